@@ -1,4 +1,7 @@
-/** The rules that hold the structure together: import direction, one place a module, documentation and a fixture for each. */
+/**
+ * Rules for the structure of the sources: the direction of imports, one place per module, and documentation and a fixture for
+ * each.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -9,7 +12,7 @@ import { ROOT } from './harness.ts';
 
 const LAYERS = ['compiler', 'runtime', 'admin', 'cli'];
 
-/** Files below folders of the repository, by extension. */
+/** Returns the files below folders of the repository that have the given extension. */
 function filesBelow(folders: readonly string[], extension: string): string[] {
 	return folders.flatMap(folder =>
 		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
@@ -50,7 +53,7 @@ structure('files open with a sentence that says what they are', () => {
 	assert.equal(wrong, []);
 });
 
-/** Exported declarations that have a name: the name, its line, and the text of the comment above, undefined without one. */
+/** Returns exported named declarations: the name, its place, and the text of the comment above, if any. */
 function* exportsOf(
 	file: string,
 ): Generator<{ name: string; place: string; comment: string | undefined; isConstant: boolean }> {
@@ -62,7 +65,7 @@ function* exportsOf(
 		if (!match) continue;
 		let above = index - 1;
 		while (above >= 0 && /^\s*(\/\/ biome-ignore|@)/.test(lines[above]!)) above--;
-		// Overloads share the comment of the first.
+		// Overloads share the comment of the first one.
 		if (above >= 0 && /^export (declare )?(async )?function/.test(lines[above]!)) continue;
 		let comment: string | undefined;
 		if (/\*\/\s*$/.test(lines[above] ?? '')) {
@@ -74,7 +77,7 @@ function* exportsOf(
 	}
 }
 
-/** Words of an identifier or a comment, in lower case and the singular; articles and the like say nothing. */
+/** Returns the words of an identifier or comment in lower case and singular, without articles and similar words. */
 function wordsOf(text: string): string[] {
 	const apart = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
 	return (apart.match(/[a-z0-9]+/g) ?? [])
@@ -151,7 +154,7 @@ structure('no folder imports one that imports it, directly or through others', (
 	assert.equal(inCycles, [], 'folders in import cycles');
 });
 
-/** The folders that each folder imports from, itself left out. */
+/** Returns the folders that each folder imports from, except itself. */
 function folderImports(): Map<string, Set<string>> {
 	const imports = new Map<string, Set<string>>();
 	for (const file of filesBelow(LAYERS, '.ts')) {
@@ -212,7 +215,7 @@ structure('there are no default exports and no catch-all file names', () => {
 	);
 });
 
-/** Words that are names of directives or matchers, and mean something else as well. */
+/** Names of directives or matchers that are also ordinary words, and may occur elsewhere. */
 const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...[
 		'abort',
@@ -233,10 +236,10 @@ const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...['expression', 'map', 'when'],
 ]);
 
-/** Operators of conditions: they are part of the document's own form, as lists are. */
+/** Operators that combine matchers. They belong to the format of the document, as lists do. */
 const OPERATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);
 
-/** Files that have to know names: words of other servers and what they are called here, and old forms of the document. */
+/** Files that must contain names of modules: names in other servers with our equivalents, and old forms of the document. */
 const KNOW_NAMES: ReadonlySet<string> = new Set([
 	'compiler/modules/contract/foreign-words.ts',
 	'compiler/document/upgrade.ts',

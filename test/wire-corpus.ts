@@ -1,14 +1,14 @@
-/** The inputs of fixtures/wire: what they are, what other servers make of them, and the page that says so. */
+/** The corpus in fixtures/wire: its inputs, which of them other servers accept, and the page that lists these. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ROOT } from './harness.ts';
 
-/** Folder of the corpus. */
+/** Absolute path of the corpus folder. */
 export const WIRE_FOLDER: string = path.join(ROOT, 'fixtures/wire');
 
-/** Bytes of a client, as latin1. Either `status` refuses them, or they are messages with these targets. */
+/** Bytes that a client sends, as latin1. They are refused with `status`, or are requests for the targets `paths`. */
 export interface WireRequest {
-	/** Name of the file that it stands in. */
+	/** Base name of the file that contains the request. */
 	readonly group: string;
 	readonly name: string;
 	readonly why: string;
@@ -17,20 +17,20 @@ export interface WireRequest {
 	readonly paths?: readonly string[];
 }
 
-/** Bytes of an upstream, as latin1, and what a client gets for them. */
+/** Bytes that an upstream sends, as latin1, and the response that the client gets. */
 export interface WireAnswer {
 	readonly name: string;
 	readonly why: string;
 	readonly bytes: string;
 	readonly status: number;
-	/** Body that the client gets; not looked at if left out. */
+	/** Body that the client must get. Not compared if undefined. */
 	readonly body?: string;
 }
 
-/** Targets of the messages that other servers took, by server, for inputs that we refuse: `{"name": {"node": ["/first"]}}`. */
+/** Targets of the requests that other servers accepted in inputs that we refuse: `{"name": {"node": ["/first"]}}`. */
 export type OtherServers = { readonly [name: string]: { readonly [server: string]: readonly string[] } };
 
-/** Every request of the corpus. */
+/** Reads all requests of the corpus. */
 export function wireRequests(): WireRequest[] {
 	const folder = path.join(WIRE_FOLDER, 'requests');
 	return readdirSync(folder)
@@ -41,17 +41,17 @@ export function wireRequests(): WireRequest[] {
 		});
 }
 
-/** Every answer of the corpus. */
+/** Reads all upstream responses of the corpus. */
 export function wireAnswers(): WireAnswer[] {
 	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'responses/answers.json'), 'utf8')) as WireAnswer[];
 }
 
-/** What other servers accept, as last seen. */
+/** Reads what other servers accepted when this was last recorded. */
 export function otherServers(): OtherServers {
 	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), 'utf8')) as OtherServers;
 }
 
-/** The page of inputs that other servers accept and we refuse. */
+/** Returns the Markdown page that lists the inputs that other servers accept and we refuse. */
 export function wirePage(requests: readonly WireRequest[], others: OtherServers): string {
 	const refused = requests.filter(({ status, name }) => status !== undefined && others[name] !== undefined);
 	const lines = [

@@ -1,12 +1,12 @@
-/** Sends requests of a Zipf trace to a server, as some clients at once that keep their connections. */
+/** Sends the requests of a Zipf trace to a server over several concurrent keep-alive connections. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { sizeOf } from './zipf-trace.ts';
 
-/** Connections. */
+/** Number of concurrent connections. */
 const CONNECTIONS = 16;
 
-/** Sends `count` requests of a trace, so many at once; the longest time that an answer took, in milliseconds. */
+/** Sends `count` requests of a trace over all connections. Returns the longest response time in milliseconds. */
 export async function sendZipf(port: number, ranks: () => number, count: number): Promise<number> {
 	let left = count;
 	let longest = 0;

@@ -1,18 +1,18 @@
-/** Requests of many keys, some far more often than others: what caches are compared by. */
+/** Request traces with a Zipf distribution of keys, a common benchmark for caches. */
 
-/** Keys that there are. */
+/** Number of distinct keys. */
 export const KEYS = 10_000_000;
 
 const EXPONENT = 0.9;
 
-/** The same ranks each time, by Zipf's law (inversion of its integral); 0 is the key that is asked for most. */
+/** Returns a generator of ranks that follow Zipf's law (by inversion of its integral). 0 is the most popular key. */
 export function zipfTrace(seed: number): () => number {
 	const random = generator(seed);
 	const a = 1 - EXPONENT;
 	return () => Math.floor(((KEYS ** a - 1) * random() + 1) ** (1 / a)) - 1;
 }
 
-/** Bytes of the response of a key: 200 to 8,199, whatever its rank. */
+/** Returns the response size of a key in bytes: 200 to 8,199, whatever its rank. */
 export function sizeOf(rank: number): number {
 	return 200 + ((Math.imul(rank, 0x9e3779b1) >>> 0) % 8000);
 }

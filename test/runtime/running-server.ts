@@ -38,7 +38,7 @@ export function json(document: Document | string): ConfigInput {
 	return { format: 'json', text, name: '<test>' };
 }
 
-/** A site on a free port of 127.0.0.1 that responds with a text. */
+/** Returns a site on a free port of 127.0.0.1 that responds with the given body. */
 export function respondingSite(body: string, more: Partial<Site> & { steps?: readonly Step[] } = {}): Site {
 	const { steps = [], ...site } = more;
 	return {

@@ -1,6 +1,6 @@
 /**
- * Connections without `net.Socket`: complete responses on early closes, clients that disconnect, and addresses
- * afterwards.
+ * Connections without `net.Socket`: responses are complete even if a connection closes early, clients may disconnect, and
+ * addresses stay known afterwards.
  */
 import { once } from 'node:events';
 import { suite } from 'uvu';
@@ -128,7 +128,7 @@ direct(
 			x.response.body = 'hello';
 		};
 		await withServer(handler, async server => {
-			// The first connections arrive before the thread's poller has proven itself.
+			// The first connections arrive before the thread's poller has been found to work.
 			for (let i = 0; i < 5; i++) {
 				const wire = await open(server.port);
 				wire.socket.end(CLOSE);

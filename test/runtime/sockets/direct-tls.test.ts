@@ -101,7 +101,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await once(listener, 'listening');
 		interceptHandles(listener, handle => {
 			const socket = new DirectSocket(handle);
-			// The listener, too, reads the address when accepting, so that it is known even after a reset.
+			// The real listener also reads the address when it accepts a connection, so that it is known even after a reset.
 			assert.ok(socket.remoteAddress);
 			server.accept(socket, 'https');
 			return true;
@@ -154,7 +154,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	});
 
 	direct('calls on a connection that is closed or gone return an error and do not end the process', async () => {
-		// In `node` mode connections are not accepted as handles.
+		// In `node` mode, connections are not accepted as raw handles.
 		if (!isDirectIo()) return;
 		const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
 		const context = createSecureContext({ cert: certificate, key });

@@ -19,7 +19,7 @@ import { pace, quiet, until } from '../../harness.ts';
 // The poller exists only in this I/O mode.
 setIoMode('direct');
 
-/** The environment for threads and processes with a poller. */
+/** Environment for threads and processes that need a poller. */
 const DIRECT = { ...process.env, SVC_IO: 'direct' };
 const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
 
@@ -62,8 +62,8 @@ class Held implements SocketOwner {
 }
 
 /**
- * Runs with a server that collects its connections as `Held` in the order of their arrival, and a function that opens
- * more.
+ * Runs a test with a server that collects its connections as `Held`, in order of arrival, and with a function that opens
+ * further connections.
  */
 async function withServer(run: (held: Held[], open: () => Promise<Socket>) => Promise<void>): Promise<void> {
 	const held: Held[] = [];
@@ -233,7 +233,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			}
 			assert.ok(pending > 0);
 			assert.ok(one.output.pending);
-			// Nor does a write through `net.Socket` overtake them.
+			// A write through `net.Socket` does not overtake them either.
 			one.socket.write('last', 'latin1');
 			sent += 'last';
 			let back = '';

@@ -1,4 +1,4 @@
-/** Bytes that the kernel moves from socket to socket: all of them, in order, also if the reader is slow. */
+/** Bytes that the kernel moves from one socket to another: all arrive, in order, even if the reader is slow. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
@@ -14,7 +14,7 @@ const relays = suite('socket relays');
 
 const descriptor = (socket: Socket): number => (socket as unknown as { _handle: { fd: number } })._handle.fd;
 
-/** Creates a connection and returns both ends; nothing is read from the first. */
+/** Creates a connection and returns both ends. The first end is paused. */
 async function pair(): Promise<[Socket, Socket]> {
 	const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
 	await once(server, 'listening');

@@ -1,4 +1,4 @@
-/** Archives of the store: an export can be imported again, and malicious archives change nothing. */
+/** Archives of the store: an exported archive can be imported again, and malicious archives change nothing. */
 import {
 	existsSync,
 	mkdirSync,
@@ -145,7 +145,7 @@ archives('the next process that opens the store rolls back an interrupted import
 		const keys = ['a/one', 'b/two', 'c/three'];
 		await store.write('a/one', 'before');
 		await store.write('b/two', 'before');
-		// Recreates the state left by a process that died with `placed` of the three values in place.
+		// Recreates the state left by a process that died when `placed` of the three values were in place.
 		const aside = path.join(folder, 'import.0123456789ab');
 		for (const part of ['old', 'new/a', 'new/b', 'new/c']) mkdirSync(path.join(aside, part), { recursive: true });
 		writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(keys));

@@ -1,4 +1,4 @@
-/** Files that a killed process was writing are removed at the next start; those of a living process stay. */
+/** Files that a killed process was writing are removed at the next start. Those of a running process are kept. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';

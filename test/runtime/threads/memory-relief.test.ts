@@ -31,7 +31,7 @@ const look = setInterval(() => {
 parentPort.on('message', () => process.exit());
 `;
 
-/** Resident memory of the process in megabytes. */
+/** Returns the resident memory of the process in megabytes. */
 const resident = (): number =>
 	Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024);
 

@@ -1,4 +1,4 @@
-/** Shared memory that threads acquire by key. */
+/** Rows of shared memory that threads acquire by key. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SharedRows } from '../../../runtime/threads/shared-rows.ts';

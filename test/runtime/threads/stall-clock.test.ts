@@ -1,4 +1,4 @@
-/** How long a thread has been unresponsive, measured in its own time, and what must not count. */
+/** How long a thread has been unresponsive, measured in the thread's own time, and what does not count as unresponsive. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {

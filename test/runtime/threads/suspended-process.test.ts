@@ -1,11 +1,11 @@
-/** After a suspended process continues, none of its threads is replaced for not having responded. */
+/** When a suspended process continues, no thread is replaced for not having responded meanwhile. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { elapse, freePorts, quiet, serve, temporaryFolder } from '../../harness.ts';
 
-/** Milliseconds; longer than the time limit for a thread's response. */
+/** Milliseconds of suspension. Longer than the time within which a thread must respond. */
 const SUSPENDED = 3000;
 
 const suspended = suite('suspended process');

@@ -1,4 +1,4 @@
-/** What the main thread can read about an unresponsive thread. */
+/** What the main thread can find out about an unresponsive thread. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';

@@ -1,4 +1,4 @@
-/** A server's threads: replacement after death, stopping, logging and counting. */
+/** A server's threads: replacement after a crash, stopping, logs and counters. */
 
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';

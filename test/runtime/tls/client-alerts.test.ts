@@ -1,4 +1,4 @@
-/** A rejected client certificate gets an alert with the reason, which is the same in every mode. */
+/** The alert for a rejected client certificate names the reason, which is the same in every mode. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,7 +28,7 @@ const certificates = {
 };
 type Shown = keyof typeof certificates;
 
-/** Node's error codes for alerts (RFC 8446 §6.2). */
+/** Node's error codes for TLS alerts (RFC 8446 §6.2), by the reason of the rejection. */
 const ALERTS = {
 	missing: {
 		'TLSv1.2': 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE',
@@ -52,7 +52,7 @@ const pool = { source: 'inline', certificates: [] } as const;
 const leaves = { pem: ['the leaves below'] } as const;
 const in_ = 'let in';
 
-/** The outcome for each certificate, in the order of {@link certificates}. The trusted leaves are all but the stranger's. */
+/** Settings, and the outcome for each of {@link certificates} in order. All leaves but the stranger's are trusted. */
 const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
 	[{ mode: 'request' }, in_, in_, in_, in_, in_],
 	[{ mode: 'require' }, missing, in_, in_, in_, in_],

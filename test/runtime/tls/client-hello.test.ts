@@ -1,4 +1,4 @@
-/** The ClientHello parser with input of real clients, split and corrupted at any byte. */
+/** The ClientHello parser with messages of real clients, split and corrupted at any byte. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';

@@ -1,4 +1,4 @@
-/** OCSP stapling for certificates from files: by every thread, and from the first handshake for must-staple certificates. */
+/** OCSP stapling for certificates from files: on every thread, and from the first handshake for must-staple certificates. */
 import { once } from 'node:events';
 import { utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ const [port, httpPort] = (await freePorts(2)) as [number, number];
 let folder: string;
 let responder: Responder;
 
-/** Writes a certificate for a.test that names the responder, and its key. */
+/** Writes a certificate for a.test, which names the responder, and its key. Returns their paths. */
 async function keep(name: string, mustStaple = false, chain = [root]): Promise<{ certificate: string; key: string }> {
 	const own = await makePrivateKey('p256');
 	const extensions = [responderExtension(responder.url), ...(mustStaple ? [MUST_STAPLE] : [])];
@@ -44,7 +44,7 @@ function document(files: { certificate: string; key: string }, settings: object 
 	return { settings: all, sites: [site] };
 }
 
-/** Returns the size of the stapled response in bytes; 0 if there is none. */
+/** Returns the size of the stapled response in bytes, or 0 if there is none. */
 async function stapled(version: SecureVersion = 'TLSv1.3'): Promise<number> {
 	const socket = connect({
 		...{ host: '127.0.0.1', port, servername: 'a.test', rejectUnauthorized: false, requestOCSP: true },

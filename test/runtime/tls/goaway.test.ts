@@ -17,7 +17,7 @@ const goaway = suite('GOAWAY over TLS');
 const folder = temporaryFolder();
 const files = { certificate: path.join(folder, 'a.pem'), key: path.join(folder, 'a.key') };
 const [keeps, loses] = (await freePorts(2)) as [number, number];
-/** Responses that the upstream holds back. */
+/** Responses that the upstream is holding back. */
 const held: ServerResponse[] = [];
 let upstream: Server;
 let server: Runtime;
@@ -41,7 +41,7 @@ function document(body: string, protocols: string[]): Document {
 	return { settings: { auto_https: ['off'], servers }, sites: [site(keeps, body), site(loses, body)] };
 }
 
-/** A client's connection, with the code and last stream of each GOAWAY frame received. */
+/** A client's connection, and the code and last stream of each GOAWAY frame that it has received. */
 interface Client {
 	readonly session: ClientHttp2Session;
 	readonly said: [code: number, last: number][];

@@ -91,7 +91,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 		assert.is(await kind(name, { cipher: 'ECDHE-RSA-AES128-GCM-SHA256' }), 'rsa', name);
 		assert.is(await kind(name, { cipher: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'ec', name);
 	}
-	// After one is removed, the other is used.
+	// After one certificate is removed, the other is used.
 	listener.tls.take({ kind: 'certificates', set: [], dropped: ['file /curve'] });
 	assert.is(await kind('both.test', {}), 'rsa');
 	assert.is(await kind('x.both.test', {}), 'rsa');
@@ -100,7 +100,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 
 handshakes('handshakes beyond the limit of a client per second are closed and counted', async () => {
 	const listener = await oneListener({}, [await published('one', ['a.test'])]);
-	/** A fixed clock, so that the second does not end. */
+	/** A rate limiter whose clock stands still, so that all handshakes fall into the same second. */
 	class StandingRate extends HandshakeRate {
 		override admits(address: string): boolean {
 			return super.admits(address, 5000);
@@ -124,7 +124,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 	const admitted = (addresses: readonly string[], now: number) =>
 		addresses.filter((address, at) => threads[at % 2]!.admits(address, now)).length;
 	const times = (address: string, count: number) => Array.from({ length: count }, () => address);
-	// The default: a thousand, and loopback addresses are exempt.
+	// The default limit is a thousand, and loopback addresses are exempt.
 	assert.is(admitted(times('192.0.2.1', 1200), 5000), 1000);
 	assert.is(admitted(times('127.0.0.1', 1200), 5000), 1200);
 	assert.is(admitted(times('192.0.2.1', 1200), 6000), 1000);
@@ -133,7 +133,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 	assert.is(admitted(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5', '192.0.2.6'], 8000), 5);
 	// Rejected handshakes of one client do not count against the others.
 	assert.is(admitted([...times('192.0.2.1', 20), '192.0.2.2', '192.0.2.3'], 11_000), 4);
-	// A /64 counts as one client.
+	// All addresses of an IPv6 /64 count as one client.
 	assert.is(admitted(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'], 9000), 3);
 	for (const thread of threads) thread.configure({ handshakes_per_client: 0 });
 	assert.is(admitted(times('192.0.2.1', 5000), 10_000), 5000);
@@ -154,7 +154,7 @@ handshakes('a client that disconnects during its handshake is released at once',
 	const listener = await oneListener({}, [await published('one', ['a.test'])]);
 	for (let tries = 0; tries < 10; tries++) {
 		await new Promise<void>((resolve, reject) => {
-			// Destroyed before its last flight is sent: the server sees a half-open connection that stays silent.
+			// The client ends before it sends its last flight, so the server sees a half-open connection that stays silent.
 			const options = { port: listener.port, host: '127.0.0.1', servername: 'a.test', rejectUnauthorized: false };
 			const socket = connectTls(options, () => resolve(void socket.destroy()));
 			socket.on('error', reject);

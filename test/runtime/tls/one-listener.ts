@@ -5,7 +5,7 @@ import type { PublishedCertificate } from '../../../runtime/certificates/certifi
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 
-/** The listener and its counters. */
+/** A running listener and its counters. */
 export interface OneListener {
 	readonly tls: ThreadTls;
 	readonly server: TlsServer;
@@ -14,7 +14,7 @@ export interface OneListener {
 	close(): void;
 }
 
-/** Starts a listener that answers every connection with one response after the handshake and closes it. */
+/** Starts a listener that answers every connection with one response after the handshake, and then closes it. */
 export async function oneListener(
 	settings: Partial<ListenerTls>,
 	certificates: readonly PublishedCertificate[],

@@ -1,4 +1,4 @@
-/** Processes that share a store answer each other's challenges, even for names that only the other one serves. */
+/** Processes that share a store answer each other's ACME challenges, even for names that only the other one serves. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -60,7 +60,7 @@ async function validate({ type, name, token, keyAuthorization }: Validation): Pr
 	return (await get(name, `/.well-known/acme-challenge/${token}`)).body === keyAuthorization;
 }
 
-/** Sites unrelated to the names in the orders. */
+/** Returns sites that are unrelated to the names in the orders. */
 async function sites(): Promise<Site[]> {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['own.test'] });
 	return [

@@ -1,4 +1,4 @@
-/** Changes while TLS is served: files, configurations, and threads; and certificates of the internal CA. */
+/** Changes while TLS is served, to files, configurations and threads. Also certificates of the internal CA. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -58,7 +58,7 @@ writeFileSync(path.join(store, 'trust/ca.pem'), authority.pem, { mode: 0o600 });
 const all = keep('all', await authority.issue({ names: ['*.auth.test'] }));
 
 const log = recordingLog();
-/** One server for everything that one configuration can show. */
+/** The server of the configuration that most tests share. */
 let server: Runtime;
 
 tls.before(async () => {
@@ -236,7 +236,7 @@ tls('default_sni, fallback_sni, redirects of plain HTTP on the TLS port, and a l
 		assert.match(answer, /^HTTP\/1\.1 308 Permanent Redirect\r\n/);
 		assert.match(answer, `Location: https://a.test:${port}/x?y=1\r\n`);
 		assert.match(await rawExchange(port, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'), /^HTTP\/1\.1 400 /);
-		// More connections than the limit allows within two seconds.
+		// Opens more connections than the limit allows within two seconds.
 		const many = Array.from({ length: 24 }, () => tlsFailure(port, { servername: 'a.test' }));
 		const closed = (await Promise.all(many)).filter(outcome => !outcome.startsWith('answered')).length;
 		assert.ok(closed >= 8, `${closed}`);

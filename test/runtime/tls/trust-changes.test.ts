@@ -1,4 +1,7 @@
-/** Trusted CAs change in place: clients and upstreams of a removed CA are rejected, with and without a load. */
+/**
+ * Trusted CAs change in place: clients and upstreams with certificates of a removed CA are rejected, with and without a
+ * reload of the configuration.
+ */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
@@ -36,7 +39,7 @@ const ca = path.join(folder, 'ca.pem');
 const ofFirst = await first.issue({ subject: 'CN=ada' });
 const ofSecond = await second.issue({ subject: 'CN=eve' });
 
-/** The TLS options for a client with a certificate. */
+/** Returns the TLS options of a client with the given certificate. */
 function shows({ certificate, key }: TestCertificate) {
 	return { servername: 'a.test', cert: certificate, key };
 }

@@ -1,4 +1,4 @@
-/** A collector on loopback that accepts spans by OTLP over HTTP in both encodings. */
+/** A collector on loopback that accepts spans over OTLP/HTTP, in both encodings. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,11 +11,11 @@ export interface ReceivedSpan {
 	readonly parentSpanId: string;
 	readonly traceState: string;
 	readonly name: string;
-	/** 1 internal, 2 server, 3 client. */
+	/** The span kind: 1 internal, 2 server, 3 client. */
 	readonly kind: number;
 	readonly start: bigint;
 	readonly end: bigint;
-	/** 0 unset, 2 error. */
+	/** The span status: 0 unset, 2 error. */
 	readonly status: number;
 	readonly flags: number;
 	readonly attributes: { readonly [name: string]: unknown };
@@ -27,7 +27,7 @@ export interface OtlpReceiver {
 	readonly url: string;
 	readonly spans: ReceivedSpan[];
 	readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders }[];
-	/** Status of subsequent responses. */
+	/** Status code of the responses that follow. A test may change it. */
 	status: number;
 	close(): void;
 }
@@ -89,7 +89,7 @@ function spansOfJson(body: Buffer): ReceivedSpan[] {
 	);
 }
 
-/** Decodes protobuf; field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
+/** Decodes spans from protobuf. The field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
 function spansOfProtobuf(body: Buffer): ReceivedSpan[] {
 	return messages(fields(body), 1).flatMap(resourceSpans => {
 		const resource = attributesOf(messages(messages(resourceSpans, 1)[0]!, 1));

@@ -14,7 +14,7 @@ const tracing = suite('tracing');
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
-/** Runs a server from a Compatfile on a free port, with a collector. */
+/** Runs a server with a Compatfile, on a free port and with a collector. */
 async function traced(
 	site: string,
 	environment: { readonly [name: string]: string },
@@ -39,7 +39,7 @@ async function traced(
 	}
 }
 
-/** Results of all requests to one server, shared by several tests because starting one for each would take too long. */
+/** The results of all requests to one server. Several tests share them, because a server for each would take too long. */
 interface Seen {
 	readonly upstream: IncomingHttpHeaders;
 	readonly first: {
@@ -112,7 +112,7 @@ tracing.before(async () => {
 			await ask('again', {}, '/again');
 			await ask('named', { 'x-name': '{env.PATH}' }, '/api/x');
 			await eventually('the spans are received', () => collector.spans.length === 12);
-			// The collector has the spans before the exporter has read its response.
+			// The collector has received the spans before the exporter reads its response.
 			await eventually('the spans are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
 			await eventually(
 				'the entries are logged',

@@ -28,7 +28,7 @@ interface TestMachine extends Machine {
 	readonly ran: string[];
 }
 
-/** A machine in a temporary folder. Commands are recorded and succeed unless the program is listed as missing. */
+/** Returns a fake machine in a temporary folder. Commands are recorded, and succeed unless their program is `missing`. */
 function machine(more: Partial<Machine> = {}, missing: readonly string[] = []): TestMachine {
 	const root = temporaryFolder();
 	const ran: string[] = [];

@@ -1,4 +1,4 @@
-/** Dynamic upstream addresses, looked up at a name server run by the test. */
+/** Dynamic upstream addresses, looked up at a name server that the test runs. */
 import { createSocket, type Socket } from 'node:dgram';
 import { AUTHORITATIVE_ANSWER, decode, encode, RECURSION_AVAILABLE } from 'dns-packet';
 import { suite } from 'uvu';
@@ -15,7 +15,7 @@ const test = suite('dynamic addresses');
 interface NameServer {
 	readonly address: string;
 	asked: number;
-	/** Records by `TYPE name`; undefined makes the name server unresponsive. */
+	/** DNS records by `TYPE name`. If undefined, the name server does not respond. */
 	records: { [question: string]: readonly (string | { target: string; port: number })[] } | undefined;
 }
 
@@ -99,8 +99,7 @@ test('stale addresses are used while new ones are looked up, and then the new on
 	assert.equal(await addresses.lookUp(names), ['10.0.0.1:80']);
 	server.records = { 'A app.test': ['10.0.0.9'], 'AAAA app.test': [] };
 	await elapse(70);
-	// In the second interval the request does not wait: it gets the known addresses while the lookup runs in the
-	// background.
+	// In the second interval, the request does not wait: it gets the known addresses, and the lookup runs in the background.
 	assert.equal(addresses.lookUp(names), ['10.0.0.1:80']);
 	await eventually('the new address is known', () => {
 		const found = addresses.lookUp(names);

@@ -1,6 +1,6 @@
 /**
- * Upstreams that respond before they have read the whole request body and then close the connection: the part of the
- * response that has arrived is read before a failed write counts as a failure.
+ * Upstreams that respond before they have read the whole request body, and then close the connection. A failed write counts
+ * as a failure only after the received part of the response has been read.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -58,7 +58,7 @@ interface Case {
 	/** True if the whole body is available at once. */
 	readonly whole?: boolean;
 	readonly overTls?: boolean;
-	/** True if Node's handles do the socket I/O. */
+	/** True if the sockets use Node's handles instead of direct I/O. */
 	readonly byHandles?: boolean;
 }
 
@@ -94,7 +94,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		const [port] = await once(thread, 'message');
 		if (byHandles) usePoller(false);
 		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
-		/** Blocks the thread until the response and the reset have arrived, before either is read. */
+		/** Blocks the thread until the response and the reset have arrived, so that it has read neither. */
 		const blockUntilDone = () => {
 			assert.is.not(Atomics.wait(done, 0, 0, 5000), 'timed-out');
 			done[0] = 0;

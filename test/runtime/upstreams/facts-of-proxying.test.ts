@@ -44,7 +44,7 @@ async function listen(server: Server): Promise<number> {
 	return (server.address() as AddressInfo).port;
 }
 
-/** Strips the PROXY header from each connection, records it, and passes the rest on. */
+/** Wraps a server: strips the PROXY header from each connection, records it, and passes the connection on. */
 function behindProxyHeader(take: (socket: Socket) => void): Server {
 	return createServer(socket => {
 		let all = Buffer.alloc(0);
@@ -190,7 +190,7 @@ facts('P8: HTTP/2 streams are bidirectional, with the client’s Host', async ()
 		call.setEncoding('utf8');
 		for (const word of ['one', 'two', 'three']) {
 			call.write(word);
-			// The next piece is written only after this one has come back, which shows that nothing is buffered.
+			// The next piece is written only after this one has been echoed, which shows that nothing is buffered.
 			assert.is((await once(call, 'data'))[0], word);
 		}
 		call.end();

@@ -90,7 +90,7 @@ test('the state changes after the configured number of consecutive results', asy
 	});
 	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
 	await eventually('more than ten checks have run', () => asked > 10);
-	// Each entry is the state before the response of that number.
+	// Each entry is the state before the response with that number.
 	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * TLS to upstreams with material not from files: internal authorities, CAs fetched from a URL, and managed
+ * TLS to upstreams with certificates that are not files: internal authorities, CAs fetched from a URL, and managed
  * certificates.
  */
 import { once } from 'node:events';
@@ -101,7 +101,7 @@ async function get(target: string): Promise<string> {
 }
 
 test('an internal authority of this server is trusted only where configured', async () => {
-	// The Host sent to a TLS upstream is its address, which no site has; it only matters that the upstream answered.
+	// A TLS upstream gets its own address as Host, which no site has. It only matters that the upstream responded.
 	assert.match(await get('/own'), /^200/);
 	assert.match(await get('/system'), /^502/);
 });

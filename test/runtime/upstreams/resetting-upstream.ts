@@ -6,12 +6,12 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { parentPort, workerData } from 'node:worker_threads';
 
-/** The thread's input. */
+/** The input of the thread. */
 export interface ResettingUpstream {
 	readonly answer: Uint8Array;
 	/** Bytes sent as soon as a connection is accepted. */
 	readonly hello: Uint8Array;
-	/** Bytes of a request to read before responding. */
+	/** Number of request bytes to read before responding. */
 	readonly reads: number;
 	/** Certificate and key as PEM, for TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string } | undefined;

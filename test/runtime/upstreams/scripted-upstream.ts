@@ -40,7 +40,7 @@ export async function scriptedUpstream(script: (socket: Socket, number: number) 
 	};
 }
 
-/** Calls back with each complete request head (and what followed it) on a connection. */
+/** Calls `answer` with each complete request head on a connection, and whatever followed it. */
 export function onRequest(socket: Socket, answer: (head: string, number: number) => void): void {
 	let text = '';
 	let number = 0;
@@ -54,7 +54,7 @@ export function onRequest(socket: Socket, answer: (head: string, number: number)
 	});
 }
 
-/** An exchange without a connection. Calling `gone()` simulates that the client disconnects. */
+/** Returns an exchange without a connection. Calling its `gone()` simulates that the client disconnects. */
 export function exchange(
 	method = 'GET',
 	headers: readonly (readonly [string, string])[] = [],
@@ -77,7 +77,7 @@ export async function readBody(body: Body): Promise<string> {
 	return Buffer.concat(pieces).toString('latin1');
 }
 
-/** A body made of the given pieces, each of which may be a promise. */
+/** Returns a streamed body of the given pieces, each of which may be a promise. */
 export function streamOf(
 	pieces: readonly (string | Promise<string>)[],
 	length?: number,

@@ -21,7 +21,7 @@ const FORBIDDEN = [
 	...['TE', 'Host', 'Upgrade', 'Keep-Alive', 'Proxy-Connection'],
 ];
 const ONLY_HTTP1 = 5;
-/** In requests, additionally those that tell applications who a user is; responses may have these. */
+/** Fields not allowed in the trailers of requests: also those that tell applications who a user is. */
 const FORBIDDEN_REQUEST = ['Remote-User', 'X-Remote-User', 'X-Auth-Request-Email', ...FORBIDDEN];
 
 const ALLOWED = [
@@ -42,7 +42,7 @@ const namesOf = (message: string) =>
 
 interface Peer {
 	readonly address: string;
-	/** Returns the trailer names of the last request. */
+	/** Returns the trailer names that the last request had upstream. */
 	got(): readonly string[];
 	close(): Promise<unknown>;
 }

@@ -508,7 +508,7 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory use 
 		if (read < 1 << 20) await pace(1);
 	}
 	assert.is(read, total);
-	// The kernel's buffers hold some of it, but not all.
+	// The kernel's buffers hold part of the body, but not all of it.
 	assert.ok(ahead < total, `${ahead} bytes were read ahead of the reader`);
 });
 
@@ -743,7 +743,7 @@ test('bytes after a response that fills the read buffer are not taken as a respo
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
 				return;
 			}
-			// Exactly as long as one read, including the head; the attacker's bytes come with the next read.
+			// With its head, the response is exactly as long as one read, so the attacker's bytes come with the next read.
 			const fields = 'HTTP/1.1 200 OK\r\nContent-Length: 65400\r\nX-Fill: ';
 			const whole = `${fields}${'f'.repeat(65_536 - 65_400 - fields.length - 4)}\r\n\r\n${'b'.repeat(65_400)}`;
 			socket.write(`${whole}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`);

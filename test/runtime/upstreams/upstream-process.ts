@@ -1,9 +1,9 @@
 /**
- * Upstreams in a child process: `node upstream-process.ts <port>:<manner>…`. Prints `ready` when all ports listen, and
- * appends a line for each request to the file named by RECORD before responding.
+ * Upstreams in a child process: `node upstream-process.ts <port>:<behavior>…`. Prints `ready` when all ports listen, and
+ * appends a line for each request to the file that RECORD names before it responds.
  *
- * Manners: `well`, `slow=<milliseconds>`, `reset` (during the body), `garbage`, `early` (413 before the body was read),
- * `closing` (closes idle connections just when the next request may be on its way), `status=<code>`.
+ * Behaviors: `well`, `slow=<milliseconds>`, `reset` (during the body), `garbage`, `early` (413 before the body was read),
+ * `closing` (closes idle connections when the next request may be on its way), `status=<code>`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { appendFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
-/** Starts such a process and resolves when it listens. */
+/** Starts the child process. Resolves when all its ports listen. */
 export async function startUpstreams(
 	upstreams: readonly string[],
 	record?: string,
@@ -82,7 +82,7 @@ function answer(socket: Socket, manner: string, value: string, port: string, ans
 			return;
 		case 'closing':
 			socket.write(whole('200'));
-			// Sometimes at once, sometimes just after the proxy has reused the connection.
+			// Closes at once in some cases, and in others just after the proxy has reused the connection.
 			if (answered >= 3) setTimeout(() => socket.destroy(), Math.random() * 3);
 			return;
 		default:
@@ -100,6 +100,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	});
 	await Promise.all(listening);
 	process.stdout.write('ready\n');
-	// Exit when the parent process is gone.
+	// Exits when the parent process has ended.
 	process.stdin.on('end', () => process.exit()).resume();
 }

@@ -1,4 +1,7 @@
-/** What the Admin API, metrics and access log report about upstreams, and upgraded streams during loads. */
+/**
+ * What the Admin API, metrics and access log report about upstreams, and what happens to upgraded connections when the
+ * configuration is reloaded.
+ */
 import { connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -88,7 +91,7 @@ test("each upstream appears in the Admin API's list, the metrics and log entries
 		assert.match(metrics, 'svc_upstream_queue 0\n');
 		const entries = () => log.entries.filter(({ msg }) => msg === 'handled request');
 		await eventually('both entries are logged', () => entries().length === 2);
-		// Each thread writes its own entries, so those of two threads arrive in any order.
+		// Each thread writes its own entries, so the entries of two threads may arrive in any order.
 		const [second, first] = entries()
 			.map(({ upstream }) => upstream as { readonly address: string; readonly tries: number; readonly latency: number })
 			.sort((a, b) => a.tries - b.tries);
@@ -310,7 +313,7 @@ test('a stream ends at its timeout, survives a load that keeps its pool, and end
 		assert.is((await server.get('/text')).body, 'three');
 		stream.socket.write(', and here');
 		await eventually('the stream echoes', () => stream.text().endsWith(', and here'));
-		// The pool is in use again before the delay is over, so the stream continues.
+		// The pool is used again before the delay has passed, so the stream continues.
 		await load(server, streaming(up.address, 'four', delayed));
 		assert.is((await server.get('/text')).body, 'four');
 		await quiet(500);

@@ -36,7 +36,7 @@ test('failures count for their duration, whichever thread they occurred on', () 
 	assert.is(two!.fails(1099), 3);
 	assert.ok(two!.passes(1100));
 	assert.is(two!.fails(1100), 2);
-	// Ten more failures push the early ones out; only the last three matter.
+	// Ten more failures displace the earlier ones from the memory. Only the last three matter.
 	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
 	assert.not.ok(two!.passes(3006));
 	assert.ok(two!.passes(3007));
@@ -60,7 +60,7 @@ test('a recovering upstream gets gradually more requests', () => {
 	assert.is(of.share(2000), 0.1);
 	assert.is(of.share(2500), 0.5);
 	assert.is(of.share(3000), 1);
-	// An expired failure also counts as a recovery.
+	// When a failure expires, the upstream also counts as recovering.
 	of.fail(5000);
 	assert.not.ok(of.passes(5050));
 	assert.ok(of.passes(5100));

@@ -1,5 +1,5 @@
 /**
- * WebSockets behave the same through the server as without it. The cases follow the categories of the common
+ * WebSockets behave the same with and without the server in between. The cases follow the categories of the common
  * conformance suite: framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, limits.
  */
 import { createHash, randomBytes } from 'node:crypto';
@@ -59,7 +59,7 @@ function frame(first: number, payload: Uint8Array | string, masked = true): Buff
 	return Buffer.concat([Buffer.from([first, ...size]), masked ? mask : Buffer.alloc(0), body]);
 }
 
-/** Returns what a server sends in reply to these bytes, until it is silent, ends, or has sent what is expected. */
+/** Sends bytes, and returns what the server replies until it is silent, ends, or has sent what is expected. */
 async function conversation(port: number, pieces: readonly Buffer[], expected?: string): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const key = randomBytes(16).toString('base64');
@@ -145,7 +145,7 @@ test('every kind of frame gets the same reply as without the server', async () =
 		Object.entries(CASES).map(async ([name, pieces]) => {
 			let one = await conversation(direct, pieces);
 			let two = await conversation(proxied, pieces, one);
-			// On a busy machine a reply can be late, so retry; a wrong reply stays wrong.
+			// On a busy machine a reply can be late, so the comparison is repeated. A wrong reply would stay wrong.
 			for (let i = 0; i < 2 && one !== two; i++) {
 				one = await conversation(direct, pieces);
 				two = await conversation(proxied, pieces, one);

@@ -1,6 +1,6 @@
 /**
- * Generations on one thread: what a build reuses, when old generations are released, and the cost of a change among ten
- * thousand sites.
+ * Generations (loaded configurations) on one thread: what a new generation reuses, when old ones are released, and the cost
+ * of changing one of ten thousand sites.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -39,13 +39,13 @@ function image(sites: readonly Site[], more: Partial<Document> = {}): DocumentIm
 	return documentImage(document, plan);
 }
 
-/** A worker thread's generations without sockets. */
+/** The generations of a worker thread, without sockets. */
 class Bench {
 	readonly registry = new LeaseRegistry();
 	readonly closed: string[] = [];
 	readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * 4));
 	readonly generations = new Generations(this.control, this.registry);
-	/** Leases that need shared memory first. */
+	/** Keys of leases that need shared memory before they can be built. */
 	wanting = new Set<string>();
 	before: DocumentImage | undefined;
 	shared = NOTHING;

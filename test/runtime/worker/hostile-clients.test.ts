@@ -164,7 +164,7 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		over = true;
 		await Promise.all(flooding);
 		flood.destroy();
-		// On each thread, one guess may be running before the login, and another may end meanwhile.
+		// On each thread, one guess may be running when the login arrives, and another may end before it.
 		const most = 3 * passwordThreadCount(availableParallelism());
 		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
 	} finally {

@@ -1,4 +1,4 @@
-/** Shared resources, counted by key. */
+/** Shared resources with reference counts, by key. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-registry.ts';

@@ -1,4 +1,4 @@
-/** What happens to an exchange between the protocol and the handlers: sites, errors, counters and logs. */
+/** What happens to an exchange between the protocol and its handlers: site selection, errors, counters and logs. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SiteTable } from '../../../compiler/codegen/site-table.ts';

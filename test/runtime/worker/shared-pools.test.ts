@@ -1,4 +1,4 @@
-/** Upstream pools across threads and loads: counters shared by all threads, and connections that outlive a load. */
+/** Upstream pools across threads and reloads: counters that all threads share, and connections that survive a reload. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { suite } from 'uvu';

@@ -1,4 +1,4 @@
-/** `servers { trace }` logs the handlers that run at debug level. */
+/** With `servers { trace }`, the handlers that run are logged at debug level. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { eventually, withServer } from '../running-server.ts';

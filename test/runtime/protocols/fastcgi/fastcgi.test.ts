@@ -143,7 +143,7 @@ test("in a Compatfile, the root of php_fastcgi applies to the application, and f
 	assert.is(await get(`${url}/sub?q`), '308 /sub/?q');
 	assert.is(await get(`${url}/sub/`), variablesOf('/sub/index.php'));
 	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
-	// In a Configfile, both use that folder, which does not exist here.
+	// In a Configfile, `root` also sets where files are looked up, and that folder does not exist here.
 	const native = await site(lines);
 	assert.is(await get(`${native}/plain.txt`), variablesOf('/index.php'));
 });
@@ -155,7 +155,7 @@ test('in a Compatfile, a missing front controller is not used', async () => {
 	assert.is(await get(`${url}/pretty/url`), '200 behind /pretty/url');
 	assert.is(await get(`${url}/page.php`), '200 SCRIPT_NAME=/page.php 0');
 	assert.is(await get(`${url}/missing.php`), '200 SCRIPT_NAME=/missing.php 0');
-	// So it cannot be run below an upload, wherever the application sees the files.
+	// An upload must not be executed that way, wherever the application sees its files.
 	const elsewhere = await site(lines.replace('index none.php', 'index none.php\n root /srv/app'), 'compatfile');
 	for (const at of [url, elsewhere]) assert.match(await get(`${at}/x.jpg/y.php`), /^404 /);
 	const native = await site(lines);

@@ -1,4 +1,4 @@
-/** Message heads on the client side: reading those of upstreams, and writing requests. */
+/** Message heads on the client side: reading those of upstream responses, and writing those of requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';

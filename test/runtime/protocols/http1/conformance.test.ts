@@ -1,6 +1,6 @@
 /**
- * RFC 9110 and RFC 9112 row by row, over real sockets, with the real server and an upstream that sends what a row
- * specifies.
+ * Tests RFC 9110 and RFC 9112 requirement by requirement, over real sockets, with the real server and an upstream that sends
+ * what each requirement specifies.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-/** Connections over time: keep-alive, pipelining, waiting bodies, deadlines, and every kind of end. */
+/** Connections over time: keep-alive, pipelining, bodies that are waited for, deadlines, and every way to end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -14,7 +14,7 @@ const answers = (text: string): number => text.split('HTTP/1.1 200 OK').length -
 
 const connections = suite('HTTP/1.1: connections');
 
-/** Runs a test with its own server, which must end with every exchange finished and every connection closed. */
+/** Runs a test with its own server. At its end, every exchange must be finished and every connection closed. */
 function test(
 	name: string,
 	handler: Handler,
@@ -40,7 +40,7 @@ function test(
 const path: Handler = x => {
 	x.response.body = x.request.path;
 };
-/** Answers earlier requests later, so that responses out of order would show. */
+/** Answers the first request more slowly than the others, so that responses sent out of order would show. */
 const slowThenFast: Handler = async x => {
 	await wait(x.request.path === '/0' ? 30 : 1);
 	x.response.body = x.request.path;

@@ -1,4 +1,4 @@
-/** The parsed host of a connection's requests, and its memory use. */
+/** How the Host field of a connection's requests is parsed once and remembered, and the memory that this takes. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';

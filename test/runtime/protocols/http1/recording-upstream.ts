@@ -8,7 +8,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 export class RecordingUpstream {
 	/** Everything received since `expect`, as latin1, in the order of connections. */
 	received = '';
-	/** Requests answered since then. */
+	/** Number of requests answered since `expect`. */
 	requests = 0;
 	readonly #server: Server;
 	readonly #sockets = new Set<Socket>();
@@ -35,7 +35,7 @@ export class RecordingUpstream {
 	}
 
 	/**
-	 * Resets the recording and connections, and sets the responses: one per request, the last for all further requests.
+	 * Clears the recording, closes the connections, and sets the responses: one per request, the last for all further requests.
 	 */
 	expect(answers: string | readonly string[] | undefined, closes = false, continues = false): void {
 		this.#continues = continues;

@@ -8,7 +8,7 @@ import { open, send, serve, undated, type WireServer } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/** A body that returns these pieces, each after a delay if `later`. An Error among them is thrown. */
+/** Returns a body of the given pieces, each delayed if `later`. A piece that is an Error is thrown. */
 function streamOf(
 	pieces: readonly (string | Error)[],
 	later: boolean,
@@ -35,7 +35,7 @@ function streamOf(
 
 interface Context {
 	server: WireServer;
-	/** Responds to subsequent requests. */
+	/** The handler of the requests that follow. A test may replace it. */
 	answer: (x: Exchange) => void | Promise<void>;
 }
 

@@ -89,8 +89,7 @@ slow('a response read below the minimum average rate is cut off, even if reading
 	};
 	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
 		const wire = await open(server.port);
-		// Reads by itself, at most a megabyte at a time. However fast the machine, that is 25 MB/s, a quarter of the
-		// required rate.
+		// Reads in steps of at most a megabyte. However fast the machine, that is 25 MB/s, a quarter of the required rate.
 		wire.socket.removeAllListeners('data');
 		wire.socket.pause();
 		wire.socket.on('readable', () => {});

@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import { TestAuthority } from '../../../certificates.ts';
 import { tlsGet } from '../../tls/tls-client.ts';
 
-/** Returns the pieces one after the other with a short delay. */
+/** Returns a body whose pieces follow one another after a short delay. */
 function drip(pieces: readonly number[]): BodySource {
 	let next = 0;
 	return {

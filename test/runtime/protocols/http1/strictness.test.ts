@@ -9,7 +9,7 @@ import { bodyOf, open, send, serve, statusOf, type WireServer } from './wire.ts'
 const H = 'Host: a\r\n';
 const C = 'Connection: close\r\n';
 
-/** The request and the status of the only response, after which the connection closes. */
+/** A request, and the status of the only response, after which the connection closes. */
 type Row = readonly [name: string, request: string, status: number];
 
 const REFUSED: readonly Row[] = [
@@ -120,7 +120,7 @@ const REFUSED: readonly Row[] = [
 	['too many fields', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(100)}\r\n`, 431],
 ];
 
-/** Chunked bodies, sent after a head that announces one. */
+/** Invalid chunked bodies, each sent after a head that announces one. */
 const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 	['no size', '\r\nabc\r\n0\r\n\r\n'],
 	['a size with 0x', '0x3\r\nabc\r\n0\r\n\r\n'],
@@ -164,7 +164,7 @@ for (const [name, request, status] of REFUSED) {
 	refused(`${name} gives ${status}`, async ({ server }) => {
 		const seen = server.exchanges.length;
 		const counted = server.refused.length;
-		// A second request follows. The bytes of the first must never be taken for it.
+		// A second request follows. No bytes of the first may be interpreted as that request.
 		const text = await send(server.port, `${request}GET /smuggled HTTP/1.1\r\n${H}\r\n`);
 		assert.is(statusOf(text), status);
 		assert.match(text, /\r\nConnection: close\r\n/);
@@ -204,7 +204,7 @@ async function trickle(port: number, request: string): Promise<string> {
 	return text;
 }
 
-/** Valid requests and the resulting exchange, as `method path?query authority host body`. */
+/** Valid requests, and how each is interpreted, as `method path?query authority host body`. */
 const ACCEPTED: readonly (readonly [name: string, request: string, read: string])[] = [
 	[
 		'origin form',

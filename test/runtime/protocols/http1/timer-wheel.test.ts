@@ -71,10 +71,10 @@ wheels('a rate is measured only while waiting for the client', () => {
 	pace.begin(1000, 100, Infinity);
 	assert.is(pace.wait(0, 0), 1000);
 	pace.go(400);
-	// A minute without waiting for the client changes nothing.
+	// A minute in which the client was not waited for does not count.
 	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
 	pace.go(60_900);
-	// Waiting 900 ms for 40 bytes, which are worth 400 ms, leaves half of the initial second.
+	// 900 ms of waiting for 40 bytes, which earn 400 ms, leave half of the initial second.
 	assert.is(pace.wait(61_000, 40), 61_000 + 500);
 	pace.begin(0, 0, 5000);
 	assert.is(pace.wait(100, 0), 5000);

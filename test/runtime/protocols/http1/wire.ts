@@ -1,4 +1,4 @@
-/** An HTTP/1.1 server with a scripted host, and a client that writes raw bytes. */
+/** An HTTP/1.1 server with a scripted handler, and a client that writes raw bytes. */
 import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
@@ -8,7 +8,7 @@ import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-ser
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
 
-/** What a scripted host has recorded. */
+/** A running server, and what it has recorded. */
 export interface WireServer {
 	readonly port: number;
 	readonly protocol: ProtocolServer;
@@ -18,17 +18,17 @@ export interface WireServer {
 	readonly opened: () => number;
 	readonly closed: () => number;
 	draining: boolean;
-	/** The current limits, as set by a configuration load. */
+	/** The current limits. Loading a configuration may change them. */
 	limits: ProtocolLimits;
 	stop(): Promise<void>;
 }
 
-/** A socket class unknown to the engine, which it therefore reads as a stream. */
+/** A socket class that the engine does not know, and therefore reads as a stream. */
 class OtherSocket extends Socket {}
 
 /**
  * Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. With
- * `asStreams`, sockets are of a class that cannot be read into shared memory.
+ * `asStreams`, sockets are of a class that the engine can only read as streams.
  */
 export async function serve(
 	handler: Handler,
@@ -97,7 +97,7 @@ export async function serve(
 	};
 }
 
-/** The client's end of a connection. */
+/** The client's side of a connection. */
 export class Wire {
 	readonly socket: Socket;
 	/** Everything received, as latin1. */

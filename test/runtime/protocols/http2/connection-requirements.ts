@@ -1,23 +1,23 @@
-/** What RFC 9113 requires of a server's frames and streams, as data: what a client sends, and the required outcome. */
+/** The requirements of RFC 9113 for frames and streams: what a client sends, and the outcome that is required. */
 import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { block, frame, numbers, POST, REQUEST, request, settings } from './frames.ts';
 
-/** The required outcome. A connection error is a GOAWAY followed by the end; otherwise the connection stays usable. */
+/** A required outcome. A connection error is a GOAWAY and the end of the connection; otherwise it must stay usable. */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number; readonly code: number }
 	| { readonly stream: number; readonly status: string }
 	| 'served';
 
-/** One requirement. */
+/** A requirement of RFC 9113. */
 export interface Requirement {
 	readonly section: string;
 	readonly asks: string;
-	/** Sent after the preface and empty SETTINGS, unless `bare`. */
+	/** Frames that the client sends, after the preface and empty SETTINGS unless `bare`. */
 	readonly sends: readonly Uint8Array[];
 	readonly bare?: boolean;
 	readonly outcome: Outcome;
-	/** Node's HTTP/2 core behaves differently, or leaves this to the application. */
+	/** True if Node's HTTP/2 implementation behaves differently, or leaves this to the application. */
 	readonly beyondNode?: boolean;
 }
 

@@ -7,7 +7,7 @@ import { type FrameClient, frame, POST, request, withClient } from './frames.ts'
 
 const test = suite('HTTP/2: early responses');
 
-/** Length of the request bodies, more than the server ever discards to keep a connection. */
+/** Length of the request bodies. It exceeds what the server would discard in order to keep a connection. */
 const LENGTH = 1_000_000;
 const UPLOAD = [...POST, ['content-length', String(LENGTH)]] as const;
 
@@ -24,7 +24,7 @@ function begin(client: FrameClient, fields: typeof POST = UPLOAD): void {
 	client.send(request(1, fields, FLAG.endHeaders));
 }
 
-/** Sends content from `sent` on as far as the windows allow. Returns the total sent so far. */
+/** Sends a body, starting at `sent`, as far as the windows allow. Returns the number of bytes sent so far. */
 async function upload(client: FrameClient, sent: number, end: number): Promise<number> {
 	let at = sent;
 	while (at < end) {

@@ -22,7 +22,7 @@ async function ended(client: FrameClient): Promise<void> {
 	assert.ok(client.ended);
 }
 
-/** Answers the server's PING, which shows the server that its GOAWAY has been read. */
+/** Answers the server's PING, which tells the server that the client has read its GOAWAY. */
 async function acknowledge(client: FrameClient): Promise<void> {
 	const { payload } = await client.until(({ type, flags }) => type === FRAME.ping && flags === 0);
 	client.send(frame(FRAME.ping, FLAG.ack, 0, payload));
@@ -43,12 +43,12 @@ test('draining sends GOAWAY, completes requests in progress, and then ends the c
 		client.send(request(1, [...REQUEST.slice(0, 2), [':path', '/slow'], REQUEST[3]!]));
 		await client.alive();
 		server.protocol.drain();
-		// Opened before the client could know about the GOAWAY.
+		// The stream was opened before the client could know about the GOAWAY.
 		client.send(request(3));
 		assert.is(await client.status(3), '200');
 		await acknowledge(client);
 		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 3);
-		// Opened after the client knew: not served, but not an error.
+		// The stream was opened after the client had read the GOAWAY: it is not served, but is not an error either.
 		client.send(request(5), frame(FRAME.data, 0, 5));
 		await client.alive();
 		answer();

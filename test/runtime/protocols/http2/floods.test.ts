@@ -1,4 +1,4 @@
-/** Attacking clients: each is cut off for the right reason, and its requests in progress end. */
+/** Attacking clients: each is cut off for the right reason, and the requests that it has in progress end. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
@@ -24,7 +24,7 @@ const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
 const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, numbers(H2_ERROR.cancel));
 const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
 
-/** Floods, by the reason for which the connection is cut off. */
+/** Floods, by the reason for which the connection must be cut off. */
 const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, frames: Uint8Array[]])[] } = {
 	rapid_reset: [['streams reset immediately', many(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))]],
 	made_you_reset: [
@@ -75,7 +75,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 	],
 };
 
-/** Floods that need streams that stay open. */
+/** Floods that work only while their streams stay open. */
 const WAITING = new Set(['streams that the server must reset', 'streams beyond the limit', 'DATA with only padding']);
 
 for (const [reason, floods] of Object.entries(FLOODS)) {
@@ -148,7 +148,7 @@ test('streams that were reset while waiting for the connection window are releas
 	}
 	turns = 0;
 	queue.fed();
-	// A run yields after a few turns.
+	// A run serves only a few streams and then yields.
 	for (let runs = 0; runs < 200; runs++) queue.run();
 	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);
 });
@@ -191,7 +191,7 @@ test('the window updates of a large download do not count as a flood', async () 
 
 test('exchanges of reset streams count against the concurrency limit until they have ended', async () => {
 	const ends: (() => void)[] = [];
-	// Like an upstream that keeps working for a client that has disconnected.
+	// Behaves like an upstream that keeps working for a client that has disconnected.
 	const stubborn: Handler = () => new Promise(resolve => ends.push(resolve));
 	await withClient(stubborn, async (client, server) => {
 		for (let i = 0; i < 160; i++) client.send(request(i * 2 + 1), reset(i * 2 + 1));
@@ -264,7 +264,7 @@ test('a connection whose client reads nothing times out; one whose client reads 
 				for (let i = 0; i < 60 && server.cut.length === 0; i++) {
 					await new Promise(resolve => setTimeout(resolve, 25));
 					if (!slowly) continue;
-					// Read repeatedly, so that the system's buffers have room for more.
+					// The client reads, so that the system's buffers have room for more.
 					let reads = 0;
 					const read = (): void => {
 						if (++reads < 16) return;

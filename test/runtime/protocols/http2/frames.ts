@@ -1,4 +1,4 @@
-/** An HTTP/2 server with a scripted host, and a client that writes frames exactly as given, valid or not. */
+/** An HTTP/2 server with a scripted handler, and a client that writes frames exactly as given, valid or not. */
 import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
@@ -9,7 +9,7 @@ import { HpackDecoder, StringMemory } from '../../../../runtime/protocols/http2/
 import { createHttp2Server } from '../../../../runtime/protocols/http2/http2-server.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
 
-/** What a scripted host has recorded. */
+/** A running server, and what it has recorded. */
 export interface FrameServer {
 	readonly port: number;
 	readonly protocol: ProtocolServer;
@@ -22,7 +22,7 @@ export interface FrameServer {
 	stop(): Promise<void>;
 }
 
-/** A socket class unknown to the engine, which it therefore reads as a stream, like TLS. */
+/** A socket class that the engine does not know, and therefore reads as a stream, as it does TLS. */
 class OtherSocket extends Socket {}
 
 /** Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. */
@@ -123,7 +123,7 @@ export function settings(...entries: number[]): Buffer {
 	return frame(FRAME.settings, 0, 0, bytes);
 }
 
-/** Encodes fields as literals without indexing and Huffman coding. */
+/** Encodes a field block: literals without indexing and without Huffman coding. */
 export function block(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [];
 	for (const [name, value] of fields) {
@@ -150,15 +150,15 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':authority', 'localhost'],
 ];
 
-/** The same with the method POST. */
+/** The fields of a minimal POST request. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** Builds a complete HEADERS frame of a request. */
+/** Builds the HEADERS frame of a request without further field blocks. */
 export function request(stream: number, fields = REQUEST, flags: number = FLAG.endStream | FLAG.endHeaders): Buffer {
 	return frame(FRAME.headers, flags, stream, block(fields));
 }
 
-/** The client's end of a connection. */
+/** The client's side of a connection. */
 export class FrameClient {
 	readonly socket: Socket;
 	readonly frames: ReceivedFrame[] = [];
@@ -241,7 +241,7 @@ export class FrameClient {
 	}
 
 	/**
-	 * Sends a PING and waits for its acknowledgment, which shows that everything before was read without ending the
+	 * Sends a PING and waits for its acknowledgment, which shows that everything before it was read without ending the
 	 * connection.
 	 */
 	async alive(): Promise<void> {

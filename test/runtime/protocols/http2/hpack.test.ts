@@ -1,4 +1,4 @@
-/** Header compression: the examples of RFC 7541, and blocks that exceed the limits. */
+/** Header compression: the examples of RFC 7541, and field blocks that exceed the limits. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
@@ -11,7 +11,7 @@ const test = suite('HPACK');
 
 const memory = new StringMemory(65_536);
 
-/** Decodes a block in hexadecimal into `name: value` strings, or undefined if it is malformed. */
+/** Decodes a field block, given in hexadecimal, into `name: value` strings. Returns undefined if it is malformed. */
 function decode(decoder: HpackDecoder, hexadecimal: string): string[] | undefined {
 	const bytes = Buffer.from(hexadecimal.replaceAll(' ', ''), 'hex');
 	const fields: string[] = [];
@@ -49,7 +49,7 @@ test('requests with Huffman code (RFC 7541 C.4)', () => {
 
 test('a table that is too small drops its oldest entries', () => {
 	const decoder = new HpackDecoder(memory);
-	// Room for a single entry of 1 + 1 + 32 bytes.
+	// The table has room for a single entry of 1 + 1 + 32 bytes.
 	assert.equal(decode(decoder, '3f03 4001 6101 31'), ['a: 1']);
 	assert.equal(decode(decoder, 'be'), ['a: 1']);
 	assert.equal(decode(decoder, '4001 6201 32 be'), ['b: 2', 'b: 2']);

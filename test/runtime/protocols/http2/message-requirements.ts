@@ -1,4 +1,4 @@
-/** What RFC 9113 §8, RFC 7541 and RFC 8441 require of a server, as data. */
+/** The requirements of RFC 9113 §8, RFC 7541 and RFC 8441 for a server: what a client sends, and the required outcome. */
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { Outcome, Requirement } from './connection-requirements.ts';
 import { block, frame, POST, REQUEST, request } from './frames.ts';
@@ -10,7 +10,7 @@ const withField = (name: string, value: string) => [...REQUEST, [name, value] as
 const connect = (...fields: (readonly [string, string])[]) => request(1, [[':method', 'CONNECT'], ...fields], OPEN);
 const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flags, stream, Buffer.from(text));
 
-/** Messages, tunnels and compression. */
+/** The requirements for messages, tunnels and compression. */
 export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1',

@@ -25,7 +25,7 @@ interface Answer {
 	readonly body: Buffer;
 	readonly trailers: IncomingHttpHeaders | undefined;
 	readonly informed: number[];
-	/** Code of the reset; 0 for no reset or NO_ERROR. */
+	/** The error code of the stream's reset. 0 if it was not reset, or reset with NO_ERROR. */
 	readonly code: number;
 }
 
@@ -45,7 +45,7 @@ async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, bod
 	stream.on('data', (piece: Buffer) => received.push(piece));
 	stream.on('error', () => {});
 	if (body !== undefined) stream.end(body);
-	// `once` would fail if the stream fails.
+	// `once` would reject if the stream fails.
 	await new Promise(resolve => stream.on('close', resolve));
 	return { headers, body: Buffer.concat(received), trailers, informed, code: stream.rstCode ?? 0 };
 }
@@ -67,7 +67,7 @@ async function withNode(
 	}
 }
 
-/** A body whose pieces each arrive shortly after they are pulled. */
+/** Returns a body whose pieces each arrive shortly after they are pulled. */
 function pieces(texts: readonly string[], more: Partial<BodySource> = {}): BodySource {
 	let at = 0;
 	return {
@@ -181,7 +181,7 @@ test('large heads are split in both directions', async () => {
 
 test('a head beyond the limit is answered 431, and the next request is served', async () => {
 	await withNode(answer('ok'), async (client, server) => {
-		// A request with many cookies or a long token.
+		// Real requests are this large if they have many cookies or a long token.
 		assert.is((await ask(client, { 'x-large': 'a'.repeat(17_000) })).headers[':status'], 200);
 		assert.is((await ask(client, { 'x-large': 'a'.repeat(32_000) })).headers[':status'], 200);
 		const large = { 'x-large': 'a'.repeat(33_000) };
@@ -476,7 +476,7 @@ test('unread bodies do not block other uploads on the connection', async () => {
 			await new Promise(resolve => setTimeout(resolve, 30));
 			const { body } = await ask(client, { ':method': 'POST' }, bytes);
 			assert.is(body.toString(), String(bytes.length));
-			// Memory held for finished streams is released, so uploads never get stuck.
+			// Finished streams release their memory, so uploads never stall.
 			for (const stream of unread) stream.close(8);
 			for (let i = 0; i < 8; i++)
 				assert.is((await ask(client, { ':method': 'POST' }, bytes)).body.toString(), String(bytes.length));

@@ -11,7 +11,7 @@ const FRAME = 16_384;
 
 interface Feed {
 	readonly body: StreamBody;
-	/** Bytes for which the client's window may be raised again, and how often the reader had consumed everything. */
+	/** Bytes by which the client's window may be raised again, and how often the reader had consumed everything. */
 	taken: number;
 	keptUp: number;
 	/** Feeds frames with varied content and returns that content. */
@@ -53,7 +53,7 @@ function feed(memory: PieceMemory | undefined): Feed {
 	return state;
 }
 
-/** Pulls everything available and returns the pull that waits for more. */
+/** Pulls everything that is available. Returns the pending pull for more. */
 function drain(body: StreamBody): Promise<Uint8Array | null> {
 	for (;;) {
 		const piece = body.pull();
@@ -83,7 +83,7 @@ test('a piece stays unchanged until the next pull, after which its memory is reu
 		body.deliver();
 		const piece = (await waiting)!;
 		seen.add(piece.buffer);
-		// Further frames do not overwrite it.
+		// Later frames must not overwrite the piece.
 		frames(8);
 		assert.ok(content.equals(piece));
 		waiting = drain(body);

@@ -1,4 +1,4 @@
-/** Every requirement of the tables, over sockets: sent at once, and byte by byte. */
+/** Tests every requirement of the HTTP/2 tables over sockets, sent at once and byte by byte. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
@@ -12,7 +12,7 @@ const test = suite('RFC 9113');
 let server: FrameServer;
 let streamed: FrameServer;
 
-/** Reads the body, then responds; `/slow` responds later, `/unread` does not read the body. */
+/** Reads the body and responds. `/slow` responds later; `/unread` does not read the body. */
 const handler: Handler = async x => {
 	if (x.request.path === '/slow') await new Promise(resolve => setTimeout(resolve, 50));
 	if (x.request.path === '/unread') await new Promise(resolve => x.onGone(() => resolve(undefined)));

@@ -16,7 +16,7 @@ const CONNECT = [
 const open = request(1, CONNECT, FLAG.endHeaders);
 const data = (text: string, flags = 0) => frame(FRAME.data, flags, 1, Buffer.from(text));
 
-/** Echoes what it receives in upper case, and ends when the client does. */
+/** Echoes in upper case what it receives, and ends when the client does. */
 const echo: Handler = x => {
 	x.response.headers.add('Upgrade', 'websocket');
 	x.response.headers.add('Connection', 'Upgrade');
@@ -93,7 +93,7 @@ test('a tunnel respects the windows of both sides', async () => {
 				}
 			};
 			more();
-			// Nothing is read until the client has received everything.
+			// The upstream end reads nothing until the client has received everything.
 			client.on('finish', () => {
 				let read = 0;
 				client.on('data', (bytes: Buffer) => {

@@ -1,4 +1,4 @@
-/** Clients that read little or nothing: bodies are pulled only as far as the client's windows have room. */
+/** Clients that read little or nothing: bodies are pulled only as far as the client's windows allow. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
@@ -11,7 +11,7 @@ import { type FrameClient, type FrameServer, frame, numbers, open, request, serv
 
 const test = suite('HTTP/2: unread responses');
 
-/** A body of the given length, declared if `known`, that records how much is pulled. */
+/** A body of the given length, declared if `known`, that records how much of it is pulled. */
 class Watched implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
@@ -87,7 +87,7 @@ for (const known of [true, false]) {
 				await client.until(() => bytesOf(client, 1) === 5000);
 				await client.alive();
 				assert.is(body.asked[0], 5000);
-				// Without a known length, another small pull is needed to find out whether the body has ended.
+				// If the length is unknown, another small pull is needed to find out whether the body has ended.
 				assert.equal(body.asked.slice(1), known ? [] : [5000]);
 				client.send(widen(1, 40_000));
 				await client.until(() => bytesOf(client, 1) === 45_000);
@@ -206,7 +206,7 @@ for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
 			const begun = server.exchanges.length;
 			const most = Math.ceil(MAX_BUFFERED_BYTES / Buffer.byteLength(text));
 			assert.is(begun, most, 'as many requests as fit within the limit');
-			// A client that wants to read another response first waits about a second, not forever.
+			// A client that wants another response first waits for about a second, but not forever.
 			await client.until(() => server.exchanges.length > most, 5000);
 			client.send(...streams.map(stream => widen(stream, 0x7fffff00)), widen(0, 0x7fff0000 - 65_535));
 			for (const stream of streams) {

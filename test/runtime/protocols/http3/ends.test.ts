@@ -1,4 +1,4 @@
-/** How connections end: what was sent arrives, on bad paths too, and the failure of one is its own. */
+/** How connections end: everything sent arrives, even over lossy paths, and one connection's failure affects no other. */
 import * as assert from 'uvu/assert';
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import type { QuicConnection } from '../../../../runtime/sockets/quic/quic-connection.ts';
@@ -43,7 +43,7 @@ test('what is lost at the end is sent again before the connection is closed', as
 	let lost = 0;
 	const path = await relay(server.port, {
 		delay: 5,
-		// As long as requests are still taken, and a little longer.
+		// Loses everything sent to the client while requests are still accepted, and a little longer.
 		loses: toClient => cut && toClient && ++lost > 0,
 	});
 	const far = await client(path.port);
@@ -52,7 +52,7 @@ test('what is lost at the end is sent again before the connection is closed', as
 	const stream = far.open().write(headers(), true);
 	await until('the exchange', () => server.finished.length === 2);
 	server.protocol.drain();
-	// The second GOAWAY is the last thing before the connection may be closed.
+	// Waits beyond the second GOAWAY, which is the last thing sent before the connection may be closed.
 	const from = performance.now();
 	await until('the time of the end, and repeats', () => performance.now() - from > 1300 && lost > 10);
 	assert.is(server.protocol.connections, 1, 'it was given up though nothing had arrived');
@@ -88,7 +88,7 @@ test('with nothing on its way, a connection ends right after its last GOAWAY', a
 	server.protocol.drain();
 	assert.is((await near.end()).code, H3_ERROR.none);
 	const took = performance.now() - from;
-	// One second between the two GOAWAY frames; a flush that never ends takes ten more, or three.
+	// One second passes between the two GOAWAY frames. A flush that never finished would take three or ten seconds more.
 	assert.ok(took < 3000, `${took} ms`);
 });
 
@@ -112,7 +112,7 @@ test('what one connection throws ends that connection only', async () => {
 	const clients = [];
 	for (let i = 0; i < 6; i++) clients.push(await client(server.port));
 	for (const one of clients) await response(one, one.open().write(headers(), true));
-	// The second one's protocol throws from now on, in the middle of the others' events.
+	// From now on, the protocol of the second connection throws while events of all connections are being handled.
 	const connections = server.protocol.closable() as Iterable<unknown>;
 	const [, bad] = [...connections] as QuicConnection[];
 	Object.assign(bad as object, {

@@ -1,4 +1,4 @@
-/** An HTTP/3 server over real QUIC with a scripted host, and frames written as given, valid or not. */
+/** An HTTP/3 server over real QUIC with a scripted handler, and functions that build frames, valid or not. */
 import type { Exchange, TlsInfo } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
@@ -16,7 +16,7 @@ import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, until } from '../../../harness.ts';
 import type { ClientStream, QuicClient } from './quic-client.ts';
 
-/** What a scripted host has recorded. */
+/** A running server, and what it has recorded. */
 export interface FrameServer {
 	readonly port: number;
 	readonly protocol: Http3Server;
@@ -29,13 +29,13 @@ export interface FrameServer {
 	/** Reasons for which datagrams and handshakes were refused. */
 	readonly turnedAway: string[];
 	readonly handshakes: string[];
-	/** What connections have thrown. */
+	/** Errors that connections have thrown. */
 	readonly failures: unknown[];
 	readonly counts: { connections: number; streams: number; resetsByClient: number; resetsByServer: number };
 	stop(): void;
 }
 
-/** Overrides of the server's defaults. */
+/** Settings of a test server that replace the defaults. */
 export interface ServerTerms {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;
@@ -44,13 +44,13 @@ export interface ServerTerms {
 	readonly admit?: (address: string) => (() => void) | undefined;
 }
 
-/** The certificate of all test servers. */
+/** The certificate that all test servers use. */
 export const certificate: Promise<{ readonly serial: number; readonly chain: string; readonly key: string }> =
 	TestAuthority.make()
 		.then(authority => authority.issue({ names: ['localhost'] }))
 		.then(({ certificate: chain, key }) => ({ serial: 1, chain, key }));
 
-/** Resolves once this thread's poller works. Nothing is read without it. */
+/** Resolves once this thread's poller works. Sockets are not read before that. */
 export async function polled(): Promise<void> {
 	await until('the poller', () => threadPoller() !== undefined);
 }
@@ -140,7 +140,7 @@ export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buff
 	return Buffer.concat([varint(type, payload.length), payload]);
 }
 
-/** Encodes fields as literals without Huffman coding. */
+/** Encodes a field section: literals without Huffman coding. */
 export function section(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [Buffer.of(0, 0)];
 	for (const [name, value] of fields) {
@@ -150,7 +150,7 @@ export function section(fields: readonly (readonly [name: string, value: string]
 	return Buffer.concat(parts);
 }
 
-/** Encodes an integer after the bits of `first` (RFC 7541 §5.1). */
+/** Encodes an integer with a prefix of `prefix` bits, in the low bits of `first` (RFC 7541 §5.1). */
 export function prefixed(first: number, prefix: number, value: number): Buffer {
 	const mask = (1 << prefix) - 1;
 	if (value < mask) return Buffer.of(first | value);
@@ -169,7 +169,7 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 	[':path', '/'],
 ];
 
-/** The same with the method POST. */
+/** The fields of a minimal POST request. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
 /** Builds a HEADERS frame. */
@@ -238,7 +238,7 @@ export async function response(client: QuicClient, stream: ClientStream): Promis
 	return { heads, status: head?.[':status'] ?? '', fields: head ?? {}, body };
 }
 
-/** Opens the control stream that a client must have, with empty settings. */
+/** Opens the control stream that every client must open, with empty SETTINGS. */
 export function control(client: QuicClient): ClientStream {
 	return client.open(true).write(Buffer.concat([varint(0), frame(4)]));
 }

@@ -1,11 +1,11 @@
-/** Suites for HTTP/3, which needs `direct` I/O. */
+/** Test suites for HTTP/3, which needs `direct` I/O. */
 import { type Context, suite, type uvu } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../../runtime/sockets/io-mode.ts';
 import { quicSupport } from '../../../../runtime/sockets/quic/quic-library.ts';
 
 /**
- * Creates a suite. With `node` I/O, all its cases are replaced by one that checks the reason why HTTP/3 is unavailable.
+ * Creates a suite. With `node` I/O, a single case replaces all its cases and checks the reason why HTTP/3 is unavailable.
  */
 export function http3Suite(name: string): uvu.Test<Context> {
 	if (isDirectIo()) return suite(name);

@@ -1,4 +1,7 @@
-/** First packets of clients that never go on: others are served meanwhile, are charged nothing, and memory is bounded. */
+/**
+ * A flood of first packets from clients that never continue. Other clients are served meanwhile, the addresses of the flood
+ * are not charged for it, and memory is bounded.
+ */
 import { createSocket } from 'node:dgram';
 import { Worker } from 'node:worker_threads';
 import * as assert from 'uvu/assert';
@@ -22,7 +25,7 @@ async function start(terms: ServerTerms): Promise<FrameServer> {
 	return server;
 }
 
-/** Records the first datagrams of so many clients: Initials that can be opened, and are answered. */
+/** Records the first datagram of each of `count` clients: a valid Initial packet that a server answers. */
 async function firstPackets(count: number): Promise<Buffer[]> {
 	await polled();
 	const socket = createSocket('udp4');
@@ -30,7 +33,7 @@ async function firstPackets(count: number): Promise<Buffer[]> {
 	const found: Buffer[] = [];
 	const seen = new Set<string>();
 	socket.on('message', bytes => {
-		// One of each: an id of 8 bytes comes after version and length.
+		// Keeps one packet per client, identified by its 8-byte connection ID after the version and the length.
 		const id = bytes.toString('latin1', 6, 14);
 		if (bytes.length < 1200 || seen.has(id)) return;
 		seen.add(id);
@@ -45,7 +48,7 @@ async function firstPackets(count: number): Promise<Buffer[]> {
 	return found;
 }
 
-/** Sends packets from an address, each once. */
+/** Sends each packet once from the given address. */
 async function send(packets: readonly Buffer[], port: number, from: string): Promise<void> {
 	const socket = createSocket('udp4');
 	await new Promise<void>(resolve => socket.bind(0, from, resolve));
@@ -120,7 +123,7 @@ test('requests of others succeed meanwhile, and new connections after it', async
 	assert.ok(p99 < 5000, `p99 of ${took.length} requests: ${p99} ms`);
 	assert.ok(grown < 250_000_000, `${grown} bytes more`);
 	assert.ok(server.endpoint.connections <= 128 + 1, `${server.endpoint.connections} handshakes`);
-	// The flood's addresses are charged nothing.
+	// The addresses of the flood are not charged for it.
 	assert.is(admitted, 1);
 	const fresh = await connect(server.port);
 	open.push(fresh);
@@ -141,7 +144,7 @@ test('who uses the address of another does not shut it out', async () => {
 
 test('the oldest gives way at once, and none whose address is proven', async () => {
 	const server = await start({ quicLimits: { maxHandshakes: 4, retryAbove: 1000 }, choose: () => 'wait' });
-	// Their addresses are their own only once they answer what they get: a wait for a certificate answers nothing yet.
+	// A client proves its address by answering. These get nothing to answer while the server waits for a certificate.
 	await send(await firstPackets(20), server.port, '127.0.0.9');
 	await until('handshakes', () => server.turnedAway.filter(reason => reason === 'evicted').length === 16);
 	assert.is(server.endpoint.connections, 4);

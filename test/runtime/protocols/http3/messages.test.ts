@@ -1,5 +1,6 @@
 /**
- * HTTP/3 messages: bodies with backpressure in both directions, trailers, interim responses, cancellation, and the end.
+ * HTTP/3 messages: bodies with backpressure in both directions, trailers, interim responses, cancellation, and the end of
+ * connections.
  */
 
 import * as assert from 'uvu/assert';
@@ -47,7 +48,7 @@ test.after.each(() => {
 	for (const server of servers.splice(0)) server.stop();
 });
 
-/** A body of pieces that counts how many have been pulled. */
+/** A body of `pieces` pieces that counts how many have been pulled. */
 function source(
 	pieces: number,
 	size: number,
@@ -179,7 +180,7 @@ test('a client that does not read stops the source, and later gets the whole res
 	const other = client.open();
 	await until('the source to be pulled', () => body.pulled > 0);
 	let before = -1;
-	// Each wait takes at least one round of packets; two hundred without a pull mean that the source has stopped.
+	// Each iteration takes at least one round of packets. After two hundred without a pull, the source has stopped.
 	for (let quiet = 0; quiet < 200; ) {
 		await new Promise(resolve => setImmediate(resolve));
 		client.look();

@@ -1,4 +1,4 @@
-/** A QUIC client built on OpenSSL's, which writes bytes on streams exactly as given, valid or not. */
+/** A QUIC client based on OpenSSL's, which writes bytes on streams exactly as given, valid or not. */
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
 
@@ -57,7 +57,7 @@ const resultsAt: bigint = memoryAt + 65_536n;
 const result = (): Buffer => memory.subarray(65_536);
 const AF_INET = 2;
 const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
-/** Milliseconds between two polls. OpenSSL gives no notification of what this client waits for. */
+/** Milliseconds between two polls, because OpenSSL does not notify this client of events. */
 const POLL_INTERVAL = 2;
 const RESET = 5;
 const FINISHED = 3;
@@ -96,7 +96,7 @@ export class ClientStream {
 		return this;
 	}
 
-	/** Resets the sending side with a code. */
+	/** Resets the sending side with an error code. */
 	reset(code: number): void {
 		result().writeBigUInt64LE(BigInt(code), 0);
 		f.SSL_stream_reset(this.#ssl, resultsAt, 8n);
@@ -160,9 +160,9 @@ export interface Closed {
 export interface ClientTerms {
 	readonly serverName?: string;
 	readonly alpn?: string;
-	/** A session of an earlier client, for resumption. */
+	/** The TLS session of an earlier client, to resume. */
 	readonly session?: bigint;
-	/** Groups for the key exchange. With those of elliptic curves alone, the ClientHello fits in one datagram. */
+	/** Groups for the key exchange. If all are elliptic curves, the ClientHello fits in one datagram. */
 	readonly groups?: string;
 }
 
@@ -211,7 +211,7 @@ export class QuicClient {
 		this.look();
 	}
 
-	/** Handles events and wakes those waiting for the result. */
+	/** Handles pending events, and wakes whatever waits for their results. */
 	look(): void {
 		if (this.#gone) return;
 		if (!this.connected) {

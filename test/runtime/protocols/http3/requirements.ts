@@ -1,15 +1,15 @@
-/** What RFC 9114 and RFC 9204 require of a server, as data: what a client sends, and the required outcome. */
+/** The requirements of RFC 9114 and RFC 9204 for a server: what a client sends, and the required outcome. */
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { data, frame, headers, POST, prefixed, REQUEST, section, varint } from './frames.ts';
 
-/** The required outcome. Except after a connection error, the connection must serve another request. */
+/** A required outcome. Except after a connection error, the connection must serve another request. */
 export type Outcome =
 	| { readonly connection: number }
 	| { readonly stream: number }
 	| { readonly status: string }
 	| 'served';
 
-/** One requirement. */
+/** A requirement of RFC 9114 or RFC 9204. */
 export interface Requirement {
 	readonly section: string;
 	readonly asks: string;
@@ -17,7 +17,7 @@ export interface Requirement {
 	readonly request?: Uint8Array;
 	/** True if the request stream stays open. */
 	readonly open?: boolean;
-	/** Bytes written on the control stream after its type, instead of empty SETTINGS. */
+	/** Bytes written on the control stream after its type; the default is empty SETTINGS. */
 	readonly control?: Uint8Array;
 	/** Bytes written on unidirectional streams, including their types. */
 	readonly uni?: readonly Uint8Array[];

@@ -1,4 +1,4 @@
-/** Every requirement of the table, over real QUIC connections: sent at once, and byte by byte. */
+/** Tests every HTTP/3 requirement over real QUIC connections, sent at once and byte by byte. */
 
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';

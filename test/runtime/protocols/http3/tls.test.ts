@@ -1,4 +1,4 @@
-/** TLS over QUIC behaves as over TCP: facts in placeholders, refused handshakes, and tickets on every thread. */
+/** TLS over QUIC behaves as over TCP: placeholders, refused handshakes, and session tickets on every thread. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';
@@ -10,11 +10,11 @@ import { type ClientTerms, connect, freeSession, QuicClient } from './quic-clien
 
 const test = http3Suite('TLS over QUIC');
 const folder = temporaryFolder();
-/** Alerts (RFC 8446 §6), as QUIC carries them (RFC 9001 §4.8). */
+/** Error codes of TLS alerts (RFC 8446 §6) in QUIC, which adds them to CRYPTO_ERROR (RFC 9001 §4.8). */
 const CRYPTO_ERROR = 0x100;
 const UNRECOGNIZED_NAME = 112;
 const NO_APPLICATION_PROTOCOL = 120;
-/** A ClientHello in one datagram, and one in two. */
+/** Options for a ClientHello that fits in one datagram, and for one that needs two. */
 const SIZES: readonly ClientTerms[] = [{ groups: 'X25519' }, {}];
 let server: ServerProcess;
 let port = 0;
@@ -56,7 +56,7 @@ test('placeholders tell the facts', async () => {
 	client.close();
 });
 
-/** How the server ends a handshake, which it must say at once: clients wait for seconds before they try TCP. */
+/** Returns how the server ends a handshake. It must do so at once, because clients wait for seconds before they try TCP. */
 async function refusalOf(terms: ClientTerms): Promise<unknown> {
 	const client = new QuicClient(port, terms);
 	const started = performance.now();

@@ -1,22 +1,22 @@
-/** A path between a QUIC client and a server that delays datagrams and loses some of them. */
+/** A network path between a QUIC client and a server that delays datagrams and drops some of them. */
 import { createSocket, type Socket } from 'node:dgram';
 import { freePorts } from '../../../harness.ts';
 
-/** What a relay does to datagrams. */
+/** How a relay treats datagrams. */
 export interface RelayTerms {
-	/** Milliseconds that each takes. */
+	/** Milliseconds by which each datagram is delayed; the default is 0. */
 	readonly delay?: number;
-	/** Whether one is lost. */
+	/** Called for each datagram. Returns true to drop it. */
 	loses(toClient: boolean): boolean;
 }
 
-/** A relay of one port. */
+/** A running relay to one port. */
 export interface UdpRelay {
 	readonly port: number;
 	close(): void;
 }
 
-/** Relays between clients of the port it opens and the server at `port`. */
+/** Starts a relay between clients of its own port and the server at `port`. */
 export async function udpRelay(port: number, { delay = 0, loses }: RelayTerms): Promise<UdpRelay> {
 	const [own] = (await freePorts(1)) as [number];
 	const front = createSocket('udp4');

@@ -1,6 +1,4 @@
-/**
- * HTTP/3 of the whole server: all threads, certificates by name, reloads under load, and where HTTP/3 is unavailable.
- */
+/** HTTP/3 in the whole server: all threads, certificates by name, reloads under load, and where HTTP/3 is unavailable. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
@@ -222,14 +220,15 @@ test('an unsupported QUIC version is answered with the supported ones', async ()
 	const answer = new Promise<Buffer>(resolve => socket.once('message', resolve));
 	const packet = Buffer.alloc(1200);
 	packet.set([0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9]);
-	// Like a real client, it asks again: after the noise of the test before, no more such answers are sent in that second.
+	// Repeats the packet, as a real client does: after the noise of the previous test, the server's limit on these answers is
+	// exhausted for that second.
 	const send = (): void => socket.send(packet, port, '127.0.0.1');
 	send();
 	const resend = setInterval(send, 200);
 	const got = await answer;
 	clearInterval(resend);
 	assert.equal([...got.subarray(1, 5)], [0, 0, 0, 0]);
-	// The connection ids are swapped.
+	// The answer swaps the two connection IDs.
 	assert.equal([...got.subarray(5, 19)], [4, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
 	assert.is(got.readUInt32BE(19), 1);
 	socket.close();

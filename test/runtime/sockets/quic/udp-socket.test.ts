@@ -1,4 +1,4 @@
-/** What a UDP socket does when the system refuses to split long writes, or to say why. */
+/** UDP sockets on a system that refuses segmentation offload, with or without giving the reason. */
 import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';
 import type { QuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
@@ -23,7 +23,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 			const offset = Number(at - datagrams.outgoingAt);
 			const isLong = datagrams.outgoing.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
-			// The first message decides, as in the kernel.
+			// The result depends on the first message, as in the kernel.
 			if (isLong && refusing.has(datagrams.outgoing.readBigUInt64LE(offset))) return -1;
 			return library.f.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
 		},
@@ -52,7 +52,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.equal(got[0], all);
 	assert.is(socket.lost, 0);
 	assert.is(long, 1);
-	// This path is not asked again for a while.
+	// For a while, segmentation is not attempted again on this path.
 	send(paths[0]!);
 	assert.is(long, 1);
 	calls = 0;
@@ -61,7 +61,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.is(calls, 1);
 	await until('all of them', () => got[1]!.length >= 6);
 	assert.equal(got[1], all);
-	// Later it is asked again.
+	// Later it is attempted again.
 	refusing.clear();
 	paths[0]!.singlyUntil = performance.now();
 	send(paths[0]!);

@@ -1,4 +1,4 @@
-/** gRPC through the server, with a real client and server of @grpc/grpc-js; upstream in plain text and over TLS. */
+/** gRPC through the server, with the real client and server of @grpc/grpc-js. The upstream uses plain text or TLS. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as grpc from '@grpc/grpc-js';
@@ -152,7 +152,7 @@ for (const name of ['plain', 'secure'] as const) {
 		assert.is(count, 100);
 		const talk = client().talk();
 		for (let i = 0; i < 5; i++) {
-			// Each message comes back before the next is sent, which shows that nothing is buffered.
+			// Each message is echoed before the next is sent, which shows that nothing is buffered.
 			const echoed = new Promise(resolve => talk.once('data', resolve));
 			talk.write(Buffer.from(`message ${i}`));
 			assert.is(String(await echoed), `message ${i}`);

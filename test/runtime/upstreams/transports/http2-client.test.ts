@@ -43,7 +43,7 @@ interface Received {
 	readonly payload: Buffer;
 }
 
-/** An upstream whose script receives each frame of a client. Its SETTINGS are sent first. */
+/** Starts an upstream that sends its SETTINGS and then calls the script with each frame it receives. */
 async function upstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
 	const sockets = new Set<Socket>();
 	let connections = 0;
@@ -215,7 +215,7 @@ test('a malformed response is reset with a stream error', async () => {
 		if (type === 1) socket.write(malformed[(stream - 1) / 2]!(stream));
 	});
 	for (const _ of malformed) assert.match(await get(url), /^(502 |broken$)/);
-	// PROTOCOL_ERROR (RFC 9113 §8.1.1); other streams of the connection are not affected.
+	// PROTOCOL_ERROR (RFC 9113 §8.1.1) for these streams. Other streams of the connection are not affected.
 	await eventually('every stream was reset', () => codes.length === malformed.length);
 	assert.equal(codes, [1, 1, 1, 1]);
 	assert.is(connections, 1);
@@ -334,7 +334,7 @@ test("a body waits for the upstream's SETTINGS for a limited time, and not at al
 			if (content === 10) socket.write(frame(1, 5, 3, OK));
 		}
 		if (type !== 1) return;
-		// The first response never ends. Then there is no more room, but the second request is accepted.
+		// The first response never ends. The new limit allows only one stream, but the second request has already been accepted.
 		if (++heads === 1) socket.write(frame(1, 4, stream, OK));
 		else {
 			socket.write(frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 1])));

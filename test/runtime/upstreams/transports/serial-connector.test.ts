@@ -1,4 +1,4 @@
-/** Calls that wait for a connection when the number of connections is limited. */
+/** Calls that wait for a connection because the number of connections is limited. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UpstreamError } from '../../../../compiler/exchange/leases.ts';

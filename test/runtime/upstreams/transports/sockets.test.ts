@@ -1,6 +1,4 @@
-/**
- * What happens on an upstream connection before HTTP: PROXY headers, forward proxies, connection limits and timeouts.
- */
+/** Upstream connections before HTTP begins: PROXY headers, forward proxies, connection limits and timeouts. */
 import { createSecureServer } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { suite } from 'uvu';

@@ -1,4 +1,4 @@
-/** Upstreams over TLS and HTTP/2 through a whole site: what is trusted, negotiated and refused. */
+/** Upstreams over TLS and HTTP/2, tested through a whole site: what is trusted, negotiated and refused. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import {
@@ -52,7 +52,7 @@ async function listen(server: Server | Http2Server | ReturnType<typeof createTcp
 	return (server.address() as AddressInfo).port;
 }
 
-/** Starts a server that describes each request in its response, over HTTP/1.1, and HTTP/2 if `h2`. */
+/** Starts a server whose responses describe the requests, over HTTP/1.1 and, if `h2`, over HTTP/2. */
 function describingServer(h2: boolean, options: object = {}): Promise<number> {
 	const server = h2
 		? createSecureServer({ ...leaf, allowHTTP1: true, ...options }, answer as never)
@@ -154,9 +154,9 @@ test('an unusable client certificate that appears after the load fails each requ
 	write(2048);
 	const sites = await Promise.all(['', '\n versions 1.1', '\n versions 2'].map(versions => site(line(versions))));
 	write(1024);
-	// A second request must not hang on the state left by the first.
+	// The first request must leave no state that makes the second one hang.
 	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
-	// Nor may a timer of the first end the process.
+	// A timer left by the first request must not end the process either.
 	await quiet(100);
 });
 

@@ -1,4 +1,4 @@
-/** What RFC 9110 and RFC 9112 require of a client, which the server is towards upstreams. */
+/** The requirements of RFC 9110 and RFC 9112 for a client, which is the server's role towards upstreams. */
 import { CLOSE, GET_UP, LAST, type Requirement } from './requirement.ts';
 
 const row = (
@@ -11,7 +11,7 @@ const row = (
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
-/** In the order of the RFCs. */
+/** The requirements for clients, in the order of the RFCs. */
 export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 	row(
 		'9112 §2.3',

@@ -1,4 +1,4 @@
-/** What RFC 9110 and RFC 9112 require of a proxy or gateway. */
+/** The requirements of RFC 9110 and RFC 9112 for a proxy or gateway. */
 import { CLOSE, GET_UP, LAST, POST_UP, type Requirement } from './requirement.ts';
 
 const row = (
@@ -10,7 +10,7 @@ const row = (
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n';
 
-/** In the order of the RFCs. */
+/** The requirements for proxies, in the order of the RFCs. */
 export const PROXY_REQUIREMENTS: readonly Requirement[] = [
 	row('9112 §3.2.1', 'MUST', 'forward the target as received, including an empty query', {
 		send: `GET /up/%7Ea%2Fb?c=%20&d? HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,

@@ -1,4 +1,4 @@
-/** What RFC 9110 and RFC 9112 require of an origin server. */
+/** The requirements of RFC 9110 and RFC 9112 for an origin server. */
 import { CLOSE, GET, LAST, POST_UP, type Requirement } from './requirement.ts';
 
 const row = (
@@ -8,7 +8,7 @@ const row = (
 	rest: Omit<Requirement, 'section' | 'level' | 'says' | 'who'>,
 ): Requirement => ({ section, level, who: 'server', says, ...rest });
 
-/** In the order of the RFCs. */
+/** The requirements for servers, in the order of the RFCs. */
 export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 	row('9112 §2.2', 'MUST', 'parse a message as octets in a superset of ASCII: keep obs-text in values', {
 		send: `${GET.replace('/own', '/up/x')}X-Name: caf\xe9\r\n${CLOSE}\r\n`,
