@@ -6,14 +6,14 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentImage } from '../worker/document-image.ts';
 import type { RestartReason } from './load-results.ts';
 
-/** Facts about the process that matter besides the two documents. */
+/** Facts about the process that are needed in addition to the two documents. */
 export interface ProcessFacts {
 	/**
-	 * The process was started without a configuration: its Admin API exists regardless of the option, and until it has
-	 * listeners it may add plaintext ones.
+	 * True if the process was started without a configuration. Its Admin API then exists regardless of the option, and it may add
+	 * plaintext listeners until it has some.
 	 */
 	readonly unconfigured: boolean;
-	/** Every host name that the process has served over TLS since its start; one that was removed can be added again. */
+	/** Every host name that the process has served over TLS since its start. A name that was removed can be added again. */
 	readonly served: ReadonlySet<string>;
 }
 
@@ -36,7 +36,7 @@ export function restartReasons(
 	return reasons;
 }
 
-/** Maximum number of reasons about host names; more would not help. */
+/** Maximum number of reported reasons about host names. More would not help. */
 const MOST_NAMES = 50;
 
 /** Adds the Admin API to the document of a process that was started without a configuration and always has one. */

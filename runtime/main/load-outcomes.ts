@@ -1,4 +1,4 @@
-/** Load outcomes created by the runtime itself, and how outcomes are logged. */
+/** Creates load outcomes of the runtime itself, and log entries for all outcomes. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { LogEntry } from '../logs/log-entry.ts';

@@ -4,7 +4,7 @@ import type { LoadOutcome } from './control.ts';
 /** The result of the last load. */
 export interface LastReload {
 	readonly successful: boolean;
-	/** When a load last succeeded, in seconds since 1970; 0 if never. */
+	/** Time of the last successful load, in seconds since 1970; 0 if there was none. */
 	readonly successAt: number;
 }
 
@@ -12,7 +12,7 @@ export interface LastReload {
 export interface Rollbacks {
 	readonly succeeded: number;
 	readonly failed: number;
-	/** Whether the last one failed and the load that it was to undo is still being served. */
+	/** True if the last rollback failed and the load that it was to undo is still being served. */
 	readonly stuck: boolean;
 }
 
@@ -38,14 +38,14 @@ export class LoadRecord {
 		this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
 	}
 
-	/** Records a rollback; `generation` is the one being served afterwards. */
+	/** Records a rollback. `generation` is the one being served afterwards. */
 	rolledBack(succeeded: boolean, generation: number): void {
 		if (succeeded) this.#succeeded++;
 		else this.#failed++;
 		this.#stuckAt = succeeded ? undefined : generation;
 	}
 
-	/** Returns the rollbacks so far; `generation` is the one being served. */
+	/** Returns the rollbacks so far. `generation` is the one being served. */
 	rollbacks(generation: number): Rollbacks {
 		return { succeeded: this.#succeeded, failed: this.#failed, stuck: this.#stuckAt === generation };
 	}

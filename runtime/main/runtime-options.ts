@@ -15,7 +15,7 @@ export interface RuntimeOptions {
 	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
 	/** Sockets passed by a service manager. */
 	readonly passed?: PassedSockets | undefined;
-	/** What the process that this one succeeds has left to it. The server then accepts no connections until {@link Runtime.accept}. */
+	/** The sockets and keys left by the predecessor. If set, the server accepts no connections until {@link Runtime.accept}. */
 	readonly inheritance?: Inheritance | undefined;
 	/** Number of worker threads; overrides the setting `threads`. */
 	readonly threads?: number | undefined;
@@ -26,7 +26,7 @@ export interface RuntimeOptions {
 	 * and reads of the configuration wait until it serves. If it rejects, startRuntime rejects with the same error.
 	 */
 	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
-	/** Returns the version of this build, for metrics. Called when they are first read. */
+	/** Returns the version of this build, for metrics. Called when metrics are first read. */
 	readonly version?: (() => string) | undefined;
 	/** Replaces standard output and standard error as log outputs. */
 	readonly writers?: StandardWriters | undefined;
@@ -35,7 +35,7 @@ export interface RuntimeOptions {
 /** A bound address. */
 export interface BoundListener {
 	readonly key: string;
-	/** '' means every interface. */
+	/** The IP address; '' for every interface. */
 	readonly address: string;
 	readonly port: number;
 	readonly scheme: 'http' | 'https';

@@ -1,4 +1,4 @@
-/** The running server: compiles, applies, counts, logs and stops. The root of all state. */
+/** The running server: compiles, applies, counts, logs and stops. It owns all state of the process. */
 
 import { randomBytes } from 'node:crypto';
 import { closeSync } from 'node:fs';
@@ -64,7 +64,7 @@ import { NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** Milliseconds that the last log lines, and the last spans, may take to be written when the server stops. */
+/** Maximum milliseconds for writing the last log lines, and the last spans, when the server stops. */
 const FLUSH_LIMIT = 1000;
 const EXPORT_LIMIT = 3000;
 
@@ -105,16 +105,16 @@ export class Runtime implements RuntimeControl {
 	#settings: Settings = {};
 	#files: readonly string[] = [];
 	#ready = false;
-	/** True while the process that this one succeeds still serves. */
+	/** True while the predecessor still serves. */
 	#waits: boolean;
 	#generation = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
-	/** The last of the operations that must not overlap: loads, and bringing up new threads. */
+	/** The last of the operations that must not overlap: loads, and preparing new threads. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
-	/** Ends the watch over the memory of this thread and of the process. */
+	/** Functions that stop the memory relief of this thread and of the process. */
 	readonly #relief: (() => void)[] = [];
 	/** Settled once the start has succeeded or failed. Never rejects. */
 	#started: Promise<void> = Promise.resolve();
@@ -325,15 +325,12 @@ export class Runtime implements RuntimeControl {
 		this.#log.close();
 	}
 
-	/** Resolves once every thread has ended after a stop or kill; to false if one cannot be ended without the process. */
+	/** Resolves to true once every thread has ended after a stop or kill, and to false if a thread cannot be ended without ending the process. */
 	get threadsEnded(): Promise<boolean> {
 		return this.#threadsEnded ?? Promise.resolve(true);
 	}
 
-	/**
-	 * Accepts connections on the sockets of the process that this one succeeds. Rejects if a thread cannot; then the other process
-	 * must go on alone.
-	 */
+	/** Starts to accept connections on the predecessor's sockets. Rejects if a thread cannot; the predecessor must then continue alone. */
 	async accept(): Promise<void> {
 		this.#waits = false;
 		this.#sinks.rolls = true;
@@ -342,15 +339,15 @@ export class Runtime implements RuntimeControl {
 		this.#serves();
 	}
 
-	/** Completes what {@link accept} began once the other process will not serve alone again. */
+	/** Completes what {@link accept} began, once the predecessor will not serve again. */
 	takeOver(): void {
 		this.#sockets.takeOver();
 	}
 
 	/**
-	 * Hands over to a successor, between two loads. `succeed` starts it and resolves to false if it did not take over; then this
-	 * process goes on as before. Otherwise this process stops accepting connections, and {@link stop} resolves once it has ended
-	 * those it has.
+	 * Hands over to a successor, between two loads. `succeed` starts the successor and resolves to false if it did not take over. This
+	 * process then continues as before. Otherwise this process stops accepting connections, and {@link stop} resolves once its open
+	 * connections have ended.
 	 */
 	handOver(succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
 		return this.#serialize(async () => {
@@ -367,12 +364,12 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Rolls log files or, while a successor starts to, leaves it to that process. */
+	/** Sets whether this process rolls log files. While a successor is starting to do so, this process must not. */
 	rollLogs(rolls: boolean): void {
 		this.#sinks.rolls = rolls;
 	}
 
-	/** Throws HandoverImpossible. */
+	/** Returns what a successor inherits. Throws HandoverImpossible. */
 	#inheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
 		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
 		const missing = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
@@ -380,7 +377,7 @@ export class Runtime implements RuntimeControl {
 		return { sockets, ticketKeys: this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64')) };
 	}
 
-	/** Ends a worker thread like a crash would, so that operators can test its replacement. */
+	/** Ends a worker thread as a crash would, so that operators can test its replacement. */
 	async terminateWorker(index: number): Promise<void> {
 		await this.#pool?.kill(index);
 	}
@@ -395,9 +392,9 @@ export class Runtime implements RuntimeControl {
 		await this.#pool?.answering();
 	}
 
-	/** For startRuntime: compiles, binds, serves. */
+	/** Compiles, binds and serves. Called by startRuntime. */
 	begin(): Promise<void> {
-		// Loads can be asked for as soon as the Admin API listens.
+		// Loads may be requested as soon as the Admin API listens.
 		const begun = this.#serialize(() =>
 			this.#begin().catch(error => {
 				this.#stopping ??= Promise.resolve();
@@ -421,7 +418,7 @@ export class Runtime implements RuntimeControl {
 			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
 			return;
 		}
-		// Starting threads takes as long as compiling, so their number is guessed; the guess is nearly always right.
+		// Starting threads takes as long as compiling, so their number is guessed in advance. The guess is nearly always right.
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
@@ -447,7 +444,7 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Takes the settings of the configuration that is about to be served. */
+	/** Applies the settings of the configuration that is about to be served. */
 	#use(settings: Settings): void {
 		this.#settings = settings;
 		if (!settings.metrics) return;
@@ -465,7 +462,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** For startRuntime: cleans up after a failed start. */
+	/** Cleans up after a failed start. Called by startRuntime. */
 	async abandon(): Promise<void> {
 		this.#endRelief();
 		this.#stopping ??= Promise.resolve();
@@ -476,7 +473,7 @@ export class Runtime implements RuntimeControl {
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
 
-	/** Replaces the early pool if the settings turn out to need another size or I/O mode. */
+	/** Replaces the thread pool that was started in advance if the settings require another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
 		if (this.#pool?.size === workerThreadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
@@ -529,7 +526,7 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Applies the candidate that `prepare` makes on the compile thread. */
+	/** Applies the candidate that `prepare` creates on the compile thread. */
 	async #apply(prepare: () => Promise<Prepared | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
@@ -570,7 +567,7 @@ export class Runtime implements RuntimeControl {
 		try {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
-			// Every thread has the certificates and trust stores before any of them builds.
+			// Every thread receives the certificates and trust stores before any of them builds.
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
@@ -583,7 +580,7 @@ export class Runtime implements RuntimeControl {
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			this.#pools.name(facts.pools);
 			pool.activateAll();
-			// The process that this one succeeds still answers challenges.
+			// While this process waits, the predecessor still answers challenges.
 			if (!this.#waits) this.#tls.activate();
 			this.#log.use(processLog);
 			this.#sockets.serve(listeners);
@@ -598,7 +595,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Brings a new thread to the state of the others. */
+	/** Gives a new thread the state of the others. */
 	async #bringUp(index: number): Promise<void> {
 		const pool = this.#pool;
 		if (!pool || this.#stopping || this.#generation === 0) return;
@@ -620,7 +617,7 @@ export class Runtime implements RuntimeControl {
 		for (const end of this.#relief.splice(0)) end();
 	}
 
-	/** `succeeded`: another process serves new connections on the same sockets. */
+	/** @param succeeded True if another process serves new connections on the same sockets. */
 	async #stop(succeeded = false): Promise<void> {
 		this.#endRelief();
 		this.#ready = false;
@@ -629,9 +626,9 @@ export class Runtime implements RuntimeControl {
 		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
 		this.#pools.close();
-		// From now on, connections are refused, as if nothing listened.
+		// From here on, connections are refused, as if no process listened.
 		this.#sockets.close();
-		// The successor waits for the folders of caches.
+		// The successor waits until it can use the folders of caches.
 		if (succeeded) void this.#caches.close();
 		if (this.#pool) await withTimeLimit(this.#pool.drain(succeeded), this.#settings.grace_period);
 		await Promise.all([

@@ -12,21 +12,21 @@ import {
 	type ToSuccessor,
 } from './handover-protocol.ts';
 
-/** Milliseconds from `go` to `done`. */
+/** Maximum milliseconds from `go` to `done`. */
 const ACCEPT_LIMIT = 30_000;
 
-/** The program to start. */
+/** The program that is started as the successor. */
 export interface SuccessorProgram {
 	readonly file: string;
 	readonly args: readonly string[];
 }
 
-/** How a handover ended. */
+/** The outcome of a handover. */
 export type HandoverResult =
 	| ({ readonly result: 'done'; readonly pid: number } & Omit<Extract<FromSuccessor, { type: 'done' }>, 'type'>)
 	| ({ readonly result: 'failed' } & Omit<SuccessorFailure, 'type'>);
 
-/** The descriptors that a successor inherits, and their numbers there. */
+/** The descriptors that a successor inherits, and their numbers in the successor. */
 export class InheritedDescriptors {
 	readonly #own: number[] = [];
 
@@ -36,7 +36,7 @@ export class InheritedDescriptors {
 		return FIRST_INHERITED + (known === -1 ? this.#own.push(descriptor) - 1 : known);
 	}
 
-	/** Returns an inheritance with the descriptors of the successor. */
+	/** Returns an inheritance in which descriptors have their numbers in the successor. */
 	of({ sockets, ...rest }: Inheritance): Inheritance {
 		const moved = <T extends { readonly descriptor: number }>(one: T): T => ({
 			...one,
@@ -53,12 +53,12 @@ export class InheritedDescriptors {
 		return { ...rest, sockets: { listeners, held: sockets.held.map(moved), passed: sockets.passed.map(moved) } };
 	}
 
-	/** The number there of the next descriptor to be added. */
+	/** The number in the successor of the next descriptor that is added. */
 	get next(): number {
 		return FIRST_INHERITED + this.#own.length;
 	}
 
-	/** The descriptors, in the order of their numbers there. */
+	/** The descriptors, in the order of their numbers in the successor. */
 	get own(): readonly number[] {
 		return this.#own;
 	}
@@ -67,7 +67,7 @@ export class InheritedDescriptors {
 /** A successor from its start until it serves or has failed. */
 export class SuccessorProcess {
 	readonly #child: ChildProcess;
-	/** The pipe whose other end the successor and its own successors hold, if one was asked for. */
+	/** A pipe whose other end the successor and its own successors hold, if one was requested. */
 	readonly pipe: Readable | undefined;
 	readonly #offer: Offer;
 	readonly #limit: number;
@@ -79,8 +79,8 @@ export class SuccessorProcess {
 
 	/**
 	 * Starts the program. Throws the system's error.
-	 * @param withPipe Adds {@link pipe}; its number in the successor is that after the last descriptor's.
-	 * @param limit Milliseconds in which it must be ready.
+	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
+	 * @param limit Milliseconds until it must be ready.
 	 * @param onGo Called before it is told to accept connections.
 	 */
 	constructor(
@@ -95,7 +95,7 @@ export class SuccessorProcess {
 		this.#limit = limit;
 		this.#onGo = onGo;
 		this.#child = spawn(program.file, program.args, {
-			// A session of its own: what a terminal sends to its foreground processes reaches the successor once, by its keeper.
+			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
 			detached: true,
 			stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...descriptors, ...(withPipe ? (['pipe'] as const) : [])],
 			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(HANDOVER_PROTOCOL) },
@@ -112,12 +112,12 @@ export class SuccessorProcess {
 		this.#child.on('message', message => this.#next?.(message as FromSuccessor));
 	}
 
-	/** Its number; undefined if it could not be started. */
+	/** The process ID; undefined if it could not be started. */
 	get pid(): number | undefined {
 		return this.#child.pid;
 	}
 
-	/** Sends the offer, and carries out the handover. Never rejects. If it fails, the process has ended. */
+	/** Sends the offer and carries out the handover. Never rejects. If the handover fails, the process has been ended. */
 	async run(): Promise<HandoverResult> {
 		const ready = this.#answer(this.#limit, 'did not become ready in time');
 		this.#send(this.#offer);
@@ -139,7 +139,7 @@ export class SuccessorProcess {
 		return { result: 'done', pid: this.#child.pid!, generation, warnings };
 	}
 
-	/** Ends the handover. Returns false if the successor has been told to accept connections, and has to be waited for. */
+	/** Aborts the handover. Returns false if the successor has already been told to accept connections, so that the caller must wait for the outcome. */
 	abort(reason: string): boolean {
 		if (this.#going) return false;
 		this.#aborted = reason;
@@ -153,7 +153,7 @@ export class SuccessorProcess {
 		return { result: 'failed', message: this.#aborted ?? message, ...(diagnostics && { diagnostics }) };
 	}
 
-	/** Resolves to the next message, or to the reason why none comes. */
+	/** Resolves to the next message, or to the reason why there is none. */
 	#answer(limit: number, late: string): Promise<FromSuccessor> {
 		const { promise, resolve } = Promise.withResolvers<FromSuccessor>();
 		const fail = (message: string): void => resolve({ type: 'failed', message });
@@ -162,7 +162,7 @@ export class SuccessorProcess {
 			limit,
 		);
 		this.#next = resolve;
-		// Its last message may still be on its way when it has ended.
+		// When the process has ended, its last message may still be in transit.
 		void this.#ended.then(reason => setTimeout(fail, 100, reason));
 		return promise.finally(() => clearTimeout(timer));
 	}
