@@ -4,10 +4,13 @@
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
+import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { BuildError } from '../modules/contract/compile-context.ts';
+import { readTlsMaterial } from '../modules/directives/reverse-proxy/transports/tls-material.ts';
+import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
-import { checkingLeases } from './checking-leases.ts';
+import { fakeLeases } from './context/fake-leases.ts';
 import { UNKNOWN_HOST_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { checkServers } from './plan/check-servers.ts';
@@ -81,4 +84,24 @@ function tryBuild(site: Site, index: number, environment: BuildEnvironment): Bui
 function reportAt(error: BuildError, pointer: string, report: Report): void {
 	const hint = error.hint === undefined ? {} : { hint: error.hint };
 	report({ code: error.code, severity: 'error', pointer, message: error.message, ...hint });
+}
+
+/**
+ * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates. `live`: values
+ * from the environment are known and are checked.
+ */
+function checkingLeases(reader: Reader, live: boolean): Leases {
+	return {
+		lease(kind, settings) {
+			if (live && kind === 'password_verifier') {
+				return { ...fakeLeases.lease('password_verifier', {}), live } as LeaseKinds[typeof kind]['lease'];
+			}
+			if (kind === 'upstreams') checkPool(settings as LeaseKinds['upstreams']['settings'], reader);
+			return fakeLeases.lease(kind, settings);
+		},
+	};
+}
+
+function checkPool({ transport }: LeaseKinds['upstreams']['settings'], reader: Reader): void {
+	if (transport?.type === 'http' && transport.tls) readTlsMaterial(transport.tls, path => reader.readBytes(path));
 }

@@ -1,6 +1,5 @@
 /** Encodes the bodies of one thread: short ones immediately, long ones on the thread pool, within limits. */
-import type { Body, BodySource } from '../../compiler/exchange/body.ts';
-import { isStream } from '../../compiler/exchange/body.ts';
+import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
 import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
@@ -8,7 +7,46 @@ import { countEncodedResponse, ENCODING_SLOT, FILE_SLOTS_END } from '../metrics/
 import { type ReusedEncoder, reusedEncoder } from '../sockets/reused-encoder.ts';
 import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
-import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
+
+/** Maximum bytes that a thread caches. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** Maximum size of an encoded form that is cached. Larger files are read and encoded in chunks. */
+const LARGEST_KEPT: number = 1024 * 1024;
+
+/** An LRU cache of encoded forms. */
+class EncodedFiles {
+	readonly #forms = new Map<string, Uint8Array>();
+	#bytes = 0;
+
+	get(file: ServedFile, coding: Coding): Uint8Array | undefined {
+		const key = keyOf(file, coding);
+		const form = this.#forms.get(key);
+		if (form) {
+			// Keeps the map ordered by last use.
+			this.#forms.delete(key);
+			this.#forms.set(key, form);
+		}
+		return form;
+	}
+
+	set(file: ServedFile, coding: Coding, form: Uint8Array): void {
+		if (form.byteLength > LARGEST_KEPT) return;
+		const key = keyOf(file, coding);
+		this.#bytes += form.byteLength - (this.#forms.get(key)?.byteLength ?? 0);
+		this.#forms.delete(key);
+		this.#forms.set(key, form);
+		for (const [oldest, { byteLength }] of this.#forms) {
+			if (this.#bytes <= MAX_BYTES) break;
+			this.#forms.delete(oldest);
+			this.#bytes -= byteLength;
+		}
+	}
+}
+
+function keyOf({ path, size, changed }: ServedFile, { name, level, checksum }: Coding): string {
+	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${changed.seconds}.${changed.nanoseconds} ${path}`;
+}
 
 /** Maximum number of bodies encoded on the thread pool at a time. Further ones are sent unencoded. */
 const MAX_STREAMS = 64;

@@ -1,6 +1,8 @@
 /** Creates connectors from a pool's settings. */
-import { isIP } from 'node:net';
-import type { TransportValues } from '../../../compiler/exchange/leases.ts';
+
+import { Resolver } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { type TransportValues, UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type {
 	ClientTlsSettings,
 	ForwardProxySettings,
@@ -13,7 +15,7 @@ import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/clie
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import { CachedHeads, FieldLineCache } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
-import type { ClientTarget, Dialer, DialOptions } from '../../sockets/dialer.ts';
+import type { ClientTarget, Dialer, Dialing, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ConnectorDeps, IdleLimits, UpstreamConnector } from './connector.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
@@ -21,13 +23,40 @@ import { ForwardingConnector } from './forwarding-connector.ts';
 import { Http2Connector } from './http2-connector.ts';
 import { KeyedConnectors } from './keyed-connectors.ts';
 import { NegotiatedConnector } from './negotiated-connector.ts';
-import { ProvisionedDialer } from './provisioned-dialer.ts';
 import { proxyHeader } from './proxy-header.ts';
-import { resolverLookup } from './resolver-lookup.ts';
 import { SerialConnector, type SerialSettings } from './serial-connector.ts';
 import { type Prelude, SocketDialer } from './socket-dialer.ts';
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
+
+/** A dialer that waits for TLS material and then uses another dialer. */
+class ProvisionedDialer implements Dialer {
+	readonly #dialer: Dialer;
+	readonly #context: ClientTlsContext;
+
+	constructor(dialer: Dialer, context: ClientTlsContext) {
+		this.#dialer = dialer;
+		this.#context = context;
+	}
+
+	dial(owner: DialOwner): Dialing {
+		const pending = this.#context.pending();
+		if (!pending) return this.#dialer.dial(owner);
+		let abandoned = false;
+		let dialing: Dialing | undefined;
+		void pending.then(problem => {
+			if (abandoned) return;
+			if (problem === undefined) dialing = this.#dialer.dial(owner);
+			else owner.dialFailed(new UpstreamError('connect', problem));
+		});
+		return {
+			abandon() {
+				abandoned = true;
+				dialing?.abandon();
+			},
+		};
+	}
+}
 
 /** Default maximum size of a response head, in bytes. */
 const MAX_RESPONSE_HEAD = 10_485_760;
@@ -200,4 +229,37 @@ export class ConnectorFactory {
 		const name = values?.serverName || (settings.server_name?.includes('{') ? undefined : settings.server_name) || host;
 		return new TlsClient(settings, this.#context, isIP(name) === 0 ? name.replace(/\.$/, '') : name, protocols);
 	}
+}
+
+/** Returns a `lookup` for `net.connect` that queries these servers (`host:port`) for IPv4 and IPv6 addresses. */
+function resolverLookup(servers: readonly string[], timeout: number): LookupFunction {
+	const resolver = new Resolver({ timeout: timeout > 0 ? Math.min(timeout, 5000) : 5000, tries: 2 });
+	resolver.setServers([...servers]);
+	return (host, options, callback) => {
+		const known = isIP(host);
+		if (known !== 0) {
+			if (options.all) callback(null, [{ address: host, family: known }]);
+			else callback(null, host, known);
+			return;
+		}
+		const addresses: { address: string; family: number }[] = [];
+		let waiting = 2;
+		let failure: NodeJS.ErrnoException | null = null;
+		const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, found: readonly string[]) => {
+			if (error) failure ??= error;
+			else for (const address of found) addresses.push({ address, family });
+			if (--waiting > 0) return;
+			const wanted = addresses.filter(one => !options.family || one.family === familyOf(options.family));
+			const [first] = wanted;
+			if (!first) callback(failure ?? new Error(`no address for ${host}`), '', 4);
+			else if (options.all) callback(null, wanted);
+			else callback(null, first.address, first.family);
+		};
+		resolver.resolve6(host, answered(6));
+		resolver.resolve4(host, answered(4));
+	};
+}
+
+function familyOf(family: number | 'IPv4' | 'IPv6'): number {
+	return family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : family;
 }

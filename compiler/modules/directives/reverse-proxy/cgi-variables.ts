@@ -10,7 +10,6 @@ import type { FileReader } from '../../../exchange/leases.ts';
 import { normalizedPath } from '../../../exchange/request-path.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { USER_VARIABLE } from '../basic-auth/basic-auth-handler.ts';
-import { splitPosition } from './split-path.ts';
 import type { FastcgiTransportSettings } from './transports/transport-settings.ts';
 
 /** Returns alternating names and values, as bytes in latin1. `headers` are the fields sent to the application. */
@@ -161,4 +160,25 @@ function bytes(text: string): string {
 function isAscii(text: string): boolean {
 	for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
 	return true;
+}
+
+/**
+ * Returns the position after the first extension that ends a segment; the length of the path if there is none. For example,
+ * `/a.phpx/b.php` does not contain a script `/a.php`. Only ASCII letters are compared case-insensitively: changing the case of
+ * others may change their length.
+ */
+function splitPosition(path: string, splits: readonly string[]): number {
+	const subject = lowered(path);
+	for (const split of splits) {
+		const wanted = lowered(split);
+		for (let at = subject.indexOf(wanted); at !== -1; at = subject.indexOf(wanted, at + 1)) {
+			const end = at + wanted.length;
+			if (end === path.length || path[end] === '/') return end;
+		}
+	}
+	return path.length;
+}
+
+function lowered(text: string): string {
+	return text.replace(/[A-Z]+/g, letters => letters.toLowerCase());
 }

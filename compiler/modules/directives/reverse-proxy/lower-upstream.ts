@@ -3,7 +3,8 @@
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
 import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
-import { lowerBalance } from './lower-balance.ts';
+import type { BalanceSettings } from '../../providers/balancers/balancer.ts';
+import { balancers } from '../../providers/balancers/index.ts';
 import { dynamicSubdirective } from './lower-dynamic.ts';
 import { dropDisabledHealthChecks, type HealthDraft, healthSubdirectives } from './lower-health.ts';
 import { type RetryDraft, retrySubdirectives } from './lower-retries.ts';
@@ -140,4 +141,18 @@ function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx
 	}
 	const balance = lowerBalance(args, line, cx);
 	if (balance) draft.balance = balance;
+}
+
+/** Lowers a policy's words; `line` has its block, if any. Returns undefined after a fatal mistake. */
+function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): BalanceSettings | undefined {
+	const [name, ...rest] = words;
+	if (!name) return undefined;
+	const ids = balancers.map(({ id }) => id);
+	const policy = cx.oneOf(name, ids, 'balancing policy');
+	const balancer = balancers.find(({ id }) => id === policy);
+	if (!balancer) return undefined;
+	// Argument counts refer to the policy's name and what follows it.
+	const own: Line = { ...line, words };
+	const settings = balancer.lower(rest, own, cx, (others, at) => lowerBalance(others, { ...at, words: others }, cx));
+	return { policy: balancer.id, ...settings };
 }

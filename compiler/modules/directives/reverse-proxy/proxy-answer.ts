@@ -1,16 +1,17 @@
 /** Answers with the upstream's response, or runs routes in its place. */
 import { performance } from 'node:perf_hooks';
+import type { Duplex } from 'node:stream';
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { VIA_BY_PROTOCOL, VIA_NAME } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
+import { isJoinable } from '../../../exchange/joinable-stream.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
-import { spliceStreams } from './splice.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
 /** The status of an exchange whose client left before the upstream answered. It is only recorded. */
@@ -161,4 +162,25 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
 	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });
+}
+
+/**
+ * Passes bytes both ways with backpressure. When one side ends, the other's writing side ends and the opposite direction
+ * continues; when one fails, the other is closed too.
+ */
+function spliceStreams(client: Duplex, upstream: Duplex): void {
+	if (isJoinable(client) && client.joinTo(upstream)) return;
+	client.pipe(upstream);
+	upstream.pipe(client);
+	follow(client, upstream);
+	follow(upstream, client);
+}
+
+function follow(side: Duplex, other: Duplex): void {
+	side.on('error', () => other.destroy());
+	side.on('close', () => {
+		// After an orderly end, the other side still receives the data already sent to it.
+		if (side.readableEnded && !other.writableFinished && !other.destroyed) other.once('finish', () => other.destroy());
+		else other.destroy();
+	});
 }
