@@ -368,13 +368,21 @@ handover('tells systemd which process is the main one, and leaves no process bes
 		await until('alone', () => processesOf(folder).join() === String(pid));
 		await until('its end', () => server.child.exitCode === 0);
 		// The process must not report STOPPING=1, because the service keeps running.
-		assert.equal(lines(), ['READY=1', 'RELOADING=1', 'READY=1', `MAINPID=${pid} READY=1`]);
+		assert.equal(lines(), [
+			'READY=1',
+			'RELOADING=1',
+			'READY=1',
+			`MAINPID=${pid} READY=1 STATUS=Took over from another process.`,
+		]);
 		const before = readFileSync(told, 'utf8').length;
 		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));
 
 		const slow = await runCommand(['upgrade', file, '--binary', '/bin/false']);
 		assert.is(slow.status, 1);
-		assert.equal(lines().slice(4), ['RELOADING=1', `MAINPID=${pid} READY=1`]);
+		assert.equal(lines().slice(4), [
+			'RELOADING=1',
+			`MAINPID=${pid} READY=1 STATUS=Handover failed: The new process ended with status 1 before it served.`,
+		]);
 		process.kill(pid, 'SIGTERM');
 		await until('stopped', () => processesOf(folder).length === 0);
 		assert.is(lines().at(-1), 'STOPPING=1');
