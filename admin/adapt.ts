@@ -10,8 +10,8 @@
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError, refusalMessage } from './errors.ts';
-import { CONFIGURATION_TYPES, formatOf } from './load.ts';
-import { DIAGNOSTICS } from './outcome.ts';
+import { CONFIGURATION_TYPES, configurationFormatOf } from './load.ts';
+import { DIAGNOSTICS_SCHEMA } from './outcome.ts';
 import { readText } from './request-text.ts';
 
 export const adapt: AdminEndpoint = {
@@ -25,14 +25,14 @@ export const adapt: AdminEndpoint = {
 				type: 'application/json',
 				schema: {
 					type: 'object',
-					properties: { document: { type: 'object' }, diagnostics: DIAGNOSTICS },
+					properties: { document: { type: 'object' }, diagnostics: DIAGNOSTICS_SCHEMA },
 					required: ['document', 'diagnostics'],
 					additionalProperties: false,
 				},
 			},
 			errors: ['invalid_config', 'bad_request', 'body_too_large', 'unsupported_media_type'],
 			run: async (x, { runtime }) => {
-				const format = formatOf(x, 'configfile');
+				const format = configurationFormatOf(x, 'configfile');
 				const input = { format, text: await readText(x), name: '<request>', remote: true };
 				const { document, diagnostics } = await runtime.adapt(input);
 				if (document === undefined) {

@@ -21,7 +21,7 @@ export class AdminBindError extends Error {
  * Listens, replacing a socket file on which nobody listens any more. Returns the address with its real port; for an inherited
  * socket, the address that it turned out to have. Throws AdminBindError.
  */
-export async function bind(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
+export async function bindAdmin(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {
 		if (address.kind === 'fd' && !fstatSync(address.descriptor).isSocket()) throw systemError('ENOTSOCK');
 		if (address.kind === 'unix') await listenOnUnix(server, address);
@@ -39,8 +39,8 @@ export interface InheritedAdmin {
 	readonly bound: AdminEndpointAddress;
 }
 
-/** Like {@link bind}, on a socket that another process has bound and still uses. */
-export async function bindInherited(
+/** Like {@link bindAdmin}, on a socket that another process has bound and still uses. */
+export async function bindInheritedAdmin(
 	server: Server,
 	{ descriptor, bound }: InheritedAdmin,
 ): Promise<AdminEndpointAddress> {

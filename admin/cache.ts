@@ -18,7 +18,7 @@ import { PurgeNotKept } from '../runtime/cache/disk/disk-messages.ts';
 import type { PurgeSelection } from '../runtime/cache/purging.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { mediaType, readText, unsupported } from './request-text.ts';
+import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
 
 /** Maximum bytes of a purge request's body. */
 const MAX_SELECTION = 64 * 1024;
@@ -126,7 +126,7 @@ export const purgeCache: AdminEndpoint = {
 
 async function readSelection(x: Exchange): Promise<PurgeSelection> {
 	const type = mediaType(x);
-	if (type !== undefined && type !== 'application/json') throw unsupported(type, ['application/json']);
+	if (type !== undefined && type !== 'application/json') throw unsupportedMediaType(type, ['application/json']);
 	let body: unknown;
 	try {
 		body = JSON.parse(await readText(x, MAX_SELECTION));

@@ -23,8 +23,8 @@ import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditMethod } from '../compiler/schema/edit-document.ts';
 import { type AdminContext, type AdminEndpoint, type AdminOperation, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode } from './errors.ts';
-import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME } from './outcome.ts';
-import { mediaType, readText, unsupported } from './request-text.ts';
+import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME_SCHEMA } from './outcome.ts';
+import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
 
 interface Place {
 	readonly id: string | undefined;
@@ -57,7 +57,7 @@ function methodsAt(placeOf: (path: string) => Place): { readonly [method: string
 		summary,
 		fields: ['If-Match'],
 		...(hasBody && { body: { 'application/json': { description: 'The value.' } } }),
-		answer: { description: 'The change has been applied.', type: 'application/json', schema: OUTCOME },
+		answer: { description: 'The change has been applied.', type: 'application/json', schema: OUTCOME_SCHEMA },
 		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...more],
 		run: (x, cx) => edit(x, cx, placeOf(x.request.path)),
 	});
@@ -97,7 +97,7 @@ async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise
 	if (method !== 'DELETE') {
 		const type = mediaType(x);
 		if (type !== undefined && type !== 'application/json' && !/^application\/[^/]+\+json$/.test(type)) {
-			throw unsupported(type, ['application/json']);
+			throw unsupportedMediaType(type, ['application/json']);
 		}
 		text = await readText(x);
 	}

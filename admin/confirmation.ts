@@ -36,17 +36,17 @@ interface Pending {
 type Stuck = Pick<Pending, 'generation' | 'before'>;
 
 /** Called after a rollback, successful or not, with the load's generation, the cause, and the outcome. */
-export type Reverted = (generation: number, cause: string, outcome: LoadOutcome) => void;
+export type OnReverted = (generation: number, cause: string, outcome: LoadOutcome) => void;
 
 /** Manages the pending load, of which there is at most one. */
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
-	readonly #reverted: Reverted;
+	readonly #reverted: OnReverted;
 	#pending: Pending | undefined = undefined;
 	/** Set while a load whose rollback failed is still being served. Another rollback may be requested. */
 	#stuck: Stuck | undefined = undefined;
 
-	constructor(runtime: RuntimeControl, reverted: Reverted) {
+	constructor(runtime: RuntimeControl, reverted: OnReverted) {
 		this.#runtime = runtime;
 		this.#reverted = reverted;
 	}

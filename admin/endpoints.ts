@@ -6,7 +6,7 @@ import type { AdminEndpoint } from './endpoint.ts';
 import { live, ready } from './health.ts';
 import { confirmLoad, load, revertLoad } from './load.ts';
 import { metrics } from './metrics.ts';
-import { openapi } from './openapi.ts';
+import { createOpenapiEndpoint } from './openapi.ts';
 import { stop } from './stop.ts';
 import { upgrade } from './upgrade.ts';
 import { upstreams } from './upstreams.ts';
@@ -29,4 +29,4 @@ const described: readonly AdminEndpoint[] = [
 ];
 
 /** All endpoints, in the order in which they are matched and described. */
-export const ENDPOINTS: readonly AdminEndpoint[] = [...described, openapi(described)];
+export const ENDPOINTS: readonly AdminEndpoint[] = [...described, createOpenapiEndpoint(described)];

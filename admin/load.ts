@@ -47,8 +47,8 @@ import {
 	answerJson,
 } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { answerHandover, answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
-import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
+import { answerHandover, answerOutcome, CHANGE_ERRORS, DIAGNOSTICS_SCHEMA, OUTCOME_SCHEMA } from './outcome.ts';
+import { mediaType, readText, refuseForms, unsupportedMediaType } from './request-text.ts';
 
 /** A document with the places of its steps, for logs. */
 const PLACED = 'application/vnd.svc.placed+json';
@@ -94,7 +94,7 @@ const PREVIEW: AnswerSchema = {
 	type: 'object',
 	properties: {
 		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused', 'irreversible'] },
-		diagnostics: DIAGNOSTICS,
+		diagnostics: DIAGNOSTICS_SCHEMA,
 		reasons: { type: 'array', items: { $ref: '#/components/schemas/RestartReason' } },
 		changes: {
 			type: 'array',
@@ -111,13 +111,13 @@ const PREVIEW: AnswerSchema = {
 };
 
 /** Returns the format for a request's media type, or `otherwise` if it names none. Throws AdminError 415. */
-export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
+export function configurationFormatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 	const type = mediaType(x);
 	if (type === undefined) return otherwise;
 	if (type === 'text/caddyfile' || type === 'text/compatfile') return 'compatfile';
 	if (type === 'text/configfile') return 'configfile';
 	if (type === 'application/json' || /^application\/[^/]+\+json$/.test(type)) return 'json';
-	throw unsupported(type, TAKEN);
+	throw unsupportedMediaType(type, TAKEN);
 }
 
 export const load: AdminEndpoint = {
@@ -148,7 +148,7 @@ export const load: AdminEndpoint = {
 			answer: {
 				description: 'The configuration was applied; with `dry_run`, what would happen.',
 				type: 'application/json',
-				schema: { anyOf: [OUTCOME, PREVIEW] },
+				schema: { anyOf: [OUTCOME_SCHEMA, PREVIEW] },
 			},
 			errors: [...CHANGE_ERRORS, 'handover_failed'],
 			run: loadWhole,
@@ -161,7 +161,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	const query = new URLSearchParams(x.request.query);
 	const terms = termsOf(query);
 	const handover = handoverOf(query, terms);
-	const format = formatOf(x, 'json');
+	const format = configurationFormatOf(x, 'json');
 	const input = {
 		format,
 		text: await readText(x),
@@ -197,7 +197,7 @@ export const confirmLoad: AdminEndpoint = {
 				type: 'application/json',
 				schema: {
 					type: 'object',
-					properties: { generation: { type: 'integer' }, diagnostics: DIAGNOSTICS },
+					properties: { generation: { type: 'integer' }, diagnostics: DIAGNOSTICS_SCHEMA },
 					required: ['generation', 'diagnostics'],
 				},
 			},
@@ -220,7 +220,7 @@ export const revertLoad: AdminEndpoint = {
 			answer: {
 				description: 'The previous configuration is being served again.',
 				type: 'application/json',
-				schema: OUTCOME,
+				schema: OUTCOME_SCHEMA,
 			},
 			errors: ['nothing_to_confirm', 'load_failed', 'invalid_config', 'restart_required', 'unsupported_media_type'],
 			run: async (x, cx) => {

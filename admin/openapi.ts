@@ -144,7 +144,7 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 }
 
 /** Returns `/openapi.json`, which describes itself too. */
-export function openapi(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
+export function createOpenapiEndpoint(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
 	const endpoint: AdminEndpoint = {
 		path: '/openapi.json',
 		methods: {

@@ -7,16 +7,15 @@ import type { HandoverResult } from '../runtime/main/handover/successor-process.
 import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 
-/** Schema of diagnostics. */
-export const DIAGNOSTICS: AnswerSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
+export const DIAGNOSTICS_SCHEMA: AnswerSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
 
 /** Schema of {@link answerOutcome}. */
-export const OUTCOME: AnswerSchema = {
+export const OUTCOME_SCHEMA: AnswerSchema = {
 	type: 'object',
 	properties: {
 		generation: { type: 'integer', minimum: 0, description: 'Number of the generation being served.' },
 		unchanged: { const: true, description: 'The configuration equals the running one.' },
-		diagnostics: DIAGNOSTICS,
+		diagnostics: DIAGNOSTICS_SCHEMA,
 		handover: {
 			type: 'object',
 			description: 'The process that has taken over; this one ends once its connections have.',

@@ -5,7 +5,7 @@ import { HttpError } from '../compiler/exchange/http-error.ts';
 import { AdminError } from './errors.ts';
 
 /** Maximum bytes of a body: 64 MiB. */
-export const MAX_BODY = 64 * 1024 * 1024;
+export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 /** Media types that an HTML form or script can send to another site without permission (Fetch standard, CORS-safelisted). */
 const FORM_TYPES: readonly string[] = ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain'];
@@ -23,11 +23,11 @@ export function mediaType(x: Exchange): string | undefined {
 /** Refuses a request that an HTML form could have sent. */
 export function refuseForms(x: Exchange): void {
 	const type = mediaType(x);
-	if (type !== undefined && FORM_TYPES.includes(type)) throw unsupported(type, []);
+	if (type !== undefined && FORM_TYPES.includes(type)) throw unsupportedMediaType(type, []);
 }
 
 /** Returns the error for a media type that is not accepted. */
-export function unsupported(type: string, taken: readonly string[]): AdminError {
+export function unsupportedMediaType(type: string, taken: readonly string[]): AdminError {
 	const hint = taken.length === 0 ? '' : ` Send ${taken.join(' or ')}.`;
 	return new AdminError(
 		415,
@@ -40,7 +40,7 @@ export function unsupported(type: string, taken: readonly string[]): AdminError 
  * Reads the whole body as UTF-8 text, without a byte order mark. Throws AdminError: 413 beyond `limit` bytes, 415 for a
  * content coding, 400 for bytes that are not UTF-8 or an incomplete body.
  */
-export async function readText(x: Exchange, limit = MAX_BODY): Promise<string> {
+export async function readText(x: Exchange, limit = MAX_BODY_BYTES): Promise<string> {
 	const coding = x.request.headers.combined('content-encoding');
 	if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
 		throw new AdminError(

@@ -36,7 +36,7 @@ import {
 } from '../runtime/protocols/protocol.ts';
 import { descriptorOf } from '../runtime/sockets/duplicate-descriptor.ts';
 import { AdminAccess } from './access.ts';
-import { AdminBindError, bind, bindInherited, type InheritedAdmin } from './bind.ts';
+import { AdminBindError, bindAdmin, bindInheritedAdmin, type InheritedAdmin } from './bind.ts';
 import { Confirmation } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation, HandoverRequest } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
@@ -124,7 +124,9 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	const server = createServer();
 	server.maxConnections = MAX_CONNECTIONS;
 	const { inherited } = options;
-	const address = inherited ? await bindInherited(server, inherited) : await bind(server, addressOf(settings));
+	const address = inherited
+		? await bindInheritedAdmin(server, inherited)
+		: await bindAdmin(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	// No connection has been accepted yet: that happens in a later turn of the event loop.
@@ -150,7 +152,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 const NO_ADMIN: AdminServer = { address: '', socket: undefined, leave: () => {}, close: async () => {} };
 
 /** Returns the address in the settings as it is written; undefined if the Admin API is off. */
-export function wantedAddress(settings: AdminSettings | undefined): string | undefined {
+export function configuredAddress(settings: AdminSettings | undefined): string | undefined {
 	return settings === undefined || settings.off === true ? undefined : (settings.listen ?? DEFAULT_ADMIN_LISTEN);
 }
 
@@ -283,7 +285,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const reason = await Promise.race([saved, late]);
 		clearTimeout(timer);
 		this.#isUnsaved = reason !== undefined;
-		return reason === undefined ? [] : [notSaved(reason)];
+		return reason === undefined ? [] : [notSavedWarning(reason)];
 	}
 
 	handle(x: Exchange): void | Promise<void> {
@@ -421,7 +423,7 @@ function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): 
 }
 
 /** Returns the warning that a configuration could not be saved; `reason` is a sentence. */
-export function notSaved(reason: string): DiagnosticReport {
+export function notSavedWarning(reason: string): DiagnosticReport {
 	return toReport({
 		code: 'admin/not-saved',
 		severity: 'warning',

@@ -8,7 +8,7 @@ import { realpathSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import type { AdminEndpoint } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { answerHandover, OUTCOME } from './outcome.ts';
+import { answerHandover, OUTCOME_SCHEMA } from './outcome.ts';
 import { readText, refuseForms } from './request-text.ts';
 
 export const upgrade: AdminEndpoint = {
@@ -26,7 +26,7 @@ export const upgrade: AdminEndpoint = {
 			answer: {
 				description: 'A new process has taken over.',
 				type: 'application/json',
-				schema: OUTCOME,
+				schema: OUTCOME_SCHEMA,
 			},
 			errors: ['bad_request', 'confirmation_pending', 'handover_failed', 'body_too_large', 'unsupported_media_type'],
 			run: async (x, cx) => {

@@ -3,7 +3,7 @@ import './first.ts';
 import sade from 'sade';
 import { isSuccessor } from '../runtime/main/handover/predecessor-channel.ts';
 import { PASS_SOCKET_ARGUMENT, passSocket } from '../runtime/sockets/pass-socket.ts';
-import { invocation, parseArguments, scan } from './command/arguments.ts';
+import { createInvocation, parseArguments, scanCommandLine } from './command/arguments.ts';
 import type { Invocation } from './command/command.ts';
 import { reportFailure } from './command/failure-report.ts';
 import { findCommand } from './commands/find-command.ts';
@@ -13,7 +13,7 @@ process.on('uncaughtException', error => {
 });
 
 if (process.argv[2] === PASS_SOCKET_ARGUMENT) passSocket();
-else if (isSuccessor()) void import('./serving/successor.ts').then(({ succeed }) => succeed());
+else if (isSuccessor()) void import('./serving/successor.ts').then(({ runSuccessor }) => runSuccessor());
 else start(process.argv.slice(2));
 
 function start(words: readonly string[]): void {
@@ -29,7 +29,7 @@ function start(words: readonly string[]): void {
 
 /** Runs one command line and resolves to the exit status. */
 async function main(words: readonly string[]): Promise<number> {
-	const scanned = scan(words);
+	const scanned = scanCommandLine(words);
 	const command = await findCommand(scanned.command ?? 'help').load();
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
 	// Help comes before the checks of the remaining command line, because users who ask for it may not know how to write it.
@@ -46,7 +46,7 @@ async function main(words: readonly string[]): Promise<number> {
 		const options = given.at(-1) as Record<string, unknown>;
 		const { _: more } = given.at(-1) as { _?: readonly unknown[] };
 		const args = [...given.slice(0, -1), ...(more ?? [])].filter(word => word !== undefined);
-		status = command.run(invocation(parsed, scanned.verbose, options, args.map(String)));
+		status = command.run(createInvocation(parsed, scanned.verbose, options, args.map(String)));
 	});
 	program.parse(['node', 'svc', command.name, ...parsed.plain], {
 		string: (command.options ?? []).filter(option => option.value).map(option => option.name),

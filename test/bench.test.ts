@@ -4,7 +4,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type BenchResult, renderChart } from './bench/chart.ts';
-import { withSummary } from './bench/summary.ts';
+import { replaceBenchSummary } from './bench/summary.ts';
 import { TASKS } from './bench/tasks/index.ts';
 import { ROOT } from './harness.ts';
 
@@ -15,7 +15,7 @@ const latest = JSON.parse(file('test/bench/latest.json')) as BenchResult;
 
 bench('README and the chart show the values of latest.json', () => {
 	const readme = file('README.md');
-	assert.is(withSummary(readme, latest), readme);
+	assert.is(replaceBenchSummary(readme, latest), readme);
 	assert.is(renderChart(latest), file('test/bench/latest.svg'));
 });
 

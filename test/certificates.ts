@@ -12,7 +12,7 @@ export interface TestCertificate {
 }
 
 /** The properties of a requested certificate. */
-export interface CertificateWish {
+export interface CertificateProperties {
 	/** Subject alternative names. IP addresses are recognized by their form. */
 	readonly names?: readonly string[];
 	/** Subject, such as `CN=someone,O=Here`. */
@@ -68,7 +68,7 @@ export class TestAuthority {
 	}
 
 	/** Signs a certificate for servers and clients. */
-	async issue(wish: CertificateWish): Promise<TestCertificate> {
+	async issue(wish: CertificateProperties): Promise<TestCertificate> {
 		const algorithm = wish.rsa || wish.bits ? { ...RSA, modulusLength: wish.bits ?? RSA.modulusLength } : EC;
 		const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as KeyPair;
 		const names: x509.JsonGeneralNames = [

@@ -107,15 +107,15 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 }
 
 /** Pauses between the steps of a client, handler or upstream that is slow on purpose. */
-export function pace(milliseconds: number): Promise<void> {
+export function pauseFor(milliseconds: number): Promise<void> {
 	return new Promise(resolve => setTimeout(resolve, milliseconds));
 }
 
 /** Waits for a while during which something must not happen. */
-export const quiet: (milliseconds: number) => Promise<void> = pace;
+export const waitForNothing: (milliseconds: number) => Promise<void> = pauseFor;
 
 /** Waits for something that depends on the clock: an age, an interval, a timeout. */
-export const elapse: (milliseconds: number) => Promise<void> = pace;
+export const waitForClock: (milliseconds: number) => Promise<void> = pauseFor;
 
 /** Milliseconds within which a server must report that it is serving. */
 const START_LIMIT = 60_000;

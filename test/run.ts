@@ -231,7 +231,7 @@ export function selectCases(
 }
 
 /** Prints the closing line that CI reads, and sets the exit status. */
-export function closeRun(passed: number, failed: number): void {
+export function reportRun(passed: number, failed: number): void {
 	if (passed + failed === 0) {
 		console.log('No test was found.');
 		failed = 1;
@@ -263,5 +263,5 @@ if (import.meta.main) {
 	const untimed = files.filter(file => !isTimed(file));
 	const beside = await runFiles(longestFirst(untimed, root), root, PARALLEL, words);
 	const alone = await runFiles(files.filter(isTimed), root, 1, words);
-	closeRun(beside.passed + alone.passed, beside.failed + alone.failed);
+	reportRun(beside.passed + alone.passed, beside.failed + alone.failed);
 }

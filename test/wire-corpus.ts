@@ -28,7 +28,7 @@ export interface WireAnswer {
 }
 
 /** Targets of the requests that other servers accepted in inputs that we refuse: `{"name": {"node": ["/first"]}}`. */
-export type OtherServers = { readonly [name: string]: { readonly [server: string]: readonly string[] } };
+export type AcceptedElsewhere = { readonly [name: string]: { readonly [server: string]: readonly string[] } };
 
 /** Reads all requests of the corpus. */
 export function wireRequests(): WireRequest[] {
@@ -47,12 +47,12 @@ export function wireAnswers(): WireAnswer[] {
 }
 
 /** Reads what other servers accepted when this was last recorded. */
-export function otherServers(): OtherServers {
-	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), 'utf8')) as OtherServers;
+export function readAcceptedElsewhere(): AcceptedElsewhere {
+	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), 'utf8')) as AcceptedElsewhere;
 }
 
 /** Returns the Markdown page that lists the inputs that other servers accept and we refuse. */
-export function wirePage(requests: readonly WireRequest[], others: OtherServers): string {
+export function renderWirePage(requests: readonly WireRequest[], others: AcceptedElsewhere): string {
 	const refused = requests.filter(({ status, name }) => status !== undefined && others[name] !== undefined);
 	const lines = [
 		'# Bytes that are refused',

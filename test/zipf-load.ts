@@ -1,7 +1,7 @@
 /** Sends the requests of a Zipf trace to a server over several concurrent keep-alive connections. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { sizeOf } from './zipf-trace.ts';
+import { responseSizeForRank } from './zipf-trace.ts';
 
 /** Number of concurrent connections. */
 const CONNECTIONS = 16;
@@ -24,7 +24,7 @@ export async function sendZipf(port: number, ranks: () => number, count: number)
 					return;
 				}
 				const rank = ranks();
-				wanted = sizeOf(rank);
+				wanted = responseSizeForRank(rank);
 				begun = performance.now();
 				socket.write(`GET /k${rank} HTTP/1.1\r\nHost: example.test\r\n\r\n`);
 			};

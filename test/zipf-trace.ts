@@ -1,7 +1,7 @@
 /** Request traces with a Zipf distribution of keys, a common benchmark for caches. */
 
 /** Number of distinct keys. */
-export const KEYS = 10_000_000;
+export const KEY_COUNT = 10_000_000;
 
 const EXPONENT = 0.9;
 
@@ -9,11 +9,11 @@ const EXPONENT = 0.9;
 export function zipfTrace(seed: number): () => number {
 	const random = generator(seed);
 	const a = 1 - EXPONENT;
-	return () => Math.floor(((KEYS ** a - 1) * random() + 1) ** (1 / a)) - 1;
+	return () => Math.floor(((KEY_COUNT ** a - 1) * random() + 1) ** (1 / a)) - 1;
 }
 
 /** Returns the response size of a key in bytes: 200 to 8,199, whatever its rank. */
-export function sizeOf(rank: number): number {
+export function responseSizeForRank(rank: number): number {
 	return 200 + ((Math.imul(rank, 0x9e3779b1) >>> 0) % 8000);
 }
 

@@ -6,7 +6,7 @@ import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
 
 /** The command line before the command is looked up. */
-export interface Scanned {
+export interface ScannedCommandLine {
 	/** The first word that is not an option, `version` if `-V` asks for it, or undefined. */
 	readonly command: string | undefined;
 	/** Everything after the command. */
@@ -17,7 +17,7 @@ export interface Scanned {
 }
 
 /** Splits the words after the program's name at the command. Throws {@link CommandFailure} on an unknown global flag. */
-export function scan(words: readonly string[]): Scanned {
+export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 	let verbose = false;
 	let help = false;
 	let version = false;
@@ -28,7 +28,7 @@ export function scan(words: readonly string[]): Scanned {
 		else if (word === '-h' || word === '--help') help = true;
 		else if (word === '-V' || word === '--version') version = true;
 		else if (word.startsWith('-')) {
-			throw new CommandFailure(`${quoted(word)} is not a global flag; a command's options go after its name.`);
+			throw new CommandFailure(`${quoteWord(word)} is not a global flag; a command's options go after its name.`);
 		} else break;
 	}
 	// A request for the version must not start anything, whatever else the command line says.
@@ -62,7 +62,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 
 	const take = (option: CommandOption, value: string | undefined): void => {
 		if (given.has(option.name) && option.value && !option.repeatable) {
-			throw new CommandFailure(`${quoted(`--${option.name}`)} is given more than once.`);
+			throw new CommandFailure(`${quoteWord(`--${option.name}`)} is given more than once.`);
 		}
 		given.add(option.name);
 		options.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
@@ -86,7 +86,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			const option = byName.get(name);
 			if (!option) throw unknownOption(command, name, byName);
 			if (!option.value) {
-				if (equals !== -1) throw new CommandFailure(`${quoted(name)} takes no value.`);
+				if (equals !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
 				take(option, undefined);
 			} else if (equals !== -1) take(option, word.slice(equals + 1));
 			else take(option, following(words, ++at, name, option));
@@ -112,7 +112,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 		const missing = command.options?.find(option => option.required && !given.has(option.name));
 		if (missing) {
 			throw new CommandFailure(
-				`${quoted(`svc ${command.name}`)} needs ${quoted(`--${missing.name} <${missing.value}>`)}.`,
+				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missing.name} <${missing.value}>`)}.`,
 			);
 		}
 	}
@@ -120,7 +120,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 }
 
 /** Returns sade's result for {@link ParsedArguments.plain} as commands read it. */
-export function invocation(
+export function createInvocation(
 	parsed: ParsedArguments,
 	verbose: boolean,
 	options: { readonly [name: string]: unknown },
@@ -142,7 +142,7 @@ export function invocation(
 }
 
 /** Quotes a word for a message. */
-export function quoted(word: string): string {
+export function quoteWord(word: string): string {
 	return `\`${word}\``;
 }
 
@@ -159,13 +159,13 @@ function optionsByName(options: readonly CommandOption[]): Map<string, CommandOp
 /** Returns the value of an option that is in the next word. */
 function following(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
-	if (word === undefined) throw new CommandFailure(`${quoted(name)} needs a value: ${name} <${option.value}>.`);
+	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.value}>.`);
 	return word;
 }
 
 function unknownOption(command: Command, name: string, known: Map<string, CommandOption>): CommandFailure {
 	return new UnknownWord(
-		`${quoted(name)} is not an option of ${quoted(`svc ${command.name}`)}`,
+		`${quoteWord(name)} is not an option of ${quoteWord(`svc ${command.name}`)}`,
 		name,
 		[...known].filter(([, option]) => !option.internal).map(([key]) => key),
 	);
@@ -174,10 +174,12 @@ function unknownOption(command: Command, name: string, known: Map<string, Comman
 function checkCount(command: Command, args: readonly string[]): void {
 	const known = command.args ?? [];
 	const missing = known.slice(args.length).find(argument => argument.required);
-	if (missing) throw new CommandFailure(`${quoted(`svc ${command.name}`)} needs <${missing.name}>.`);
+	if (missing) throw new CommandFailure(`${quoteWord(`svc ${command.name}`)} needs <${missing.name}>.`);
 	if (args.length > known.length && known.at(-1)?.repeatable !== true) {
 		const most = known.length === 0 ? 'no argument' : known.length === 1 ? 'one argument' : `${known.length} arguments`;
-		throw new CommandFailure(`${quoted(args[known.length]!)} is one word too many: svc ${command.name} takes ${most}.`);
+		throw new CommandFailure(
+			`${quoteWord(args[known.length]!)} is one word too many: svc ${command.name} takes ${most}.`,
+		);
 	}
 }
 

@@ -1,7 +1,7 @@
 /** The definition of an `svc` command: its arguments, options, help text and action, in one object. */
 
 /** The completions that a shell offers for a value: fixed words, files, folders, or command names. */
-export type Offer = readonly string[] | 'file' | 'folder' | 'command';
+export type CompletionOffer = readonly string[] | 'file' | 'folder' | 'command';
 
 /** An option, `--name`. */
 export interface CommandOption {
@@ -13,7 +13,7 @@ export interface CommandOption {
 	/** Name of the value in help texts. An option without one is a flag. */
 	readonly value?: string;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
-	readonly offers?: Offer;
+	readonly offers?: CompletionOffer;
 	/** True if the command requires the option. */
 	readonly required?: boolean;
 	/** True if the option may be given more than once. */
@@ -32,7 +32,7 @@ export interface CommandArgument {
 	/** True if the argument may be given more than once. Only for the last one. */
 	readonly repeatable?: boolean;
 	/** See {@link CommandOption.offers}. */
-	readonly offers?: Offer;
+	readonly offers?: CompletionOffer;
 	/** One sentence, without its period. */
 	readonly summary: string;
 }
@@ -68,7 +68,7 @@ export interface Command {
 }
 
 /** Exit statuses of every command. */
-export const EXIT = {
+export const EXIT_STATUS = {
 	ok: 0,
 	/** The command line or configuration was wrong, or the server did not start. */
 	failed: 1,
@@ -87,7 +87,7 @@ export class CommandFailure extends Error {
 	constructor(message: string, more: { status?: number; before?: string } = {}) {
 		super(message);
 		this.name = 'CommandFailure';
-		this.status = more.status ?? EXIT.failed;
+		this.status = more.status ?? EXIT_STATUS.failed;
 		this.before = more.before ?? '';
 	}
 }

@@ -1,12 +1,12 @@
 /** Reports a failed command: one sentence on standard error, never a stack trace. */
 import { UnknownWord } from './arguments.ts';
-import { CommandFailure, EXIT } from './command.ts';
+import { CommandFailure, EXIT_STATUS } from './command.ts';
 import { printError } from './terminal.ts';
 
 /** Prints what went wrong and resolves to the exit status. */
 export async function reportFailure(error: unknown): Promise<number> {
 	printError(await failureText(error));
-	return error instanceof CommandFailure ? error.status : EXIT.failed;
+	return error instanceof CommandFailure ? error.status : EXIT_STATUS.failed;
 }
 
 /** Returns the text that {@link reportFailure} prints. */
@@ -18,11 +18,11 @@ export async function failureText(error: unknown): Promise<string> {
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}
 	if (error instanceof CommandFailure) return `${error.before}error: ${error.message}\n`;
-	return `error: unexpected internal failure: ${sentenceOf(error)}\n`;
+	return `error: unexpected internal failure: ${firstLineOf(error)}\n`;
 }
 
 /** Returns the first line of a thrown value's message. */
-export function sentenceOf(error: unknown): string {
+export function firstLineOf(error: unknown): string {
 	const text = error instanceof Error ? error.message : String(error);
 	return text.split('\n', 1)[0]!;
 }

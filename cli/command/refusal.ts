@@ -2,7 +2,7 @@
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 
 /** Returns `Configfile is refused: 2 errors, 1 warning.` */
-export function refusal(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
+export function refusalSentence(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
 	const errors = diagnostics.filter(one => one.severity === 'error').length;
 	const warnings = diagnostics.filter(one => one.severity === 'warning').length;
 	return `${name} is refused: ${counted(errors, 'error')}${warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`}.`;

@@ -1,5 +1,5 @@
 /** `svc adapt`. */
-import { type Command, EXIT } from '../command/command.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
@@ -31,7 +31,7 @@ export const adapt: Command = {
 		if (invocation.flag('schema')) {
 			const { exportedSchema } = await import('../../compiler/schema/exported-schema.ts');
 			print(`${JSON.stringify(exportedSchema(), undefined, indent)}\n`);
-			return EXIT.ok;
+			return EXIT_STATUS.ok;
 		}
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
@@ -39,6 +39,6 @@ export const adapt: Command = {
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
 		print(`${JSON.stringify(printedForm(document), undefined, indent)}\n`);
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };

@@ -1,6 +1,6 @@
 /** `svc completion`. */
-import { quoted, UnknownWord } from '../command/arguments.ts';
-import { type Command, EXIT } from '../command/command.ts';
+import { quoteWord, UnknownWord } from '../command/arguments.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import type { OfferedCommand } from '../completion/offered-words.ts';
 import { COMMANDS } from './index.ts';
@@ -37,14 +37,14 @@ export const completion: Command = {
 		const load = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
 		if (!load) {
 			const known = Object.keys(SHELLS);
-			throw new UnknownWord(`${quoted(shell)} is not a supported shell (${known.join(', ')})`, shell, known);
+			throw new UnknownWord(`${quoteWord(shell)} is not a supported shell (${known.join(', ')})`, shell, known);
 		}
-		const [script, { offeredCommands }, commands] = await Promise.all([
+		const [script, { completionsOf }, commands] = await Promise.all([
 			load(),
 			import('../completion/offered-words.ts'),
 			Promise.all(COMMANDS.map(entry => entry.load())),
 		]);
-		print(script(offeredCommands(commands)));
-		return EXIT.ok;
+		print(script(completionsOf(commands)));
+		return EXIT_STATUS.ok;
 	},
 };

@@ -1,7 +1,7 @@
 /** `svc explain`. */
 import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
-import { quoted } from '../command/arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
@@ -47,7 +47,7 @@ export const explain: Command = {
 		const explained = await new Explainer({ plan, locate }, dryRunEnvironment(process.cwd())).explain(request);
 		if (!explained) {
 			const { listenersText } = await import('../../compiler/dry-run/listener-choice.ts');
-			const sentence = `No listener matches ${quoted(request.url.text)}: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
+			const sentence = `No listener matches ${quoteWord(request.url.text)}: ${quoteWord(input.name)} listens on ${listenersText(plan)}.`;
 			throw new CommandFailure(sentence);
 		}
 		explained.result.response?.close();
@@ -56,7 +56,7 @@ export const explain: Command = {
 			const { renderExplanation } = await import('../../compiler/explain/render-explanation.ts');
 			print(renderExplanation(explained.explanation));
 		}
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };
 
@@ -75,7 +75,7 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 	const headers = invocation.values('header').map((text): [string, string] => {
 		const colon = text.indexOf(':');
 		if (colon < 1) {
-			refuse({ message: `${quoted(text)} is not a header field.`, hint: "Write it as 'Name: value'." });
+			refuse({ message: `${quoteWord(text)} is not a header field.`, hint: "Write it as 'Name: value'." });
 		}
 		const name = text.slice(0, colon);
 		const value = text.slice(colon + 1).trim();
@@ -85,12 +85,12 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 	});
 	const from = invocation.value('from');
 	const address = from === undefined ? undefined : canonicalClientAddress(from);
-	if (from !== undefined && address === undefined) refuse({ message: `${quoted(from)} is not an IP address.` });
+	if (from !== undefined && address === undefined) refuse({ message: `${quoteWord(from)} is not an IP address.` });
 	const at = invocation.value('at');
 	const time = at === undefined ? undefined : parseClockTime(at);
 	if (at !== undefined && time === undefined) {
 		refuse({
-			message: `${quoted(at)} is not a time.`,
+			message: `${quoteWord(at)} is not a time.`,
 			hint: 'Write it as 2026-01-31T12:00:00Z, or as a date such as 2026-01-31.',
 		});
 	}

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { Site, Step } from '../../compiler/document/document.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { listenSite, serveDocument } from '../serving/quick-server.ts';
 
@@ -26,12 +26,12 @@ export const fileServer: Command = {
 		const site = domain === undefined ? listenSite(listen ?? ':80') : domainSite(domain, listen);
 		const root = path.resolve(value('root') ?? '.');
 		if (!statSync(root, { throwIfNoEntry: false })?.isDirectory()) {
-			throw new CommandFailure(`${quoted(value('root') ?? '.')} is not a folder.`);
+			throw new CommandFailure(`${quoteWord(value('root') ?? '.')} is not a folder.`);
 		}
 		const logs = flag('access-log') ? { logs: [{}] } : {};
 		const limit = value('file-limit');
 		if (limit !== undefined && !/^[1-9]\d{0,5}$/.test(limit)) {
-			throw new CommandFailure(`${quoted(limit)} is not a file limit; give a number from 1 to 999999.`);
+			throw new CommandFailure(`${quoteWord(limit)} is not a file limit; give a number from 1 to 999999.`);
 		}
 		const browse = flag('browse') ? { browse: limit === undefined ? {} : { file_limit: Number(limit) } } : {};
 		const pipeline: Step[] = [
@@ -47,12 +47,12 @@ export const fileServer: Command = {
 function domainSite(domain: string, listen: string | undefined): Pick<Site, 'addresses'> {
 	const port = listen === undefined ? '' : /^:?(\d{1,5})$/.exec(listen)?.[1];
 	if (port === undefined) {
-		throw new CommandFailure(`With --domain, --listen must be a port; ${quoted(listen!)} is not one.`);
+		throw new CommandFailure(`With --domain, --listen must be a port; ${quoteWord(listen!)} is not one.`);
 	}
 	const text = port === '' ? `https://${domain}` : `https://${domain}:${port}`;
 	const address = parseSiteAddress(text);
 	if (!isSiteAddress(address) || address.path !== '' || address.host === '') {
-		throw new CommandFailure(`${quoted(domain)} is not a domain.`);
+		throw new CommandFailure(`${quoteWord(domain)} is not a domain.`);
 	}
 	return { addresses: [text] };
 }

@@ -1,5 +1,5 @@
 /** Finds a command by name. */
-import { quoted, UnknownWord } from '../command/arguments.ts';
+import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import type { CommandEntry } from '../command/command.ts';
 import { CommandFailure } from '../command/command.ts';
 import { COMMANDS } from './index.ts';
@@ -9,10 +9,10 @@ export function findCommand(name: string): CommandEntry {
 	const entry = COMMANDS.find(command => command.name === name);
 	if (entry) return entry;
 	if (name === 'storage') {
-		throw new CommandFailure(`${quoted('svc storage')} needs ${quoted('export')} or ${quoted('import')}.`);
+		throw new CommandFailure(`${quoteWord('svc storage')} needs ${quoteWord('export')} or ${quoteWord('import')}.`);
 	}
 	throw new UnknownWord(
-		`${quoted(name)} is not a command of svc`,
+		`${quoteWord(name)} is not a command of svc`,
 		name,
 		COMMANDS.map(command => command.name),
 	);

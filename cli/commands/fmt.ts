@@ -4,8 +4,8 @@ import path from 'node:path';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
-import { quoted } from '../command/arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	type ConfigurationSource,
@@ -14,7 +14,7 @@ import {
 	readConfiguration,
 	requiredSource,
 } from '../configuration/configuration.ts';
-import { unformatted } from '../configuration/unformatted.ts';
+import { unformattedMessage } from '../configuration/unformatted.ts';
 
 /** Formats configuration files, not those they import. */
 export const fmt: Command = {
@@ -49,11 +49,11 @@ export const fmt: Command = {
 			const { text, name, format } = await readConfiguration(source);
 			if (format === 'json')
 				throw new CommandFailure(
-					`${quoted(name)} is JSON, which \`svc fmt\` does not format; use \`svc adapt --pretty\`.`,
+					`${quoteWord(name)} is JSON, which \`svc fmt\` does not format; use \`svc adapt --pretty\`.`,
 				);
 			texts.push({ text, name, format, source });
 		}
-		let status: number = EXIT.ok;
+		let status: number = EXIT_STATUS.ok;
 		for (const { text, name, format, source } of texts) {
 			const formatted = formatText(text);
 			if (overwrite) {
@@ -64,8 +64,8 @@ export const fmt: Command = {
 			if (!diff) print(formatted);
 			else if (line !== undefined) print(unifiedDifference(text, formatted, name));
 			if (line === undefined) continue;
-			printError(`${unformatted(name, line, format)}\n`);
-			status = EXIT.failed;
+			printError(`${unformattedMessage(name, line, format)}\n`);
+			status = EXIT_STATUS.failed;
 		}
 		return status;
 	},
@@ -78,14 +78,14 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 		return [requiredSource(invocation)];
 	}
 	if (value('config') !== undefined) {
-		throw new CommandFailure(`Both ${quoted(args[0]!)} and \`--config\` name a file; give the paths as arguments.`);
+		throw new CommandFailure(`Both ${quoteWord(args[0]!)} and \`--config\` name a file; give the paths as arguments.`);
 	}
 	return args.flatMap(given => {
 		const isFolder = given !== '-' && statSync(given, { throwIfNoEntry: false })?.isDirectory();
 		if (!isFolder) return [requiredSource({ args: [given], value: () => undefined })];
 		const found = configurationsBelow(given);
 		if (found.length === 0)
-			throw new CommandFailure(`The folder ${quoted(given)} contains no Configfile, Compatfile or Caddyfile.`);
+			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
 		return found.map((name): ConfigurationSource => {
 			return { kind: 'file', name, path: path.resolve(name), format: formatOfName(name) };
 		});
@@ -110,6 +110,6 @@ function write(source: ConfigurationSource, text: string): void {
 	try {
 		writeFileSync(source.path, text);
 	} catch (error) {
-		throw new CommandFailure(`${quoted(source.name)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+		throw new CommandFailure(`${quoteWord(source.name)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 	}
 }

@@ -1,5 +1,5 @@
 /** `svc hash-password`. */
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
@@ -31,7 +31,7 @@ export const hashPassword: Command = {
 		// Wrong options are reported before a password is typed.
 		const hash =
 			algorithm === 'bcrypt' ? bcrypt(invocation) : algorithm === 'argon2id' ? await argon2id(invocation) : undefined;
-		if (!hash) throw new CommandFailure(`${quoted(algorithm)} is not a hash algorithm; give bcrypt or argon2id.`);
+		if (!hash) throw new CommandFailure(`${quoteWord(algorithm)} is not a hash algorithm; give bcrypt or argon2id.`);
 		const { readPassword } = await import('../command/password-input.ts');
 		const password = invocation.value('plaintext') ?? (await readPassword());
 		if (password === '') throw new CommandFailure('The password is empty.');
@@ -83,5 +83,5 @@ async function argon2id({ value }: Invocation): Promise<(password: string) => Pr
 function wholeNumber(option: string, text: string, min: number, max: number): number {
 	const number = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
 	if (number >= min && number <= max) return number;
-	throw new CommandFailure(`${quoted(`--${option} ${text}`)} is not a whole number from ${min} to ${max}.`);
+	throw new CommandFailure(`${quoteWord(`--${option} ${text}`)} is not a whole number from ${min} to ${max}.`);
 }

@@ -1,5 +1,5 @@
 /** `svc help`. */
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import type { Command } from '../command/command.ts';
 import { commandHelp, commandList } from '../command/help.ts';
 import { print } from '../command/terminal.ts';
@@ -10,7 +10,7 @@ import { COMMANDS } from './index.ts';
 export const help: Command = {
 	name: 'help',
 	summary: 'List the commands, or print the help of one',
-	args: [{ name: 'COMMAND', offers: 'command', summary: `A command, such as ${quoted('run')}` }],
+	args: [{ name: 'COMMAND', offers: 'command', summary: `A command, such as ${quoteWord('run')}` }],
 	async run({ args }) {
 		const [name] = args;
 		print(name === undefined ? commandList(COMMANDS) : commandHelp(await findCommand(name).load()));

@@ -1,5 +1,5 @@
 /** `svc list-modules`. */
-import { type Command, EXIT } from '../command/command.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 
@@ -28,7 +28,7 @@ export const listModules: Command = {
 		{ name: 'skip-standard', short: 's', summary: 'Omit the standard modules' },
 	],
 	async run({ flag }) {
-		if (flag('skip-standard')) return EXIT.ok;
+		if (flag('skip-standard')) return EXIT_STATUS.ok;
 		const modules = await allModules();
 		const release = version();
 		if (flag('json')) {
@@ -39,11 +39,11 @@ export const listModules: Command = {
 					2,
 				)}\n`,
 			);
-			return EXIT.ok;
+			return EXIT_STATUS.ok;
 		}
 		const suffix = `${flag('versions') ? ` ${release}` : ''}${flag('packages') ? ' svc' : ''}`;
 		print(modules.map(({ id }) => `${id}${suffix}\n`).join(''));
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };
 

@@ -1,8 +1,8 @@
 /** `svc manpage`. */
 import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { quoted } from '../command/arguments.ts';
-import { type Command, CommandFailure, EXIT } from '../command/command.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { COMMANDS } from './index.ts';
@@ -27,7 +27,7 @@ export const manpage: Command = {
 	async run({ value }) {
 		const folder = value('directory')!;
 		if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-			throw new CommandFailure(`${quoted(folder)} is not an existing folder; create it first.`);
+			throw new CommandFailure(`${quoteWord(folder)} is not an existing folder; create it first.`);
 		}
 		const [{ commandPage, overviewPage }, { configfilePage }, { renderPage }, commands] = await Promise.all([
 			import('../manpages/command-page.ts'),
@@ -41,10 +41,10 @@ export const manpage: Command = {
 			try {
 				writeFileSync(file, renderPage(page, version()));
 			} catch (error) {
-				throw new CommandFailure(`${quoted(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+				throw new CommandFailure(`${quoteWord(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 			}
 		}
 		print(`${pages.length} manual pages written to ${folder}.\n`);
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };

@@ -1,6 +1,6 @@
 /** `svc reload`. */
 import type { StepPlaces } from '../../compiler/lower/step-places.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
@@ -14,7 +14,7 @@ import {
 	ADDRESS_OPTION,
 	answerFailure,
 	answerWarnings,
-	member,
+	memberOf,
 	postToAdmin,
 	TOKEN_RULE,
 } from '../control/admin-client.ts';
@@ -79,24 +79,24 @@ export const reload: Command = {
 		// A server of an earlier release reads the whole request as a document and refuses it.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) {
-			const needsRestart = member(member(answer.body, 'error'), 'code') === 'restart_required';
+			const needsRestart = memberOf(memberOf(answer.body, 'error'), 'code') === 'restart_required';
 			const hint = needsRestart ? ` To do it without downtime, run: ${commandLine()} --handover` : '';
 			throw answerFailure(answer, `The server did not apply ${input.name}`, hint);
 		}
 		printError(answerWarnings(answer));
-		const successor = member(member(answer.body, 'handover'), 'pid');
+		const successor = memberOf(memberOf(answer.body, 'handover'), 'pid');
 		if (typeof successor === 'number') {
 			print(`${input.name} is now being served by process ${successor}, which has taken over.\n`);
-			return EXIT.ok;
+			return EXIT_STATUS.ok;
 		}
-		const state = member(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
-		print(`${input.name} ${state} (generation ${String(member(answer.body, 'generation'))}).\n`);
-		const until = member(member(answer.body, 'confirm'), 'until');
+		const state = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
+		print(`${input.name} ${state} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
+		const until = memberOf(memberOf(answer.body, 'confirm'), 'until');
 		if (typeof until === 'number') {
 			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
 			print(`Rolling back in ${seconds} s. To keep this configuration, run: svc reload --accept\n`);
 		}
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };
 
@@ -112,7 +112,7 @@ async function signaled(text: string, invocation: Invocation): Promise<number> {
 	const { isServed, message, details } = await reloadBySignal(pid);
 	if (!isServed) throw new CommandFailure(message, { before: details });
 	print(`${message}\n`);
-	return EXIT.ok;
+	return EXIT_STATUS.ok;
 }
 
 /** Returns this process's command line, quoted for a shell. */
@@ -150,13 +150,13 @@ async function decide(decision: 'confirm' | 'revert', invocation: Invocation): P
 	const what = decision === 'confirm' ? 'The configuration was not confirmed' : 'The configuration was not rolled back';
 	if (answer.status !== 200) throw answerFailure(answer, what);
 	printError(answerWarnings(answer));
-	const generation = String(member(answer.body, 'generation'));
+	const generation = String(memberOf(answer.body, 'generation'));
 	print(
 		decision === 'confirm'
 			? `Generation ${generation} is confirmed.\n`
 			: `Rolled back to the previous configuration (generation ${generation}).\n`,
 	);
-	return EXIT.ok;
+	return EXIT_STATUS.ok;
 }
 
 /** Converts `--force`, `--confirm` and `--max-error-rate` to query parameters. The server checks their values. */

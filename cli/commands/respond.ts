@@ -1,5 +1,5 @@
 /** `svc respond`. */
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { headerEdits, headerField, listenSite, serveDocument } from '../serving/quick-server.ts';
 
@@ -35,5 +35,5 @@ export const respond: Command = {
 function statusCode(text: string): number {
 	const status = Number(text);
 	if (/^\d{3}$/.test(text) && status >= 200 && status <= 599) return status;
-	throw new CommandFailure(`${quoted(text)} is not a status code; give a number from 200 to 599.`);
+	throw new CommandFailure(`${quoteWord(text)} is not a status code; give a number from 200 to 599.`);
 }

@@ -1,9 +1,9 @@
 /** `svc restart`. */
 
-import { type Command, EXIT } from '../command/command.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
-import { ADDRESS_OPTION, answerFailure, answerWarnings, member, TOKEN_RULE } from '../control/admin-client.ts';
+import { ADDRESS_OPTION, answerFailure, answerWarnings, memberOf, TOKEN_RULE } from '../control/admin-client.ts';
 import { replaceProcess } from './upgrade.ts';
 
 /** Replaces the process of a running server. */
@@ -21,7 +21,7 @@ export const restart: Command = {
 		const answer = await replaceProcess(invocation, undefined);
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not restarted');
 		printError(answerWarnings(answer));
-		print(`Process ${String(member(member(answer.body, 'handover'), 'pid'))} has taken over.\n`);
-		return EXIT.ok;
+		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);
+		return EXIT_STATUS.ok;
 	},
 };

@@ -4,7 +4,7 @@ import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-ad
 import { applySchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { headerEdits, headerField, serveDocument } from '../serving/quick-server.ts';
 
@@ -38,7 +38,7 @@ export const reverseProxy: Command = {
 		const from = value('from') ?? 'localhost';
 		const address = parseSiteAddress(from);
 		if (!isSiteAddress(address)) {
-			throw new CommandFailure(`${quoted(from)} is not a site address: ${address.message}`);
+			throw new CommandFailure(`${quoteWord(from)} is not a site address: ${address.message}`);
 		}
 		const up = values('header-up').map(headerField);
 		if (flag('change-host-header')) up.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
@@ -60,7 +60,7 @@ function upstreams(to: readonly string[], insecure: boolean): UpstreamSettings {
 	for (const text of to) {
 		const parsed = parseUpstream(text);
 		if (parsed.kind === 'invalid')
-			throw new CommandFailure(`${quoted(text)} is not an upstream address: ${parsed.message}.`);
+			throw new CommandFailure(`${quoteWord(text)} is not an upstream address: ${parsed.message}.`);
 	}
 	const settings = applySchemes({ to });
 	if (typeof settings === 'string') throw new CommandFailure(settings);

@@ -1,6 +1,6 @@
 /** `svc service`. */
-import { quoted, UnknownWord } from '../command/arguments.ts';
-import { type Command, EXIT } from '../command/command.ts';
+import { quoteWord, UnknownWord } from '../command/arguments.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { controlService, SERVICE_ACTIONS, thisMachine } from '../control/service-control.ts';
 
@@ -24,13 +24,13 @@ export const service: Command = {
 		const action = SERVICE_ACTIONS.find(one => one === args[0]);
 		if (action === undefined) {
 			throw new UnknownWord(
-				`${quoted(args[0]!)} is not an action (${SERVICE_ACTIONS.join(', ')})`,
+				`${quoteWord(args[0]!)} is not an action (${SERVICE_ACTIONS.join(', ')})`,
 				args[0]!,
 				SERVICE_ACTIONS,
 			);
 		}
 		const status = await controlService(action, thisMachine());
-		if (action === 'reload' && status === EXIT.ok) {
+		if (action === 'reload' && status === EXIT_STATUS.ok) {
 			print('The configuration file has been read again.\n');
 		}
 		return status;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { isSea } from 'node:sea';
 import type { Readable } from 'node:stream';
-import { type Command, CommandFailure, EXIT } from '../command/command.ts';
+import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
@@ -51,7 +51,7 @@ export const start: Command = {
 		print(
 			`The server is running in the background as process ${child.pid}${report.listeners.length > 0 ? `, listening on ${report.listeners.join(' ')}` : ''}.\n`,
 		);
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };
 

@@ -1,6 +1,6 @@
 /** `svc stop`. */
 
-import { type Command, EXIT } from '../command/command.ts';
+import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
 import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../control/admin-client.ts';
@@ -22,6 +22,6 @@ export const stop: Command = {
 		const answer = await postToAdmin('/stop', { address, settings }, undefined);
 		if (answer.status !== 200) throw answerFailure(answer, 'The server did not stop');
 		print('The server is stopping.\n');
-		return EXIT.ok;
+		return EXIT_STATUS.ok;
 	},
 };

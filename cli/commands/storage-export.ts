@@ -4,15 +4,15 @@ import { open, readdir, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import {
 	removeIfAbandoned,
-	UNFINISHED,
+	UNFINISHED_SUFFIX,
 	unfinishedName,
 	unfinishedPrefix,
 } from '../../runtime/storage/unfinished-files.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { STORE_RULE, storeFailure, storeOf } from '../configuration/store-choice.ts';
+import { openStoreOf, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
 
 /** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {
@@ -36,7 +36,7 @@ export const storageExport: Command = {
 		ADAPTER_OPTION,
 	],
 	async run(invocation) {
-		const store = await storeOf(invocation);
+		const store = await openStoreOf(invocation);
 		const output = invocation.value('output')!;
 		const { exportStore } = await import('../../runtime/storage/archive-export.ts');
 		if (output === '-') {
@@ -51,7 +51,7 @@ export const storageExport: Command = {
 		try {
 			const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
 				error => {
-					throw new CommandFailure(`${quoted(output)} cannot be written: ${error.code}.`);
+					throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
 				},
 			);
 			let exported: { readonly values: number };
@@ -63,7 +63,7 @@ export const storageExport: Command = {
 				await handle.close();
 			}
 			await rename(aside, output);
-			printError(`${exported.values} values exported to ${quoted(path.normalize(output))}.\n`);
+			printError(`${exported.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
 			return 0;
 		} catch (error) {
 			await unlink(aside).catch(() => {});
@@ -76,7 +76,7 @@ export const storageExport: Command = {
 async function removeAbandonedBeside(output: string): Promise<void> {
 	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(output)));
 	for (const name of await readdir(dir).catch(() => [])) {
-		if (name.startsWith(base) && name.endsWith(UNFINISHED)) await removeIfAbandoned(path.join(dir, name));
+		if (name.startsWith(base) && name.endsWith(UNFINISHED_SUFFIX)) await removeIfAbandoned(path.join(dir, name));
 	}
 }
 

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, unreadable } from '../configuration/configuration.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, unreadableFailure } from '../configuration/configuration.ts';
 import { STORE_RULE, storeFailure, storeFolderOf } from '../configuration/store-choice.ts';
 
 /** Imports a tar archive into the certificate store. */
@@ -41,7 +41,7 @@ export const storageImport: Command = {
 			printError(`${values} values imported into ${folder}.\n`);
 			return 0;
 		} catch (error) {
-			if (reading.error !== undefined) throw unreadable(input, reading.error.code ?? reading.error.message);
+			if (reading.error !== undefined) throw unreadableFailure(input, reading.error.code ?? reading.error.message);
 			return storeFailure(error);
 		}
 	},

@@ -22,11 +22,11 @@ export const trust: Command = {
 		STORE_RULE,
 	],
 	options: TRUST_OPTIONS,
-	run: invocation => changeTrust(invocation, 'trust'),
+	run: invocation => runTrustChange(invocation, 'trust'),
 };
 
 /** Adds or removes the root and prints the outcome for each store. Fails if one could not be changed. */
-export async function changeTrust(invocation: Invocation, action: 'trust' | 'untrust'): Promise<number> {
+export async function runTrustChange(invocation: Invocation, action: 'trust' | 'untrust'): Promise<number> {
 	const authority = invocation.value('ca') ?? 'local';
 	if (!/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(authority)) {
 		throw new CommandFailure(`\`${authority}\` is not a valid authority ID.`);

@@ -1,7 +1,7 @@
 /** `svc untrust`. */
 import type { Command } from '../command/command.ts';
 import { STORE_RULE } from '../configuration/store-choice.ts';
-import { changeTrust, TRUST_OPTIONS } from './trust.ts';
+import { runTrustChange, TRUST_OPTIONS } from './trust.ts';
 /** Undoes `svc trust`. */
 /** Ends this machine's trust in the internal authority. */
 export const untrust: Command = {
@@ -9,5 +9,5 @@ export const untrust: Command = {
 	summary: "Remove the internal authority's root certificate from this machine's trust stores",
 	details: ['The root certificate itself and the certificates it issued stay in the certificate store.', STORE_RULE],
 	options: TRUST_OPTIONS,
-	run: invocation => changeTrust(invocation, 'untrust'),
+	run: invocation => runTrustChange(invocation, 'untrust'),
 };

@@ -1,6 +1,6 @@
 /** `svc upgrade`. */
 import path from 'node:path';
-import { type Command, EXIT, type Invocation } from '../command/command.ts';
+import { type Command, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
 import {
@@ -8,7 +8,7 @@ import {
 	type AdminAnswer,
 	answerFailure,
 	answerWarnings,
-	member,
+	memberOf,
 	postToAdmin,
 	TOKEN_RULE,
 } from '../control/admin-client.ts';
@@ -36,8 +36,8 @@ export const upgrade: Command = {
 		const answer = await replaceProcess(invocation, binary === undefined ? undefined : path.resolve(binary));
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not upgraded');
 		printError(answerWarnings(answer));
-		print(`Process ${String(member(member(answer.body, 'handover'), 'pid'))} has taken over.\n`);
-		return EXIT.ok;
+		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);
+		return EXIT_STATUS.ok;
 	},
 };
 

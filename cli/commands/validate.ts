@@ -2,8 +2,8 @@
 
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import { quoted } from '../command/arguments.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command/command.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { reportFailure } from '../command/failure-report.ts';
 import { print, printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
@@ -59,7 +59,7 @@ export const validate: Command = {
 		const all: Validation[] = [];
 		for (const check of checks) all.push((await check()).validation);
 		print(await reportOf(format, all));
-		return all.every(({ valid }) => valid) ? EXIT.ok : EXIT.failed;
+		return all.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 	},
 };
 
@@ -114,7 +114,7 @@ function unreadableAs(name: string, message: string): Checked {
 function formatOf(text: string): Format {
 	const format = FORMATS.find(one => one === text);
 	if (format) return format;
-	throw new CommandFailure(`${quoted(text)} is not a format; give text, json, github or sarif.`);
+	throw new CommandFailure(`${quoteWord(text)} is not a format; give text, json, github or sarif.`);
 }
 
 async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validation[]): Promise<string> {
@@ -144,7 +144,7 @@ async function printTexts(checks: readonly Check[], options: ValidationOptions):
 			await reportFailure(error);
 		}
 	}
-	if (refused === 0) return EXIT.ok;
+	if (refused === 0) return EXIT_STATUS.ok;
 	throw new CommandFailure(`${refused} of ${checks.length} configurations ${refused === 1 ? 'is' : 'are'} not valid.`);
 }
 
@@ -155,8 +155,8 @@ async function printText({ input, validation }: Checked, { lint, strict }: Valid
 	const [first] = found;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
 	if (!starts) {
-		const { refusal } = await import('../command/refusal.ts');
-		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });
+		const { refusalSentence } = await import('../command/refusal.ts');
+		throw new CommandFailure(refusalSentence(name, found), { before: `${renderDiagnostics(found)}\n` });
 	}
 	// With --lint, a lint rule reports this.
 	const unformatted = lint ? '' : formatWarning(input);
@@ -172,12 +172,12 @@ async function printText({ input, validation }: Checked, { lint, strict }: Valid
 	const warned = found.filter(({ severity }) => severity === 'warning').length;
 	if (!valid) {
 		throw new CommandFailure(
-			`${quoted(name)} has ${warned} warning${warned === 1 ? '' : 's'}, and --strict allows none.`,
+			`${quoteWord(name)} has ${warned} warning${warned === 1 ? '' : 's'}, and --strict allows none.`,
 		);
 	}
 	if (strict && unformatted !== '') {
-		throw new CommandFailure(`${quoted(name)} is not formatted, and --strict allows no warning.`);
+		throw new CommandFailure(`${quoteWord(name)} is not formatted, and --strict allows no warning.`);
 	}
 	print(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${all} passed.\n`);
-	return EXIT.ok;
+	return EXIT_STATUS.ok;
 }

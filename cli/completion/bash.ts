@@ -1,6 +1,6 @@
 /** The completion script for bash 3.2 and later. */
-import type { Offer } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+import type { CompletionOffer } from '../command/command.ts';
+import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion bash)`. */
 export function bashCompletion(commands: readonly OfferedCommand[]): string {
@@ -36,7 +36,7 @@ _svc() {
 			ended=yes
 		else
 			case "$command $word" in
-			${valuedSpellings(commands).map(quote).join(' | \\\n\t\t\t')})
+			${spellingsWithValues(commands).map(quote).join(' | \\\n\t\t\t')})
 				expects=$word
 				;;
 			esac
@@ -94,7 +94,7 @@ function cases(
 		.join('\n');
 }
 
-function assignment(offer: Offer): string {
+function assignment(offer: CompletionOffer): string {
 	return typeof offer === 'string' ? `kind=${offer}` : `words=${quote(offer.join(' '))}`;
 }
 

@@ -1,6 +1,6 @@
 /** The completion script for elvish 0.18 and later. */
-import type { Offer } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+import type { CompletionOffer } from '../command/command.ts';
+import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `eval (svc completion elvish | slurp)`. */
 export function elvishCompletion(commands: readonly OfferedCommand[]): string {
@@ -21,7 +21,7 @@ use str
 
 set edit:completion:arg-completer[svc] = {|@given|
     var valued = [
-${valuedSpellings(commands)
+${spellingsWithValues(commands)
 	.map(one => `        ${quote(one)}`)
 	.join('\n')}
     ]
@@ -98,7 +98,7 @@ function pairs(options: readonly OfferedOption[]): string {
 	return `[\n            ${all.join('\n            ')}\n        ]`;
 }
 
-function offered(offer: Offer): string {
+function offered(offer: CompletionOffer): string {
 	// Older versions cannot complete folders only.
 	if (typeof offer === 'string') return 'files';
 	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;

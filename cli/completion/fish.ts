@@ -1,6 +1,6 @@
 /** The completion script for fish 3.0 and later. */
-import type { Offer } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+import type { CompletionOffer } from '../command/command.ts';
+import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `svc completion fish | source`. */
 export function fishCompletion(commands: readonly OfferedCommand[]): string {
@@ -8,7 +8,7 @@ export function fishCompletion(commands: readonly OfferedCommand[]): string {
 		'# Completion of svc for fish. Load it with: svc completion fish | source',
 		'',
 		"function __svc_at --description 'Whether the cursor is after this command, and at this argument if one is given'",
-		`    set -l valued ${valuedSpellings(commands).map(quote).join(' \\\n        ')}`,
+		`    set -l valued ${spellingsWithValues(commands).map(quote).join(' \\\n        ')}`,
 		"    set -l command ''",
 		'    set -l argument 0',
 		"    set -l expects ''",
@@ -56,7 +56,7 @@ function optionLine(condition: string, option: OfferedOption): string {
 	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${value} -d ${quote(option.summary)}`;
 }
 
-function offered(offer: Offer): string {
+function offered(offer: CompletionOffer): string {
 	if (offer === 'file') return '-F';
 	return `-f -a ${quote(typeof offer === 'string' ? '(__fish_complete_directories)' : offer.join(' '))}`;
 }

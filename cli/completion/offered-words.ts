@@ -1,5 +1,5 @@
 /** The words that completion scripts offer, derived from the command definitions. They are the same for every shell. */
-import type { Command, CommandArgument, CommandOption, Offer } from '../command/command.ts';
+import type { Command, CommandArgument, CommandOption, CompletionOffer } from '../command/command.ts';
 
 /** An option in the form that shells offer it. */
 export interface OfferedOption {
@@ -8,7 +8,7 @@ export interface OfferedOption {
 	readonly summary: string;
 	/** Name of the value; undefined for a flag. */
 	readonly value: string | undefined;
-	readonly offer: Offer | undefined;
+	readonly offer: CompletionOffer | undefined;
 	readonly repeatable: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface OfferedOption {
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
-	readonly offer: Offer | undefined;
+	readonly offer: CompletionOffer | undefined;
 }
 
 /** A command in the form that shells offer it. */
@@ -36,7 +36,7 @@ const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print th
 export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
 
 /** Returns the completions after each command. Options of a later release and internal ones are omitted. */
-export function offeredCommands(commands: readonly Command[]): OfferedCommand[] {
+export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {
 		const own = (command.options ?? []).filter(option => !option.internal);
@@ -63,7 +63,7 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 const MAX_OFFERED = 8;
 
 /** Returns options that take a value as `command spelling`, so that scripts recognize the next word as a value. */
-export function valuedSpellings(commands: readonly OfferedCommand[]): string[] {
+export function spellingsWithValues(commands: readonly OfferedCommand[]): string[] {
 	return commands.flatMap(({ name, options }) =>
 		options
 			.filter(option => option.value !== undefined)
@@ -93,7 +93,7 @@ function offerOf(
 	of: Pick<CommandOption | CommandArgument, 'offers'>,
 	name: string,
 	commands: readonly string[],
-): Offer | undefined {
+): CompletionOffer | undefined {
 	if (of.offers === 'command') return commands;
 	return of.offers ?? (name === 'PATH' ? 'file' : undefined);
 }

@@ -1,6 +1,6 @@
 /** The completion script for PowerShell 5 and later. */
-import type { Offer } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+import type { CompletionOffer } from '../command/command.ts';
+import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */
 export function powershellCompletion(commands: readonly OfferedCommand[]): string {
@@ -22,7 +22,7 @@ Register-ArgumentCompleter -Native -CommandName 'svc' -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
 
     $valued = @(
-${valuedSpellings(commands)
+${spellingsWithValues(commands)
 	.map(one => `        ${quote(one)}`)
 	.join(',\n')}
     )
@@ -100,7 +100,7 @@ function optionsBranch(command: string, options: readonly OfferedOption[]): stri
 	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(one => `                ${one}`).join(',\n')}\n            )\n            break\n        }`;
 }
 
-function branch(key: string, offer: Offer): string {
+function branch(key: string, offer: CompletionOffer): string {
 	const statement =
 		typeof offer === 'string'
 			? `$kind = ${quote(offer)}`

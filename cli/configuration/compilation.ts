@@ -10,9 +10,9 @@ import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference } from '../../compiler/syntax/format-difference.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { CommandFailure } from '../command/command.ts';
-import { refusal } from '../command/refusal.ts';
+import { refusalSentence } from '../command/refusal.ts';
 import { colorOnStandardError } from '../command/terminal.ts';
-import { unformatted } from './unformatted.ts';
+import { unformattedMessage } from './unformatted.ts';
 
 /** A configuration that compiles. */
 export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'places'> {
@@ -28,7 +28,8 @@ export function compileConfiguration(input: ConfigInput, wantsPlaces = false): C
 	const { document, plan, diagnostics: found, tests, locate, places } = compiler.compile(input);
 	const diagnostics = input.format === 'json' ? found : new SilencingComments(input.format).filter(found);
 	const rendered = renderDiagnostics(diagnostics);
-	if (!document || !plan) throw new CommandFailure(refusal(input.name, diagnostics), { before: `${rendered}\n` });
+	if (!document || !plan)
+		throw new CommandFailure(refusalSentence(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
 	return { document, plan, tests, locate, places, warnings };
 }
@@ -43,5 +44,5 @@ export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
 export function formatWarning({ format, text, name }: ConfigInput): string {
 	if (format === 'json') return '';
 	const line = firstDifference(text, formatText(text));
-	return line === undefined ? '' : `warning: ${unformatted(name, line, format)}\n`;
+	return line === undefined ? '' : `warning: ${unformattedMessage(name, line, format)}\n`;
 }

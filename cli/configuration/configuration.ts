@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { ReadError } from '../../compiler/source/reader.ts';
 import { readConfigurationText } from '../../runtime/compile/disk-reader.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from '../command/command.ts';
 import { readStandardInput } from '../command/terminal.ts';
 
@@ -62,11 +62,11 @@ export function configurationSource({
 	if (given === '') throw new CommandFailure('The path of the configuration is empty.');
 	if (given !== undefined && kindOf(given) === 'directory') {
 		if (format !== undefined) {
-			throw new CommandFailure(`${quoted(given)} is a folder; --adapter can only be used with a single file.`);
+			throw new CommandFailure(`${quoteWord(given)} is a folder; --adapter can only be used with a single file.`);
 		}
 		const found = defaultFile(given);
 		if (found === undefined)
-			throw new CommandFailure(`The folder ${quoted(given)} contains no Configfile, Compatfile or Caddyfile.`);
+			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
 		return fileSource(found, undefined);
 	}
 	const name = given ?? defaultFile('');
@@ -79,7 +79,7 @@ export function givenPath({ args, value }: Pick<Invocation, 'args' | 'value'>): 
 	const [argument] = args;
 	if (argument !== undefined && config !== undefined) {
 		throw new CommandFailure(
-			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give only one of them.`,
+			`Both ${quoteWord(argument)} and ${quoteWord(`--config ${config}`)} name a configuration; give only one of them.`,
 		);
 	}
 	return argument ?? config;
@@ -102,7 +102,7 @@ export async function readConfiguration(source: ConfigurationSource): Promise<Co
 	try {
 		return { format, text: readConfigurationText(absolute), name, path: absolute };
 	} catch (error) {
-		throw error instanceof ReadError ? unreadable(name, error.code) : error;
+		throw error instanceof ReadError ? unreadableFailure(name, error.code) : error;
 	}
 }
 
@@ -114,7 +114,7 @@ export function formatOfName(file: string): ConfigFormat {
 }
 
 /** Returns the failure for a file that cannot be read. `code` is the system's error code. */
-export function unreadable(name: string, code: string): CommandFailure {
+export function unreadableFailure(name: string, code: string): CommandFailure {
 	const reasons: { readonly [code: string]: string } = {
 		ENOENT: 'there is no such file',
 		EACCES: 'permission denied',
@@ -122,7 +122,7 @@ export function unreadable(name: string, code: string): CommandFailure {
 		EFBIG: 'it is larger than 64 MiB',
 		ENOTDIR: 'a part of its path is not a folder',
 	};
-	return new CommandFailure(`${quoted(name)} cannot be read: ${reasons[code] ?? code}.`);
+	return new CommandFailure(`${quoteWord(name)} cannot be read: ${reasons[code] ?? code}.`);
 }
 
 function fileSource(name: string, format: ConfigFormat | undefined): ConfigurationSource {
@@ -141,7 +141,7 @@ function kindOf(file: string): 'file' | 'directory' | undefined {
 function adapterFormat(adapter: string): ConfigFormat {
 	if (adapter === 'caddyfile') return 'compatfile';
 	if (adapter === 'configfile' || adapter === 'compatfile' || adapter === 'json') return adapter;
-	throw new CommandFailure(`${quoted(adapter)} is not an adapter; give configfile, compatfile, caddyfile or json.`);
+	throw new CommandFailure(`${quoteWord(adapter)} is not an adapter; give configfile, compatfile, caddyfile or json.`);
 }
 
 /** Guesses the language: a JSON object begins with a brace and a quote, a Configfile never does. */

@@ -12,11 +12,11 @@ import { configurationSource, readConfiguration } from './configuration.ts';
 export const STORE_RULE: string = `The store is the one named by the option \`storage\` in the file given with -c, otherwise by ${STORE_VARIABLE}, otherwise \`svc\` in the user's data directory.`;
 
 /** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
-export async function storeOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<Store> {
+export async function openStoreOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<Store> {
 	return openFileStore(await storeFolderOf(invocation));
 }
 
-/** Returns the absolute folder of the store. Throws like {@link storeOf}. */
+/** Returns the absolute folder of the store. Throws like {@link openStoreOf}. */
 export async function storeFolderOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<string> {
 	if (invocation.value('config') === undefined) return storeFolder(undefined, process.env);
 	const source = configurationSource(invocation)!;

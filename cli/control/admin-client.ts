@@ -1,7 +1,7 @@
 /** Calls the Admin API of a running server, for `reload` and `stop`. */
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from '../../admin/listen-address.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure, type CommandOption } from '../command/command.ts';
 
 /** Environment variable that holds the access token; it takes precedence over the configuration's token. */
@@ -38,11 +38,11 @@ export async function postToAdmin(
 	const text = target.address ?? target.settings?.listen ?? DEFAULT_ADMIN_LISTEN;
 	const address = parseAdminAddress(text.replace(/^http:\/\//, '').replace(/\/$/, ''));
 	if (!address || (address.kind === 'tcp' && address.port === 0)) {
-		throw new CommandFailure(`${quoted(text)} is not an address; write host:port or unix//path.`);
+		throw new CommandFailure(`${quoteWord(text)} is not an address; write host:port or unix//path.`);
 	}
 	if (address.kind === 'fd') {
 		throw new CommandFailure(
-			`${quoted(text)} is an address that only the server can resolve; give a reachable one with --address.`,
+			`${quoteWord(text)} is an address that only the server can resolve; give a reachable one with --address.`,
 		);
 	}
 	const host = address.kind === 'unix' ? 'localhost' : isWildcard(address.host) ? '127.0.0.1' : address.host;
@@ -75,10 +75,10 @@ export async function postToAdmin(
 
 /** Turns an error reply into a failure with the diagnostics, the server's message, its reasons, and `more`. */
 export function answerFailure(answer: AdminAnswer, what: string, more = ''): CommandFailure {
-	const error = member(answer.body, 'error');
-	const message = member(error, 'message');
-	const before = list(member(error, 'diagnostics')).map(
-		one => `${String(member(one, 'text') ?? member(one, 'message'))}\n\n`,
+	const error = memberOf(answer.body, 'error');
+	const message = memberOf(error, 'message');
+	const before = list(memberOf(error, 'diagnostics')).map(
+		one => `${String(memberOf(one, 'text') ?? memberOf(one, 'message'))}\n\n`,
 	);
 	const hint =
 		more !== ''
@@ -95,13 +95,13 @@ export function answerFailure(answer: AdminAnswer, what: string, more = ''): Com
 
 /** Returns the rendered diagnostics of a successful reply. */
 export function answerWarnings(answer: AdminAnswer): string {
-	return list(member(answer.body, 'diagnostics'))
-		.map(one => `${String(member(one, 'text'))}\n\n`)
+	return list(memberOf(answer.body, 'diagnostics'))
+		.map(one => `${String(memberOf(one, 'text'))}\n\n`)
 		.join('');
 }
 
 /** Returns a member of a value that need not be an object. */
-export function member(value: unknown, name: string): unknown {
+export function memberOf(value: unknown, name: string): unknown {
 	return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
@@ -113,7 +113,7 @@ function originFor(settings: AdminSettings, own: string): string {
 }
 
 function unreachable(address: string, error: unknown): CommandFailure {
-	const code = String(member(error, 'code') ?? (error instanceof Error ? error.message : error));
+	const code = String(memberOf(error, 'code') ?? (error instanceof Error ? error.message : error));
 	const reasons: { readonly [code: string]: string } = {
 		ECONNREFUSED: 'nothing listens there; the option `admin` in the configuration turns the Admin API on',
 		ENOENT: 'there is no such socket; the option `admin` in the configuration turns the Admin API on',

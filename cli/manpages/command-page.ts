@@ -1,10 +1,10 @@
 /** The manual pages of commands and of `svc` itself, derived from the definitions that `--help` prints. */
 import type { Command, CommandOption } from '../command/command.ts';
-import { code, entry, type ManualPage, paragraph, section } from './roff.ts';
+import { boldCode, listEntry, type ManualPage, paragraph, section } from './roff.ts';
 
 const GLOBAL_ENTRIES = [
-	...entry('`-v`, `--verbose`', 'Log at level debug for this run.'),
-	...entry('`-h`, `--help`', 'Print the help of the command.'),
+	...listEntry('`-v`, `--verbose`', 'Log at level debug for this run.'),
+	...listEntry('`-h`, `--help`', 'Print the help of the command.'),
 ];
 
 /** `svc-<command>.1`. */
@@ -12,9 +12,11 @@ export function commandPage(command: Command): ManualPage {
 	const options = (command.options ?? []).filter(option => !option.internal);
 	const args = command.args ?? [];
 	const usage = [
-		code(`svc ${command.name}`),
+		boldCode(`svc ${command.name}`),
 		'[\\fIoptions\\fR]',
-		...options.filter(option => option.required).map(option => `${code(`--${option.name}`)} \\fI${option.value}\\fR`),
+		...options
+			.filter(option => option.required)
+			.map(option => `${boldCode(`--${option.name}`)} \\fI${option.value}\\fR`),
 		...args.map(
 			({ name, required, repeatable }) =>
 				`${required ? `\\fI${name}\\fR` : `[\\fI${name}\\fR]`}${repeatable ? ' ...' : ''}`,
@@ -29,7 +31,7 @@ export function commandPage(command: Command): ManualPage {
 			usage,
 			...(command.details ? [...section('Description'), ...command.details.flatMap(paragraph)] : []),
 			...(args.length > 0
-				? [...section('Arguments'), ...args.flatMap(({ name, summary }) => entry(`*${name}*`, `${summary}.`))]
+				? [...section('Arguments'), ...args.flatMap(({ name, summary }) => listEntry(`*${name}*`, `${summary}.`))]
 				: []),
 			...section('Options'),
 			...options.flatMap(optionEntry),
@@ -48,30 +50,30 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 		summary: 'a web server and reverse proxy',
 		body: [
 			...section('Synopsis'),
-			`${code('svc')} \\fIcommand\\fR [\\fIarguments\\fR]`,
+			`${boldCode('svc')} \\fIcommand\\fR [\\fIarguments\\fR]`,
 			...section('Description'),
 			...paragraph(
 				'A web server and reverse proxy whose configuration can be checked, tested and explained, and changed while the server runs. It reads a `Configfile`, an existing `Caddyfile`, or JSON; svc-configfile(5) describes the language.',
 			),
 			...paragraph('Each command has its own page; `svc help` *command* prints a summary.'),
 			...section('Commands'),
-			...commands.flatMap(({ name, summary }) => entry(`\`${name}\``, `${summary}.`)),
+			...commands.flatMap(({ name, summary }) => listEntry(`\`${name}\``, `${summary}.`)),
 			...section('Options'),
 			...GLOBAL_ENTRIES,
-			...entry('`-V`, `--version`', 'Print the version.'),
+			...listEntry('`-V`, `--version`', 'Print the version.'),
 			...section('Environment'),
-			...entry(
+			...listEntry(
 				'`SVC_ADMIN_TOKEN`',
 				'Access token that `svc reload` and `svc stop` send to the Admin API; takes precedence over the one in the configuration.',
 			),
-			...entry('`NO_COLOR`', 'If set, diagnostics are printed without colors.'),
+			...listEntry('`NO_COLOR`', 'If set, diagnostics are printed without colors.'),
 			...section('Exit status'),
-			...entry('0', 'Success; for a server, a graceful stop.'),
-			...entry('1', 'The command line or the configuration was wrong, or the server did not start.'),
-			...entry('2', 'The server was stopped without waiting for requests in flight.'),
-			...entry('3', 'The server ended with an error after it had started.'),
+			...listEntry('0', 'Success; for a server, a graceful stop.'),
+			...listEntry('1', 'The command line or the configuration was wrong, or the server did not start.'),
+			...listEntry('2', 'The server was stopped without waiting for requests in flight.'),
+			...listEntry('3', 'The server ended with an error after it had started.'),
 			...section('Files'),
-			...entry(
+			...listEntry(
 				'`Configfile`, `Compatfile`, `Caddyfile`',
 				'Default configuration files in the working directory, in this order.',
 			),
@@ -91,9 +93,9 @@ function optionEntry(option: CommandOption): string[] {
 		...(option.repeatable ? ['May be repeated.'] : []),
 		...(option.default === undefined ? [] : [`Default: ${option.default}.`]),
 	];
-	return entry(`${names.join(', ')}${value}`, notes.join(' '));
+	return listEntry(`${names.join(', ')}${value}`, notes.join(' '));
 }
 
 function references(pages: readonly string[]): string {
-	return pages.map(page => `${code(page.slice(0, -3))}${page.slice(-3)}`).join(',\n');
+	return pages.map(page => `${boldCode(page.slice(0, -3))}${page.slice(-3)}`).join(',\n');
 }

@@ -8,7 +8,7 @@ import { stores } from '../../compiler/modules/providers/stores/index.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
-import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
+import { boldCode, codeParagraph, type ManualPage, paragraph, renderMarkdown, section, subsection } from './roff.ts';
 
 /** The documentation in a definition. */
 interface Documented {
@@ -86,7 +86,7 @@ export function configfilePage(): ManualPage {
 		summary: 'configuration of svc',
 		body: [
 			...section('Description'),
-			...markdown(STRUCTURE),
+			...renderMarkdown(STRUCTURE),
 			...section('Global options'),
 			...options
 				.map(option =>
@@ -118,18 +118,18 @@ export function configfilePage(): ManualPage {
 					documented({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
 				),
 			...section('Lint rules'),
-			...markdown(LINT),
+			...renderMarkdown(LINT),
 			...lintRules.flatMap(rule => [
 				...subsection(rule.name),
 				...paragraph(rule.severity === 'note' ? `${rule.summary} A note.` : rule.summary),
-				...markdown(rule.documentation),
+				...renderMarkdown(rule.documentation),
 			]),
 			...section('Files'),
 			...paragraph(
 				'A file is JSON if its name ends in `.json`, a Compatfile if its name begins with `caddyfile` or `compatfile` or ends in `.caddyfile` or `.compatfile`, ignoring case, and otherwise a Configfile.',
 			),
 			...section('See also'),
-			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${code(page)}(1)`).join(',\n'),
+			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${boldCode(page)}(1)`).join(',\n'),
 		],
 	};
 }
@@ -159,7 +159,7 @@ function documented(of: Documented): string[] {
 		...subsection(nameOf(of)),
 		...codeParagraph(of.usage),
 		...paragraph(of.summary),
-		...markdown(of.documentation),
+		...renderMarkdown(of.documentation),
 		...(note === '' ? [] : paragraph(note)),
 	];
 }

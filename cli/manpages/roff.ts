@@ -32,13 +32,13 @@ export function subsection(title: string): string[] {
 	return [`.SS ${argument(title)}`];
 }
 
-/** Returns a paragraph of text with `code`, **strong** and *emphasized* words. */
+/** Returns a paragraph of text with `boldCode`, **strong** and *emphasized* words. */
 export function paragraph(text: string): string[] {
 	return ['.PP', line(inline(text))];
 }
 
 /** Returns a list entry: a term and its meaning, both text as in {@link paragraph}. */
-export function entry(term: string, meaning: string): string[] {
+export function listEntry(term: string, meaning: string): string[] {
 	return ['.TP', line(inline(term)), line(inline(meaning))];
 }
 
@@ -48,7 +48,7 @@ export function example(lines: readonly string[]): string[] {
 }
 
 /** Returns code to be typed: bold, every character literal, without hyphenation. */
-export function code(text: string): string {
+export function boldCode(text: string): string {
 	return `\\fB${text
 		.split(' ')
 		.map(word => `\\%${literal(word)}`)
@@ -57,14 +57,14 @@ export function code(text: string): string {
 
 /** Returns a paragraph that consists of code. */
 export function codeParagraph(text: string): string[] {
-	return ['.PP', code(text)];
+	return ['.PP', boldCode(text)];
 }
 
 /**
  * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. The first column of a table becomes
  * terms, and the other columns their descriptions.
  */
-export function markdown(text: string): string[] {
+export function renderMarkdown(text: string): string[] {
 	const out: string[] = [];
 	const lines = text.trim().split('\n');
 	for (let at = 0; at < lines.length; ) {
@@ -81,7 +81,7 @@ export function markdown(text: string): string[] {
 			// The header row and the line below it are omitted, because terms and descriptions need no titles.
 			for (const row of lines.slice(at + 2, stop)) {
 				const [term = '', ...rest] = cells(row);
-				out.push(...entry(term, rest.filter(cell => cell !== '').join('; ')));
+				out.push(...listEntry(term, rest.filter(cell => cell !== '').join('; ')));
 			}
 			at = stop;
 		} else if (first.startsWith('- ')) {
@@ -120,7 +120,7 @@ function inline(text: string): string {
 		out += prose(text.slice(from, match.index));
 		from = match.index + match[0].length;
 		// `` ` `` is a code span with a backquote: the space on either side is not part of it.
-		if (match[2] !== undefined) out += code(match[2].replace(/^ (.*) $/, '$1'));
+		if (match[2] !== undefined) out += boldCode(match[2].replace(/^ (.*) $/, '$1'));
 		else if (match[3] !== undefined) out += `\\fB${prose(match[3])}\\fR`;
 		else out += `\\fI${prose(match[4]!)}\\fR`;
 	}

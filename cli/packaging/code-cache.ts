@@ -9,12 +9,12 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Script } from 'node:vm';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import type { CompilerRequest, Prepared } from '../../runtime/compile/compiler-messages.ts';
+import type { CompilerRequest, PrepareResult } from '../../runtime/compile/compiler-messages.ts';
 import { createCounterRow } from '../../runtime/metrics/counter-row.ts';
 import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
-import type { FromWorker, GenerationDelta, ToWorker, WorkerStart } from '../../runtime/worker/worker-messages.ts';
+import type { FromWorker, GenerationDelta, ToWorker, WorkerStartData } from '../../runtime/worker/worker-messages.ts';
 
 /** A typical configuration. It determines which code is in the cache. */
 const SAMPLE = `{
@@ -92,11 +92,11 @@ const compiler = run({
 	...deps,
 });
 const input = { format: 'configfile', text: SAMPLE, name: 'Configfile' } as const;
-const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as Prepared;
+const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as PrepareResult;
 if (prepared.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepared)}`);
 await ask(compiler, { id: 2, op: 'commit' });
 
-const data: WorkerStart & { readonly kind: string } = {
+const data: WorkerStartData & { readonly kind: string } = {
 	kind: 'worker',
 	index: 0,
 	rows: 1,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { openFileStore } from '../../runtime/storage/file-store.ts';
 import { CommandFailure } from '../command/command.ts';
-import { unreadable } from '../configuration/configuration.ts';
+import { unreadableFailure } from '../configuration/configuration.ts';
 
 const NAME = 'autosave.json';
 
@@ -86,6 +86,6 @@ export async function savedConfiguration(folder: string): Promise<ConfigInput | 
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException;
 		if (code === 'ENOENT') return undefined;
-		throw code === undefined ? new CommandFailure(`${file} cannot be read.`) : unreadable(file, code);
+		throw code === undefined ? new CommandFailure(`${file} cannot be read.`) : unreadableFailure(file, code);
 	}
 }

@@ -2,7 +2,7 @@
 import { isSea } from 'node:sea';
 import type { InheritedAdmin } from '../../admin/bind.ts';
 import type { HandoverRequest } from '../../admin/endpoint.ts';
-import { type AdminServer, wantedAddress } from '../../admin/server.ts';
+import { type AdminServer, configuredAddress } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { HANDOVER_PROTOCOL, type Inheritance, type Offer } from '../../runtime/main/handover/handover-protocol.ts';
@@ -17,7 +17,7 @@ import type { ConfigurationSource } from '../configuration/configuration.ts';
 const READY_LIMIT = 120_000;
 
 /** How a server was started, as its successors need to know. */
-export interface ServedAs {
+export interface StartedAs {
 	readonly adminAnyway?: boolean | undefined;
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
 	readonly madeOfFlags?: boolean | undefined;
@@ -28,8 +28,8 @@ export interface ServedAs {
 }
 
 /** The parts of an offer that come from the command line and the Admin API. */
-export interface OfferedProcess {
-	readonly served: ServedAs;
+export interface SuccessorOffer {
+	readonly served: StartedAs;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
 	/** Descriptor of the pipe to the first process, if that one waits for its successors; see {@link Keeper}. */
 	readonly keeper?: number | undefined;
@@ -39,10 +39,10 @@ export interface OfferedProcess {
 
 /** The process that hands over, as its caller describes it. */
 export interface Predecessor {
-	readonly served: ServedAs;
+	readonly served: StartedAs;
 	readonly admin: AdminServer | undefined;
 	readonly adminSettings: AdminSettings | undefined;
-	/** See {@link OfferedProcess.keeper}; −1 if this process is the first one and waits itself. */
+	/** See {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
 	readonly keeper: number | undefined;
 }
 
@@ -58,18 +58,18 @@ export function startSuccessor(
 	const descriptors = new InheritedDescriptors();
 	const moved = descriptors.of(inheritance);
 	const socket = admin?.socket;
-	const wanted = wantedAddress(predecessor.adminSettings);
+	const wanted = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = socket &&
 		wanted !== undefined && { wanted, bound: socket.bound, descriptor: descriptors.add(socket.descriptor) };
 	const keeps = keeper === OWN_KEEPER;
 	const pipe = keeper === undefined ? undefined : keeps ? descriptors.next : descriptors.add(keeper);
-	const added: OfferedProcess = {
+	const added: SuccessorOffer = {
 		served,
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(pipe !== undefined && { keeper: pipe }),
 		saves: request.saves,
 	};
-	const offer: Offer<OfferedProcess> = {
+	const offer: Offer<SuccessorOffer> = {
 		type: 'offer',
 		protocol: HANDOVER_PROTOCOL,
 		...(input && { input }),

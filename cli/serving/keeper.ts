@@ -47,7 +47,7 @@ export class Keeper {
 }
 
 /** Reports to the first process, at the other end of the pipe, which process serves or how one has ended. */
-export function tellKeeper(pipe: number | undefined, what: `serving ${number}` | `ended ${number}`): void {
+export function reportToKeeper(pipe: number | undefined, what: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {
 		writeSync(pipe, `${what}\n`);

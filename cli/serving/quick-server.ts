@@ -1,7 +1,7 @@
 /** Servers described by flags instead of a configuration: `respond`, `file-server`, `reverse-proxy`. */
 import type { Document, Site } from '../../compiler/document/document.ts';
 import { isFieldValue, isToken } from '../../compiler/exchange/field-syntax.ts';
-import { quoted } from '../command/arguments.ts';
+import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
@@ -16,7 +16,7 @@ export function headerField(text: string): HeaderField {
 	const name = text.slice(0, colon);
 	const value = text.slice(colon + 1).trim();
 	if (colon < 1 || !isToken(name) || !isFieldValue(value)) {
-		throw new CommandFailure(`${quoted(text)} is not a header field; write Field: value.`);
+		throw new CommandFailure(`${quoteWord(text)} is not a header field; write Field: value.`);
 	}
 	return { name, value };
 }
@@ -35,7 +35,7 @@ export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
 	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(text);
 	const port = Number(match?.[3]);
 	if (!match || port > 65_535) {
-		throw new CommandFailure(`${quoted(text)} is not an address to listen on; give host:port or :port.`);
+		throw new CommandFailure(`${quoteWord(text)} is not an address to listen on; give host:port or :port.`);
 	}
 	const host = match[1] ?? match[2] ?? '';
 	return { addresses: [`http://:${port}`], ...(host === '' ? {} : { bind: [host] }) };

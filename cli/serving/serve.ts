@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { Readable } from 'node:stream';
 import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
 import type { HandoverRequest } from '../../admin/endpoint.ts';
-import { type AdminLog, type AdminServer, notSaved, startAdmin, wantedAddress } from '../../admin/server.ts';
+import { type AdminLog, type AdminServer, configuredAddress, notSavedWarning, startAdmin } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { inheritedPassedSockets, takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
@@ -13,25 +13,25 @@ import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
-import { CommandFailure, EXIT } from '../command/command.ts';
-import { sentenceOf } from '../command/failure-report.ts';
-import { refusal } from '../command/refusal.ts';
+import { CommandFailure, EXIT_STATUS } from '../command/command.ts';
+import { firstLineOf } from '../command/failure-report.ts';
+import { refusalSentence } from '../command/refusal.ts';
 import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
-import { type OfferedProcess, OWN_KEEPER, type Predecessor, type ServedAs, startSuccessor } from './handover.ts';
-import { Keeper, tellKeeper } from './keeper.ts';
+import { OWN_KEEPER, type Predecessor, type StartedAs, type SuccessorOffer, startSuccessor } from './handover.ts';
+import { Keeper, reportToKeeper } from './keeper.ts';
 import { answerReload, type ReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** Options for serving. */
-export interface ServeOptions extends ServedAs {
+export interface ServeOptions extends StartedAs {
 	/** The configuration; undefined starts without sites. */
 	readonly input: ConfigInput | undefined;
 	/** Set in a process that takes over from another. */
-	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<OfferedProcess> } | undefined;
+	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
 }
@@ -103,7 +103,7 @@ class ServerProcess {
 		};
 		const status = await Promise.race([this.#ended, started.then(() => this.#ended, failed)]);
 		this.#watch?.close();
-		if (!this.#handedOver) tellKeeper(this.#keeper, `ended ${status}`);
+		if (!this.#handedOver) reportToKeeper(this.#keeper, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
@@ -155,8 +155,8 @@ class ServerProcess {
 		const failure =
 			saves && runtime.settings.persist_config !== false && (await this.#autosave?.save(runtime.document));
 		this.#keeper = offer.process.keeper;
-		tellKeeper(this.#keeper, `serving ${process.pid}`);
-		channel.done(runtime.generation, failure ? [notSaved(failure.message)] : []);
+		reportToKeeper(this.#keeper, `serving ${process.pid}`);
+		channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : []);
 	}
 
 	async #openAdmin(runtime: Runtime): Promise<void> {
@@ -166,7 +166,7 @@ class ServerProcess {
 		);
 		const { admin } = this.#options.succession?.offer.process ?? {};
 		// The predecessor still listens on that address.
-		if (admin && admin.wanted === wantedAddress(this.#adminSettings)) return;
+		if (admin && admin.wanted === configuredAddress(this.#adminSettings)) return;
 		await this.#listenOnAdmin(runtime);
 	}
 
@@ -220,7 +220,7 @@ class ServerProcess {
 			return;
 		}
 		this.#runtime?.kill();
-		this.#end(EXIT.forced);
+		this.#end(EXIT_STATUS.forced);
 	};
 
 	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
@@ -258,7 +258,7 @@ class ServerProcess {
 				return true;
 			});
 		} catch (error) {
-			result = { result: 'failed', message: sentenceOf(error) };
+			result = { result: 'failed', message: firstLineOf(error) };
 		}
 		if (result.result === 'done') {
 			runtime.log('info', 'runtime', 'a new process has taken over', { pid: result.pid });
@@ -309,15 +309,15 @@ class ServerProcess {
 			await this.#manager?.settled();
 			const { keeper } = this.#handedOver!;
 			if (!keeper) {
-				this.#end(EXIT.ok);
+				this.#end(EXIT_STATUS.ok);
 				return;
 			}
 			const status = await keeper.ended;
 			if (status === undefined) printError('error: the process that served has ended unexpectedly.\n');
-			this.#end(status ?? EXIT.endedInError);
+			this.#end(status ?? EXIT_STATUS.endedInError);
 		} catch (error) {
-			printError(`error: the handover could not be completed: ${sentenceOf(error)}\n`);
-			this.#end(EXIT.endedInError);
+			printError(`error: the handover could not be completed: ${firstLineOf(error)}\n`);
+			this.#end(EXIT_STATUS.endedInError);
 		}
 	}
 
@@ -353,10 +353,10 @@ class ServerProcess {
 	}
 
 	readonly #crash = (error: unknown): void => {
-		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: sentenceOf(error) });
-		printError(`error: unexpected internal failure: ${sentenceOf(error)}\n`);
+		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: firstLineOf(error) });
+		printError(`error: unexpected internal failure: ${firstLineOf(error)}\n`);
 		this.#runtime?.kill();
-		this.#end(EXIT.endedInError);
+		this.#end(EXIT_STATUS.endedInError);
 	};
 
 	#stop(): void {
@@ -370,7 +370,7 @@ class ServerProcess {
 		const runtime = this.#runtime;
 		if (!runtime || !this.#isServing) {
 			runtime?.kill();
-			void Promise.resolve(this.#admin?.close()).then(() => this.#end(EXIT.ok));
+			void Promise.resolve(this.#admin?.close()).then(() => this.#end(EXIT_STATUS.ok));
 			return;
 		}
 		this.#manager?.stopping();
@@ -380,10 +380,10 @@ class ServerProcess {
 			.then(() => this.#autosave?.settled())
 			.then(() => this.#manager?.settled())
 			.then(
-				() => this.#end(EXIT.ok),
+				() => this.#end(EXIT_STATUS.ok),
 				error => {
-					printError(`error: the stop failed: ${sentenceOf(error)}\n`);
-					this.#end(EXIT.endedInError);
+					printError(`error: the stop failed: ${firstLineOf(error)}\n`);
+					this.#end(EXIT_STATUS.endedInError);
 				},
 			);
 	}
@@ -392,7 +392,7 @@ class ServerProcess {
 		try {
 			answerReload(answer);
 		} catch (error) {
-			const cause = sentenceOf(error);
+			const cause = firstLineOf(error);
 			this.#runtime?.log('warn', 'config', 'the answer to a reload could not be written', { cause });
 		}
 	}
@@ -415,7 +415,7 @@ class ServerProcess {
 				// The log has the messages; a terminal also gets the source excerpts.
 				if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
 			} catch (error) {
-				answer = { isServed: false, message: sentenceOf(error), details: '' };
+				answer = { isServed: false, message: firstLineOf(error), details: '' };
 				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: answer.message });
 			}
 			this.#manager?.reloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
@@ -438,7 +438,7 @@ function answerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began
 	}
 	const diagnostics = 'diagnostics' in outcome ? (outcome.diagnostics ?? []) : [];
 	const details = diagnostics.map(({ text }) => `${text}\n\n`).join('');
-	return { isServed: false, message: refusal(name, diagnostics), details };
+	return { isServed: false, message: refusalSentence(name, diagnostics), details };
 }
 
 /** Returns the error to report for a server that did not start. */
@@ -455,7 +455,7 @@ function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptio
 	const { diagnostics } = failure;
 	if (madeOfFlags) return new CommandFailure(error.message);
 	const before = diagnostics.map(({ text }) => `${text}\n\n`).join('');
-	return new CommandFailure(refusal(input?.name ?? 'The configuration', diagnostics), { before });
+	return new CommandFailure(refusalSentence(input?.name ?? 'The configuration', diagnostics), { before });
 }
 
 /** Returns a hint about an address in use if one of our servers uses it. */

@@ -1,6 +1,6 @@
 /** The internal CAs: opened once, renewed, and kept in memory if the store is not writable. */
 import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
-import { memoryStore } from '../storage/memory-store.ts';
+import { createMemoryStore } from '../storage/memory-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
 import { type Authority, AuthorityError, authorityKey, openAuthority } from './authority.ts';
 import { type AuthorityPlan, authorityPlan } from './authority-settings.ts';
@@ -103,7 +103,7 @@ export class Authorities {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
 			if (kept.authority || error instanceof AuthorityError) return;
-			kept.authority = await openAuthority(kept.plan, memoryStore(), this.#now);
+			kept.authority = await openAuthority(kept.plan, createMemoryStore(), this.#now);
 			this.#log(
 				'warn',
 				'pki',

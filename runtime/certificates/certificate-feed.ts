@@ -41,7 +41,7 @@ export interface CertificateSink {
 }
 
 /** A request for a certificate that a client asked for and no thread has. */
-export interface CertificateQuestion {
+export interface CertificateRequestedByClient {
 	/** The server name in lower case, or the local address if the client sent none. */
 	readonly name: string;
 	/** Hexadecimal IDs from the ClientHello, for managers that choose by them. */
@@ -83,7 +83,7 @@ export interface CertificateManager {
 	/** Discards the last prepared document. */
 	discard(): void;
 	/** Obtains a certificate for a waiting client. Resolves to true once one has been published for the name. Never rejects. */
-	obtain(question: CertificateQuestion): Promise<boolean>;
+	obtain(question: CertificateRequestedByClient): Promise<boolean>;
 	/** Returns the root and intermediate certificates of an internal CA in PEM. Rejects if the CA does not exist. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
 	/** Answers a request to a site's ACME server. */

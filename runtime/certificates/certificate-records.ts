@@ -1,7 +1,7 @@
 /** Certificates in the store: `certificates/<issuer>/<name>/<name>.crt`, `.key` and `.json`. */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { keySegment, type Store } from '../storage/store.ts';
+import { type Store, toKeySegment } from '../storage/store.ts';
 import { readKey } from './certificate-keys.ts';
 import type { Issued } from './issuer.ts';
 
@@ -28,12 +28,12 @@ export interface CertificateRecord {
 
 /** Returns the folder of a certificate in the store. */
 function recordFolder(issuer: string, name: string): string {
-	return `${CERTIFICATES}/${issuer}/${keySegment(name)}`;
+	return `${CERTIFICATES}/${issuer}/${toKeySegment(name)}`;
 }
 
 /** Reads a certificate. Returns undefined if there is none, if the key does not match, or if it is for another name. */
 export async function readRecord(store: Store, issuer: string, name: string): Promise<CertificateRecord | undefined> {
-	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
+	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
 	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
 	if (!chain || !key) return undefined;
 	const record = recordOf(issuer, name, chain.toString('latin1'), key.toString('latin1'));
@@ -66,7 +66,7 @@ export async function writeRecord(
 	{ issuer, name, chain, privateKey }: CertificateRecord,
 	details: Issued['details'],
 ): Promise<void> {
-	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
+	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
 	const renewal = (await store.stat(`${file}.crt`)) !== undefined;
 	if (renewal) await store.write(`${file}.next`, JSON.stringify({ chain, key: privateKey }));
 	await store.write(`${file}.key`, privateKey);

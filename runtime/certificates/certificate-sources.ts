@@ -1,7 +1,7 @@
 /** `get_certificate` managers: external programs that provide certificates during handshakes. */
 import { X509Certificate } from 'node:crypto';
 import type { CertificateSource } from '../../compiler/document/tls-settings.ts';
-import type { CertificateQuestion } from './certificate-feed.ts';
+import type { CertificateRequestedByClient } from './certificate-feed.ts';
 import { readKey } from './certificate-keys.ts';
 
 /** A manager is unreachable, or its response is not a certificate. The message is a full sentence. */
@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: number = 1024 * 1024;
 /** Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if it has none. Rejects with {@link ManagerFailure}. */
 export async function fetchFromManager(
 	source: CertificateSource,
-	question: CertificateQuestion,
+	question: CertificateRequestedByClient,
 ): Promise<{ readonly chain: string; readonly key: string } | undefined> {
 	if (source.manager !== 'http')
 		throw new ManagerFailure(`The certificate manager \`${source.manager}\` is not supported.`);
@@ -28,7 +28,7 @@ export async function fetchFromManager(
 	return text === undefined ? undefined : splitPem(text);
 }
 
-async function askHttp(address: string, question: CertificateQuestion): Promise<string | undefined> {
+async function askHttp(address: string, question: CertificateRequestedByClient): Promise<string | undefined> {
 	const url = new URL(address);
 	url.searchParams.set('server_name', question.name);
 	url.searchParams.set('signature_schemes', question.signatureSchemes.join(','));

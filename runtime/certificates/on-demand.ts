@@ -1,6 +1,6 @@
 /** Certificates on demand: obtained when a client first asks for a name, with permission and within limits. */
 import { isIP } from 'node:net';
-import type { CertificateQuestion, CertificateSink } from './certificate-feed.ts';
+import type { CertificateRequestedByClient, CertificateSink } from './certificate-feed.ts';
 import type { CertificateKeeper } from './certificate-keeper.ts';
 import { fetchFromManager, ManagerFailure } from './certificate-sources.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
@@ -71,7 +71,7 @@ export class OnDemandCertificates {
 	}
 
 	/** Obtains a certificate for a name. Resolves to false if the name gets none. Never rejects. */
-	obtain(question: CertificateQuestion): Promise<boolean> {
+	obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		const { name } = question;
 		const pending = this.#pending.get(name);
 		if (pending) return pending;
@@ -121,7 +121,7 @@ export class OnDemandCertificates {
 		for (const [name, until] of this.#refused) if (until <= now) this.#refused.delete(name);
 	}
 
-	async #obtain(question: CertificateQuestion, policy: ReadyPolicy): Promise<boolean> {
+	async #obtain(question: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
 		if (await this.#fromSources(question, policy)) return true;
 		const { settings } = policy;
 		if (!settings.on_demand && settings.subjects.length === 0) return false;
@@ -149,7 +149,7 @@ export class OnDemandCertificates {
 	}
 
 	/** Asks the `get_certificate` managers of a policy in order. */
-	async #fromSources({ name, ...rest }: CertificateQuestion, policy: ReadyPolicy): Promise<boolean> {
+	async #fromSources({ name, ...rest }: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
 		for (const source of policy.settings.managers ?? []) {
 			try {
 				const found = await fetchFromManager(source, { name, ...rest });

@@ -3,7 +3,7 @@
  * store can serve it: behind a load balancer, the CA's request may reach any machine.
  */
 import { createHash } from 'node:crypto';
-import { keySegment, type Store, StoreError } from '../storage/store.ts';
+import { type Store, StoreError, toKeySegment } from '../storage/store.ts';
 import type { ChallengeAnswer, ChallengeQuestion } from './certificate-feed.ts';
 
 /** The folder of challenges in the store. */
@@ -79,7 +79,7 @@ function keyOf(challenge: ChallengeQuestion): string {
 	const segment =
 		challenge.type === 'http-01'
 			? createHash('sha256').update(challenge.token).digest('hex')
-			: keySegment(challenge.name);
+			: toKeySegment(challenge.name);
 	return `${CHALLENGES}/${challenge.type}/${segment}.json`;
 }
 

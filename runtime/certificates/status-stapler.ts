@@ -1,6 +1,6 @@
 /** OCSP stapling (RFC 6960): keeps responses fresh for certificates that name an OCSP responder. */
 import type { Settings } from '../../compiler/document/document.ts';
-import { keySegment, type Store } from '../storage/store.ts';
+import { type Store, toKeySegment } from '../storage/store.ts';
 import { LabelledCounter } from './certificate-metrics.ts';
 import type { CertificateRecord } from './certificate-records.ts';
 import type { ManagerLog } from './manager-log.ts';
@@ -31,7 +31,7 @@ export interface StapledCertificate {
 
 /** Returns the store key of a response. */
 export function statusKey({ name, fingerprint }: Pick<CertificateRecord, 'name' | 'fingerprint'>): string {
-	return `${STATUSES}/${keySegment(name)}-${fingerprint.slice(0, 16)}`;
+	return `${STATUSES}/${toKeySegment(name)}-${fingerprint.slice(0, 16)}`;
 }
 
 /** Dependencies of {@link StatusStapler}. */

@@ -1,7 +1,7 @@
 /** Removes expired certificates and stale data from the store. */
 import { X509Certificate } from 'node:crypto';
 import type { Settings } from '../../compiler/document/document.ts';
-import { keySegment, type Store } from '../storage/store.ts';
+import { type Store, toKeySegment } from '../storage/store.ts';
 import { CERTIFICATES } from './certificate-records.ts';
 import type { ManagerLog } from './manager-log.ts';
 import { CHALLENGES } from './shared-challenges.ts';
@@ -89,7 +89,7 @@ export class StoreCleaner {
 	}
 
 	async #cleanCertificates(store: Store, wanted: ReadonlySet<string>): Promise<number> {
-		const kept = new Set([...wanted].map(keySegment));
+		const kept = new Set([...wanted].map(toKeySegment));
 		let removed = 0;
 		for (const key of await store.list(CERTIFICATES)) {
 			const [, issuer, name] = key.split('/');

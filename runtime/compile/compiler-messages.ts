@@ -1,7 +1,7 @@
 /** Messages between the main thread and the compile thread. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import type { Stall } from '../threads/stop-answering.ts';
+import type { StallKind } from '../threads/stop-answering.ts';
 import type { DocumentFacts, GenerationDelta } from '../worker/worker-messages.ts';
 import type {
 	ConfigEdit,
@@ -13,7 +13,7 @@ import type {
 } from './load-results.ts';
 
 /** Options for preparing a candidate. */
-export interface PrepareTerms {
+export interface PrepareOptions {
 	/** The process was started without a configuration. */
 	readonly unconfigured: boolean;
 	/** Applies it even if nothing has changed, and builds everything again. */
@@ -26,11 +26,11 @@ export interface PrepareTerms {
 export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
 	/** Compiles a candidate. */
-	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareTerms)
+	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareOptions)
 	/** Like `prepare`, for the running document with a change. */
-	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareTerms)
+	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareOptions)
 	/** Returns what `prepare` would find, without keeping a candidate. */
-	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareTerms)
+	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareOptions)
 	/** Makes the candidate the running document, or discards it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
@@ -43,10 +43,10 @@ export type CompilerRequest =
 			readonly object?: string | undefined;
 	  }
 	/** For tests: makes the thread stop responding. */
-	| { readonly id: number; readonly op: 'stall'; readonly how: Stall };
+	| { readonly id: number; readonly op: 'stall'; readonly how: StallKind };
 
 /** The result of compiling a candidate. */
-export type Prepared =
+export type PrepareResult =
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	| {
 			readonly result: 'restart_required';
@@ -63,10 +63,10 @@ export type Prepared =
 	  };
 
 /** Replies of the compile thread, by operation. */
-export interface CompilerAnswers {
+export interface CompilerReplies {
 	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
-	prepare: Prepared;
-	edit: Prepared | EditRefused;
+	prepare: PrepareResult;
+	edit: PrepareResult | EditRefused;
 	preview: LoadPreview;
 	/** UTF-8 JSON of the document. */
 	commit: ArrayBuffer;

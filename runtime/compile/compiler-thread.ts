@@ -18,20 +18,26 @@ import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { locateFindings, type TargetMachine } from '../preflight/finding.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { lowerPriority } from '../threads/lower-priority.ts';
-import { relieveThread } from '../threads/memory-relief.ts';
-import { stopAnswering } from '../threads/stop-answering.ts';
+import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import { stallThread } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import {
+	createDocumentImage,
 	type DocumentImage,
+	DocumentImageCache,
 	documentFacts,
-	documentImage,
-	documentText,
+	documentJson,
 	generationDelta,
-	ImageMemory,
-	sameDocument,
-	samePlaces,
+	haveSamePlaces,
+	isSameDocument,
 } from '../worker/document-image.ts';
-import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from './compiler-messages.ts';
+import type {
+	CompilerReplies,
+	CompilerReply,
+	CompilerRequest,
+	PrepareOptions,
+	PrepareResult,
+} from './compiler-messages.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
 import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from './load-results.ts';
@@ -66,7 +72,7 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	lowerPriority(NICE);
 	const activity = new ThreadActivity(start.activity);
 	activity.beat();
-	relieveThread();
+	startThreadMemoryRelief();
 	const compilation = new Compilation(start);
 	const vitals = new ThreadVitals(start.vitals);
 	port.on('message', async (request: CompilerRequest) => {
@@ -84,7 +90,7 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	});
 }
 
-type Answer = CompilerAnswers[CompilerRequest['op']];
+type Answer = CompilerReplies[CompilerRequest['op']];
 
 /** The running document and the candidate of a load. Answers requests about both. */
 class Compilation {
@@ -96,7 +102,7 @@ class Compilation {
 	#compiler: CompilerSession;
 	/** Number of characters of the source text that it compiled last. */
 	#compiled = 0;
-	readonly #memory = new ImageMemory();
+	readonly #memory = new DocumentImageCache();
 	/** Every host name that the process has served over TLS. */
 	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
@@ -106,7 +112,7 @@ class Compilation {
 	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
 	/** The last reading, so that polling a large document does not serialize it each time. */
-	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
+	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerReplies['read'] } | undefined;
 
 	constructor({ workingDirectory, environment, etagKey, running, served }: CompilerStart) {
 		this.#reader = diskReader(workingDirectory, environment);
@@ -153,13 +159,13 @@ class Compilation {
 			case 'read':
 				return this.#readOnce(request.path, request.object);
 			case 'stall':
-				stopAnswering(request.how);
+				stallThread(request.how);
 				return null;
 		}
 	}
 
 	#image(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
-		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
+		return createDocumentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
 	/** Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read from. */
@@ -172,13 +178,13 @@ class Compilation {
 		});
 	}
 
-	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
+	#adapt(input: ConfigInput): CompilerReplies['adapt'] {
 		const { document, diagnostics } = compile(input, this.#reader);
 		const text = document && JSON.stringify(printedForm(document));
 		return { document: text, diagnostics: this.#reports(input, diagnostics) };
 	}
 
-	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
+	#prepare(input: ConfigInput, { unconfigured, force }: PrepareOptions): PrepareResult {
 		this.#candidate = undefined;
 		this.#compiled = input.text.length;
 		const compiled: CompileResult = this.#compiler.compile(input);
@@ -192,9 +198,9 @@ class Compilation {
 			const reasons = restartReasons(before, image, { unconfigured, served: this.#served });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
-		if (!force && this.#running && sameDocument(this.#running, image)) {
+		if (!force && this.#running && isSameDocument(this.#running, image)) {
 			// Line numbers in logs may have changed. A document without source text has none.
-			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
+			if (!image.hasText || haveSamePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidate = image;
 		this.#candidateFiles = files;
@@ -207,7 +213,7 @@ class Compilation {
 	}
 
 	/** Like {@link #prepare}, but discards a candidate that could not be rolled back. */
-	async #prepareReversible(input: ConfigInput, terms: PrepareTerms): Promise<Prepared> {
+	async #prepareReversible(input: ConfigInput, terms: PrepareOptions): Promise<PrepareResult> {
 		const prepared = this.#prepare(input, terms);
 		if (prepared.result !== 'swap') return prepared;
 		const irreversible = await this.#wayBack(this.#candidate!, terms.unconfigured);
@@ -218,7 +224,7 @@ class Compilation {
 
 	/** Returns why the running document could not replace `image` again, or undefined if it could. */
 	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
-		const text = this.#running ? documentText(this.#running) : '{}';
+		const text = this.#running ? documentJson(this.#running) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
 		const { document, plan } = compiled;
@@ -226,7 +232,7 @@ class Compilation {
 		if (!document || !plan || errors.length > 0) {
 			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
 		}
-		const reasons = restartReasons(image, documentImage(document, plan), { unconfigured, served: this.#served });
+		const reasons = restartReasons(image, createDocumentImage(document, plan), { unconfigured, served: this.#served });
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
@@ -236,7 +242,7 @@ class Compilation {
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
 	}
 
-	#settled<Result extends Prepared | EditRefused>(prepared: Result): Result {
+	#settled<Result extends PrepareResult | EditRefused>(prepared: Result): Result {
 		if (prepared.result !== 'swap' && prepared.result !== 'unchanged') this.#giveUp();
 		return prepared;
 	}
@@ -249,13 +255,13 @@ class Compilation {
 		this.#compiled = 0;
 	}
 
-	#edit(edit: ConfigEdit, terms: PrepareTerms): Prepared | EditRefused {
+	#edit(edit: ConfigEdit, terms: PrepareOptions): PrepareResult | EditRefused {
 		this.#candidate = undefined;
 		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
 		return 'result' in input ? input : this.#prepare(input, terms);
 	}
 
-	async #preview(input: ConfigInput, terms: PrepareTerms): Promise<LoadPreview> {
+	async #preview(input: ConfigInput, terms: PrepareOptions): Promise<LoadPreview> {
 		try {
 			const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
 			return await this.#previewOf(input, prepared);
@@ -264,7 +270,7 @@ class Compilation {
 		}
 	}
 
-	async #previewOf(input: ConfigInput, prepared: Prepared): Promise<LoadPreview> {
+	async #previewOf(input: ConfigInput, prepared: PrepareResult): Promise<LoadPreview> {
 		const { result, diagnostics } = prepared;
 		if (result === 'refused' || result === 'irreversible') return prepared;
 		const compiled = this.#compiler.compile(input);
@@ -281,7 +287,7 @@ class Compilation {
 			: { result, diagnostics, changes };
 	}
 
-	#readOnce(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+	#readOnce(below: readonly string[], object: string | undefined): CompilerReplies['read'] {
 		const of = this.#running;
 		if (!of) return this.#answerOf(below, object);
 		const place = JSON.stringify([object, ...below]);
@@ -291,7 +297,7 @@ class Compilation {
 		return this.#read.answer;
 	}
 
-	#answerOf(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+	#answerOf(below: readonly string[], object: string | undefined): CompilerReplies['read'] {
 		const running = this.#running;
 		const document: unknown = running?.document ?? {};
 		const base = object === undefined ? [] : pathOfId(document, object);
@@ -329,7 +335,7 @@ function sharedText(text: string): SharedArrayBuffer {
 
 /** Encodes a document as UTF-8 JSON. */
 function documentBytes(image: DocumentImage): ArrayBuffer {
-	const text = documentText(image);
+	const text = documentJson(image);
 	const bytes = new ArrayBuffer(Buffer.byteLength(text));
 	Buffer.from(bytes).write(text);
 	return bytes;

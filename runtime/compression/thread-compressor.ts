@@ -4,7 +4,7 @@ import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compil
 import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
 import { countEncodedResponse, ENCODING_SLOT, FILE_SLOTS_END } from '../metrics/file-counters.ts';
-import { type ReusedEncoder, reusedEncoder } from '../sockets/reused-encoder.ts';
+import { createReusedEncoder, type ReusedEncoder } from '../sockets/reused-encoder.ts';
 import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 
@@ -143,7 +143,7 @@ export class ThreadCompressor implements Compressor {
 		const key = `${coding.name} ${coding.level} ${coding.checksum}`;
 		let encoder = this.#encoders.get(key);
 		if (encoder === undefined) {
-			encoder = reusedEncoder(coding.name, () => createCodingStream(coding, undefined)) ?? null;
+			encoder = createReusedEncoder(coding.name, () => createCodingStream(coding, undefined)) ?? null;
 			this.#encoders.set(key, encoder);
 		}
 		return encoder;

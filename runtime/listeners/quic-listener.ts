@@ -9,14 +9,14 @@ import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpo
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { quicThread } from '../sockets/quic/quic-thread.ts';
-import type { QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
 import { clientKey } from '../threads/client-counts.ts';
 import type { HandshakeRate } from '../tls/handshake-rate.ts';
-import { HANDSHAKE_LIMIT } from '../tls/handshake-settings.ts';
+import { DEFAULT_HANDSHAKE_TIMEOUT_MS } from '../tls/handshake-settings.ts';
 import { QuicCertificates, type QuicCertificatesDeps } from '../tls/quic-certificates.ts';
 import type { TableCertificate } from '../tls/table-certificate.ts';
-import type { TlsListener } from '../tls/thread-tls.ts';
+import type { ThreadTlsListener } from '../tls/thread-tls.ts';
 import { checkQuicPort } from './protocol-check.ts';
 
 /** Seconds for which clients remember that a site offers HTTP/3. */
@@ -35,7 +35,7 @@ export interface QuicListenerDeps extends QuicCertificatesDeps {
 }
 
 /** Accepts connections between `open` and `drain`. */
-export class QuicListener implements QuicEndpointOwner, TlsListener {
+export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	readonly #deps: QuicListenerDeps;
 	readonly #certificates: QuicCertificates;
 	readonly #http3: Http3Server;
@@ -43,7 +43,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	/** One, but several or none for a thread that continues with the sockets of an earlier process's threads. */
 	readonly #endpoints: QuicEndpoint[] = [];
 	#rate: HandshakeRate | undefined;
-	#limit = HANDSHAKE_LIMIT;
+	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#opened = false;
 	#warnAgainAt = 0;
 	#draining = false;
@@ -104,7 +104,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 	 * @param rate Handshakes per second; undefined for no limit.
 	 * @param limit Milliseconds per handshake; 0 for no limit.
 	 */
-	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
+	bound(rate: HandshakeRate | undefined, limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS): void {
 		this.#rate = rate;
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
@@ -150,7 +150,7 @@ export class QuicListener implements QuicEndpointOwner, TlsListener {
 		for (const endpoint of this.#endpoints) endpoint.close();
 	}
 
-	choose: (hello: QuicHello, resume: () => void) => QuicChoice = (hello, resume) =>
+	choose: (hello: QuicHello, resume: () => void) => QuicCertificateChoice = (hello, resume) =>
 		this.#certificates.choose(hello, resume);
 
 	connected(connection: QuicConnection): void {

@@ -12,7 +12,7 @@ import {
 	type SocketDescriptors,
 	type TcpKeepAlive,
 } from '../sockets/listening-socket.ts';
-import { DIRECT_TLS } from '../sockets/tls-handle.ts';
+import { HAS_DIRECT_TLS } from '../sockets/tls-handle.ts';
 import type { Admission } from './admission.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { PlaceMaker } from './place-maker.ts';
@@ -113,7 +113,7 @@ export class WorkerListener implements ListeningOwner {
 	/** Streams are needed to wait for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
 		if (this.#held !== undefined || this.#proxyReader !== undefined) return true;
-		return this.address.scheme === 'https' && !DIRECT_TLS;
+		return this.address.scheme === 'https' && !HAS_DIRECT_TLS;
 	}
 
 	accepted(socket: Socket | DirectSocket): void {

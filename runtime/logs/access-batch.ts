@@ -1,12 +1,12 @@
 /** Collects encoded lines of one writer on one thread and posts them in batches: one message for hundreds of requests. */
-import { MAX_OUTSTANDING } from '../threads/control-words.ts';
+import { MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
 /** Maximum milliseconds that a line waits for others. */
 const DELAY = 50;
 /** Maximum number of segments of one writer on one thread. If all of them are waiting to be written, lines are dropped. */
-const MAX_SEGMENTS: number = MAX_OUTSTANDING / SEGMENT_BYTES;
+const MAX_SEGMENTS: number = MAX_LOG_IN_TRANSIT_CHARS / SEGMENT_BYTES;
 /** Maximum bytes of a UTF-16 code unit in UTF-8. */
 const WIDEST = 3;
 
@@ -89,7 +89,7 @@ export class AccessBatch implements LineSink {
 		this.flush();
 		if (line.length * WIDEST <= SEGMENT_BYTES) return true;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MAX_OUTSTANDING) this.#port.dropped(1);
+		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.dropped(1);
 		else {
 			Atomics.add(outstanding, outstandingSlot, line.length);
 			this.#port.post(line, 1);

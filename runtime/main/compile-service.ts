@@ -1,6 +1,6 @@
 /** Keeps the compile thread alive. A thread that dies or hangs is replaced, and its replacement receives the running document. */
 
-import type { CompilerAnswers, CompilerRequest } from '../compile/compiler-messages.ts';
+import type { CompilerReplies, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
@@ -43,7 +43,7 @@ export class CompileService {
 	}
 
 	/** Sends a request. If a thread is being started, waits for it. Rejects with CompilerFailure. */
-	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
+	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
 		await this.#replaced;
 		return this.#client.ask(op, request);
 	}

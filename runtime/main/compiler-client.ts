@@ -1,6 +1,6 @@
 /** The main thread's end of the compile thread: sends requests and resolves promises. */
 import type { Worker } from 'node:worker_threads';
-import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
+import type { CompilerReplies, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
 import { startThread } from '../threads/thread-source.ts';
@@ -68,10 +68,10 @@ export class CompilerClient {
 	}
 
 	/** Sends a request. Rejects with CompilerFailure. */
-	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
+	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
 		if (this.#ended) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
 		const id = this.#nextId++;
-		return new Promise<CompilerAnswers[Op]>((resolve, reject) => {
+		return new Promise<CompilerReplies[Op]>((resolve, reject) => {
 			this.#waiting.set(id, { op, resolve, reject });
 			this.#look();
 			this.#thread.postMessage({ ...request, id, op });

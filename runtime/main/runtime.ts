@@ -9,7 +9,7 @@ import type { AdminSettings, Settings } from '../../compiler/document/document.t
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
-import type { Prepared } from '../compile/compiler-messages.ts';
+import type { PrepareResult } from '../compile/compiler-messages.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
@@ -30,13 +30,13 @@ import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/i
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { raiseInliningBudget } from '../threads/inlining-budget.ts';
-import { relieveProcess, relieveThread } from '../threads/memory-relief.ts';
-import type { Stall } from '../threads/stop-answering.ts';
+import { startProcessMemoryRelief, startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import type { StallKind } from '../threads/stop-answering.ts';
 import { withTimeLimit } from '../threads/within.ts';
 import { TlsControl } from '../tls/tls-control.ts';
 import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry, type UpstreamReport } from '../upstreams/pool-registry.ts';
-import type { DocumentFacts, GenerationDelta, WorkerStart } from '../worker/worker-messages.ts';
+import type { DocumentFacts, GenerationDelta, WorkerStartData } from '../worker/worker-messages.ts';
 import { CacheRegistry, type CacheReport } from './cache-registry.ts';
 import { CompileService } from './compile-service.ts';
 import { CompilerFailure } from './compiler-client.ts';
@@ -86,7 +86,7 @@ export class Runtime implements RuntimeControl {
 	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
 	readonly #shared = new Int32Array(this.#control);
 	readonly #totals = new ThreadTotals();
-	readonly #deps: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
+	readonly #deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolRegistry;
 	readonly #caches: CacheRegistry;
@@ -383,7 +383,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test this. */
-	crashWorker(index: number, how: 'crash' | Stall = 'crash'): void {
+	crashWorker(index: number, how: 'crash' | StallKind = 'crash'): void {
 		this.#pool?.fail(index, how);
 	}
 
@@ -406,7 +406,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	async #begin(): Promise<void> {
-		this.#relief.push(relieveThread(), relieveProcess());
+		this.#relief.push(startThreadMemoryRelief(), startProcessMemoryRelief());
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
 		if (wanted && environmentIoMode() === undefined) throw unknownIoModeError(wanted);
@@ -527,7 +527,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Applies the candidate that `prepare` creates on the compile thread. */
-	async #apply(prepare: () => Promise<Prepared | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
+	async #apply(prepare: () => Promise<PrepareResult | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
 			const prepared = await prepare();

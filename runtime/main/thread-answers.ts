@@ -4,7 +4,7 @@ import { scrapeToString } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
-import type { MainThreadAnswers, MainThreadQuestion } from '../worker/main-thread-requests.ts';
+import type { MainThreadReplies, MainThreadRequest } from '../worker/main-thread-requests.ts';
 import type { CacheRegistry } from './cache-registry.ts';
 import type { RuntimeMetrics } from './runtime-metrics.ts';
 
@@ -21,9 +21,9 @@ export interface MainThreadServices {
 
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
-	question: MainThreadQuestion,
+	question: MainThreadRequest,
 	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadServices,
-): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
+): Promise<MainThreadReplies[keyof MainThreadReplies]> {
 	switch (question.about) {
 		case 'password':
 			return passwords.verify(question.check);

@@ -5,8 +5,8 @@ import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import type { CacheWatcher, PoolWatcher } from '../threads/shared-rows.ts';
-import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
-import type { GenerationDelta, ToWorker, WorkerStart } from '../worker/worker-messages.ts';
+import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
+import type { GenerationDelta, ToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 
 /** Thrown when a thread reports that it cannot build the configuration. */
 export class BuildRefused extends Error {
@@ -47,7 +47,7 @@ export interface GenerationBuildRequest {
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** Start parameters common to all threads. */
-	readonly deps: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
+	readonly deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	/** Notified of the upstream pools that threads open. */
 	readonly pools: PoolWatcher;
 	readonly caches: CacheWatcher;
@@ -63,7 +63,7 @@ export interface WorkerPoolHost {
 	/** Receives finished spans, as comma-separated JSON objects. */
 	spans(text: string, spans: number): void;
 	/** Answers a request of a thread. Never rejects. */
-	answer(question: MainThreadQuestion): Promise<unknown>;
+	answer(question: MainThreadRequest): Promise<unknown>;
 	/** Returns the messages that a new thread receives before all others. */
 	introduction(): readonly ToWorker[];
 	/** Called when a thread has received the ACME challenge responses with this number. */

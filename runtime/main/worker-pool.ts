@@ -7,15 +7,15 @@ import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
-import { CONTROL_OUTSTANDING, MOST_THREADS } from '../threads/control-words.ts';
+import { CONTROL_LOG_IN_TRANSIT, MAX_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
-import type { Stall } from '../threads/stop-answering.ts';
+import type { StallKind } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
 import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
 import { withTimeLimit } from '../threads/within.ts';
-import type { MainThreadQuestion } from '../worker/main-thread-requests.ts';
-import type { FromWorker, ToWorker, WorkerStart } from '../worker/worker-messages.ts';
+import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
+import type { FromWorker, ToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 import {
 	BuildRefused,
 	type GenerationBuildRequest,
@@ -281,7 +281,7 @@ export class WorkerPool {
 	}
 
 	/** Makes a thread throw an error outside any request, or hang. */
-	fail(index: number, how: 'crash' | Stall): void {
+	fail(index: number, how: 'crash' | StallKind): void {
 		const slot = this.#slots[index];
 		if (slot) this.#post(slot, { type: how });
 	}
@@ -307,7 +307,7 @@ export class WorkerPool {
 
 	#start(slot: Slot): void {
 		slot.watch = new ThreadWatch();
-		const data: WorkerStart = {
+		const data: WorkerStartData = {
 			index: slot.index,
 			rows: this.#slots.length,
 			control: this.#control,
@@ -316,7 +316,7 @@ export class WorkerPool {
 			sharePorts: CAN_SHARE_PORTS,
 			...this.#host.deps,
 		};
-		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
+		Atomics.store(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, 0);
 		const thread = startThread('worker', data);
 		slot.thread = thread;
 		this.#running.add(thread);
@@ -494,7 +494,7 @@ export class WorkerPool {
 				this.#host.sinkReleased(message.sink);
 				return;
 			case 'access':
-				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
 				this.#host.access(message.sink, message.text, message.entries);
 				return;
 			case 'access_dropped':
@@ -507,11 +507,11 @@ export class WorkerPool {
 				this.#host.tracingOpened();
 				return;
 			case 'spans':
-				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
 				this.#host.spans(message.text, message.spans);
 				return;
 			case 'log':
-				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);
+				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, LOG_ENTRY_WEIGHT);
 				this.#host.log(message.entry);
 				return;
 			case 'pong':
@@ -532,7 +532,7 @@ export class WorkerPool {
 	}
 
 	/** Replies to the thread that sent the request, not to its replacement. */
-	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
+	#answer(thread: Worker | undefined, id: number, question: MainThreadRequest): void {
 		const send = (message: ToWorker): void => thread?.postMessage(message);
 		this.#host.answer(question).then(
 			answer => send({ type: 'answer', id, answer }),
@@ -560,7 +560,7 @@ export class WorkerPool {
 
 /** Returns the number of worker threads: `wanted`, up to a maximum, or one if the kernel does not distribute connections. */
 export function workerThreadCount(wanted: number = availableParallelism()): number {
-	return CAN_SHARE_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
+	return CAN_SHARE_PORTS ? Math.max(1, Math.min(wanted, MAX_THREADS)) : 1;
 }
 
 /** Whether this platform's kernel distributes connections among sockets that share a port. */

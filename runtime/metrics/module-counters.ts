@@ -33,7 +33,7 @@ export class ModuleCounters {
 export function moduleEvents(totals: ThreadTotals, event: string): number {
 	let count = 0;
 	totals.each(MODULE_FAMILIES.events.name, (labels, values) => {
-		if (labels['event'] === event) count = values[0]!;
+		if (labels.event === event) count = values[0]!;
 	});
 	return count;
 }

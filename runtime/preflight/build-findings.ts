@@ -10,10 +10,10 @@ import { SeriesPages } from '../metrics/series-pages.ts';
 import { CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
-import { samplerOf } from '../tracing/sampler.ts';
+import { createSampler } from '../tracing/sampler.ts';
 import { SpanExport } from '../tracing/span-export.ts';
-import { buildProblem } from '../worker/build-problem.ts';
-import { documentImage, generationDelta } from '../worker/document-image.ts';
+import { toBuildProblem } from '../worker/build-problem.ts';
+import { createDocumentImage, generationDelta } from '../worker/document-image.ts';
 import { Generations } from '../worker/generation.ts';
 import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
@@ -61,17 +61,17 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 		send,
 		ask: NOBODY,
 		batchPort: () => port,
-		sampler: samplerOf(environment),
+		sampler: createSampler(environment),
 		spanPort: port,
 	});
-	const delta = generationDelta(undefined, documentImage(plan.document, plan));
+	const delta = generationDelta(undefined, createDocumentImage(plan.document, plan));
 	const shared = { settings: {}, upstreams: {}, routes: {} };
 	try {
 		const build = new GenerationBuild(leases, facts, () => {}, new StepPlaceTable(''));
 		await build.run(delta, 1, new Generations(control, leases.registry), shared);
 		return traces ? await tracingFindings(environment) : [];
 	} catch (error) {
-		return [{ ...buildProblem(error), severity: 'error' }];
+		return [{ ...toBuildProblem(error), severity: 'error' }];
 	} finally {
 		leases.registry.closeAll();
 	}

@@ -5,7 +5,7 @@ import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-ad
 import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';
 import { issuerProblem } from '../certificates/manager/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
-import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
+import { loadClientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
 import type { Finding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent certificates from being managed or clients from being verified. Does not use the network. */
@@ -46,7 +46,7 @@ export async function certificateFindings(
 async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, around: TrustDeps) {
 	try {
 		const local = pool && localPart(pool);
-		await clientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, around);
+		await loadClientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, around);
 		return undefined;
 	} catch (error) {
 		return (error as Error).message;

@@ -1,5 +1,5 @@
 /** The timeouts of a request to an upstream: for the response head, for reads, and for writes of the request body. */
-import { LONGEST_TIMER } from '../sockets/upstream-socket.ts';
+import { MAX_TIMER_MS } from '../sockets/upstream-socket.ts';
 
 /** Timeouts in milliseconds; 0 means no timeout. */
 export interface CallTimeouts {
@@ -36,7 +36,7 @@ export class CallClock {
 
 	/** Calls `over` unless a response arrives first. Used to wait for 100 (Continue) before sending the request body. */
 	wait(milliseconds: number, over: () => void): void {
-		this.#head = setTimeout(over, Math.min(milliseconds, LONGEST_TIMER));
+		this.#head = setTimeout(over, Math.min(milliseconds, MAX_TIMER_MS));
 	}
 
 	/** Must be called when a response head arrives. Ends `wait` and the timeout of the response head. */
@@ -54,7 +54,7 @@ export class CallClock {
 			() => {
 				if (this.#call.stalled()) this.#call.timedOut('took nothing for too long');
 			},
-			Math.min(writeTimeout, LONGEST_TIMER),
+			Math.min(writeTimeout, MAX_TIMER_MS),
 		);
 	}
 
@@ -73,7 +73,7 @@ export class CallClock {
 				() => {
 					if (this.#call.reading) this.#call.timedOut('sent nothing for too long');
 				},
-				Math.min(readTimeout, LONGEST_TIMER),
+				Math.min(readTimeout, MAX_TIMER_MS),
 			);
 		}
 		if (answered || responseHeaderTimeout <= 0) return;
@@ -82,7 +82,7 @@ export class CallClock {
 				this.#head = undefined;
 				this.#call.timedOut('sent no response head in time');
 			},
-			Math.min(responseHeaderTimeout, LONGEST_TIMER),
+			Math.min(responseHeaderTimeout, MAX_TIMER_MS),
 		);
 	}
 

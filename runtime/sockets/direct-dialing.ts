@@ -7,7 +7,7 @@ import { getSystemErrorName } from 'node:util';
 import { UpstreamError } from '../../compiler/exchange/leases.ts';
 import type { ClientTarget, Dialing, DialOptions, DialOwner } from './dialer.ts';
 import { DirectSocket, isDirectHandle } from './direct-socket.ts';
-import { LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
+import { MAX_TIMER_MS, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
 
 interface ConnectRequest {
 	oncomplete: (status: number) => void;
@@ -81,7 +81,7 @@ class DirectDialing implements Dialing, UpstreamSocketOwner {
 		if (connectTimeout > 0) {
 			this.#timer = setTimeout(
 				() => this.#fail('timeout', 'connecting timed out'),
-				Math.min(connectTimeout, LONGEST_TIMER),
+				Math.min(connectTimeout, MAX_TIMER_MS),
 			);
 		}
 	}

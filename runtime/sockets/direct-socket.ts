@@ -6,7 +6,7 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
-import { NOTHING, type PolledSocket, type SocketPoller, threadPoller } from './socket-poller.ts';
+import { type PolledSocket, type SocketPoller, threadPoller, WOULD_BLOCK } from './socket-poller.ts';
 
 /** Receives the events of a socket. */
 export interface SocketOwner {
@@ -258,7 +258,7 @@ export class DirectSocket implements PolledSocket {
 			const count = poller.read(this.#descriptor, this.#address, room);
 			if (count === 0 && reads > 0) break;
 			if (count <= 0) {
-				if (count !== NOTHING) this.read(count === 0 ? END_OF_STREAM : count);
+				if (count !== WOULD_BLOCK) this.read(count === 0 ? END_OF_STREAM : count);
 				return;
 			}
 			if (peeking === undefined) this.holder?.received(count);

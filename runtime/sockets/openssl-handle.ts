@@ -16,8 +16,8 @@ import {
 	READ_BYTES,
 	WRITE_BYTES,
 } from './openssl-thread.ts';
-import { NOTHING, type PolledSocket, type SocketPoller } from './socket-poller.ts';
-import type { HandshakeEnd, HandshakeFacts } from './tls-handle.ts';
+import { type PolledSocket, type SocketPoller, WOULD_BLOCK } from './socket-poller.ts';
+import type { HandshakeCallbacks, HandshakeFacts } from './tls-handle.ts';
 
 const ERROR_SSL = 1;
 const WANT_READ = 2;
@@ -59,7 +59,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readonly #descriptor: number;
 	readonly #context: OpensslContext;
 	/** Undefined once the handshake is over. */
-	#end: HandshakeEnd | undefined;
+	#end: HandshakeCallbacks | undefined;
 	/** 0 once it has been freed. */
 	#ssl: bigint;
 	/** OpenSSL's access to the descriptor, and to the bytes of the handshake. */
@@ -100,7 +100,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		socket: DirectSocket,
 		poller: SocketPoller,
 		context: OpensslContext,
-		end: HandshakeEnd,
+		end: HandshakeCallbacks,
 		hasMore: boolean,
 	) {
 		const { thread } = context;
@@ -301,7 +301,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { inputAt, input } = this.#thread;
 		for (;;) {
 			const count = this.#poller.read(this.#descriptor, inputAt, input.length);
-			if (count === NOTHING) return;
+			if (count === WOULD_BLOCK) return;
 			if (count <= 0) {
 				this.#fail(systemError(count === 0 ? CONNECTION_RESET : count, 'read'));
 				return;

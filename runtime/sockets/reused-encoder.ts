@@ -24,7 +24,7 @@ interface Handle {
 export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: number) => number | undefined;
 
 /** Returns a compressor for a content coding; undefined if not available. */
-export function reusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
+export function createReusedEncoder(coding: 'gzip' | 'zstd', createStream: () => object): ReusedEncoder | undefined {
 	if (!isDirectIo()) return undefined;
 	try {
 		const [end, decode] =

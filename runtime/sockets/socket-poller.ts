@@ -53,7 +53,7 @@ const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** Result of `read` if nothing is available now: EAGAIN. */
-export const NOTHING = -11;
+export const WOULD_BLOCK = -11;
 /** Maximum number of sockets reported by one call. The rest follow in the next one. */
 const MAX_EVENTS = 256;
 /** After this many reported sockets in one turn, the rest of the event loop gets its turn. */
@@ -219,7 +219,7 @@ export class SocketPoller {
 		return this.#addressOf(memory);
 	}
 
-	/** Reads to an address. Returns the number of bytes, 0 at the end, {@link NOTHING}, or a negative error number as Node uses it. */
+	/** Reads to an address. Returns the number of bytes, 0 at the end, {@link WOULD_BLOCK}, or a negative error number as Node uses it. */
 	read(descriptor: number, address: bigint, length: number): number {
 		const count = this.#read(descriptor, address, length);
 		return count >= 0 ? count : -this.#errno();
@@ -297,6 +297,6 @@ export function threadPoller(): SocketPoller | undefined {
 }
 
 /** For tests with both implementations: false leaves new sockets to Node. */
-export function usePoller(on: boolean): void {
+export function setPollerEnabled(on: boolean): void {
 	isOff = !on;
 }

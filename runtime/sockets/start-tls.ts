@@ -2,10 +2,15 @@
 import type { DirectSocket } from './direct-socket.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { type OpensslThread, opensslThread } from './openssl-thread.ts';
-import { type HandshakeEnd, type HandshakeFacts, type HandshakeTerms, TlsHandle } from './tls-handle.ts';
+import { type HandshakeCallbacks, type HandshakeFacts, type HandshakeOptions, TlsHandle } from './tls-handle.ts';
 
 /** Starts a handshake on a connection whose first bytes, of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
-export function startTls(socket: DirectSocket, first: Uint8Array, terms: HandshakeTerms, end: HandshakeEnd): void {
+export function startTls(
+	socket: DirectSocket,
+	first: Uint8Array,
+	terms: HandshakeOptions,
+	end: HandshakeCallbacks,
+): void {
 	const { poller } = socket;
 	const context = poller && terms.openssl;
 	if (context) {

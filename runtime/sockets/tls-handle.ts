@@ -61,13 +61,13 @@ const METHODS = [
 const BINDING: TlsBinding | undefined = findBinding();
 
 /** True if {@link TlsHandle} can be used with this release of Node. */
-export const DIRECT_TLS: boolean = BINDING !== undefined;
+export const HAS_DIRECT_TLS: boolean = BINDING !== undefined;
 
 /** Maximum bytes of several writes that are joined into one. */
 const JOINED_BYTES = 65_536;
 
 /** Parameters of a handshake on the server side. */
-export interface HandshakeTerms {
+export interface HandshakeOptions {
 	readonly context: SecureContext;
 	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
@@ -78,7 +78,7 @@ export interface HandshakeTerms {
 }
 
 /** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
-export interface HandshakeEnd {
+export interface HandshakeCallbacks {
 	secured(socket: DirectSocket): void;
 	failed(error: Error & { readonly code?: string }, socket: DirectSocket): void;
 }
@@ -94,7 +94,7 @@ export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
 	/** Undefined once the handshake is over. */
-	#end: HandshakeEnd | undefined;
+	#end: HandshakeCallbacks | undefined;
 	readonly #tcp: StreamHandle;
 	readonly #tls: TlsWrap;
 	#closed = false;
@@ -119,7 +119,7 @@ export class TlsHandle implements StreamHandle {
 	#held: (Uint8Array | number)[] | undefined = undefined;
 
 	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
-	constructor(socket: DirectSocket, terms: HandshakeTerms, end: HandshakeEnd) {
+	constructor(socket: DirectSocket, terms: HandshakeOptions, end: HandshakeCallbacks) {
 		this.svcSocket = socket;
 		const tcp = socket._handle!;
 		this.#tcp = tcp;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext, Server, TLSSocket } from 'node:tls';
 
 /** Returns the connection below a TLS stream. */
-export function connectionBelow(socket: TLSSocket): Socket | undefined {
+export function underlyingConnection(socket: TLSSocket): Socket | undefined {
 	return (socket as TLSSocket & { readonly _parent?: Socket })._parent;
 }
 
@@ -19,7 +19,7 @@ export function releaseControl(socket: TLSSocket): void {
 }
 
 /** Returns the context that a server shares between its connections. */
-export function contextOf(server: Server): SecureContext | undefined {
+export function sharedContextOf(server: Server): SecureContext | undefined {
 	return (server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
 }
 

@@ -4,14 +4,14 @@ import type { ClientSocket } from './client-socket.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
 /** Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately. */
-export const LONGEST_TIMER: number = 2 ** 31 - 1;
+export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 /** Bytes of a read that only detects whether there is more, or for a client that accepts very little. */
 const SHORT_READ = 4096;
 /** Bytes of a read for a client that accepts little. */
 const MEDIUM_READ = 16_384;
 /** A client that accepts at least this many bytes needs no limit on reads. */
-export const FULL_READ = 49_152;
+export const FULL_READ_BYTES = 49_152;
 
 /** Bytes of a stream's read. */
 const STREAM_READ = 65_536;
@@ -149,7 +149,7 @@ export class UpstreamSocket implements SocketOwner {
 		this.readAtMost(0);
 	}
 
-	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ}, if possible. */
+	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ_BYTES}, if possible. */
 	readAtMost(bytes: number): void {
 		const direct = this.#direct;
 		const shared = this.#shared;
@@ -241,7 +241,7 @@ export class UpstreamSocket implements SocketOwner {
 }
 
 /** Returns the message of a socket error. */
-export function errorText(error: Error): string {
+export function socketErrorText(error: Error): string {
 	// Several addresses were tried, and the summarizing error has no message of its own.
 	if (error instanceof AggregateError && error.message === '') {
 		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');

@@ -5,8 +5,7 @@ import type { Store } from './store.ts';
 
 const BLOCK = 512;
 
-/** Totals of an export. */
-export interface Exported {
+export interface ExportTotals {
 	readonly values: number;
 	/** Total size of the values in bytes. */
 	readonly bytes: number;
@@ -16,7 +15,7 @@ export interface Exported {
  * Writes every value, in the order of the keys. `write` resolves when it can take more. Rejects with {@link ArchiveError} if
  * the store is empty, or with StoreError.
  */
-export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<Exported> {
+export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<ExportTotals> {
 	await store.recover?.();
 	let values = 0;
 	let bytes = 0;

@@ -8,17 +8,17 @@ import { lstat, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Parser, type ReadEntry } from 'tar';
 import { ArchiveError } from './archive-error.ts';
-import { LOCKS, openFileStore } from './file-store.ts';
+import { LOCKS_FOLDER, openFileStore } from './file-store.ts';
 import { checkKey, StoreError } from './store.ts';
 import {
-	ASIDE,
-	forgetPlan,
+	deletePlan,
 	hasPlan,
+	IMPORT_FOLDER_PREFIX,
 	IMPORT_LOCK,
-	notePlan,
-	REPLACED,
-	RESTORED,
-	undoUnfinished,
+	NEW_FILES_FOLDER,
+	OLD_FILES_FOLDER,
+	rollBackImports,
+	writePlan,
 } from './unfinished-import.ts';
 
 /** Maximum bytes of one value, total bytes, and number of values. */
@@ -27,22 +27,21 @@ const MAX_ARCHIVE_BYTES: number = 2 * 1024 * 1024 * 1024;
 const MAX_VALUES = 1_000_000;
 const NOTHING = 'The archive contains nothing to restore.';
 
-/** Totals of an import. */
-export interface Imported {
+export interface ImportTotals {
 	readonly values: number;
 	readonly bytes: number;
 }
 
 /** Restores an archive. Values that are not in the archive are kept. If it rejects with {@link ArchiveError}, nothing has changed. */
-export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Imported> {
+export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<ImportTotals> {
 	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
 	if (!lock) throw new ArchiveError('Another process is importing into this store.');
-	const aside = path.join(folder, `${ASIDE}${randomBytes(6).toString('hex')}`);
+	const aside = path.join(folder, `${IMPORT_FOLDER_PREFIX}${randomBytes(6).toString('hex')}`);
 	try {
-		await undoUnfinished(folder);
-		await mkdir(path.join(aside, RESTORED), { recursive: true, mode: 0o700 });
-		await mkdir(path.join(aside, REPLACED), { mode: 0o700 });
-		const unpacked = await unpack(archive, path.join(aside, RESTORED));
+		await rollBackImports(folder);
+		await mkdir(path.join(aside, NEW_FILES_FOLDER), { recursive: true, mode: 0o700 });
+		await mkdir(path.join(aside, OLD_FILES_FOLDER), { mode: 0o700 });
+		const unpacked = await unpack(archive, path.join(aside, NEW_FILES_FOLDER));
 		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
 		await swap(unpacked.keys, folder, aside);
 		return { values: unpacked.keys.length, bytes: unpacked.bytes };
@@ -53,7 +52,7 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
 		await lock.release();
 		// Leaves an empty store as it was. The folder stays if it holds the locks of other processes.
-		await rmdir(path.join(folder, LOCKS)).catch(() => {});
+		await rmdir(path.join(folder, LOCKS_FOLDER)).catch(() => {});
 	}
 }
 
@@ -146,7 +145,7 @@ function keyOf(entry: ReadEntry): string | undefined {
 	} catch {
 		throw new ArchiveError(`\`${name}\` in the archive is not a valid key of a store.`);
 	}
-	if (key.startsWith('locks/') || key.startsWith(ASIDE)) {
+	if (key.startsWith('locks/') || key.startsWith(IMPORT_FOLDER_PREFIX)) {
 		throw new ArchiveError(`\`${name}\` in the archive is reserved by the store.`);
 	}
 	return key;
@@ -166,21 +165,21 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 
 /** Moves every file into place. If that fails midway, all replaced files are restored. */
 async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
-	await notePlan(aside, keys);
+	await writePlan(aside, keys);
 	try {
 		for (const [at, key] of keys.entries()) {
 			const target = path.join(folder, ...key.split('/'));
 			await makeFolders(folder, key);
 			const found = await lstat(target).catch(() => undefined);
 			if (found?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			if (found) await rename(target, path.join(aside, REPLACED, String(at)));
-			await rename(path.join(aside, RESTORED, ...key.split('/')), target);
+			if (found) await rename(target, path.join(aside, OLD_FILES_FOLDER, String(at)));
+			await rename(path.join(aside, NEW_FILES_FOLDER, ...key.split('/')), target);
 		}
 	} catch (error) {
-		await undoUnfinished(folder);
+		await rollBackImports(folder);
 		throw error;
 	}
-	await forgetPlan(aside);
+	await deletePlan(aside);
 }
 
 /** Creates the folders above a value. None of them may be a symbolic link, which could lead out of the store. */

@@ -5,7 +5,7 @@ import { link, open, readdir, readFile, rename, stat, unlink, utimes } from 'nod
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keySegment, type StoreLock } from './store.ts';
+import { type StoreLock, toKeySegment } from './store.ts';
 
 /** Milliseconds between two heartbeats. */
 const HEARTBEAT = 5000;
@@ -48,7 +48,7 @@ export class FileLocks {
 
 	/** Takes the lock if it is free or its holder is dead. Resolves to undefined otherwise. */
 	async tryTake(name: string): Promise<StoreLock | undefined> {
-		const file = path.join(this.#folder, `${keySegment(name)}.lock`);
+		const file = path.join(this.#folder, `${toKeySegment(name)}.lock`);
 		const holder: Holder = { id: randomBytes(12).toString('hex'), ...self() };
 		if (await this.#create(file, holder)) return new FileLock(file, holder.id);
 		if (!(await clearIfDead(file))) return undefined;
@@ -161,7 +161,7 @@ function isDead(holder: Holder | undefined, modified: number): boolean {
 	if (Date.now() - modified > DEAD_AFTER) return true;
 	const own = self();
 	if (holder === undefined || holder.machine !== own.machine) return false;
-	return processStart(holder.pid) !== holder.started;
+	return processStartTime(holder.pid) !== holder.started;
 }
 
 async function readHolder(file: string): Promise<Holder | undefined> {
@@ -178,14 +178,14 @@ async function readHolder(file: string): Promise<Holder | undefined> {
 }
 
 function self(): Omit<Holder, 'id'> {
-	return { machine: machine(), pid: process.pid, started: processStart(process.pid) };
+	return { machine: machineId(), pid: process.pid, started: processStartTime(process.pid) };
 }
 
 /**
  * Identifies the host, its boot and its PID namespace, within which PIDs are comparable. If the system does not provide them,
  * the result is random, and holders are presumed dead only by their heartbeat.
  */
-export function machine(): string {
+export function machineId(): string {
 	try {
 		const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 		return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
@@ -195,7 +195,7 @@ export function machine(): string {
 }
 
 /** Start time of a process, in clock ticks since boot; empty if there is no such process or the system does not tell. */
-export function processStart(pid: number): string {
+export function processStartTime(pid: number): string {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
 		// The process name in parentheses may contain anything; the start time is the twentieth field after it.

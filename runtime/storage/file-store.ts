@@ -4,11 +4,11 @@ import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink
 import path from 'node:path';
 import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
-import { removeIfAbandoned, UNFINISHED, unfinishedName } from './unfinished-files.ts';
-import { ASIDE, hasUnfinished, IMPORT_LOCK, undoUnfinished } from './unfinished-import.ts';
+import { removeIfAbandoned, UNFINISHED_SUFFIX, unfinishedName } from './unfinished-files.ts';
+import { hasUnfinishedImport, IMPORT_FOLDER_PREFIX, IMPORT_LOCK, rollBackImports } from './unfinished-import.ts';
 
 /** The folder of lock files in the store. */
-export const LOCKS = 'locks';
+export const LOCKS_FOLDER = 'locks';
 /** Maximum bytes of a value to read. Keys and chains have a few thousand. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ class FileStore implements Store {
 	constructor(root: string) {
 		this.#root = root;
 		this.description = `file_system ${root}`;
-		this.#locks = new FileLocks(path.join(root, LOCKS), folder => this.#makeFolder(folder));
+		this.#locks = new FileLocks(path.join(root, LOCKS_FOLDER), folder => this.#makeFolder(folder));
 	}
 
 	async read(key: StoreKey): Promise<Buffer | undefined> {
@@ -93,12 +93,12 @@ class FileStore implements Store {
 	async recover(): Promise<void> {
 		// Listing removes the temporary files of processes that were killed while writing.
 		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
-		if (!(await hasUnfinished(this.#root))) return;
+		if (!(await hasUnfinishedImport(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
 		// Otherwise, the holder of the lock is importing or rolling back.
 		if (!lock) return;
 		try {
-			await undoUnfinished(this.#root);
+			await rollBackImports(this.#root);
 		} catch (error) {
 			throw new StoreError('store/unwritable', `An interrupted import cannot be rolled back: ${reason(error)}.`);
 		} finally {
@@ -150,11 +150,11 @@ class FileStore implements Store {
 			throw unreadable(below, error);
 		}
 		for (const entry of entries) {
-			if (below === '' && (entry.name === LOCKS || entry.name.startsWith(ASIDE))) continue;
+			if (below === '' && (entry.name === LOCKS_FOLDER || entry.name.startsWith(IMPORT_FOLDER_PREFIX))) continue;
 			const key = below === '' ? entry.name : `${below}/${entry.name}`;
 			if (entry.isDirectory()) await this.#collect(key, keys);
 			else if (!entry.isFile()) continue;
-			else if (entry.name.endsWith(UNFINISHED)) await removeIfAbandoned(path.join(folder, entry.name));
+			else if (entry.name.endsWith(UNFINISHED_SUFFIX)) await removeIfAbandoned(path.join(folder, entry.name));
 			else keys.push(key);
 		}
 	}

@@ -2,7 +2,7 @@
 import { checkKey, type Store, type StoreEntry, type StoreKey, type StoreLock } from './store.ts';
 
 /** Creates an empty store in memory. */
-export function memoryStore(): Store {
+export function createMemoryStore(): Store {
 	return new MemoryStore();
 }
 

@@ -72,7 +72,7 @@ export function checkKey(key: StoreKey): void {
 }
 
 /** Converts a name of a certificate, issuer or account to a key segment: `*.example.com` becomes `wildcard_.example.com`. */
-export function keySegment(name: string): string {
+export function toKeySegment(name: string): string {
 	const safe = name
 		.toLowerCase()
 		.replaceAll('*', 'wildcard_')

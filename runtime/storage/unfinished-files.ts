@@ -2,10 +2,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { machine, processStart } from './file-locks.ts';
+import { machineId, processStartTime } from './file-locks.ts';
 
 /** The suffix of such names. */
-export const UNFINISHED = '.unfinished';
+export const UNFINISHED_SUFFIX = '.unfinished';
 /** Minimum age in milliseconds at which a file is considered abandoned if its writer cannot be checked from this machine. */
 const ABANDONED = 3_600_000;
 /** Maximum characters taken from the file's own name, each of up to three bytes. */
@@ -13,14 +13,14 @@ const NAME = 60;
 const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
 /** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be told apart. */
-const HERE = processStart(process.pid) === '' ? undefined : digest(machine());
+const HERE = processStartTime(process.pid) === '' ? undefined : digest(machineId());
 
 /** Returns the name under which a file is written before it is renamed to `file`. */
 export function unfinishedName(file: string): string {
 	const random = randomBytes(6).toString('hex');
 	const start = unfinishedPrefix(file);
-	if (HERE === undefined) return `${start}${random}${UNFINISHED}`;
-	return `${start}${HERE}-${process.pid}-${processStart(process.pid)}-${random}${UNFINISHED}`;
+	if (HERE === undefined) return `${start}${random}${UNFINISHED_SUFFIX}`;
+	return `${start}${HERE}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
 }
 
 /** Returns the prefix of such names for a file. File systems limit names to 255 bytes, so a long name is truncated. */
@@ -42,7 +42,7 @@ export async function removeIfAbandoned(file: string): Promise<void> {
 /** Reports whether the writer ran on this machine and has exited. */
 function isOrphan(file: string): boolean {
 	const writer = WRITER.exec(file);
-	return writer !== null && writer[1] === HERE && processStart(Number(writer[2])) !== writer[3];
+	return writer !== null && writer[1] === HERE && processStartTime(Number(writer[2])) !== writer[3];
 }
 
 function digest(text: string): string {

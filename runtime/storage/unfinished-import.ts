@@ -4,18 +4,18 @@ import { lstat, open, readdir, readFile, rename, rm, unlink } from 'node:fs/prom
 import path from 'node:path';
 
 /** The name prefix of the temporary folder into which an archive is unpacked. */
-export const ASIDE = 'import.';
+export const IMPORT_FOLDER_PREFIX = 'import.';
 /** The lock for importing and for rolling back an import. */
 export const IMPORT_LOCK = 'store_import';
 /** Subfolder of the unpacked files, by key. */
-export const RESTORED = 'new';
+export const NEW_FILES_FOLDER = 'new';
 /** Subfolder of the replaced files, by their index in the plan. */
-export const REPLACED = 'old';
+export const OLD_FILES_FOLDER = 'old';
 /** The list of keys. It exists while only some of the files may be in place. */
 const PLAN = 'plan.json';
 
 /** Writes the plan: the keys in the order in which their files will be moved into place. */
-export async function notePlan(aside: string, keys: readonly string[]): Promise<void> {
+export async function writePlan(aside: string, keys: readonly string[]): Promise<void> {
 	const handle = await open(path.join(aside, PLAN), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
 	try {
 		await handle.writeFile(JSON.stringify(keys));
@@ -26,7 +26,7 @@ export async function notePlan(aside: string, keys: readonly string[]): Promise<
 }
 
 /** Deletes the plan, either because all files are in place or because none is. */
-export async function forgetPlan(aside: string): Promise<void> {
+export async function deletePlan(aside: string): Promise<void> {
 	await unlink(path.join(aside, PLAN));
 }
 
@@ -36,15 +36,15 @@ export async function hasPlan(aside: string): Promise<boolean> {
 }
 
 /** Reports whether an import is in progress or was interrupted. */
-export async function hasUnfinished(folder: string): Promise<boolean> {
+export async function hasUnfinishedImport(folder: string): Promise<boolean> {
 	const names = await readdir(folder).catch(() => []);
-	return names.some(name => name.startsWith(ASIDE));
+	return names.some(name => name.startsWith(IMPORT_FOLDER_PREFIX));
 }
 
 /** Rolls back every interrupted import. The caller must hold {@link IMPORT_LOCK}. Rejects with system errors. */
-export async function undoUnfinished(folder: string): Promise<void> {
+export async function rollBackImports(folder: string): Promise<void> {
 	for (const name of await readdir(folder).catch(() => [])) {
-		if (!name.startsWith(ASIDE)) continue;
+		if (!name.startsWith(IMPORT_FOLDER_PREFIX)) continue;
 		const aside = path.join(folder, name);
 		const keys = await readPlan(aside);
 		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
@@ -57,8 +57,8 @@ export async function undoUnfinished(folder: string): Promise<void> {
 /** Rolls back one file. The new file moves back to where it was unpacked, so that an interrupted rollback can be repeated. */
 async function undo(folder: string, aside: string, key: string, at: number): Promise<void> {
 	const target = path.join(folder, ...key.split('/'));
-	const restored = path.join(aside, RESTORED, ...key.split('/'));
-	const replaced = path.join(aside, REPLACED, String(at));
+	const restored = path.join(aside, NEW_FILES_FOLDER, ...key.split('/'));
+	const replaced = path.join(aside, OLD_FILES_FOLDER, String(at));
 	if (!(await exists(restored)) && (await exists(target))) await rename(target, restored);
 	if (await exists(replaced)) await rename(replaced, target);
 }

@@ -7,13 +7,13 @@ export const CONTROL_GENERATION = 0;
 export const CONTROL_STOPS_AT = 1;
 
 /** First slot, one per thread, of the number of log characters in transit to the main thread. */
-export const CONTROL_OUTSTANDING = 16;
+export const CONTROL_LOG_IN_TRANSIT = 16;
 
 /** Characters in transit beyond which a thread drops log text. */
-export const MAX_OUTSTANDING: number = 8 * 1024 * 1024;
+export const MAX_LOG_IN_TRANSIT_CHARS: number = 8 * 1024 * 1024;
 
 /** Maximum number of worker threads. */
-export const MOST_THREADS = 256;
+export const MAX_THREADS = 256;
 
 /** Number of slots. */
-export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
+export const CONTROL_SLOTS = CONTROL_LOG_IN_TRANSIT + MAX_THREADS;

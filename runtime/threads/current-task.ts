@@ -2,7 +2,7 @@
 import { readlinkSync } from 'node:fs';
 
 /** Returns the ID; 0 without /proc. */
-export function currentTask(): number {
+export function currentThreadId(): number {
 	try {
 		return Number(readlinkSync('/proc/thread-self').split('/').at(-1)) || 0;
 	} catch {

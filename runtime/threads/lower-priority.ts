@@ -1,10 +1,10 @@
 /** The scheduling priority of a thread within its process. */
 import { setPriority } from 'node:os';
-import { currentTask } from './current-task.ts';
+import { currentThreadId } from './current-task.ts';
 
 /** Lowers the current thread's priority. Linux only; elsewhere, or if not permitted, it does nothing. */
 export function lowerPriority(nice: number): void {
-	const task = currentTask();
+	const task = currentThreadId();
 	if (task === 0) return;
 	try {
 		setPriority(task, nice);

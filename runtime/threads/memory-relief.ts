@@ -62,7 +62,7 @@ class Relief {
 }
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
-export function relieveThread(interval: number = INTERVAL): () => void {
+export function startThreadMemoryRelief(interval: number = INTERVAL): () => void {
 	let collect: Collect | undefined;
 	const heap: Pressure = {
 		taken: () => {
@@ -88,7 +88,7 @@ export function relieveThread(interval: number = INTERVAL): () => void {
  * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
  * Returns a function that stops it.
  */
-export function relieveProcess(interval: number = INTERVAL): () => void {
+export function startProcessMemoryRelief(interval: number = INTERVAL): () => void {
 	const trim = memoryTrim();
 	if (trim === undefined) return () => {};
 	const memory = new Relief({ taken: () => process.memoryUsage.rss(), relieve: trim }, interval);

@@ -4,8 +4,7 @@ import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
-/** A request for memory. */
-export interface WantedMemory {
+export interface MemoryRequest {
 	/** Int32 values in each thread's row. The row is cleared when the thread dies. */
 	readonly slots: number;
 	/** Int32 values after the rows. They are common to all threads and never cleared. */
@@ -41,7 +40,7 @@ export interface CacheWatcher {
 
 interface Rows {
 	readonly buffer: SharedArrayBuffer;
-	readonly wanted: WantedMemory;
+	readonly wanted: MemoryRequest;
 	readonly users: Set<number>;
 }
 
@@ -64,7 +63,7 @@ export class SharedRows {
 	}
 
 	/** Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets. Undefined if there is not enough memory. */
-	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer | undefined {
+	take(key: string, wanted: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
 		let rows = this.#rows.get(key);
 		if (!rows) {
 			const slots = this.#threads * wanted.slots + (wanted.common ?? 0);

@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 
 /** Waits, loops forever, or spends twelve seconds in a system call that cannot be interrupted. */
-export type Stall = 'stall' | 'spin' | 'block';
+export type StallKind = 'stall' | 'spin' | 'block';
 
-export function stopAnswering(how: Stall): void {
+export function stallThread(how: StallKind): void {
 	if (how === 'stall') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 	else if (how === 'block') spawnSync('sleep', ['12']);
 	else for (;;);

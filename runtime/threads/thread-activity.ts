@@ -1,6 +1,6 @@
 /** The current activity of a worker thread, in memory that the main thread can read even if the thread no longer responds. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { currentTask } from './current-task.ts';
+import { currentThreadId } from './current-task.ts';
 
 /** Milliseconds between two heartbeats. */
 const BEAT_INTERVAL = 500;
@@ -37,7 +37,7 @@ const PHASES = ['requests', 'build', 'message'] as const;
 type Phase = (typeof PHASES)[number];
 
 /** The activity as read by the main thread. */
-export interface ActivityReading {
+export interface ThreadActivitySnapshot {
 	/** Changes with every heartbeat; 0 before the first. */
 	readonly beat: number;
 	/** The operating system's ID of the thread; 0 if unknown. */
@@ -72,7 +72,7 @@ export class ThreadActivity {
 
 	/** Sends a heartbeat. */
 	beat(): void {
-		this.#numbers[TASK] ||= currentTask();
+		this.#numbers[TASK] ||= currentThreadId();
 		this.#numbers[BEAT] = performance.now();
 	}
 
@@ -116,7 +116,7 @@ export class ThreadActivity {
 	}
 
 	/** Reads the state, for the main thread. */
-	read(): ActivityReading {
+	read(): ThreadActivitySnapshot {
 		const numbers = this.#numbers;
 		const text = (at: number, length: number): string =>
 			this.#text.toString('latin1', at, at + length).replace(UNPRINTABLE, '?');

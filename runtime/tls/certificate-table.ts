@@ -1,7 +1,7 @@
 /** The certificates of one thread, looked up by exact name or wildcard in constant time. */
 import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
-import { type ClientAbilities, certificateFor, TableCertificate } from './table-certificate.ts';
+import { type ClientAbilities, chooseCertificate, TableCertificate } from './table-certificate.ts';
 
 /** Certificates by id and by name. */
 export class CertificateTable {
@@ -40,7 +40,7 @@ export class CertificateTable {
 	/** Returns the best certificate for a lower-case name and a client's abilities. */
 	find(name: string, client: ClientAbilities): TableCertificate | undefined {
 		const found = lookUpName(this.#byName, name);
-		return found === undefined || found instanceof TableCertificate ? found : certificateFor(found, client);
+		return found === undefined || found instanceof TableCertificate ? found : chooseCertificate(found, client);
 	}
 
 	/** Returns all certificates for a lower-case name, in order of preference. Wildcards count only if there is no exact match. */

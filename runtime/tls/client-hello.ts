@@ -14,7 +14,7 @@ export interface ClientHello {
 }
 
 /** Why the first bytes of a connection are not a complete ClientHello. */
-export type HelloState = 'incomplete' | 'not-tls' | 'malformed';
+export type ClientHelloProblem = 'incomplete' | 'not-tls' | 'malformed';
 
 /** Maximum size of a ClientHello in bytes, including record headers; far more than any real client sends. */
 export const MAX_HELLO_BYTES: number = 64 * 1024;
@@ -27,7 +27,7 @@ const CLIENT_HELLO = 1;
 const MAX_NAME_LENGTH = 255;
 
 /** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
-export function readClientHello(bytes: Buffer): ClientHello | HelloState {
+export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem {
 	if (bytes.length === 0) return 'incomplete';
 	if (bytes[0] !== HANDSHAKE) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
@@ -39,7 +39,7 @@ export function readClientHello(bytes: Buffer): ClientHello | HelloState {
  * Returns the handshake message without its record headers. It is called each time more bytes arrive, and a hostile client may
  * send one-byte records, so nothing is copied before the message is complete.
  */
-function handshakeMessage(bytes: Buffer): Buffer | HelloState {
+function handshakeMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 	const head: number[] = [];
 	let length = 0;
 	let size = Infinity;

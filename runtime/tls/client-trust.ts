@@ -35,16 +35,16 @@ export interface TrustDeps {
 }
 
 /** Loads the trusted certificates of one `client_auth`. Rejects with TrustError. */
-export async function clientTrust(auth: ClientAuth, deps: TrustDeps): Promise<ClientTrust> {
+export async function loadClientTrust(auth: ClientAuth, deps: TrustDeps): Promise<ClientTrust> {
 	return {
 		key: canonicalJson(auth),
-		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, deps) : [],
+		authorities: auth.trust_pool ? await loadPoolCertificates(auth.trust_pool, deps) : [],
 		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves, deps.workingDirectory)),
 	};
 }
 
 /** Returns the certificates of a pool in PEM. Rejects with TrustError. */
-export async function poolCertificates(pool: TrustPool, deps: TrustDeps): Promise<string[]> {
+export async function loadPoolCertificates(pool: TrustPool, deps: TrustDeps): Promise<string[]> {
 	switch (pool.source) {
 		case 'inline':
 			return pool.certificates.map(pemOfDer);
@@ -55,7 +55,7 @@ export async function poolCertificates(pool: TrustPool, deps: TrustDeps): Promis
 		case 'system':
 			return getCACertificates('system');
 		case 'combined':
-			return (await Promise.all(pool.of.map(part => poolCertificates(part, deps)))).flat();
+			return (await Promise.all(pool.of.map(part => loadPoolCertificates(part, deps)))).flat();
 		case 'storage': {
 			const store = await deps.store(pool.storage as StoreSelection | undefined);
 			return (await Promise.all(pool.keys.map(key => storedCertificates(key, store)))).flat();

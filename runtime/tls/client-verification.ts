@@ -38,7 +38,7 @@ function verdict(
 	tls: ThreadTls,
 	certificate: X509Certificate,
 ): ClientRefusal | undefined {
-	if (auth.trust_pool && !socket.authorized) return refusalOf(socket);
+	if (auth.trust_pool && !socket.authorized) return refusalByNode(socket);
 	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
 	return leafRefusal(auth, tls, certificate);
 }
@@ -53,7 +53,7 @@ function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certific
 }
 
 /** Returns the reason for which Node did not authorize a client. */
-export function refusalOf({ authorizationError }: TLSSocket): ClientRefusal {
+export function refusalByNode({ authorizationError }: TLSSocket): ClientRefusal {
 	return String(authorizationError) === 'CERT_HAS_EXPIRED'
 		? 'client_certificate_expired'
 		: 'client_certificate_untrusted';

@@ -2,15 +2,15 @@
 import type { TLSSocket } from 'node:tls';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { refusalOf } from './client-verification.ts';
+import { refusalByNode } from './client-verification.ts';
 
 /** Maps an OpenSSL or Node error to one of a few reasons for metrics and logs. */
-export function handshakeFailure(
+export function classifyHandshakeFailure(
 	{ code, message }: Error & { readonly code?: string },
 	socket: TLSSocket | DirectSocket,
 ): string {
 	// When Node itself rejects the client certificate, the error says only that the connection was closed.
-	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalOf(socket);
+	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalByNode(socket);
 	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
 	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
 	const text = `${code ?? ''} ${message}`.toUpperCase();

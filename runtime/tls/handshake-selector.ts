@@ -4,7 +4,7 @@ import type { HandshakePolicy, ListenerTls } from '../../compiler/codegen/plan/s
 import type { CertificateTable } from './certificate-table.ts';
 import type { ClientHello } from './client-hello.ts';
 import type { HandshakerCache } from './handshaker-cache.ts';
-import { certificateFor, type TableCertificate } from './table-certificate.ts';
+import { chooseCertificate, type TableCertificate } from './table-certificate.ts';
 
 /** The handshake settings of a listener. A reload creates a new object; a connection keeps the one with which it started. */
 export class HandshakeSelector {
@@ -40,12 +40,12 @@ export class HandshakeSelector {
 		const own = this.#own[policy];
 		if (own === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
 		const listed = table.all(name).filter(({ published }) => own.has(published.id));
-		if (listed.length > 0) return certificateFor(inOrder(listed, ids), hello);
+		if (listed.length > 0) return chooseCertificate(inOrder(listed, ids), hello);
 		// In the table, another site's certificate for the exact name hides this policy's wildcard certificates.
 		const there = ids.flatMap(id => table.byId(id) ?? []);
 		const covering = there.filter(certificate => covers(certificate, name));
 		if (there.length === 0) return table.find(name, hello);
-		return certificateFor(covering.length > 0 ? covering : there, hello);
+		return chooseCertificate(covering.length > 0 ? covering : there, hello);
 	}
 }
 

@@ -20,10 +20,10 @@ const TLS12: string = [
 const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 
 /** Seconds during which a session can be resumed. */
-export const SESSION_LIFE: number = 12 * 3600;
+export const SESSION_LIFETIME_SECONDS: number = 12 * 3600;
 
 /** Default handshake timeout in milliseconds, counted from accept. */
-export const HANDSHAKE_LIMIT = 10_000;
+export const DEFAULT_HANDSHAKE_TIMEOUT_MS = 10_000;
 
 const VERSIONS = { 'tls1.2': 'TLSv1.2', 'tls1.3': 'TLSv1.3' } as const;
 
@@ -39,7 +39,7 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 		honorCipherOrder: true,
 		// Renegotiation would let a client keep the CPU busy.
 		secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-		sessionTimeout: SESSION_LIFE,
+		sessionTimeout: SESSION_LIFETIME_SECONDS,
 		// TlsServer enforces the timeout for all handshakes with one timer.
 		handshakeTimeout: 2 ** 31 - 1,
 	};

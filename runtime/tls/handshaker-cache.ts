@@ -16,7 +16,7 @@ import {
 } from './handshaker.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
-import { keyOfTicket } from './ticket-keys.ts';
+import { ticketKeyIndex } from './ticket-keys.ts';
 
 /** Maximum number of certificates with cached handshakers, per listener and thread. The oldest is evicted. */
 const MAX_CERTIFICATES = 2000;
@@ -55,7 +55,7 @@ export class HandshakerCache {
 	 */
 	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
 		const { ticketKeys } = this.#tls;
-		const key = keyOfTicket(ticketKeys, ticket);
+		const key = ticketKeyIndex(ticketKeys, ticket);
 		const place = key === 0 ? policy : policy + key * this.#policies.length;
 		let byPolicy = this.#handshakers.get(certificate.serial);
 		const known = byPolicy?.[place];

@@ -17,8 +17,8 @@ import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
 import { directTls } from '../sockets/start-tls.ts';
-import type { HandshakeTerms } from '../sockets/tls-handle.ts';
-import { closeContext, contextOf, copyPeerAddress, releaseControl } from '../sockets/tls-internals.ts';
+import type { HandshakeOptions } from '../sockets/tls-handle.ts';
+import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '../sockets/tls-internals.ts';
 
 /** Callbacks for the end of a handshake. One of them is called per connection, at most once. */
 export interface HandshakeOutcome {
@@ -31,7 +31,7 @@ export interface Handshaker {
 	/** Starts the handshake on a stream. The caller has put the bytes read so far back into it. */
 	handshake(socket: Socket): void;
 	/** Settings for a handshake without a stream; undefined if this handshaker needs a stream. */
-	readonly terms: HandshakeTerms | undefined;
+	readonly terms: HandshakeOptions | undefined;
 	readonly outcome: HandshakeOutcome;
 	/** Frees native memory, which the garbage collector would free late. Handshakes in progress are not affected. */
 	close(): void;
@@ -59,7 +59,7 @@ export class HandshakeAborted extends Error {
 
 /** A handshaker without client authentication. A connection costs only a socket and four listeners. */
 export class PlainHandshaker implements Handshaker {
-	readonly terms: HandshakeTerms;
+	readonly terms: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
 	readonly #terms: Terms;
 	#options: SocketOptions | undefined;
@@ -132,7 +132,7 @@ export class ServerHandshaker implements Handshaker {
 	) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
-		const context = contextOf(this.server);
+		const context = sharedContextOf(this.server);
 		if (clientTerms && context) clientVerifier()?.judge(context, clientTerms);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
@@ -144,7 +144,7 @@ export class ServerHandshaker implements Handshaker {
 	}
 
 	close(): void {
-		const context = contextOf(this.server);
+		const context = sharedContextOf(this.server);
 		if (context) closeContext(context);
 	}
 }
@@ -163,7 +163,7 @@ export class StaplingHandshaker implements Handshaker {
 		this.outcome = outcome;
 	}
 
-	get terms(): HandshakeTerms {
+	get terms(): HandshakeOptions {
 		this.#terms ??= new Terms(this.#options, this.#response);
 		return this.#terms;
 	}
@@ -196,7 +196,7 @@ export class StaplingHandshaker implements Handshaker {
  * The settings of handshakes without streams. Node's connections and those of OpenSSL itself have contexts of their own, each made
  * when it is needed, because the callbacks of one expect no connection of the other.
  */
-class Terms implements HandshakeTerms {
+class Terms implements HandshakeOptions {
 	readonly protocols: Uint8Array;
 	readonly stapled: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;

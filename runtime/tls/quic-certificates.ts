@@ -1,8 +1,8 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { TLS_CURVE_NAMES } from '../../compiler/modules/directives/tls/handshake-words.ts';
-import type { CertificateQuestion } from '../certificates/certificate-feed.ts';
-import type { QuicCertificate, QuicChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
+import type { QuicCertificate, QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { ClientHello } from './client-hello.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 import type { TableCertificate } from './table-certificate.ts';
@@ -20,7 +20,7 @@ export interface QuicCertificatesDeps {
 	/** Returns the listener's current settings. */
 	readonly selector: () => HandshakeSelector;
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
-	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
+	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
 	/** Counts a failed handshake. */
 	failed(reason: string): void;
 }
@@ -46,7 +46,7 @@ export class QuicCertificates {
 	}
 
 	/** Chooses the certificate for a ClientHello. `resume` is called once a handshake need not wait any longer. */
-	choose(hello: QuicHello, resume: () => void): QuicChoice {
+	choose(hello: QuicHello, resume: () => void): QuicCertificateChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
 		const { default_sni: usual, fallback_sni: fallback } = selector.settings;

@@ -48,7 +48,7 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
  * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures
  * are the cheapest, otherwise the first RSA certificate, otherwise the first one.
  */
-export function certificateFor(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
+export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
 	const first = candidates[0]!;
 	let rsa: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;

@@ -13,7 +13,7 @@ const MAX_LOOKUPS = 256;
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
 /** Callbacks for changes that invalidate cached handshakers or established connections. */
-export interface TlsListener {
+export interface ThreadTlsListener {
 	/** A certificate was replaced or removed. */
 	onCertificateGone(certificate: TableCertificate): void;
 	/** Ticket keys or trusted client certificates have changed. */
@@ -34,7 +34,7 @@ export class ThreadTls {
 	/** True if another process with the same store may have published a challenge that this one does not know. */
 	sharesChallenges = false;
 	#trust: ReadonlyMap<string, ClientTrust> = new Map();
-	readonly #listeners = new Set<TlsListener>();
+	readonly #listeners = new Set<ThreadTlsListener>();
 	#answers = NO_ANSWERS;
 	#tokens = 0;
 	#asked = 0;
@@ -95,11 +95,11 @@ export class ThreadTls {
 		return this.#trust.get(key);
 	}
 
-	listen(listener: TlsListener): void {
+	listen(listener: ThreadTlsListener): void {
 		this.#listeners.add(listener);
 	}
 
-	unlisten(listener: TlsListener): void {
+	unlisten(listener: ThreadTlsListener): void {
 		this.#listeners.delete(listener);
 	}
 

@@ -33,7 +33,7 @@ export class TicketKeys {
 }
 
 /** Returns the index of the key that encrypted a ticket; 0, the newest, if there is no ticket or its key is unknown. */
-export function keyOfTicket(keys: readonly Uint8Array[], ticket: Buffer | undefined): number {
+export function ticketKeyIndex(keys: readonly Uint8Array[], ticket: Buffer | undefined): number {
 	if (ticket === undefined || ticket.length < NAME_BYTES) return 0;
 	for (let at = 1; at < keys.length; at++) {
 		if (ticket.compare(keys[at]!, 0, NAME_BYTES, 0, NAME_BYTES) === 0) return at;

@@ -10,7 +10,7 @@ import type {
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type {
 	CertificateManager,
-	CertificateQuestion,
+	CertificateRequestedByClient,
 	CertificateSink,
 	ChallengeAnswer,
 	ChallengeAnswers,
@@ -22,10 +22,10 @@ import type { SharedChallenges } from '../certificates/shared-challenges.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
-import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
+import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tls-provision.ts';
 import { CertificateFiles } from './certificate-files.ts';
-import { poolCertificates, type TrustDeps } from './client-trust.ts';
-import { SESSION_LIFE } from './handshake-settings.ts';
+import { loadPoolCertificates, type TrustDeps } from './client-trust.ts';
+import { SESSION_LIFETIME_SECONDS } from './handshake-settings.ts';
 import { TicketKeys } from './ticket-keys.ts';
 import type { TlsUpdate } from './tls-update.ts';
 import { TrustWatch } from './trust-watch.ts';
@@ -201,10 +201,10 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/** Provides what TLS to upstreams needs besides files. Never rejects; the result reports the problem. */
-	async provideUpstreams({ pools, certificate: name }: TlsWanted): Promise<TlsProvided> {
+	async provideUpstreams({ pools, certificate: name }: TlsMaterialRequest): Promise<TlsMaterial> {
 		const deps = this.#trustDeps;
 		try {
-			const authorities = (await Promise.all(pools.map(pool => poolCertificates(pool, deps)))).flat();
+			const authorities = (await Promise.all(pools.map(pool => loadPoolCertificates(pool, deps)))).flat();
 			const own = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);
 			const problem = own === null ? `this server has no certificate for ${name}` : undefined;
 			return { authorities, certificate: own ? { chain: own.chain, key: own.key } : undefined, problem };
@@ -239,7 +239,7 @@ export class TlsControl implements CertificateSink {
 			this.#deps.broadcast({ kind: 'shared_challenges', asked: this.#nextSharing });
 		}
 		this.#sharing = this.#nextSharing;
-		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFE * 1000).unref();
+		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFETIME_SECONDS * 1000).unref();
 	}
 
 	/** Discards the last prepared document. */
@@ -293,7 +293,7 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/** Obtains a certificate for a waiting client. Returns true once one has been published. Never rejects. */
-	async obtain(question: CertificateQuestion): Promise<boolean> {
+	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		try {
 			return (await this.#made?.obtain(question)) ?? false;
 		} catch (error) {

@@ -9,20 +9,20 @@ import type { ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { CertificateQuestion } from '../certificates/certificate-feed.ts';
+import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
 import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE_MS } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
-import { connectionBelow } from '../sockets/tls-internals.ts';
+import { underlyingConnection } from '../sockets/tls-internals.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
-import { handshakeFailure } from './handshake-failure.ts';
+import { classifyHandshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HandshakeSelector } from './handshake-selector.ts';
-import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
+import { DEFAULT_HANDSHAKE_TIMEOUT_MS } from './handshake-settings.ts';
 import type { Handshaker } from './handshaker.ts';
 import { HandshakerCache } from './handshaker-cache.ts';
 import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
@@ -53,7 +53,7 @@ export interface TlsServerDeps {
 	readonly http1: ProtocolServer;
 	readonly http2: Http2Server | undefined;
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
-	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
+	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
 	/** Counts a completed handshake. */
 	completed(version: string, resumed: boolean): void;
 	/** Counts a failed handshake. */
@@ -71,7 +71,7 @@ interface PendingSocket extends Socket {
 }
 
 /** The HTTP/3 side of a listener, which has its own socket and handshakes. */
-export interface DatagramServer {
+export interface Http3Side {
 	/** Number of connections, including unfinished handshakes. */
 	readonly connections: number;
 	closable(): Iterable<Closable>;
@@ -83,14 +83,14 @@ export interface DatagramServer {
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Set while the listener offers HTTP/3 or still has HTTP/3 connections. */
-	datagrams: DatagramServer | undefined = undefined;
+	datagrams: Http3Side | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
 	#text = '';
 	#spoken = '';
 	#waiting = 0;
 	#rate: HandshakeRate | undefined;
-	#limit = HANDSHAKE_LIMIT;
+	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#draining = false;
 	/** True if new connections are refused. During a gentle drain, a connection whose PROXY header was late may still come. */
 	#refuses = false;
@@ -125,7 +125,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	 * @param rate Handshakes per second; undefined for no limit.
 	 * @param limit Milliseconds per handshake; 0 for no limit.
 	 */
-	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
+	bound(rate: HandshakeRate | undefined, limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS): void {
 		this.#rate = rate;
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
@@ -431,12 +431,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	#failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
-		this.#deps.failed(handshakeFailure(error, socket));
+		this.#deps.failed(classifyHandshakeFailure(error, socket));
 		socket.destroy();
 	}
 
 	#secured(socket: TLSSocket | DirectSocket): void {
-		const raw = socket instanceof DirectSocket ? socket : connectionBelow(socket);
+		const raw = socket instanceof DirectSocket ? socket : underlyingConnection(socket);
 		const pending = raw && this.#pending.get(raw);
 		if (!pending) {
 			socket.destroy();

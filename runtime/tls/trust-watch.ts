@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
-import { clientTrust, type TrustDeps } from './client-trust.ts';
+import { loadClientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
 /** Minimum milliseconds between two checks of all files; at least one millisecond per `client_auth`. */
@@ -78,7 +78,7 @@ export class TrustWatch {
 		const { trustDeps } = this.#deps;
 		// Taken before reading, so that the next check notices a change in between.
 		const state = stateOf(filesOf(auth, trustDeps.workingDirectory));
-		const trust = await clientTrust(auth, trustDeps);
+		const trust = await loadClientTrust(auth, trustDeps);
 		return { auth, trust, state, readAt: performance.now() };
 	}
 

@@ -8,8 +8,8 @@ export type Sampler = Tracer['samples'];
 const DECIDING_DIGITS = 13;
 
 /** Returns the sampler that an environment configures; `parentbased_always_on` by default and for unknown names (see {@link samplerProblem}). */
-export function samplerOf(environment: { readonly [name: string]: string | undefined }): Sampler {
-	if (isDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
+export function createSampler(environment: { readonly [name: string]: string | undefined }): Sampler {
+	if (isTracingDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
 	const root = rootSampler(name.replace(/^parentbased_/, ''), environment.OTEL_TRACES_SAMPLER_ARG);
 	if (KNOWN.has(name) && !name.startsWith('parentbased_')) return root;
@@ -30,7 +30,7 @@ export function samplerProblem(environment: { readonly [name: string]: string | 
 }
 
 /** Reports whether `OTEL_SDK_DISABLED` turns tracing off. The trace context of callers is still passed on. */
-export function isDisabled(environment: { readonly [name: string]: string | undefined }): boolean {
+export function isTracingDisabled(environment: { readonly [name: string]: string | undefined }): boolean {
 	return environment.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
 }
 

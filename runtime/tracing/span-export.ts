@@ -2,10 +2,10 @@
 import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { SpanExporter } from './otlp-exporter.ts';
-import { isDisabled, samplerProblem } from './sampler.ts';
+import { isTracingDisabled, samplerProblem } from './sampler.ts';
 
 /** Writes an entry about exports to the process log. */
-export type TellExport = (level: LogLevel, message: string, fields?: { readonly [name: string]: unknown }) => void;
+export type SpanExportLog = (level: LogLevel, message: string, fields?: { readonly [name: string]: unknown }) => void;
 
 /** Minimum milliseconds between two log entries about failed exports. */
 const REMINDER = 60_000;
@@ -25,7 +25,7 @@ export class SpanExport {
 	/** Number of spans that found the queue full or whose export failed. */
 	dropped = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
-	readonly #tell: TellExport;
+	readonly #tell: SpanExportLog;
 	readonly #settings: BatchSettings;
 	readonly #queue: SpanRecord[] = [];
 	#exporter: Promise<SpanExporter | undefined> | undefined;
@@ -36,7 +36,7 @@ export class SpanExport {
 	#toldAt = Number.NEGATIVE_INFINITY;
 	#unreported = 0;
 
-	constructor(environment: { readonly [name: string]: string | undefined }, tell: TellExport) {
+	constructor(environment: { readonly [name: string]: string | undefined }, tell: SpanExportLog) {
 		this.#environment = environment;
 		this.#tell = tell;
 		this.#settings = batchSettings(environment);
@@ -132,7 +132,7 @@ export class SpanExport {
 		const problem = samplerProblem(this.#environment);
 		if (problem !== undefined) this.#tell('warn', problem);
 		const wanted = this.#environment.OTEL_TRACES_EXPORTER?.trim() ?? '';
-		if (isDisabled(this.#environment) || wanted === 'none') return undefined;
+		if (isTracingDisabled(this.#environment) || wanted === 'none') return undefined;
 		if (wanted !== '' && wanted !== 'otlp') {
 			this.#tell('warn', `OTEL_TRACES_EXPORTER names no exporter that there is: \`${shown(wanted)}\`; otlp is used.`);
 		}

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SpanRecord, Tracer } from '../../compiler/exchange/leases.ts';
 import type { BatchPort } from '../logs/access-batch.ts';
-import { MAX_OUTSTANDING } from '../threads/control-words.ts';
+import { MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import type { Sampler } from './sampler.ts';
 
 /** Maximum milliseconds that a span waits for others. */
@@ -64,7 +64,7 @@ export class ThreadTracer implements Tracer {
 		this.#timer = undefined;
 		if (this.#spans === 0) return;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MAX_OUTSTANDING) {
+		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) {
 			this.#port.dropped(this.#spans);
 		} else {
 			Atomics.add(outstanding, outstandingSlot, this.#text.length);

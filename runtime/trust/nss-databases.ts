@@ -13,8 +13,7 @@ const PROFILES = [
 	'.var/app/org.mozilla.firefox/.mozilla/firefox',
 ];
 
-/** The result of a change. */
-export interface NssChange {
+export interface NssChangeResult {
 	/** Number of databases changed. */
 	readonly changed: number;
 	/** Number of databases found. */
@@ -22,12 +21,12 @@ export interface NssChange {
 }
 
 /** Adds a certificate file under a name to every database of the user. Rejects with {@link TrustError}. */
-export async function addToNss(machine: Machine, name: string, file: string): Promise<NssChange> {
+export async function addToNss(machine: Machine, name: string, file: string): Promise<NssChangeResult> {
 	return change(machine, database => ['-A', '-d', `sql:${database}`, '-t', 'C,,', '-n', name, '-i', file]);
 }
 
 /** Removes a certificate from every database that has it. Rejects with {@link TrustError}. */
-export async function removeFromNss(machine: Machine, name: string): Promise<NssChange> {
+export async function removeFromNss(machine: Machine, name: string): Promise<NssChangeResult> {
 	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
 }
 
@@ -36,7 +35,7 @@ async function change(
 	machine: Machine,
 	command: (database: string) => readonly string[],
 	only?: string,
-): Promise<NssChange> {
+): Promise<NssChangeResult> {
 	const databases = await databasesOf(machine);
 	let changed = 0;
 	for (const database of databases) {

@@ -35,11 +35,10 @@ const LAYOUTS: readonly Layout[] = [
 	{ name: 'SUSE', folder: 'usr/share/pki/trust/anchors', extension: '.crt', refresh: ['update-ca-certificates'] },
 ];
 
-/** The result of a change. */
-export type SystemChange = 'changed' | 'unchanged' | 'no-store';
+export type SystemStoreChange = 'changed' | 'unchanged' | 'no-store';
 
 /** Adds a certificate. `name` is its file name without extension. Rejects with {@link TrustError}. */
-export async function addToSystem(machine: Machine, name: string, pem: string): Promise<SystemChange> {
+export async function addToSystem(machine: Machine, name: string, pem: string): Promise<SystemStoreChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
 	const file = path.join(machine.root, layout.folder, `${name}${layout.extension}`);
@@ -62,7 +61,7 @@ export async function addToSystem(machine: Machine, name: string, pem: string): 
 }
 
 /** Removes a certificate. Rejects with {@link TrustError}. */
-export async function removeFromSystem(machine: Machine, name: string): Promise<SystemChange> {
+export async function removeFromSystem(machine: Machine, name: string): Promise<SystemStoreChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
 	const folder = path.join(machine.root, layout.folder);

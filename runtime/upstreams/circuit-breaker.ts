@@ -1,7 +1,7 @@
 /** The circuit breaker of an upstream: stops sending requests if too many fail or are slow, then probes with a few. */
 import type { CircuitSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { type PoolMemory, STATE } from './pool-memory.ts';
-import { since } from './process-clock.ts';
+import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
+import { millisecondsBetween } from './process-clock.ts';
 
 /** States of a circuit; the index is the value in shared memory. */
 export const CIRCUIT_STATES = ['closed', 'open', 'half_open'] as const;
@@ -37,17 +37,20 @@ export class CircuitBreaker {
 	}
 
 	get state(): CircuitState {
-		return CIRCUIT_STATES[this.#load(STATE.circuit)] ?? 'closed';
+		return CIRCUIT_STATES[this.#load(UPSTREAM_STATE.circuit)] ?? 'closed';
 	}
 
 	/** Reports whether a request may be sent now. */
 	allows(now: number): boolean {
-		switch (this.#load(STATE.circuit)) {
+		switch (this.#load(UPSTREAM_STATE.circuit)) {
 			case OPEN:
-				return since(this.#load(STATE.circuitAt), now) >= this.#openFor;
+				return millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openFor;
 			case HALF_OPEN:
 				// Probes that never end, or whose thread has died, must not keep the circuit half-open forever.
-				return this.#load(STATE.total) < this.#probes || since(this.#load(STATE.circuitAt), now) >= this.#openFor;
+				return (
+					this.#load(UPSTREAM_STATE.total) < this.#probes ||
+					millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openFor
+				);
 			default:
 				return true;
 		}
@@ -55,15 +58,18 @@ export class CircuitBreaker {
 
 	/** Records that a request is sent. Returns true if it is a probe, which must be passed to `ended`. */
 	began(now: number): boolean {
-		const state = this.#load(STATE.circuit);
+		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === CLOSED) return false;
-		if (since(this.#load(STATE.circuitAt), now) >= this.#openFor && this.#swap(state, HALF_OPEN, now)) {
-			this.#store(STATE.total, 1);
-			this.#store(STATE.errors, 0);
+		if (
+			millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openFor &&
+			this.#swap(state, HALF_OPEN, now)
+		) {
+			this.#store(UPSTREAM_STATE.total, 1);
+			this.#store(UPSTREAM_STATE.errors, 0);
 			return true;
 		}
-		if (this.#load(STATE.circuit) !== HALF_OPEN) return false;
-		this.#add(STATE.total);
+		if (this.#load(UPSTREAM_STATE.circuit) !== HALF_OPEN) return false;
+		this.#add(UPSTREAM_STATE.total);
 		return true;
 	}
 
@@ -73,7 +79,7 @@ export class CircuitBreaker {
 	 */
 	ended(probe: boolean, failed: boolean, milliseconds: number, now: number): boolean {
 		const slow = this.#slowAfter > 0 && milliseconds >= this.#slowAfter;
-		const state = this.#load(STATE.circuit);
+		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === HALF_OPEN) {
 			if (!probe) return false;
 			if (failed || slow) {
@@ -81,19 +87,20 @@ export class CircuitBreaker {
 				return false;
 			}
 			// In the half-open state, this slot counts successful probes.
-			if (this.#add(STATE.errors) < this.#probes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
+			if (this.#add(UPSTREAM_STATE.errors) < this.#probes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
 			this.#restart(now);
 			return true;
 		}
 		if (state === OPEN) return false;
-		const windowAt = this.#load(STATE.windowAt);
-		if (since(windowAt, now) >= this.#window || this.#load(STATE.total) === 0) {
-			const first = Atomics.compareExchange(this.#words, this.#at + STATE.windowAt, windowAt, now) === windowAt;
+		const windowAt = this.#load(UPSTREAM_STATE.windowAt);
+		if (millisecondsBetween(windowAt, now) >= this.#window || this.#load(UPSTREAM_STATE.total) === 0) {
+			const first =
+				Atomics.compareExchange(this.#words, this.#at + UPSTREAM_STATE.windowAt, windowAt, now) === windowAt;
 			if (first) this.#restart(now);
 		}
-		const total = this.#add(STATE.total);
-		const errors = failed ? this.#add(STATE.errors) : this.#load(STATE.errors);
-		const slows = slow ? this.#add(STATE.slow) : this.#load(STATE.slow);
+		const total = this.#add(UPSTREAM_STATE.total);
+		const errors = failed ? this.#add(UPSTREAM_STATE.errors) : this.#load(UPSTREAM_STATE.errors);
+		const slows = slow ? this.#add(UPSTREAM_STATE.slow) : this.#load(UPSTREAM_STATE.slow);
 		if (!failed && !slow) return false;
 		if (total < this.#minRequests) return false;
 		const tooMany = errors >= total * this.#errorRatio || (this.#slowAfter > 0 && slows >= total * this.#slowRatio);
@@ -103,23 +110,24 @@ export class CircuitBreaker {
 
 	/** Records that a probe was canceled by its client. Its outcome is unknown, so another probe may be sent. */
 	abandoned(probe: boolean): void {
-		if (probe && this.#load(STATE.circuit) === HALF_OPEN) Atomics.sub(this.#words, this.#at + STATE.total, 1);
+		if (probe && this.#load(UPSTREAM_STATE.circuit) === HALF_OPEN)
+			Atomics.sub(this.#words, this.#at + UPSTREAM_STATE.total, 1);
 	}
 
 	#restart(now: number): void {
-		this.#store(STATE.windowAt, now);
-		this.#store(STATE.total, 0);
-		this.#store(STATE.errors, 0);
-		this.#store(STATE.slow, 0);
+		this.#store(UPSTREAM_STATE.windowAt, now);
+		this.#store(UPSTREAM_STATE.total, 0);
+		this.#store(UPSTREAM_STATE.errors, 0);
+		this.#store(UPSTREAM_STATE.slow, 0);
 	}
 
 	#swap(from: number, to: number, now: number): boolean {
 		if (from === HALF_OPEN && to === HALF_OPEN) {
-			const at = this.#load(STATE.circuitAt);
-			return Atomics.compareExchange(this.#words, this.#at + STATE.circuitAt, at, now) === at;
+			const at = this.#load(UPSTREAM_STATE.circuitAt);
+			return Atomics.compareExchange(this.#words, this.#at + UPSTREAM_STATE.circuitAt, at, now) === at;
 		}
-		if (Atomics.compareExchange(this.#words, this.#at + STATE.circuit, from, to) !== from) return false;
-		this.#store(STATE.circuitAt, now);
+		if (Atomics.compareExchange(this.#words, this.#at + UPSTREAM_STATE.circuit, from, to) !== from) return false;
+		this.#store(UPSTREAM_STATE.circuitAt, now);
 		return true;
 	}
 

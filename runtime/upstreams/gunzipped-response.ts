@@ -6,7 +6,7 @@ import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamResponse } from '../../compiler/exchange/leases.ts';
 
 /** Returns the response with its content decoded; unchanged if it is not gzip or has no content. */
-export function gunzipped(response: UpstreamResponse): UpstreamResponse {
+export function gunzipResponse(response: UpstreamResponse): UpstreamResponse {
 	const { headers, body } = response;
 	if (body === null || body.length === 0) return response;
 	if (headers.get('content-encoding')?.trim().toLowerCase() !== 'gzip') return response;

@@ -9,7 +9,7 @@ import type {
 import type { CheckGate } from './check-gate.ts';
 import { HealthProbe } from './health-probe.ts';
 import type { PoolRegistryDeps } from './pool-registry.ts';
-import { processNow } from './process-clock.ts';
+import { processClockNow } from './process-clock.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
 export interface CheckedUpstream {
@@ -57,10 +57,10 @@ export class HealthChecker {
 		const { log } = this.#deps;
 		const fields = { upstream: upstream.address };
 		if (problem === undefined) {
-			if (passed >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processNow())) {
+			if (passed >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processClockNow())) {
 				log('info', LOGGER, 'an upstream is healthy again', fields);
 			}
-		} else if (failed >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processNow())) {
+		} else if (failed >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processClockNow())) {
 			log('warn', LOGGER, 'an upstream is unhealthy', { ...fields, cause: problem });
 		} else {
 			log('debug', LOGGER, 'a health check failed', { ...fields, cause: problem });

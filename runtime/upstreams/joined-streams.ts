@@ -7,7 +7,7 @@ interface Joined {
 }
 
 /** A pool's upgraded connections on one thread. */
-export class JoinedStreams {
+export class UpgradedStreams {
 	readonly #streams = new Set<Joined>();
 	#retired = false;
 

@@ -15,7 +15,7 @@ export interface PassiveHealth {
 }
 
 /** Returns a pool's passive health settings, or undefined if none are configured. */
-export function passiveOf(settings: UpstreamSettings): PassiveHealth | undefined {
+export function passiveHealthOf(settings: UpstreamSettings): PassiveHealth | undefined {
 	const failDuration = settings.fail_duration ?? 0;
 	if (failDuration <= 0) return undefined;
 	const statuses = settings.unhealthy_status;

@@ -2,7 +2,7 @@
 
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { passiveOf } from './passive-health.ts';
+import { passiveHealthOf } from './passive-health.ts';
 
 /**
  * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread, followed by
@@ -24,7 +24,7 @@ const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
 /** Offsets of an upstream's state from its first slot. The times of its latest failures follow. */
-export const STATE = {
+export const UPSTREAM_STATE = {
 	/** 1 if active checks failed. */
 	down: 0,
 	/** Total passive failures. */
@@ -74,18 +74,18 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 		else made = true;
 	}
 	const slots = upstreams + (made ? MADE_ADDRESSES : 0);
-	const ring = passiveOf(settings)?.maxFails ?? 0;
+	const ring = passiveHealthOf(settings)?.maxFails ?? 0;
 	const stateSize = STATE_SIZE + ring;
 	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
 }
 
 /** Reports whether a pool's policy or its fallback uses latencies. */
-export function goesByLatency({ balance }: UpstreamSettings): boolean {
+export function usesLatency({ balance }: UpstreamSettings): boolean {
 	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }
 
 /** Returns the size of a pool's memory in bytes. */
-export function poolBytes(settings: UpstreamSettings, rows: number): number {
+export function poolMemoryBytes(settings: UpstreamSettings, rows: number): number {
 	const { row, common } = poolLayout(settings);
 	return (row * rows + common) * Int32Array.BYTES_PER_ELEMENT;
 }
@@ -104,7 +104,7 @@ export class PoolMemory {
 	/** Uses memory of this thread alone if no shared memory is given or its size differs. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
-		const fits = shared !== undefined && shared.buffer.byteLength >= poolBytes(settings, shared.rows);
+		const fits = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
 		const rows = fits ? shared.rows : 1;
 		this.words = fits ? new Int32Array(shared.buffer) : new Int32Array(this.layout.row + this.layout.common);
 		this.#row = fits ? shared.row * this.layout.row : 0;
@@ -162,17 +162,18 @@ export class PoolMemory {
 		for (let probe = 0; probe < 16; probe++) {
 			const slot = upstreams + (((key >>> 0) + probe) % count);
 			const at = this.stateAt(slot);
-			const found = Atomics.load(this.words, at + STATE.key);
+			const found = Atomics.load(this.words, at + UPSTREAM_STATE.key);
 			const free = found === 0 || (found !== key && this.#unused(slot, at, now));
 			if (found !== key && !free) continue;
 			if (found !== key) {
-				if (Atomics.compareExchange(this.words, at + STATE.key, found, key) !== found) {
+				if (Atomics.compareExchange(this.words, at + UPSTREAM_STATE.key, found, key) !== found) {
 					probe--;
 					continue;
 				}
-				for (let i = 0; i < this.layout.stateSize; i++) if (i !== STATE.key) Atomics.store(this.words, at + i, 0);
+				for (let i = 0; i < this.layout.stateSize; i++)
+					if (i !== UPSTREAM_STATE.key) Atomics.store(this.words, at + i, 0);
 			}
-			Atomics.store(this.words, at + STATE.usedAt, now);
+			Atomics.store(this.words, at + UPSTREAM_STATE.usedAt, now);
 			return slot;
 		}
 		return undefined;
@@ -185,18 +186,18 @@ export class PoolMemory {
 		const key = hash | 0 || 1;
 		for (let probe = 0; count > 0 && probe < 16; probe++) {
 			const slot = upstreams + (((key >>> 0) + probe) % count);
-			if (Atomics.load(this.words, this.stateAt(slot) + STATE.key) === key) return slot;
+			if (Atomics.load(this.words, this.stateAt(slot) + UPSTREAM_STATE.key) === key) return slot;
 		}
 		return undefined;
 	}
 
 	/** Records that a dynamic address is used. */
 	touch(slot: number, now: number): void {
-		Atomics.store(this.words, this.stateAt(slot) + STATE.usedAt, now);
+		Atomics.store(this.words, this.stateAt(slot) + UPSTREAM_STATE.usedAt, now);
 	}
 
 	#unused(slot: number, at: number, now: number): boolean {
-		return ((now - Atomics.load(this.words, at + STATE.usedAt)) | 0) > SLOT_LIFE && this.active(slot) === 0;
+		return ((now - Atomics.load(this.words, at + UPSTREAM_STATE.usedAt)) | 0) > SLOT_LIFE && this.active(slot) === 0;
 	}
 }
 

@@ -12,9 +12,9 @@ import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CheckGate } from './check-gate.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
 import type { HealthChecker } from './health-checker.ts';
-import { type PassiveHealth, passiveOf } from './passive-health.ts';
-import { goesByLatency, hashText, PoolMemory } from './pool-memory.ts';
-import { processNow } from './process-clock.ts';
+import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
+import { hashText, PoolMemory, usesLatency } from './pool-memory.ts';
+import { processClockNow } from './process-clock.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
@@ -91,7 +91,7 @@ export class PoolRegistry implements PoolWatcher {
 
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
-		const passive = passiveOf(settings);
+		const passive = passiveHealthOf(settings);
 		const judging = keepsState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
 			: undefined;
@@ -170,7 +170,7 @@ export class PoolRegistry implements PoolWatcher {
 	 * from the dynamic source of a pool follow.
 	 */
 	reports(found = false): UpstreamReport[] {
-		const now = processNow();
+		const now = processClockNow();
 		const reports: UpstreamReport[] = [];
 		// Threads open pools in varying order, which must not be visible.
 		const pools = [...this.#pools].sort(
@@ -237,7 +237,7 @@ function judges(
 	settings: UpstreamSettings,
 	memory: PoolMemory,
 	slot: number,
-	passive: PassiveHealth | undefined = passiveOf(settings),
+	passive: PassiveHealth | undefined = passiveHealthOf(settings),
 ): Pick<RegisteredUpstream, 'health' | 'circuit'> {
 	return {
 		health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
@@ -271,7 +271,7 @@ function addressesOf(text: string): readonly string[] {
 /** Reports whether a pool's upstreams have any state; most pools have no settings that need it. */
 function keepsState(settings: UpstreamSettings): boolean {
 	const { health, fail_duration, circuit } = settings;
-	return health !== undefined || fail_duration !== undefined || circuit !== undefined || goesByLatency(settings);
+	return health !== undefined || fail_duration !== undefined || circuit !== undefined || usesLatency(settings);
 }
 
 function compare(a: string, b: string): number {

@@ -5,7 +5,7 @@ import type { UpstreamAddress } from '../../compiler/modules/directives/reverse-
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { PassiveHealth } from './passive-health.ts';
 import type { PoolMemory } from './pool-memory.ts';
-import { processNow } from './process-clock.ts';
+import { processClockNow } from './process-clock.ts';
 import type { UpstreamConnector } from './transports/connector.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
@@ -60,7 +60,7 @@ export class PooledUpstream implements Upstream {
 	}
 
 	get fails(): number {
-		return this.record?.health.fails(processNow()) ?? 0;
+		return this.record?.health.fails(processClockNow()) ?? 0;
 	}
 
 	/** Requests in flight on this thread. */

@@ -3,12 +3,12 @@
 /** Added to `performance.now()`, which starts with the thread. */
 const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** Returns milliseconds of the monotonic clock as a wrapping 32-bit integer; only differences are meaningful (see {@link since}). */
-export function processNow(): number {
+/** Returns milliseconds of the monotonic clock as a wrapping 32-bit integer; only differences are meaningful (see {@link millisecondsBetween}). */
+export function processClockNow(): number {
 	return (performance.now() + OFFSET) | 0;
 }
 
 /** Returns the milliseconds between two times less than 24 days apart. */
-export function since(then: number, now: number): number {
+export function millisecondsBetween(then: number, now: number): number {
 	return (now - then) | 0;
 }

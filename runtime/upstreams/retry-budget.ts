@@ -1,7 +1,7 @@
 /** The retry budget of a pool, which keeps retries from multiplying the load of an outage. */
 import type { RetryBudget as RetryBudgetSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { PoolMemory } from './pool-memory.ts';
-import { since } from './process-clock.ts';
+import { millisecondsBetween } from './process-clock.ts';
 
 /** The token unit: thousandths of a retry. */
 const RETRY = 1000;
@@ -35,7 +35,7 @@ export class RetryBudget {
 	/** Takes a token. Returns false if there is none. */
 	take(now: number): boolean {
 		const filledAt = Atomics.load(this.#words, this.#at + 1);
-		const elapsed = since(filledAt, now);
+		const elapsed = millisecondsBetween(filledAt, now);
 		if (elapsed >= 100 && Atomics.compareExchange(this.#words, this.#at + 1, filledAt, now) === filledAt) {
 			Atomics.sub(this.#words, this.#at, Math.min((elapsed * this.#perSecond) / 1000, this.#most) | 0);
 		}

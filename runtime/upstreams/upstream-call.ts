@@ -11,10 +11,10 @@ import type {
 } from '../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import { type AttemptSpan, beginAttemptSpan } from './attempt-span.ts';
-import { gunzipped } from './gunzipped-response.ts';
+import { gunzipResponse } from './gunzipped-response.ts';
 import type { PoolDeps } from './pool-deps.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
-import { processNow } from './process-clock.ts';
+import { processClockNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/connector.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
@@ -49,7 +49,7 @@ export class UpstreamCall implements ClientCall {
 		this.#startedAt = proxyFactsOf(x)?.attemptAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
 		upstream.count(1);
-		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processNow());
+		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processClockNow());
 		upstream.link.send(this, false);
 		x.onGone(() => this.carrier.cancel(this));
 	}
@@ -73,10 +73,10 @@ export class UpstreamCall implements ClientCall {
 		if (this.#observer !== undefined || record?.guarded || record?.measured) {
 			const elapsed = performance.now() - this.#startedAt;
 			this.#observer?.answered(this.#upstream.address, this.connectTime, elapsed);
-			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
+			this.#upstream.answered(this.#probe, response.status, elapsed, processClockNow());
 		}
 		this.#span?.answered(response.status, response.protocol);
-		this.#outcome.answered(this.request.decodes === true ? gunzipped(response) : response, ready);
+		this.#outcome.answered(this.request.decodes === true ? gunzipResponse(response) : response, ready);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {
@@ -94,7 +94,7 @@ export class UpstreamCall implements ClientCall {
 		if (this.#x.isGone) this.#upstream.abandoned(this.#probe);
 		else {
 			this.#observer?.failed(this.#upstream.address, error);
-			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processNow());
+			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processClockNow());
 		}
 		this.#outcome.failed(error);
 	}
@@ -107,7 +107,7 @@ export class UpstreamCall implements ClientCall {
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
 			this.#deps.onCutShort?.(this.#upstream.address, failure.message);
-			this.#upstream.cutShort(this.#probe, failure, processNow());
+			this.#upstream.cutShort(this.#probe, failure, processClockNow());
 		}
 		this.#span?.ended(failure);
 		this.#observer?.ended(this.#upstream.address, performance.now() - this.#startedAt);

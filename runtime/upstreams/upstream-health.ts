@@ -1,7 +1,7 @@
 /** The health of one upstream: active checks, passive failures, and slow start. */
 import type { PassiveHealth } from './passive-health.ts';
-import { type PoolMemory, STATE } from './pool-memory.ts';
-import { since } from './process-clock.ts';
+import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
+import { millisecondsBetween } from './process-clock.ts';
 
 /** Minimum share of requests that a returning upstream gets. */
 const FIRST_SHARE = 0.1;
@@ -28,27 +28,27 @@ export class UpstreamHealth {
 
 	/** True if active checks have failed. */
 	get down(): boolean {
-		return this.#load(STATE.down) === 1;
+		return this.#load(UPSTREAM_STATE.down) === 1;
 	}
 
 	/** Records the result of active checks. Returns true if it changed. */
 	setDown(down: boolean, now: number): boolean {
-		if (Atomics.exchange(this.#words, this.#at + STATE.down, down ? 1 : 0) === (down ? 1 : 0)) return false;
+		if (Atomics.exchange(this.#words, this.#at + UPSTREAM_STATE.down, down ? 1 : 0) === (down ? 1 : 0)) return false;
 		if (!down) this.returned(now);
 		return true;
 	}
 
 	/** Begins the upstream's slow start after it has become available again. */
 	returned(now: number): void {
-		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.returnedAt, now || 1);
+		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + UPSTREAM_STATE.returnedAt, now || 1);
 	}
 
 	/** Returns the number of failures within `failDuration`. */
 	fails(now: number): number {
 		if (!this.#passive) return 0;
 		let count = 0;
-		for (let i = 0, size = Math.min(this.#load(STATE.fails) >>> 0, this.#ring); i < size; i++) {
-			if (since(this.#load(RING + i), now) < this.#passive.failDuration) count++;
+		for (let i = 0, size = Math.min(this.#load(UPSTREAM_STATE.fails) >>> 0, this.#ring); i < size; i++) {
+			if (millisecondsBetween(this.#load(RING + i), now) < this.#passive.failDuration) count++;
 		}
 		return count;
 	}
@@ -56,7 +56,7 @@ export class UpstreamHealth {
 	/** Records a failure. */
 	fail(now: number): void {
 		if (!this.#passive) return;
-		const number = Atomics.add(this.#words, this.#at + STATE.fails, 1) >>> 0;
+		const number = Atomics.add(this.#words, this.#at + UPSTREAM_STATE.fails, 1) >>> 0;
 		Atomics.store(this.#words, this.#at + RING + (number % this.#ring), now);
 	}
 
@@ -64,43 +64,54 @@ export class UpstreamHealth {
 	passes(now: number): boolean {
 		const passive = this.#passive;
 		if (!passive) return true;
-		const count = this.#load(STATE.fails) >>> 0;
+		const count = this.#load(UPSTREAM_STATE.fails) >>> 0;
 		// The oldest of the latest `maxFails` failures: if it is recent, all of them are.
-		const failing = count >= this.#ring && since(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
+		const failing =
+			count >= this.#ring && millisecondsBetween(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
 		if (failing) {
-			if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + STATE.failed, 1);
+			if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + UPSTREAM_STATE.failed, 1);
 			return false;
 		}
-		if (this.#slowStart > 0 && Atomics.exchange(this.#words, this.#at + STATE.failed, 0) === 1) this.returned(now);
+		if (this.#slowStart > 0 && Atomics.exchange(this.#words, this.#at + UPSTREAM_STATE.failed, 0) === 1)
+			this.returned(now);
 		return true;
 	}
 
 	/** Returns the share of its requests that the upstream gets: 1, or less during slow start. */
 	share(now: number): number {
 		if (this.#slowStart === 0) return 1;
-		const returnedAt = this.#load(STATE.returnedAt);
+		const returnedAt = this.#load(UPSTREAM_STATE.returnedAt);
 		if (returnedAt === 0) return 1;
-		const elapsed = since(returnedAt, now);
+		const elapsed = millisecondsBetween(returnedAt, now);
 		if (elapsed < this.#slowStart) return Math.max(FIRST_SHARE, elapsed / this.#slowStart);
-		Atomics.compareExchange(this.#words, this.#at + STATE.returnedAt, returnedAt, 0);
+		Atomics.compareExchange(this.#words, this.#at + UPSTREAM_STATE.returnedAt, returnedAt, 0);
 		return 1;
 	}
 
 	/** Returns the decaying peak of the milliseconds until the response head; undefined before the first response. */
 	latency(now: number): number | undefined {
-		const known = this.#load(STATE.latency);
+		const known = this.#load(UPSTREAM_STATE.latency);
 		if (known === 0) return undefined;
-		return (known / 1000) * Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
+		return (
+			(known / 1000) *
+			Math.exp(-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY)
+		);
 	}
 
 	/** Records the milliseconds until a response head. A failure is recorded as a fixed number. */
 	observeLatency(milliseconds: number, now: number): void {
-		const weight = Math.exp(-Math.max(0, since(this.#load(STATE.latencyAt), now)) / LATENCY_DECAY);
-		const sunk = (this.#load(STATE.latency) / 1000) * weight;
+		const weight = Math.exp(
+			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY,
+		);
+		const sunk = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
 		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last one.
 		const next = milliseconds >= sunk ? milliseconds : sunk + milliseconds * (1 - weight);
-		Atomics.store(this.#words, this.#at + STATE.latency, Math.max(1, Math.min(Math.round(next * 1000), 2 ** 31 - 1)));
-		Atomics.store(this.#words, this.#at + STATE.latencyAt, now);
+		Atomics.store(
+			this.#words,
+			this.#at + UPSTREAM_STATE.latency,
+			Math.max(1, Math.min(Math.round(next * 1000), 2 ** 31 - 1)),
+		);
+		Atomics.store(this.#words, this.#at + UPSTREAM_STATE.latencyAt, now);
 	}
 
 	#load(slot: number): number {

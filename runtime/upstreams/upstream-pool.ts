@@ -14,12 +14,12 @@ import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
-import { JoinedStreams } from './joined-streams.ts';
-import { type PassiveHealth, passiveOf } from './passive-health.ts';
+import { UpgradedStreams } from './joined-streams.ts';
+import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
 import { PLAIN_POOL_DEPS, type PoolDeps } from './pool-deps.ts';
-import { goesByLatency, hashText, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
+import { hashText, PoolMemory, type SharedPoolMemory, usesLatency } from './pool-memory.ts';
 import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
-import { processNow } from './process-clock.ts';
+import { processClockNow } from './process-clock.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { ConnectorDeps } from './transports/connector.ts';
 import { ConnectorFactory, keepAliveOf } from './transports/create-connector.ts';
@@ -71,7 +71,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	/** Whether retries are enabled. */
 	readonly #budgeted: boolean;
 	readonly #dynamic: DynamicAddresses | undefined;
-	readonly #streams = new JoinedStreams();
+	readonly #streams = new UpgradedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
 	/** Whether anything can make an upstream unavailable. */
 	readonly #guarded: boolean;
@@ -111,8 +111,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
 		this.#budgeted = settings.retries !== undefined || settings.retry_duration !== undefined;
 		this.#slowStart = settings.slow_start ?? 0;
-		this.#passive = passiveOf(settings);
-		this.#measured = goesByLatency(settings);
+		this.#passive = passiveHealthOf(settings);
+		this.#measured = usesLatency(settings);
 		this.#guarded =
 			settings.health !== undefined ||
 			(settings.fail_duration ?? 0) > 0 ||
@@ -152,7 +152,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		}
 		this.#candidates = candidates;
 		this.#avoid = avoid;
-		if (this.#guarded) this.#now = processNow();
+		if (this.#guarded) this.#now = processClockNow();
 		this.#ramp = this.#slowStart > 0;
 		const chosen = candidates[this.#choose(this, x)];
 		if (chosen || !this.#ramp) return chosen;
@@ -166,7 +166,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	mayRetry(upstream: Upstream, free: boolean): boolean {
-		if (!free && !this.#budget.take(processNow())) return false;
+		if (!free && !this.#budget.take(processClockNow())) return false;
 		this.#deps.upstreamObserver?.retried(upstream.address);
 		return true;
 	}
@@ -231,7 +231,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	latency(index: number): number | undefined {
-		return this.#candidates[index]!.record?.health.latency(processNow());
+		return this.#candidates[index]!.record?.health.latency(processClockNow());
 	}
 
 	turn(): number {
@@ -302,7 +302,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		// A resolved list stays the same array until it is refreshed.
 		if (texts === this.#lastTexts) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
-		const now = processNow();
+		const now = processClockNow();
 		for (const text of texts) {
 			const address = parseResolvedUpstream(text);
 			if (!address) continue;

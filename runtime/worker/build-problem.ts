@@ -2,7 +2,7 @@
 import { BuildError } from '../../compiler/modules/contract/compile-context.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { UnknownEncoder } from '../logs/log-format.ts';
-import { MemoryRefused } from './generation-builder.ts';
+import { OutOfSharedMemory } from './generation-builder.ts';
 
 /** A failed build as reported to the user: a code and a message. For an internal error, the message is the exception's. */
 export interface BuildProblem {
@@ -12,10 +12,10 @@ export interface BuildProblem {
 }
 
 /** Converts an error thrown by a build. */
-export function buildProblem(error: unknown): BuildProblem {
+export function toBuildProblem(error: unknown): BuildProblem {
 	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
 	if (error instanceof ListenError) return { code: 'listen', message: error.message };
-	if (error instanceof MemoryRefused) return { code: 'runtime/no-memory', message: error.message };
+	if (error instanceof OutOfSharedMemory) return { code: 'runtime/no-memory', message: error.message };
 	if (error instanceof UnknownEncoder) return { code: 'log/unknown-format', message: error.message };
 	return { code: 'runtime/build-failed', message: error instanceof Error ? error.message : String(error) };
 }

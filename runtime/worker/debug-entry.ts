@@ -5,7 +5,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
 /** Returns the entry. `at` is the place of the deciding step. Omits header fields and the query, which may contain secrets. */
-export function debugEntry(x: Exchange, at: string | undefined): LogEntry {
+export function createDebugEntry(x: Exchange, at: string | undefined): LogEntry {
 	const proxied = proxyFactsOf(x);
 	const upstream = proxied?.upstream && {
 		address: proxied.upstream.address,

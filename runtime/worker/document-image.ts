@@ -52,7 +52,7 @@ export interface DocumentImage {
 }
 
 /** Caches the JSON of sites and listeners. It relies on the compiler returning the same objects for unchanged ones. */
-export class ImageMemory {
+export class DocumentImageCache {
 	readonly #sites = new WeakMap<Site, string>();
 	readonly #pointers = new WeakMap<Site, string>();
 	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
@@ -98,10 +98,10 @@ function remembered<K extends object, V>(known: WeakMap<K, V>, key: K, make: () 
 }
 
 /** Divides a document into parts. Unchanged parts are taken from `memory`. */
-export function documentImage(
+export function createDocumentImage(
 	document: Document,
 	plan: Plan | undefined,
-	memory: ImageMemory = new ImageMemory(),
+	memory: DocumentImageCache = new DocumentImageCache(),
 	places?: StepPlaces,
 	forced = 0,
 ): DocumentImage {
@@ -145,7 +145,7 @@ export function documentImage(
 }
 
 /** Joins the parts to the JSON of the whole document. */
-export function documentText({ rest, sites }: DocumentImage): string {
+export function documentJson({ rest, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
 	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
 }
@@ -225,12 +225,12 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 }
 
 /** Reports whether the steps of two equal documents have the same places. */
-export function samePlaces({ places: a }: DocumentImage, { places: b }: DocumentImage): boolean {
+export function haveSamePlaces({ places: a }: DocumentImage, { places: b }: DocumentImage): boolean {
 	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }
 
 /** Reports whether two documents are equal and the files that they name have the same contents. */
-export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
+export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
 		a.files === b.files &&
 		a.rest === b.rest &&

@@ -13,20 +13,20 @@ import type { LogEntry } from '../logs/log-entry.ts';
 import type { LeaseHandle } from '../threads/lease-registry.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import {
+	type BuiltSiteWithLeases,
 	Generation,
 	type GenerationPlaces,
 	type Generations,
 	type ListenerTable,
-	type SiteUnit,
 } from './generation.ts';
-import { stepTracer } from './step-tracer.ts';
+import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
 /** Milliseconds of building after which requests get their turn. */
 const SLICE = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */
-export interface SharedParts {
+export interface SharedDocumentParts {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
@@ -55,7 +55,7 @@ export interface LeaseSource {
 }
 
 /** A lease needs shared memory, which only the main thread can allocate; the site is built again once it has arrived. */
-export class MemoryWanted extends Error {
+export class NeedsSharedMemory extends Error {
 	constructor() {
 		super('shared memory has been requested');
 		this.name = 'MemoryWanted';
@@ -63,7 +63,7 @@ export class MemoryWanted extends Error {
 }
 
 /** The machine does not have enough memory. */
-export class MemoryRefused extends Error {
+export class OutOfSharedMemory extends Error {
 	constructor(bytes: number) {
 		super(`${Math.ceil(bytes / 2 ** 20)} MiB of memory are not available.`);
 		this.name = 'MemoryRefused';
@@ -81,7 +81,7 @@ export class BuildAborted extends Error {
 /** The result of a build: the generation, and the shared parts for the next delta. */
 export interface BuildResult {
 	readonly generation: Generation;
-	readonly shared: SharedParts;
+	readonly shared: SharedDocumentParts;
 }
 
 /** One build. Rejects with BuildAborted or with what `buildSite` throws, after releasing everything it acquired. */
@@ -89,7 +89,7 @@ export class GenerationBuild {
 	readonly #source: LeaseSource;
 	readonly #facts: HostFacts;
 	/** Sites built so far, not counting reused ones. */
-	readonly made: SiteUnit[] = [];
+	readonly made: BuiltSiteWithLeases[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #common = new SharedCode();
 	readonly #routePlaces: StepPlaceTable;
@@ -121,12 +121,12 @@ export class GenerationBuild {
 		delta: GenerationDelta,
 		number: number,
 		generations: Generations,
-		before: SharedParts,
+		before: SharedDocumentParts,
 	): Promise<BuildResult> {
 		const base = generations.newest;
 		this.#activity?.enter('build');
 		try {
-			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedParts);
+			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedDocumentParts);
 			const { sites, dropped } = await this.#sites(delta, base, shared);
 			const perHost = shared.settings.metrics?.per_host === true;
 			const tables = await this.#tables(delta, base, perHost);
@@ -140,8 +140,8 @@ export class GenerationBuild {
 		}
 	}
 
-	async #sites(delta: GenerationDelta, base: Generation, shared: SharedParts) {
-		const sites: (SiteUnit | undefined)[] = [];
+	async #sites(delta: GenerationDelta, base: Generation, shared: SharedDocumentParts) {
+		const sites: (BuiltSiteWithLeases | undefined)[] = [];
 		const changedAt: number[] = [];
 		let kept = 0;
 		for (const [from, count] of delta.runs) {
@@ -172,11 +172,14 @@ export class GenerationBuild {
 				await this.#breathe();
 			}
 		}
-		return { sites: sites as SiteUnit[], dropped: kept === base.sites.length ? [] : droppedSites(base, delta) };
+		return {
+			sites: sites as BuiltSiteWithLeases[],
+			dropped: kept === base.sites.length ? [] : droppedSites(base, delta),
+		};
 	}
 
 	/** Builds one site. Returns undefined if memory must be fetched first. */
-	#unit(site: Site, index: number, shared: SharedParts): SiteUnit | undefined {
+	#unit(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
 		const handles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
@@ -188,14 +191,14 @@ export class GenerationBuild {
 			pageWork: this.#source.pageWork,
 		};
 		try {
-			const tracer = stepTracer(shared.settings, this.#log);
+			const tracer = createStepTracer(shared.settings, this.#log);
 			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
 			const unit = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
 			this.made.push(unit);
 			return unit;
 		} catch (error) {
 			for (const handle of handles) this.#source.release(handle);
-			if (error instanceof MemoryWanted) return undefined;
+			if (error instanceof NeedsSharedMemory) return undefined;
 			throw error;
 		}
 	}
@@ -244,7 +247,7 @@ export class GenerationBuild {
 }
 
 /** Returns the digests of the files that a lease reads when opened; undefined if it reads none. */
-function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedParts): string | undefined {
+function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedDocumentParts): string | undefined {
 	if (kind !== 'upstreams' || material === undefined) return undefined;
 	const { transport } = settings as LeaseKinds['upstreams']['settings'];
 	if (transport?.type !== 'http' || !transport.tls) return undefined;
@@ -252,7 +255,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 }
 
 /** Returns the sites of the base generation that are not reused. */
-function droppedSites(base: Generation, delta: GenerationDelta): SiteUnit[] {
+function droppedSites(base: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
 	const kept = new Uint8Array(base.sites.length);
 	for (const [from, count] of delta.runs) if (from !== -1) kept.fill(1, from, from + count);
 	return base.sites.filter((_, index) => kept[index] === 0);

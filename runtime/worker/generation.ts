@@ -8,7 +8,7 @@ import { CONTROL_GENERATION } from '../threads/control-words.ts';
 import type { LeaseHandle, LeaseRegistry } from '../threads/lease-registry.ts';
 
 /** A site's closures and the leases that they hold. */
-export interface SiteUnit {
+export interface BuiltSiteWithLeases {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
 	/** The configuration places of its steps. */
@@ -38,10 +38,10 @@ export interface ListenerTable {
 export class Generation {
 	/** The number in shared memory while this generation is served. */
 	readonly number: number;
-	readonly sites: readonly SiteUnit[];
+	readonly sites: readonly BuiltSiteWithLeases[];
 	readonly tables: ReadonlyMap<string, ListenerTable>;
 	/** Sites of the previous generation that this one does not have. */
-	readonly dropped: readonly SiteUnit[];
+	readonly dropped: readonly BuiltSiteWithLeases[];
 	/** Number of exchanges that began in this generation and have not ended. */
 	exchanges = 0;
 	/** Kept apart from `sites`: with thousands of sites, every object on a request's path costs a cache miss. */
@@ -51,9 +51,9 @@ export class Generation {
 
 	constructor(
 		number: number,
-		sites: readonly SiteUnit[],
+		sites: readonly BuiltSiteWithLeases[],
 		tables: ReadonlyMap<string, ListenerTable>,
-		dropped: readonly SiteUnit[],
+		dropped: readonly BuiltSiteWithLeases[],
 		places?: GenerationPlaces,
 	) {
 		this.number = number;
@@ -143,7 +143,7 @@ export class Generations {
 	}
 
 	/** Releases a site's leases. */
-	release(unit: SiteUnit): void {
+	release(unit: BuiltSiteWithLeases): void {
 		for (const lease of unit.leases) this.#leases.release(lease);
 	}
 

@@ -1,6 +1,6 @@
 /** Requests of a worker thread to the main thread: password verification, metrics of the process. */
 
-import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-requests.ts';
+import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
 import type { FromWorker, ToWorker } from './worker-messages.ts';
 
 interface Asked {
@@ -19,7 +19,7 @@ export class MainThreadClient {
 	}
 
 	/** Resolves to the reply. Rejects if the main thread failed to answer. As long as it runs, the main thread always replies. */
-	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]> {
+	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]> {
 		const id = ++this.#last;
 		return new Promise((resolve, reject) => {
 			this.#asked.set(id, { resolve, reject });

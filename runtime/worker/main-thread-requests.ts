@@ -7,13 +7,17 @@ import type {
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { DiskErrand } from '../cache/disk/disk-messages.ts';
-import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../certificates/certificate-feed.ts';
+import type {
+	CertificateRequestedByClient,
+	ChallengeAnswer,
+	ChallengeQuestion,
+} from '../certificates/certificate-feed.ts';
 import type { ComputedTask } from '../page-work/do-page-task.ts';
 import type { QueuedAnswer } from '../page-work/page-work-queue.ts';
 import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
-import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
+import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tls-provision.ts';
 
-export type MainThreadQuestion =
+export type MainThreadRequest =
 	| { readonly about: 'password'; readonly check: PasswordCheck }
 	/** Cancels a password check whose result is no longer needed. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
@@ -25,14 +29,14 @@ export type MainThreadQuestion =
 	/** Looks up the answer to a challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
 	/** Provides TLS material for upstreams that is not in files. */
-	| { readonly about: 'upstream_tls'; readonly wanted: TlsWanted }
+	| { readonly about: 'upstream_tls'; readonly wanted: TlsMaterialRequest }
 	/** Reads or writes the disk of a response cache. */
 	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskErrand }
 	/** Obtains a certificate that a handshake needs and no thread has. */
-	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
+	| { readonly about: 'certificate'; readonly wanted: CertificateRequestedByClient };
 
 /** The replies, by the request's `about`. */
-export interface MainThreadAnswers {
+export interface MainThreadReplies {
 	password: PasswordAnswer;
 	/** Confirms the cancellation. */
 	password_withdrawn: true;
@@ -41,7 +45,7 @@ export interface MainThreadAnswers {
 	page_work: QueuedAnswer;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
-	upstream_tls: TlsProvided;
+	upstream_tls: TlsMaterial;
 	/** Confirms that the work has been done. */
 	cache: true;
 	/** True once a certificate has been published for the name. */

@@ -18,11 +18,11 @@ import type { Http2Counters, Http3Counters, ProtocolHost, ProtocolLimits } from 
 import type { ThreadActivity } from '../threads/thread-activity.ts';
 import { answerChallenge, requireSameHost } from '../tls/before-sites.ts';
 import type { ThreadTls } from '../tls/thread-tls.ts';
-import { debugEntry } from './debug-entry.ts';
+import { createDebugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 
 /** State shared by the hosts of one thread. */
-export interface ThreadState {
+export interface RequestHostThread {
 	readonly generations: Generations;
 	/** The thread's fixed counters (see counter-row.ts). */
 	readonly row: Float64Array;
@@ -60,7 +60,7 @@ export class RequestHost implements ProtocolHost {
 	http3Serves: ((serverName: string) => boolean) | undefined = undefined;
 	readonly http2: Http2Counters;
 	readonly http3: Http3Counters & QuicCounters;
-	readonly #thread: ThreadState;
+	readonly #thread: RequestHostThread;
 	readonly #key: string;
 	readonly #judge: AnswerOutcomeHandler = {
 		answered: x => this.#answered(x),
@@ -69,7 +69,7 @@ export class RequestHost implements ProtocolHost {
 	#tableOf: Generation | undefined;
 	#table: ListenerTable | undefined;
 
-	constructor(key: string, thread: ThreadState) {
+	constructor(key: string, thread: RequestHostThread) {
 		this.#key = key;
 		this.#thread = thread;
 		this.limits = thread.limits;
@@ -174,7 +174,7 @@ export class RequestHost implements ProtocolHost {
 			const at = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
 		}
-		if (this.#thread.debug) this.#thread.log(debugEntry(x, generation.placeOf(x)));
+		if (this.#thread.debug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
 		generations.ended(generation);
 	}
 

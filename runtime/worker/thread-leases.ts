@@ -18,14 +18,14 @@ import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
 import { LeaseRegistry, leaseKey } from '../threads/lease-registry.ts';
-import type { WantedMemory } from '../threads/shared-rows.ts';
+import type { MemoryRequest } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
 import { ThreadTracer } from '../tracing/thread-tracer.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { poolLayout } from '../upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
-import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
-import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-requests.ts';
+import { type LeaseSource, NeedsSharedMemory, OutOfSharedMemory } from './generation-builder.ts';
+import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
 import type { FromWorker } from './worker-messages.ts';
 
 /** Dependencies of a thread's leases. */
@@ -38,7 +38,7 @@ export interface LeaseThread {
 	readonly pools: PoolDeps;
 	send(message: FromWorker): void;
 	/** Sends a request to the main thread. */
-	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
+	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
 	/** Returns the destination of an access log's batches. */
 	batchPort(sink: string): AccessPort;
 	/** The thread's row of counters. */
@@ -127,7 +127,7 @@ export class ThreadLeases implements LeaseSource {
 			try {
 				return this.#sharedMemory(`listener ${key}`, { slots });
 			} catch (error) {
-				if (!(error instanceof MemoryWanted)) throw error;
+				if (!(error instanceof NeedsSharedMemory)) throw error;
 				await this.memory();
 			}
 		}
@@ -203,17 +203,17 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/** Returns memory that all threads share under a key. Throws MemoryWanted until it has arrived. */
-	#sharedMemory(key: string, wanted: WantedMemory): SharedArrayBuffer {
+	#sharedMemory(key: string, wanted: MemoryRequest): SharedArrayBuffer {
 		const memory = this.#memory.get(key);
 		if (memory) return memory;
 		if (this.#refused.delete(key)) {
-			throw new MemoryRefused(4 * (wanted.slots * this.#thread.rows + (wanted.common ?? 0)));
+			throw new OutOfSharedMemory(4 * (wanted.slots * this.#thread.rows + (wanted.common ?? 0)));
 		}
 		if (!this.#wanted.has(key)) {
 			this.#wanted.add(key);
 			this.#thread.send({ type: 'memory_wanted', key, wanted });
 		}
-		throw new MemoryWanted();
+		throw new NeedsSharedMemory();
 	}
 
 	#releaseMemory(key: string): void {

@@ -10,10 +10,10 @@ import type { PostedLines } from '../logs/log-segment.ts';
 import type { SeriesAnnouncement } from '../metrics/series-announcement.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
-import type { WantedMemory } from '../threads/shared-rows.ts';
-import type { Stall } from '../threads/stop-answering.ts';
+import type { MemoryRequest } from '../threads/shared-rows.ts';
+import type { StallKind } from '../threads/stop-answering.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
-import type { MainThreadQuestion } from './main-thread-requests.ts';
+import type { MainThreadRequest } from './main-thread-requests.ts';
 
 /** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
 export type SiteRun = readonly [from: number, count: number];
@@ -55,7 +55,7 @@ export interface DocumentFacts {
 }
 
 /** Start parameters of a worker thread. */
-export interface WorkerStart {
+export interface WorkerStartData {
 	/** The thread's row in shared memory, from 0. */
 	readonly index: number;
 	/** Number of rows: the size of the pool. */
@@ -108,7 +108,7 @@ export type ToWorker =
 	/** Requests a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }
 	/** For tests: throws outside any request, or stops responding. */
-	| { readonly type: 'crash' | Stall };
+	| { readonly type: 'crash' | StallKind };
 
 /** Worker to main thread. */
 export type FromWorker =
@@ -128,7 +128,7 @@ export type FromWorker =
 			readonly message: string;
 			readonly pointer?: string | undefined;
 	  }
-	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
+	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: MemoryRequest }
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
@@ -162,7 +162,7 @@ export type FromWorker =
 	/** Finished spans, as comma-separated JSON objects; `spans` is their number. */
 	| { readonly type: 'spans'; readonly text: string; readonly spans: number }
 	/** A request to the main thread; an `answer` with the same id follows. */
-	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadQuestion }
+	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadRequest }
 	/** Challenge answers have been received: see TlsUpdate. */
 	| { readonly type: 'challenges_taken'; readonly number: number }
 	/** Every connection of a draining thread has ended. */

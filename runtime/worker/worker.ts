@@ -35,31 +35,31 @@ import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
-import { CONTROL_OUTSTANDING, CONTROL_STOPS_AT, MAX_OUTSTANDING } from '../threads/control-words.ts';
+import { CONTROL_LOG_IN_TRANSIT, CONTROL_STOPS_AT, MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import { relieveThread } from '../threads/memory-relief.ts';
-import { stopAnswering } from '../threads/stop-answering.ts';
+import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import { stallThread } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
 import { servesHttp3 } from '../tls/quic-certificates.ts';
 import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
 import { TlsServer } from '../tls/tls-server.ts';
-import { samplerOf } from '../tracing/sampler.ts';
+import { createSampler } from '../tracing/sampler.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { UpstreamObserver } from '../upstreams/upstream-observer.ts';
-import { buildProblem } from './build-problem.ts';
+import { toBuildProblem } from './build-problem.ts';
 import { Generations } from './generation.ts';
-import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import { BuildAborted, GenerationBuild, type SharedDocumentParts } from './generation-builder.ts';
 import { MainThreadClient } from './main-thread-client.ts';
-import { RequestHost, type ThreadState } from './request-host.ts';
+import { RequestHost, type RequestHostThread } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
-import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
+import type { FromWorker, ToWorker, WorkerStartData } from './worker-messages.ts';
 
 type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
-export function runWorker(port: MessagePort, start: WorkerStart): void {
+export function runWorker(port: MessagePort, start: WorkerStartData): void {
 	// The poller's self-test runs in a turn of the event loop before the first connection.
 	threadPoller();
 	const activity = new ThreadActivity(start.activity);
@@ -73,7 +73,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 		activity.leave('message');
 	});
 	activity.begin();
-	relieveThread();
+	startThreadMemoryRelief();
 	// An unhandled rejection in a handler must affect only its request, not the thread's other connections.
 	process.on('unhandledRejection', reason => {
 		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
@@ -81,7 +81,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 	});
 }
 
-class DataPlaneWorker implements ThreadState {
+class DataPlaneWorker implements RequestHostThread {
 	readonly generations: Generations;
 	readonly row: Float64Array;
 	readonly activity: ThreadActivity;
@@ -95,7 +95,7 @@ class DataPlaneWorker implements ThreadState {
 	draining = false;
 	debug = false;
 	readonly #port: MessagePort;
-	readonly #start: WorkerStart;
+	readonly #start: WorkerStartData;
 	readonly #facts: HostFacts;
 	readonly #control: Int32Array;
 	readonly #leases: ThreadLeases;
@@ -111,8 +111,8 @@ class DataPlaneWorker implements ThreadState {
 	/** TCP listeners bound for a generation that is not served yet. */
 	#binding: WorkerListener[] = [];
 	readonly #routePlaces = new StepPlaceTable('');
-	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
-	#nextShared: SharedParts | undefined;
+	#shared: SharedDocumentParts = { settings: {}, upstreams: {}, routes: {} };
+	#nextShared: SharedDocumentParts | undefined;
 	#build: GenerationBuild | undefined;
 	#drained = false;
 	#acceptQuiet = 0;
@@ -128,7 +128,7 @@ class DataPlaneWorker implements ThreadState {
 	#trustsPeer = compilePeerTrust({});
 	#upstreamObserver: UpstreamObserver | undefined;
 
-	constructor(port: MessagePort, start: WorkerStart, activity: ThreadActivity) {
+	constructor(port: MessagePort, start: WorkerStartData, activity: ThreadActivity) {
 		this.activity = activity;
 		this.#port = port;
 		this.#start = start;
@@ -161,16 +161,16 @@ class DataPlaneWorker implements ThreadState {
 					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
 				dropped: entries => this.#accessDropped(sink, entries),
 				outstanding: control,
-				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+				outstandingSlot: CONTROL_LOG_IN_TRANSIT + start.index,
 			}),
-			sampler: samplerOf(start.environment),
+			sampler: createSampler(start.environment),
 			spanPort: {
 				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
 				dropped: spans => {
 					this.row[ROW_SLOT.spansDropped]! += spans;
 				},
 				outstanding: control,
-				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+				outstandingSlot: CONTROL_LOG_IN_TRANSIT + start.index,
 			},
 		});
 		this.#gates = new ListenerGates({
@@ -226,7 +226,7 @@ class DataPlaneWorker implements ThreadState {
 			case 'stall':
 			case 'spin':
 			case 'block':
-				stopAnswering(message.type);
+				stallThread(message.type);
 				return;
 			case 'crash':
 				// Thrown outside any promise or request, so that only the thread's own handler sees it.
@@ -238,9 +238,9 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	log(entry: LogEntry): void {
-		const slot = CONTROL_OUTSTANDING + this.#start.index;
+		const slot = CONTROL_LOG_IN_TRANSIT + this.#start.index;
 		// A flood of errors must not fill the main thread's memory.
-		if (Atomics.load(this.#control, slot) > MAX_OUTSTANDING) {
+		if (Atomics.load(this.#control, slot) > MAX_LOG_IN_TRANSIT_CHARS) {
 			this.row[ROW_SLOT.processLogDropped]!++;
 			return;
 		}
@@ -287,11 +287,11 @@ class DataPlaneWorker implements ThreadState {
 		} catch (error) {
 			if (error instanceof BuildAborted) return;
 			this.#discard();
-			this.#send({ type: 'refused', attempt, ...buildProblem(error) });
+			this.#send({ type: 'refused', attempt, ...toBuildProblem(error) });
 		}
 	}
 
-	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
+	async #bind(listeners: readonly ListenerAddress[], shared: SharedDocumentParts): Promise<void> {
 		if (listeners.some(({ http3 }) => http3 !== undefined)) await waitForPoller();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
@@ -330,7 +330,7 @@ class DataPlaneWorker implements ThreadState {
 			await run();
 			this.#send({ type: 'prepared', attempt });
 		} catch (error) {
-			this.#send({ type: 'refused', attempt, ...buildProblem(error) });
+			this.#send({ type: 'refused', attempt, ...toBuildProblem(error) });
 		}
 	}
 
@@ -406,7 +406,7 @@ class DataPlaneWorker implements ThreadState {
 		return [...this.#quic].filter(([, quic]) => !quic.draining).map(([key, quic]) => [key, quic.bequeath()]);
 	}
 
-	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedParts): readonly string[] {
+	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedDocumentParts): readonly string[] {
 		return protocols?.[address.key] ?? serverSettingsFor(settings, address).protocols ?? DEFAULT_PROTOCOLS;
 	}
 

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, quiet, type ServerProcess, SVC, serve, temporaryFolder, until } from '../harness.ts';
+import { freePorts, type ServerProcess, SVC, serve, temporaryFolder, until, waitForNothing } from '../harness.ts';
 
 const TOKEN = 'open-sesame';
 
@@ -290,7 +290,7 @@ tentative('a confirmed load stays, and a reverted one is rolled back at once', a
 	assert.not.match(saved(), /unwanted/);
 	assert.is((await two.ask('POST /load/revert')).status, 200);
 	assert.is(await two.body(), 'kept');
-	await quiet(1100);
+	await waitForNothing(1100);
 	assert.is(await two.body(), 'kept');
 });
 

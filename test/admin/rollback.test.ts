@@ -10,7 +10,7 @@ import type { Site } from '../../compiler/document/document.ts';
 import type { SiteTls } from '../../compiler/document/tls-settings.ts';
 import { TestAuthority, type TestCertificate } from '../certificates.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
-import { eventually, json, respondingSite, withServer } from '../runtime/running-server.ts';
+import { eventually, jsonInput, respondingSite, withServer } from '../runtime/running-server.ts';
 import { tlsFailure, tlsGet } from '../runtime/tls/tls-client.ts';
 
 const folder = temporaryFolder();
@@ -209,7 +209,7 @@ rollback(
 	'listeners opened after a start without a configuration stay open, so a tentative load of them is refused',
 	async () => {
 		await withServer(undefined, {}, async ({ runtime, get }) => {
-			const document = json({ sites: [respondingSite('taken')] });
+			const document = jsonInput({ sites: [respondingSite('taken')] });
 			const refused = await runtime.load(document, { reversible: true });
 			assert.is(refused.result, 'irreversible');
 			assert.equal(refused.result === 'irreversible' && refused.reasons.map(({ code }) => code), ['listener_removed']);

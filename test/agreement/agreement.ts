@@ -18,12 +18,17 @@ import { renderExplanation } from '../../compiler/explain/render-explanation.ts'
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../harness.ts';
-import { json, withServer } from '../runtime/running-server.ts';
+import { jsonInput, withServer } from '../runtime/running-server.ts';
 import { Chance } from './chance.ts';
-import { type Place, type RandomRequest, randomConfiguration, randomRequest } from './random-configuration.ts';
+import {
+	type ConfigurationTargets,
+	type RandomRequest,
+	randomConfiguration,
+	randomRequest,
+} from './random-configuration.ts';
 
 /** The result of a run. */
-export interface Agreement {
+export interface AgreementResult {
 	readonly pairs: number;
 	readonly configurations: number;
 	/** Number of responses by the handler that sent them. */
@@ -58,7 +63,7 @@ const UPSTREAM_FIELDS = [
 ];
 
 /** Runs `pairs` comparisons. */
-export async function findDisagreements(pairs: number, seed: number): Promise<Agreement> {
+export async function findDisagreements(pairs: number, seed: number): Promise<AgreementResult> {
 	const root = temporaryFolder();
 	mkdirSync(path.join(root, 'dir'));
 	mkdirSync(path.join(root, 'a'));
@@ -69,7 +74,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const servers = await Promise.all([describingUpstream(), describingUpstream()]);
 	const addresses = servers.map(server => `127.0.0.1:${(server.address() as AddressInfo).port}`);
 	const [port] = (await freePorts(1)) as [number];
-	const place: Place = { port, upstreams: [addresses[0]!, addresses[1]!], root };
+	const place: ConfigurationTargets = { port, upstreams: [addresses[0]!, addresses[1]!], root };
 	const answers: { [handler: string]: number } = {};
 	const disagreements: string[] = [];
 	// Discards spans: there is no collector.
@@ -78,7 +83,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	let configurations = 0;
 	const first = { settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${port}`], pipeline: [] }] };
 	try {
-		await withServer(undefined, { input: json(first), threads: 1, environment }, async ({ runtime }) => {
+		await withServer(undefined, { input: jsonInput(first), threads: 1, environment }, async ({ runtime }) => {
 			while (done < pairs && disagreements.length < ENOUGH) {
 				const own = seed + configurations++;
 				const chance = new Chance(own);
@@ -119,7 +124,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 }
 
 /** Returns a random configuration that compiles: source text in either language, or the JSON document adapted from it. */
-function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: CompileResult } {
+function configuration(chance: Chance, place: ConfigurationTargets): { input: ConfigInput; compiled: CompileResult } {
 	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
 	const text = randomConfiguration(chance, format, place);
 	const compiled = compiledOf({ format, text, name: format });
@@ -159,7 +164,7 @@ interface Answer {
  * Returns the response that the explanation predicts. For a proxied request, the fake upstream's response follows from
  * the request.
  */
-async function expectedAnswer({ result }: ExplainedResult, place: Place): Promise<Answer | 'dropped'> {
+async function expectedAnswer({ result }: ExplainedResult, place: ConfigurationTargets): Promise<Answer | 'dropped'> {
 	const { response, exchange: x } = result;
 	if (!response) return 'dropped';
 	const sent = x.sent.at(-1);

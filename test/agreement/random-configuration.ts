@@ -3,7 +3,7 @@ import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { Chance } from './chance.ts';
 
 /** The port, upstreams and folder that a generated configuration refers to. */
-export interface Place {
+export interface ConfigurationTargets {
 	readonly port: number;
 	/** Addresses of two upstreams. */
 	readonly upstreams: readonly [string, string];
@@ -87,18 +87,18 @@ const EXPRESSIONS = [
 const ROUTES = ['first', 'second'];
 
 /** Returns the text of a configuration with several sites on one port. */
-export function randomConfiguration(chance: Chance, dialect: Dialect, place: Place): string {
+export function randomConfiguration(chance: Chance, dialect: Dialect, place: ConfigurationTargets): string {
 	return new Writer(chance, dialect, place).text();
 }
 
 class Writer {
 	readonly #chance: Chance;
 	readonly #native: boolean;
-	readonly #place: Place;
+	readonly #place: ConfigurationTargets;
 	#named: string[] = [];
 	#names = 0;
 
-	constructor(chance: Chance, dialect: Dialect, place: Place) {
+	constructor(chance: Chance, dialect: Dialect, place: ConfigurationTargets) {
 		this.#chance = chance;
 		this.#native = dialect === 'configfile';
 		this.#place = place;

@@ -1,12 +1,12 @@
 /** The chart of a bench: the cost of a request on each server, row by row. */
-import type { Conditions, RowResult } from './measure.ts';
+import type { MeasurementConditions, RowResult } from './measure.ts';
 
 /** The results of a run. */
 export interface BenchResult {
 	/** Day of the run, `2026-11-21`. */
 	readonly date: string;
 	readonly machine: string;
-	readonly conditions: Conditions;
+	readonly conditions: MeasurementConditions;
 	readonly rows: readonly RowResult[];
 }
 

@@ -15,7 +15,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
-import { manySites } from './many-sites.ts';
+import { manySitesDocument } from './many-sites.ts';
 import { median } from './measure.ts';
 
 const { values } = parseArgs({
@@ -31,7 +31,10 @@ const LOAD_CORE = '1';
 
 const [port, adminPort] = (await freePorts(2)) as [number, number];
 const file = path.join(temporaryFolder(), 'Configfile');
-writeFileSync(file, manySites(Number(values.sites), port, `{\n\tadmin 127.0.0.1:${adminPort}\n\tthreads 1\n}\n`, 0));
+writeFileSync(
+	file,
+	manySitesDocument(Number(values.sites), port, `{\n\tadmin 127.0.0.1:${adminPort}\n\tthreads 1\n}\n`, 0),
+);
 const server = await serve([file], port);
 try {
 	await waitForPort(adminPort);

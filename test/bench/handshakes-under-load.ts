@@ -11,7 +11,7 @@ import { connect } from 'node:tls';
 import { freePorts } from '../harness.ts';
 import { runLoad } from './load.ts';
 import { isInstalled, PROGRAMS, startBenchServer } from './servers.ts';
-import { TLS } from './tasks/tls.ts';
+import { TLS_TASKS } from './tasks/tls.ts';
 
 const SECONDS = Number(process.argv[2] ?? 3);
 /** Milliseconds between two handshakes. */
@@ -36,7 +36,7 @@ function burner(): ChildProcess {
 	return spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
 }
 
-const task = TLS[0]!;
+const task = TLS_TASKS[0]!;
 const backends = { files: 0, secure: 0, h2c: 0, program: 0 };
 console.log('| server | load | handshakes | p50 | p99 | longest |\n| --- | --- | --- | --- | --- | --- |');
 for (const { server: name, configuration } of task.contenders) {

@@ -43,7 +43,7 @@ const SWITCHED =
 const AT_ONCE = 200;
 
 /** Returns the number of connections that a process can hold if each takes two descriptors. */
-export function mostConnections(): number {
+export function maxConnections(): number {
 	const limit = Number(execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim());
 	return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : Math.floor((limit - 200) / 2);
 }
@@ -168,7 +168,7 @@ else if (process.argv[1] === import.meta.filename) {
 	const { values } = parseArgs({
 		options: { count: { type: 'string', default: '10000' }, seconds: { type: 'string', default: '5' } },
 	});
-	const count = Math.min(Number(values.count), mostConnections());
+	const count = Math.min(Number(values.count), maxConnections());
 	const megabytes = (bytes: number): string => `${(bytes / 1_048_576).toFixed(0)} MiB`;
 	for (const name of ['svc', 'nginx'] as const) {
 		if (name === 'nginx' && !isInstalled('nginx')) continue;

@@ -10,14 +10,14 @@ import { parseArgs } from 'node:util';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
 /** Resources held by a process. */
-export interface Holdings {
+export interface ProcessResources {
 	readonly residentBytes: number;
 	readonly descriptors: number;
 	readonly threads: number;
 }
 
 /** Reads the resources of a process from /proc. */
-export function holdings(pid: number): Holdings {
+export function readProcessResources(pid: number): ProcessResources {
 	return {
 		residentBytes: Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024,
 		descriptors: readdirSync(`/proc/${pid}/fd`).length,
@@ -46,14 +46,14 @@ function hundredSites(port: number, adminPort: number, number: number): string {
  * Reloads a changed 100-site configuration repeatedly. Returns the resources held after a tenth of the reloads and after
  * all of them.
  */
-export async function manyLoads(loads: number): Promise<{ early: Holdings; late: Holdings }> {
+export async function reloadRepeatedly(loads: number): Promise<{ early: ProcessResources; late: ProcessResources }> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const file = path.join(temporaryFolder(), 'Configfile');
 	writeFileSync(file, hundredSites(port, adminPort, 0));
 	const server = await serve([file], port);
 	// The launcher uses exec, so the child is the server itself.
 	const pid = server.child.pid!;
-	let early: Holdings | undefined;
+	let early: ProcessResources | undefined;
 	try {
 		for (let number = 1; number <= loads; number++) {
 			const response = await fetch(`http://127.0.0.1:${adminPort}/load`, {
@@ -65,10 +65,10 @@ export async function manyLoads(loads: number): Promise<{ early: Holdings; late:
 			if (response.status !== 200) throw new Error(`load ${number}: ${response.status} ${text}`);
 			const page = await fetch(`http://127.0.0.1:${port}/`, { headers: { Connection: 'close' } });
 			await page.text();
-			if (number === Math.ceil(loads / 10)) early = holdings(pid);
+			if (number === Math.ceil(loads / 10)) early = readProcessResources(pid);
 		}
 		await new Promise(resolve => setTimeout(resolve, 500));
-		return { early: early!, late: holdings(pid) };
+		return { early: early!, late: readProcessResources(pid) };
 	} finally {
 		await server.stop();
 	}
@@ -76,9 +76,9 @@ export async function manyLoads(loads: number): Promise<{ early: Holdings; late:
 
 if (import.meta.main) {
 	const { values } = parseArgs({ options: { loads: { type: 'string', default: '2000' } } });
-	const { early, late } = await manyLoads(Number(values.loads));
+	const { early, late } = await reloadRepeatedly(Number(values.loads));
 	const growth = late.residentBytes / early.residentBytes - 1;
-	const show = (at: Holdings): string =>
+	const show = (at: ProcessResources): string =>
 		`${(at.residentBytes / 1048576).toFixed(0)} MiB resident, ${at.descriptors} descriptors, ${at.threads} threads`;
 	console.log(`after ${Math.ceil(Number(values.loads) / 10)} loads: ${show(early)}`);
 	console.log(`after ${values.loads} loads: ${show(late)}  (memory ${(growth * 100).toFixed(1)} %)`);

@@ -11,7 +11,7 @@ import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
 import { type LoadResult, quantile, startLoad } from '../load-client.ts';
 
 /** Returns a document of many sites with six directives each; the response of site 0 contains `number`. */
-export function manySites(count: number, port: number, options: string, number: number): string {
+export function manySitesDocument(count: number, port: number, options: string, number: number): string {
 	const parts = [options];
 	for (let index = 0; index < count; index++) {
 		parts.push(`http://site-${index}.example:${port} {
@@ -31,14 +31,14 @@ export function manySites(count: number, port: number, options: string, number: 
  * Reloads the configuration while clients send requests at a moderate rate. Returns response times with and without
  * reloads, and the time of each reload.
  */
-export async function changeOneOfMany(
+export async function measureSingleSiteChange(
 	sites: number,
 	loads: number,
 ): Promise<{ quiet: LoadResult; loaded: LoadResult; loadTimes: number[] }> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const options = `{\n\tadmin 127.0.0.1:${adminPort}\n\tthreads 2\n}\n`;
 	const file = path.join(temporaryFolder(), 'Configfile');
-	writeFileSync(file, manySites(sites, port, options, 0));
+	writeFileSync(file, manySitesDocument(sites, port, options, 0));
 	const server = await serve([file], port);
 	await waitForPort(adminPort);
 	let answered = 0;
@@ -62,7 +62,7 @@ export async function changeOneOfMany(
 		await run(() => sleep(1000));
 		const quiet = await run(() => sleep(5000));
 		// The configurations are generated in advance, so that this takes no processor time from the clients.
-		const texts = Array.from({ length: loads }, (_, index) => manySites(sites, port, options, index + 1));
+		const texts = Array.from({ length: loads }, (_, index) => manySitesDocument(sites, port, options, index + 1));
 		const loaded = await run(async () => {
 			for (const [index, body] of texts.entries()) {
 				const before = performance.now();
@@ -88,7 +88,7 @@ if (import.meta.main) {
 	const { values } = parseArgs({
 		options: { sites: { type: 'string', default: '10000' }, loads: { type: 'string', default: '10' } },
 	});
-	const { quiet, loaded, loadTimes } = await changeOneOfMany(Number(values.sites), Number(values.loads));
+	const { quiet, loaded, loadTimes } = await measureSingleSiteChange(Number(values.sites), Number(values.loads));
 	const moved = quantile(loaded.times, 0.99) - quantile(quiet.times, 0.99);
 	console.log(
 		`without loads: ${quiet.requests} requests, p99 ${quantile(quiet.times, 0.99).toFixed(2)} ms, longest ${quantile(quiet.times, 1).toFixed(1)} ms`,

@@ -8,7 +8,7 @@ import { BACKEND_FILES, backendConfiguration } from './tasks/proxying.ts';
 import type { Backends, Contender, IdleTask, LoadTask, Task } from './tasks/task.ts';
 
 /** The measurements of one server in one row. */
-export interface Figure {
+export interface ServerMeasurement {
 	readonly label: string;
 	/** The compared value, median over the rounds: µs of processor time per request, KiB per connection, or ms. */
 	readonly value: number;
@@ -27,11 +27,11 @@ export interface Figure {
 export interface RowResult {
 	readonly name: string;
 	readonly unit: 'µs/request' | 'KiB/connection' | 'ms';
-	readonly figures: readonly Figure[];
+	readonly figures: readonly ServerMeasurement[];
 }
 
 /** How often, how long and on which cores to measure. */
-export interface Conditions {
+export interface MeasurementConditions {
 	readonly rounds: number;
 	/** Seconds of load per server and round. */
 	readonly seconds: number;
@@ -52,7 +52,7 @@ interface Sample {
 }
 
 /** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
-export async function measureTask(task: Task, conditions: Conditions): Promise<RowResult> {
+export async function measureTask(task: Task, conditions: MeasurementConditions): Promise<RowResult> {
 	const contenders = task.contenders.filter(({ server }) => {
 		const program = PROGRAMS[server];
 		return program === undefined || isInstalled(program);
@@ -69,7 +69,7 @@ export async function measureTask(task: Task, conditions: Conditions): Promise<R
 	try {
 		const samples = await sampleTask(task, contenders, backends, conditions);
 		const ours = samples[0]!;
-		const figures = samples.map((taken, index): Figure => {
+		const figures = samples.map((taken, index): ServerMeasurement => {
 			const label = contenders[index]!.label ?? contenders[index]!.server;
 			const ratios = ours.map((own, round) => own.value / taken[round]!.value);
 			const bound = task.bounds?.[label];
@@ -101,7 +101,7 @@ async function sampleTask(
 	task: Task,
 	contenders: readonly Contender[],
 	backends: Backends,
-	conditions: Conditions,
+	conditions: MeasurementConditions,
 ): Promise<Sample[][]> {
 	const samples: Sample[][] = contenders.map(() => []);
 	if ('load' in task) {
@@ -133,7 +133,11 @@ async function sampleTask(
 	return samples;
 }
 
-async function start(contender: Contender, backends: Backends, conditions: Conditions): Promise<BenchServer> {
+async function start(
+	contender: Contender,
+	backends: Backends,
+	conditions: MeasurementConditions,
+): Promise<BenchServer> {
 	const [port] = (await freePorts(1)) as [number];
 	const text = contender.configuration(port, backends);
 	return startBenchServer(contender.server, text, port, contender.cores ?? conditions.serverCore);
@@ -162,7 +166,7 @@ async function sampleIdle(
 	contender: Contender,
 	task: IdleTask,
 	backends: Backends,
-	conditions: Conditions,
+	conditions: MeasurementConditions,
 ): Promise<Sample> {
 	const server = await start(contender, backends, conditions);
 	const sockets: Socket[] = [];
@@ -199,7 +203,11 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 }
 
 /** Measures milliseconds from process start to the first response. */
-async function sampleStart(contender: Contender, backends: Backends, conditions: Conditions): Promise<Sample> {
+async function sampleStart(
+	contender: Contender,
+	backends: Backends,
+	conditions: MeasurementConditions,
+): Promise<Sample> {
 	// A first start fills the file cache and wakes up the processor; it does not count.
 	spawn('true');
 	const before = performance.now();

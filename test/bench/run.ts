@@ -15,7 +15,7 @@ import { useBuiltBinary } from '../run.ts';
 import { renderChart } from './chart.ts';
 import { measureTask, type RowResult } from './measure.ts';
 import { isInstalled } from './servers.ts';
-import { withSummary } from './summary.ts';
+import { replaceBenchSummary } from './summary.ts';
 import { TASKS } from './tasks/index.ts';
 
 const { values, positionals } = parseArgs({
@@ -58,7 +58,7 @@ if (wanted.length === TASKS.length) {
 	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
 	writeFileSync(path.join(import.meta.dirname, 'latest.svg'), renderChart(result));
 	const readme = path.join(import.meta.dirname, '../../README.md');
-	writeFileSync(readme, withSummary(readFileSync(readme, 'utf8'), result));
+	writeFileSync(readme, replaceBenchSummary(readFileSync(readme, 'utf8'), result));
 }
 
 /** Prints one row, a line for each server. */

@@ -9,7 +9,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ROOT, temporaryFolder } from '../harness.ts';
-import { manySites } from './many-sites.ts';
+import { manySitesDocument } from './many-sites.ts';
 import { isInstalled } from './servers.ts';
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '15' } } });
@@ -65,7 +65,7 @@ if (existsSync(binary))
 	compare('svc validate of the quickstart, binary', [binary, 'validate', quickstart], undefined, runs, 300);
 if (isInstalled('caddy')) {
 	const file = path.join(folder, 'Compatfile');
-	writeFileSync(file, manySites(10_000, 8080, '', 0));
+	writeFileSync(file, manySitesDocument(10_000, 8080, '', 0));
 	compare(
 		'svc adapt of 10,000 sites',
 		[existsSync(binary) ? binary : checkout, 'adapt', '-c', file],

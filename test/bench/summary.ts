@@ -31,7 +31,7 @@ const ROWS: readonly string[] = [
 ];
 
 /** Returns README's text with the summary replaced. Throws if the lines around the summary are missing. */
-export function withSummary(readme: string, result: BenchResult): string {
+export function replaceBenchSummary(readme: string, result: BenchResult): string {
 	const from = readme.indexOf(OPEN);
 	const to = readme.indexOf(CLOSE);
 	if (from === -1 || to < from) throw new Error('README.md lacks the lines around the bench summary');

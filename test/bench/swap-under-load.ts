@@ -35,7 +35,7 @@ http://127.0.0.1:${port} {
 }
 
 /** Checks a response to a numbered document. Returns a description of what is wrong, or undefined. */
-export function checkNumbered(status: number, head: string, body: string, atLeast: number): string | undefined {
+export function numberedResponseError(status: number, head: string, body: string, atLeast: number): string | undefined {
 	const inHeader = /^x-number: (\d+)/im.exec(head)?.[1];
 	const inBody = /^number (\d+)$/.exec(body)?.[1];
 	if (inHeader === undefined || inHeader !== inBody || status !== 200 + (Number(inBody) % 2)) {
@@ -59,7 +59,7 @@ export async function swapUnderLoad(seconds: number, loads: number): Promise<Swa
 			connections: 64,
 			request: `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`,
 			mark: () => answered,
-			check: response => checkNumbered(response.status, response.head, response.body, response.mark),
+			check: response => numberedResponseError(response.status, response.head, response.body, response.mark),
 		});
 		await during();
 		return load.stop();

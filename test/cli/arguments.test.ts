@@ -1,7 +1,7 @@
 /** Command line parsing: the values that a command receives, and the errors. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseArguments, scan } from '../../cli/command/arguments.ts';
+import { parseArguments, scanCommandLine } from '../../cli/command/arguments.ts';
 import type { Command } from '../../cli/command/command.ts';
 import { COMMANDS } from '../../cli/commands/index.ts';
 
@@ -77,22 +77,22 @@ parsing('invalid command lines are reported', () => {
 });
 
 parsing('global flags may precede the command', () => {
-	const scanned = scan(['-v', 'run', '-c', 'x']);
+	const scanned = scanCommandLine(['-v', 'run', '-c', 'x']);
 	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false });
 	for (const words of [['-V'], ['-V', 'run'], ['--version', '-v', 'run', '-c', 'x']]) {
-		const { command, rest } = scan(words);
+		const { command, rest } = scanCommandLine(words);
 		assert.equal([command, rest], ['version', []], words.join(' '));
 	}
-	assert.is(scan(['-h', '-V', 'run']).command, 'run', 'help takes precedence');
-	assert.throws(() => scan(['--nope', 'run']), /not a global flag/);
+	assert.is(scanCommandLine(['-h', '-V', 'run']).command, 'run', 'help takes precedence');
+	assert.throws(() => scanCommandLine(['--nope', 'run']), /not a global flag/);
 });
 
 parsing('storage export may be written as two words, also after help', () => {
-	const words = ({ command, rest }: ReturnType<typeof scan>): string => [command, ...rest].join(' ');
-	assert.is(words(scan(['storage', 'export', '-o', '-'])), 'storage-export -o -');
-	assert.is(words(scan(['help', 'storage', 'import'])), 'help storage-import');
-	assert.is(words(scan(['help', 'storage'])), 'help storage');
-	assert.is(words(scan(['help', 'run', 'storage', 'export'])), 'help run storage export');
+	const words = ({ command, rest }: ReturnType<typeof scanCommandLine>): string => [command, ...rest].join(' ');
+	assert.is(words(scanCommandLine(['storage', 'export', '-o', '-'])), 'storage-export -o -');
+	assert.is(words(scanCommandLine(['help', 'storage', 'import'])), 'help storage-import');
+	assert.is(words(scanCommandLine(['help', 'storage'])), 'help storage');
+	assert.is(words(scanCommandLine(['help', 'run', 'storage', 'export'])), 'help run storage export');
 });
 
 parsing.run();

@@ -11,7 +11,7 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, temporaryFolder } from '../harness.ts';
-import { json, recordingLog, respondingSite, withServer } from '../runtime/running-server.ts';
+import { jsonInput, recordingLog, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
 const at = (name: string): string => path.join(folder, name);
@@ -301,11 +301,11 @@ more(
 			{ sites: [respondingSite('x', { logs: logs(at('logs/a.log')) })] },
 			{},
 			async ({ runtime, get }) => {
-				const broken = json({ sites: [respondingSite('y', { logs: logs(`${at('file')}/a.log`) })] });
+				const broken = jsonInput({ sites: [respondingSite('y', { logs: logs(`${at('file')}/a.log`) })] });
 				const preview = await runtime.preview(broken);
 				assert.is(preview.result, 'refused');
 				assert.is((await runtime.load(broken)).result, 'refused');
-				const fine = json({ sites: [respondingSite('y')] });
+				const fine = jsonInput({ sites: [respondingSite('y')] });
 				assert.is((await runtime.preview(fine, { reversible: true })).result, 'swap');
 				renameSync(at('logs'), at('logs-away'));
 				writeFileSync(at('logs'), '');

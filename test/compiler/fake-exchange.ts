@@ -78,7 +78,7 @@ export interface SiteFields {
 }
 
 /** Builds a site from steps. */
-export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): BuiltSite {
+export function buildTestSite(pipeline: readonly Step[], fields: SiteFields = {}): BuiltSite {
 	const site: Site = { addresses: [':9080'], pipeline, ...(fields.errors ? { errors: fields.errors } : {}) };
 	return buildSite(site, 0, {
 		settings: fields.settings ?? {},
@@ -90,13 +90,13 @@ export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): B
 }
 
 /** Sends a request through steps and returns the exchange. */
-export async function served(
+export async function serveRequest(
 	pipeline: readonly Step[],
 	request: RequestFields = {},
 	fields: SiteFields = {},
 ): Promise<FakeExchange> {
 	const x = fakeExchange(request);
-	await builtSite(pipeline, fields).handle(x);
+	await buildTestSite(pipeline, fields).handle(x);
 	return x;
 }
 

@@ -16,7 +16,7 @@ import { parseRange } from '../../compiler/modules/representations/ranges.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { compileLogFilters } from '../../runtime/logs/log-filters.ts';
 import { fakeExchange, NO_LEASES, type RequestFields } from './fake-exchange.ts';
-import { failureOf } from './modules/templates/render-text.ts';
+import { templateFailureMessage } from './modules/templates/render-text.ts';
 
 const LENGTH = 16_384;
 const MAX = 50;
@@ -186,7 +186,7 @@ fields('template functions take linear time', () => {
 		const action = call.includes(' . ') || call.endsWith(' .') ? call : `${call} .`;
 		for (const text of HARD) {
 			const page = `{{with ${JSON.stringify(text)}}}{{${action}}}{{end}}`;
-			isFast(() => failureOf(page), `${call}: ${text.slice(0, 20)}…`);
+			isFast(() => templateFailureMessage(page), `${call}: ${text.slice(0, 20)}…`);
 		}
 	}
 });

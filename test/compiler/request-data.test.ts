@@ -13,7 +13,7 @@ import { directives } from '../../compiler/modules/registry/directives.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../harness.ts';
-import { Served } from './compatfile/page.ts';
+import { DryRunServer } from './compatfile/page.ts';
 
 const SECRET = 'the-secret-of-the-environment';
 process.env.SVC_TEST_SECRET = SECRET;
@@ -421,7 +421,7 @@ for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
 }
 
 data('cache: a key contains the data as sent, not expanded', async () => {
-	const served = new Served(
+	const served = new DryRunServer(
 		`:8080 {\ncache {\nttl 1m\nkey "{query.x}"\n}\nheader Cache-Control max-age=60\nrespond "{query.n}"\n}\n`,
 	);
 	const ask = async (x: string, n: string): Promise<string> =>

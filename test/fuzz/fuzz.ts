@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { Chance } from './chance.ts';
 import { type Corpus, readCorpus, type Seed } from './corpus.ts';
 import { mutatedText } from './mutate.ts';
-import { check } from './properties.ts';
+import { checkProperties } from './properties.ts';
 
 /** A violated property. */
 export interface Finding {
@@ -56,7 +56,7 @@ function make(seed: number, corpus: Corpus): Seed {
 
 async function failure(made: Seed): Promise<string | undefined> {
 	try {
-		await check(made);
+		await checkProperties(made);
 		return undefined;
 	} catch (error) {
 		const { name, message, stack } = error as Error;

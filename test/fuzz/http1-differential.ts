@@ -6,7 +6,7 @@
  */
 import { pathToFileURL } from 'node:url';
 import { requestMaker } from './mutated-requests.ts';
-import { endOf, isKnownToNode, nodeReader, ourReader, type Reading } from './readings.ts';
+import { endOfMessages, isKnownToNode, nodeReader, ourReader, type ServerReading } from './readings.ts';
 
 /** The result of a run. */
 export interface FuzzResult {
@@ -25,7 +25,7 @@ const EVERY_BYTE = 400;
 const EVERY_BYTE_IN = 50;
 
 /** Runs for this many milliseconds, or until `most` inputs or ten disagreements. */
-export async function fuzz(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
+export async function fuzzHttp1(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
 	const ours = ourReader();
 	const node = nodeReader();
 	const { next, request } = requestMaker(seed);
@@ -51,7 +51,7 @@ export async function fuzz(seed: number, milliseconds: number, most: number = In
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
 		// Only the bytes of those messages: an error after them makes Node abandon requests that it has already read.
-		const theirs = await node([text.slice(0, endOf(text, known.length))]);
+		const theirs = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
 		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;
 		const wanted = upgrades ? known.slice(0, theirs.messages.length) : known;
@@ -62,7 +62,13 @@ export async function fuzz(seed: number, milliseconds: number, most: number = In
 	return { inputs, accepted, everyByte, disagreements };
 }
 
-function compare(how: string, pieces: readonly string[], whole: Reading, split: Reading, into: string[]): void {
+function compare(
+	how: string,
+	pieces: readonly string[],
+	whole: ServerReading,
+	split: ServerReading,
+	into: string[],
+): void {
 	// The handler of a malformed body may have been called or not, depending on the split. Clients see no difference.
 	if (shown(whole) === shown(split)) return;
 	into.push(`${how} read otherwise: ${shown(pieces)}\n  whole ${shown(whole)}\n  split ${shown(split)}`);
@@ -76,7 +82,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
 	const seconds = Number(process.argv[2] ?? 60);
 	const seed = Number(process.argv[3] ?? Date.now() % 2 ** 31);
 	const began = performance.now();
-	const result = await fuzz(seed, seconds * 1000);
+	const result = await fuzzHttp1(seed, seconds * 1000);
 	const rate = Math.round(result.inputs / ((performance.now() - began) / 1000));
 	const { inputs, accepted, everyByte, disagreements } = result;
 	console.log(`seed ${seed}: ${inputs} inputs (${rate} a second), ${accepted} accepted, ${everyByte} byte by byte`);

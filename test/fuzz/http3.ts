@@ -3,7 +3,7 @@
 import { StringMemory } from '../../runtime/protocols/http2/hpack-decoder.ts';
 import { FrameReader } from '../../runtime/protocols/http3/frame-reader.ts';
 import { QpackDecoder } from '../../runtime/protocols/http3/qpack-decoder.ts';
-import { type Routed, Router } from '../../runtime/sockets/quic/router.ts';
+import { DatagramRouter, type RouteTarget } from '../../runtime/sockets/quic/router.ts';
 
 const LONGEST = 200;
 
@@ -16,7 +16,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 	};
 	const findings: string[] = [];
 	const decoder = new QpackDecoder(new StringMemory(LONGEST * 2));
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	const sample = Buffer.alloc(LONGEST);
 	for (let i = 0; i < count && findings.length < 5; i++) {
 		const bytes = sample.subarray(0, random(LONGEST));
@@ -33,7 +33,13 @@ export function fuzzHttp3(count: number, from: number): string[] {
 }
 
 /** Feeds bytes to all parsers. Returns false if they threw nothing but gave an impossible result. */
-function tried(bytes: Buffer, decoder: QpackDecoder, router: Router<Routed>, now: number, piece: number): boolean {
+function tried(
+	bytes: Buffer,
+	decoder: QpackDecoder,
+	router: DatagramRouter<RouteTarget>,
+	now: number,
+	piece: number,
+): boolean {
 	let sum = 0;
 	decoder.decode(bytes, 0, bytes.length, {
 		field: ({ name, value }) => {

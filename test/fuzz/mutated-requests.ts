@@ -46,7 +46,7 @@ const FRAGMENTS: readonly string[] = [
 export const MARKER = 'GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n';
 
 /** A random generator of integers below a bound (mulberry32). */
-export function random(seed: number): (bound: number) => number {
+export function seededRandom(seed: number): (bound: number) => number {
 	let state = seed;
 	return bound => {
 		state = (state + 0x6d2b79f5) | 0;
@@ -58,7 +58,7 @@ export function random(seed: number): (bound: number) => number {
 
 /** Generates requests, each followed by the marker request. */
 export function requestMaker(seed: number): { next: (bound: number) => number; request: () => string } {
-	const next = random(seed);
+	const next = seededRandom(seed);
 	const corpus = wireRequests().map(({ bytes }) => bytes);
 	const pick = <T>(of: readonly T[]): T => of[next(of.length)]!;
 	return {

@@ -39,18 +39,19 @@ function budget(text: string): number {
 }
 
 /** Thrown when a property does not hold. The message says why. */
-export class Broken extends Error {}
+export class BrokenPropertyError extends Error {}
 
-/** Checks all properties. Throws any exception, or {@link Broken}. */
-export async function check({ format, text }: Seed, again = true): Promise<void> {
+/** Checks all properties. Throws any exception, or {@link BrokenPropertyError}. */
+export async function checkProperties({ format, text }: Seed, again = true): Promise<void> {
 	const started = process.cpuUsage();
 	const compiled = compile({ format, text, name: 'input' }, reader);
 	for (const diagnostic of compiled.diagnostics) {
 		const { span, message } = diagnostic;
 		const inside = !span || (span.start >= 0 && span.start <= span.end && span.end <= span.source.text.length);
-		if (!inside) throw new Broken(`${diagnostic.code} has a place outside the text`);
-		if (message === '') throw new Broken(`${diagnostic.code} has an empty message`);
-		if (diagnostic.code === 'document/cannot-be-built') throw new Broken(`an unforeseen failure: ${message}`);
+		if (!inside) throw new BrokenPropertyError(`${diagnostic.code} has a place outside the text`);
+		if (message === '') throw new BrokenPropertyError(`${diagnostic.code} has an empty message`);
+		if (diagnostic.code === 'document/cannot-be-built')
+			throw new BrokenPropertyError(`an unforeseen failure: ${message}`);
 		toReport(diagnostic);
 	}
 	if (compiled.document) checkDocument(compiled);
@@ -68,8 +69,9 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 	const { user, system } = process.cpuUsage(started);
 	const took = (user + system) / 1000;
 	// A single slow run may be the machine's fault.
-	if (took > budget(text) && again) await check({ format, text }, false);
-	else if (took > budget(text)) throw new Broken(`it took ${Math.round(took)} ms for ${text.length} characters`);
+	if (took > budget(text) && again) await checkProperties({ format, text }, false);
+	else if (took > budget(text))
+		throw new BrokenPropertyError(`it took ${Math.round(took)} ms for ${text.length} characters`);
 }
 
 /** Asserts that the compiled document is accepted, and that it compiles to itself. */
@@ -77,11 +79,12 @@ function checkDocument({ document }: CompileResult): void {
 	const text = JSON.stringify(printedForm(document!));
 	const again = compile({ format: 'json', text, name: 'again' }, reader);
 	if (!again.document) {
-		throw new Broken(
+		throw new BrokenPropertyError(
 			`its document is refused: ${again.diagnostics.map(one => `${one.code} ${one.pointer}`).join(', ')}`,
 		);
 	}
-	if (JSON.stringify(printedForm(again.document)) !== text) throw new Broken('its document comes out another one');
+	if (JSON.stringify(printedForm(again.document)) !== text)
+		throw new BrokenPropertyError('its document comes out another one');
 }
 
 /**
@@ -110,11 +113,12 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileRe
 /** Asserts that formatting is stable and does not change the meaning. */
 function checkFormat({ format, text }: Seed, compiled: CompileResult): void {
 	const formatted = formatText(text);
-	if (formatText(formatted) !== formatted) throw new Broken('formatting twice is not formatting once');
+	if (formatText(formatted) !== formatted) throw new BrokenPropertyError('formatting twice is not formatting once');
 	if (!compiled.document || isMendedByFormatting({ format, text }, compiled)) return;
 	const again = compile({ format, text: formatted, name: 'input' }, reader);
 	if (!again.document) {
-		throw new Broken(`formatted it is refused: ${again.diagnostics.map(({ code }) => code).join(', ')}`);
+		throw new BrokenPropertyError(`formatted it is refused: ${again.diagnostics.map(({ code }) => code).join(', ')}`);
 	}
-	if (!isDeepStrictEqual(again.document, compiled.document)) throw new Broken('formatted it makes another document');
+	if (!isDeepStrictEqual(again.document, compiled.document))
+		throw new BrokenPropertyError('formatted it makes another document');
 }

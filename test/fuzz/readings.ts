@@ -13,7 +13,7 @@ import { bodyOf } from '../runtime/protocols/http1/wire.ts';
 export type Message = string;
 
 /** A server's interpretation of one connection. */
-export interface Reading {
+export interface ServerReading {
 	/** Completely read messages, in order. */
 	readonly messages: readonly Message[];
 	/** Statuses of the final responses. */
@@ -21,7 +21,7 @@ export interface Reading {
 }
 
 /** A server that reads bytes in given pieces. */
-export type Reader = (pieces: readonly string[]) => Promise<Reading>;
+export type ServerReader = (pieces: readonly string[]) => Promise<ServerReading>;
 
 /** The server's end of a connection: it reads what a test pushes. */
 class MemorySocket extends Duplex {
@@ -77,7 +77,7 @@ async function run(socket: MemorySocket, pieces: readonly string[]): Promise<rea
 }
 
 /** Returns a reader backed by our engine. */
-export function ourReader(): Reader {
+export function ourReader(): ServerReader {
 	let messages: (Message | undefined)[] = [];
 	const server = createHttp1Server({
 		async handle(x: Exchange) {
@@ -111,7 +111,7 @@ export function ourReader(): Reader {
 }
 
 /** Returns a reader backed by Node's own server with its strict parser. */
-export function nodeReader(): Reader {
+export function nodeReader(): ServerReader {
 	let messages: (Message | undefined)[] = [];
 	const server = createServer({ insecureHTTPParser: false, requireHostHeader: false }, (request, response) => {
 		const into = messages;
@@ -166,7 +166,7 @@ export function isKnownToNode(message: Message): boolean {
 }
 
 /** Returns the index after the first `count` messages of `text`, which must be valid. */
-export function endOf(text: string, count: number): number {
+export function endOfMessages(text: string, count: number): number {
 	const parser = new RequestHeadParser(DEFAULT_LIMITS.maxHeaderCount);
 	let at = 0;
 	for (let i = 0; i < count; i++) {

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp/regexp.ts';
 import { Chance } from './chance.ts';
-import { bothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
+import { compileForBothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
 
 /** Number of random expressions to try; test/long/regexps.test.ts tries more. */
 const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
@@ -25,7 +25,7 @@ regexps('both engines find the same matches', () => {
 	for (let round = 0; round < ROUNDS; round++) {
 		const source = randomRegexp(chance, false);
 		const flags = chance.of(['', '', 'i', 'g', 'gi', 'y']);
-		const { linear, backtracking } = bothEngines(source, flags);
+		const { linear, backtracking } = compileForBothEngines(source, flags);
 		for (let subjects = 0; subjects < 6; subjects++) {
 			const text = randomText(chance, 9);
 			const told = `${JSON.stringify(source)} ${flags} on ${JSON.stringify(text)}`;

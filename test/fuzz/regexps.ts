@@ -79,7 +79,10 @@ export function harmfulText(chance: Chance, source: string, length: number): str
 }
 
 /** Compiles an expression for the non-backtracking engine and for the built-in one. Throws RegexpError. */
-export function bothEngines(source: string, flags: string): { readonly linear: RegExp; readonly backtracking: RegExp } {
+export function compileForBothEngines(
+	source: string,
+	flags: string,
+): { readonly linear: RegExp; readonly backtracking: RegExp } {
 	const parsed = parseRegexp(source, flags.includes('i'));
 	const program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 	const js = regexpSource(parsed);

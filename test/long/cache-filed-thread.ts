@@ -8,7 +8,7 @@ import type { CachedHead, CachedResponse } from '../../compiler/exchange/respons
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 
 /** The input of the thread. */
-export interface FiledOrder {
+export interface FiledBodiesInput {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
 	readonly rows: number;
@@ -18,7 +18,7 @@ export interface FiledOrder {
 }
 
 /** The results of the thread. */
-export interface FiledOutcome {
+export interface FiledBodiesResult {
 	readonly reads: number;
 	readonly wrong: number;
 	readonly stores: number;
@@ -28,7 +28,7 @@ const KEYS = 300;
 /** Concurrent readers per thread. */
 const READERS = 6;
 
-const { time, ...shared } = workerData as FiledOrder;
+const { time, ...shared } = workerData as FiledBodiesInput;
 const cache = new SharedCache({ ...shared, count: () => {} });
 let state = 77 + shared.thread;
 const random = (below: number): number => {
@@ -97,4 +97,4 @@ async function reader(end: number): Promise<void> {
 
 const end = performance.now() + time;
 await Promise.all(Array.from({ length: READERS }, () => reader(end)));
-parentPort!.postMessage({ reads, wrong, stores } satisfies FiledOutcome);
+parentPort!.postMessage({ reads, wrong, stores } satisfies FiledBodiesResult);

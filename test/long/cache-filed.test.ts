@@ -11,7 +11,7 @@ import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
 import { PAGE_BYTES } from '../../runtime/sockets/memory-files.ts';
-import type { FiledOrder, FiledOutcome } from './cache-filed-thread.ts';
+import type { FiledBodiesInput, FiledBodiesResult } from './cache-filed-thread.ts';
 
 const MIB = 1024 * 1024;
 const CEILING = 24 * MIB;
@@ -56,15 +56,15 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 		files = Math.max(files, words[WORD.files]!);
 	}, 100);
 	const outcomes = await Promise.all(
-		Array.from({ length: ROWS }, async (_, thread): Promise<FiledOutcome> => {
-			const order: FiledOrder = { buffer, ceiling: CEILING, rows: ROWS, thread, time: TIME };
+		Array.from({ length: ROWS }, async (_, thread): Promise<FiledBodiesResult> => {
+			const order: FiledBodiesInput = { buffer, ceiling: CEILING, rows: ROWS, thread, time: TIME };
 			const worker = new Worker(new URL('./cache-filed-thread.ts', import.meta.url), { workerData: order });
-			const [outcome] = (await once(worker, 'message')) as [FiledOutcome];
+			const [outcome] = (await once(worker, 'message')) as [FiledBodiesResult];
 			return outcome;
 		}),
 	);
 	clearInterval(look);
-	const sum = (field: keyof FiledOutcome): number => outcomes.reduce((total, one) => total + one[field], 0);
+	const sum = (field: keyof FiledBodiesResult): number => outcomes.reduce((total, one) => total + one[field], 0);
 	console.log(
 		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
 	);

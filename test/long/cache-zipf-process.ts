@@ -9,10 +9,10 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
-import type { ZipfOrder, ZipfOutcome } from './cache-zipf-thread.ts';
+import type { ZipfThreadInput, ZipfThreadResult } from './cache-zipf-thread.ts';
 
 /** The result of one run. */
-export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
+export interface ZipfRun extends Omit<ZipfThreadResult, 'hits' | 'counted'> {
 	readonly ratio: number;
 	readonly entries: number;
 	/** Bytes used according to the cache's report, and resident bytes of its shared memory. */
@@ -26,9 +26,9 @@ const registry = new CacheRegistry({ workingDirectory: '/', log: () => {} });
 registry.cacheOpened('cache', { ceiling }, buffer, rows);
 const outcomes = await Promise.all(
 	Array.from({ length: rows }, async (_, thread) => {
-		const order: ZipfOrder = { buffer, ceiling, rows, thread, requests: requests / rows };
+		const order: ZipfThreadInput = { buffer, ceiling, rows, thread, requests: requests / rows };
 		const worker = new Worker(new URL('./cache-zipf-thread.ts', import.meta.url), { workerData: order });
-		const [outcome] = (await once(worker, 'message')) as [ZipfOutcome];
+		const [outcome] = (await once(worker, 'message')) as [ZipfThreadResult];
 		return outcome;
 	}),
 );

@@ -3,10 +3,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
-import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+import { responseSizeForRank, zipfTrace } from '../zipf-trace.ts';
 
 /** The thread's input. */
-export interface ZipfOrder {
+export interface ZipfThreadInput {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
 	readonly rows: number;
@@ -15,7 +15,7 @@ export interface ZipfOrder {
 }
 
 /** The thread's results; times in milliseconds. */
-export interface ZipfOutcome {
+export interface ZipfThreadResult {
 	/** Cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
@@ -35,7 +35,7 @@ function headOf(key: string): CachedHead {
 	};
 }
 
-const { requests, ...shared } = workerData as ZipfOrder;
+const { requests, ...shared } = workerData as ZipfThreadInput;
 const cache = new SharedCache({ ...shared, count: () => {} });
 const ranks = zipfTrace(shared.thread + 1);
 const bytes = Buffer.alloc(8200, 'x');
@@ -67,7 +67,7 @@ function batch(): void {
 		} else {
 			const head = headOf(key);
 			const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, undefined))!;
-			writer.write(bytes.subarray(0, sizeOf(rank)));
+			writer.write(bytes.subarray(0, responseSizeForRank(rank)));
 			writer.commit();
 		}
 		const { user, system } = process.threadCpuUsage(begun);
@@ -83,7 +83,7 @@ function batch(): void {
 	gc!();
 	setTimeout(() => {
 		const kept = ownBytes() - before;
-		const outcome: ZipfOutcome = { hits, counted, longest, delay99, delayMost: delays.max / 1e6, kept };
+		const outcome: ZipfThreadResult = { hits, counted, longest, delay99, delayMost: delays.max / 1e6, kept };
 		parentPort!.postMessage(outcome);
 	}, 200);
 }

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+import { responseSizeForRank, zipfTrace } from '../zipf-trace.ts';
 import type { ZipfRun } from './cache-zipf-process.ts';
 
 const MIB = 1024 * 1024;
@@ -32,7 +32,7 @@ function lruRatio(bytes: number): number {
 			continue;
 		}
 		// Varnish's overhead is about 1 KiB per object, like that of this cache.
-		const needed = sizeOf(rank) + 1024;
+		const needed = responseSizeForRank(rank) + 1024;
 		kept.set(rank, needed);
 		used += needed;
 		for (const [oldest, its] of kept) {

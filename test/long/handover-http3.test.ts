@@ -7,7 +7,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
-import { control, framesOf, headers, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
+import { framesOf, headers, openControlStream, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 
@@ -100,7 +100,7 @@ class Visitor {
 				this.#client?.close();
 				this.#client = await connect(this.#port);
 				this.connections++;
-				control(this.#client);
+				openControlStream(this.#client);
 			}
 			const stream = this.#client.open().write(asking('/'), true);
 			const { body } = await response(this.#client, stream).catch(error => {
@@ -130,7 +130,7 @@ for (const threads of [2, 1, 3]) {
 		try {
 			await running(application.port, async ({ port, reload }) => {
 				const old = await Promise.all(Array.from({ length: 8 }, () => connect(port)));
-				for (const client of old) control(client);
+				for (const client of old) openControlStream(client);
 				const downloads = old.map(client => ({ client, stream: client.open().write(asking('/slow'), true) }));
 				await until('the downloads', () => application.open() === old.length);
 				const visitors = Array.from({ length: 4 }, () => new Visitor(port));
@@ -185,7 +185,7 @@ handover('of handovers: connections of both predecessors are served', async () =
 				const before = downloads.length;
 				for (let i = 0; i < 4; i++) {
 					const client = await connect(port);
-					control(client);
+					openControlStream(client);
 					downloads.push({ client, stream: client.open().write(asking('/slow'), true) });
 				}
 				await until('the downloads', () => application.open() === before + 4);
@@ -212,7 +212,7 @@ handover('that fails leaves HTTP/3 as it was, and no descriptor open', async () 
 	try {
 		await running(application.port, async ({ server, port, file, write, reload }) => {
 			const client = await connect(port);
-			control(client);
+			openControlStream(client);
 			const download = client.open().write(asking('/slow'), true);
 			await until('the download', () => application.open() === 1);
 			const open = (): number => readdirSync(`/proc/${server.child.pid}/fd`).length;

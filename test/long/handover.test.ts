@@ -4,7 +4,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EchoClient, echoServer, startLoad } from '../cli/handover-load.ts';
-import { freePorts, pace, rawExchange, runCommand, serve, temporaryFolder, until } from '../harness.ts';
+import { freePorts, pauseFor, rawExchange, runCommand, serve, temporaryFolder, until } from '../harness.ts';
 
 const handovers = suite('many handovers');
 
@@ -124,7 +124,7 @@ handovers('with processes that are killed at random never leave nobody serving',
 			const reload = runCommand(['reload', file, '--handover']).finally(() => {
 				finished = true;
 			});
-			await pace(Math.random() * 5000);
+			await pauseFor(Math.random() * 5000);
 			// A new process cannot take over before it has been told what to take over.
 			const fresh = processesOf(folder).filter(
 				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),

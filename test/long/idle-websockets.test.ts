@@ -1,12 +1,12 @@
 /** Ten thousand idle WebSockets through one process, or as many as the descriptor limit allows. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { idleWebSockets, mostConnections } from '../bench/idle-websockets.ts';
+import { idleWebSockets, maxConnections } from '../bench/idle-websockets.ts';
 
 const idle = suite('idle WebSockets');
 
 idle('idle connections use little memory and almost no processor time, and still work', async () => {
-	const count = Math.min(10_000, mostConnections());
+	const count = Math.min(10_000, maxConnections());
 	const result = await idleWebSockets('svc', count, 3);
 	console.log(JSON.stringify(result));
 	assert.is(result.answered, result.asked);

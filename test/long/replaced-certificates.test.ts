@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
-import { oneListener } from '../runtime/tls/one-listener.ts';
+import { startTlsListener } from '../runtime/tls/one-listener.ts';
 
 const ROUNDS = 1500;
 /** Permitted growth of resident memory in bytes. A TLS context takes about 60 KB. */
@@ -30,7 +30,7 @@ function handshake(port: number): Promise<string> {
 replaced('leave no memory behind', async () => {
 	const authority = await TestAuthority.make();
 	const pairs = await Promise.all([1, 2, 3].map(() => authority.issue({ names: ['a.test'] })));
-	const listener = await oneListener({}, []);
+	const listener = await startTlsListener({}, []);
 	const round = async (at: number): Promise<string> => {
 		const { certificate, key } = pairs[at % pairs.length]!;
 		const set = [{ id: 'one', names: ['a.test'], chain: certificate, key }];

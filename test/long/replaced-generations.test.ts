@@ -11,7 +11,7 @@ import type { Document, Site } from '../../compiler/document/document.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, temporaryFolder } from '../harness.ts';
-import { json, recordingLog } from '../runtime/running-server.ts';
+import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { tlsGet } from '../runtime/tls/tls-client.ts';
 
 const SITES = 30;
@@ -52,10 +52,14 @@ generations('leave no memory behind', async () => {
 		return { settings: { auto_https: ['off'] }, sites: Array.from({ length: SITES }, (_, at) => site(at)) };
 	};
 	const log = recordingLog();
-	const server = await startRuntime({ input: json(document(0)), threads: 1, writers: { stdout: log, stderr: log } });
+	const server = await startRuntime({
+		input: jsonInput(document(0)),
+		threads: 1,
+		writers: { stdout: log, stderr: log },
+	});
 	try {
 		const round = async (at: number): Promise<void> => {
-			const outcome = await server.load(json(document(at)));
+			const outcome = await server.load(jsonInput(document(at)));
 			assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 			const names = Array.from({ length: HANDSHAKES }, (_, turn) => `${(at * HANDSHAKES + turn) % SITES}.test`);
 			for (const servername of names) assert.is((await tlsGet(port, { servername })).body, `round ${at}`);

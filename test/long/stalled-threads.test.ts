@@ -6,8 +6,8 @@ import * as assert from 'uvu/assert';
 import type { Site } from '../../compiler/document/document.ts';
 import { CompileService } from '../../runtime/main/compile-service.ts';
 import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
-import type { Stall } from '../../runtime/threads/stop-answering.ts';
-import { json, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
+import type { StallKind } from '../../runtime/threads/stop-answering.ts';
+import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
 /** Milliseconds within which an unresponsive thread must be replaced, and within which a configuration load must succeed. */
 const REPLACED_WITHIN = 10_000;
@@ -59,7 +59,7 @@ function asking({ get }: TestServer): () => Promise<string[]> {
 const stalled = suite('unresponsive threads');
 
 /** Stalls one of a server's two threads while a configuration is loaded, and asserts that it is replaced. */
-async function replacedDuringLoad(how: Stall): Promise<void> {
+async function replacedDuringLoad(how: StallKind): Promise<void> {
 	const scale = how === 'spin' ? SHARE : 1;
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;
@@ -67,7 +67,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 		const stop = asking(server);
 		runtime.crashWorker(0, how);
 		const began = performance.now();
-		const { result } = await runtime.load(json(document('two')));
+		const { result } = await runtime.load(jsonInput(document('two')));
 		const loaded = performance.now() - began;
 		assert.is(result, 'applied');
 		assert.is(runtime.ready, false);
@@ -104,7 +104,7 @@ async function replacedWithoutLoad(): Promise<void> {
 		await stop();
 		assert.ok(took < REPLACED_WITHIN, `${took} ms`);
 		assert.is(runtime.ready, true);
-		assert.is((await runtime.load(json(document('two')))).result, 'applied');
+		assert.is((await runtime.load(jsonInput(document('two')))).result, 'applied');
 		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
 	});
 }
@@ -122,7 +122,7 @@ stalled(
 			assert.is((await server.get()).body, 'one');
 			runtime.crashWorker(0, 'stall');
 			const began = performance.now();
-			const load = runtime.load(json(document('two')));
+			const load = runtime.load(jsonInput(document('two')));
 			await until('the stall is reported', LOADED_WITHIN, () => !runtime.ready);
 			const waiting = connect(port, '127.0.0.1');
 			waiting.setEncoding('latin1');
@@ -149,7 +149,7 @@ stalled(
 		await withServer(document('one'), { threads: 1 }, async server => {
 			server.runtime.crashWorker(0, 'stall');
 			const site: Site = respondingSite('x', { steps: [{ handler: 'files', root: 5 } as never] });
-			const outcome = await server.runtime.load(json({ sites: [site] }));
+			const outcome = await server.runtime.load(jsonInput({ sites: [site] }));
 			assert.is(outcome.result, 'refused');
 			assert.match(JSON.stringify(outcome), '/sites/0/pipeline/0/root');
 			assert.is((await server.get()).body, 'one');
@@ -157,7 +157,7 @@ stalled(
 	},
 );
 
-async function stopped(how: Stall): Promise<void> {
+async function stopped(how: StallKind): Promise<void> {
 	await withServer(document('one'), {}, async ({ runtime }) => {
 		runtime.crashWorker(0, how);
 		const began = performance.now();
@@ -183,12 +183,12 @@ stalled('a stalled compile thread is replaced: pending requests fail, and the ne
 		for (const how of ['spin', 'block'] as const) {
 			const [stalledRequest, next] = await Promise.allSettled([
 				compiler.ask('stall', { how }),
-				compiler.ask('adapt', { input: json({}) }),
+				compiler.ask('adapt', { input: jsonInput({}) }),
 			]);
 			assert.is(stalledRequest.status, 'rejected');
 			assert.instance((stalledRequest as PromiseRejectedResult).reason, CompilerFailure);
 			assert.is(next.status, 'rejected');
-			assert.is(typeof (await compiler.ask('adapt', { input: json({}) })).document, 'string');
+			assert.is(typeof (await compiler.ask('adapt', { input: jsonInput({}) })).document, 'string');
 		}
 		assert.is(compiler.stalls, 2);
 		const said = [

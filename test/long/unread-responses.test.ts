@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FRAME, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
-import { frame, numbers, request, settings } from '../runtime/protocols/http2/frames.ts';
+import { encodeUint32s, frame, request, settings } from '../runtime/protocols/http2/frames.ts';
 
 const test = suite('unread responses');
 
@@ -84,8 +84,8 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
 		socket.write(Buffer.concat([Buffer.from(PREFACE), settings(4, window), ...requests]));
 		// The PING is answered after everything that the server can do immediately. The rest happens before memory settles.
-		socket.write(frame(FRAME.ping, 0, 0, numbers(1, 1)));
-		const pong = frame(FRAME.ping, 1, 0, numbers(1, 1));
+		socket.write(frame(FRAME.ping, 0, 0, encodeUint32s(1, 1)));
+		const pong = frame(FRAME.ping, 1, 0, encodeUint32s(1, 1));
 		let seen = Buffer.alloc(0);
 		await new Promise<void>((resolve, reject) => {
 			socket.on('error', reject);

@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { freePorts } from '../harness.ts';
-import { json, recordingLog } from '../runtime/running-server.ts';
+import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
 /** Milliseconds of load. */
@@ -35,7 +35,7 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 		},
 	};
 	const runtime = await startRuntime({
-		input: json({ sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: [step] }] }),
+		input: jsonInput({ sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: [step] }] }),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 	});

@@ -4,7 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../runtime/main/runtime.ts';
 import { freePorts } from '../harness.ts';
-import { eventually, json, recordingLog } from '../runtime/running-server.ts';
+import { eventually, jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
 const test = suite('misbehaving upstreams');
@@ -80,7 +80,7 @@ test.before(async () => {
 	const upstreams = Object.fromEntries(pools.map(([path, names, more]) => [path, pool(names, more)]));
 	const log = recordingLog();
 	runtime = await startRuntime({
-		input: json({ upstreams, sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }] }),
+		input: jsonInput({ upstreams, sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }] }),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 	});

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { createDnsSolver } from '../../runtime/certificates/acme/dns-solver.ts';
 import { ChallengeRegistry } from '../../runtime/certificates/challenge-registry.ts';
 import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
-import { memoryStore } from '../../runtime/storage/memory-store.ts';
+import { createMemoryStore } from '../../runtime/storage/memory-store.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
 import { recordingSink } from '../runtime/certificates/test-manager.ts';
 
@@ -78,9 +78,9 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 		{
 			log: () => {},
 			now: Date.now,
-			store: memoryStore(),
+			store: createMemoryStore(),
 			challenges: new ChallengeRegistry(recordingSink()),
-			sharedChallenges: new SharedChallenges(memoryStore),
+			sharedChallenges: new SharedChallenges(createMemoryStore),
 			authority: async () => undefined,
 			ports: () => ({ http_port: 80, https_port: 443 }),
 			environment: {},

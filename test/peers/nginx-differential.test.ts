@@ -6,9 +6,9 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { requestMaker } from '../fuzz/mutated-requests.ts';
-import { endOf, ourReader } from '../fuzz/readings.ts';
+import { endOfMessages, ourReader } from '../fuzz/readings.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
-import { open } from '../runtime/protocols/http1/wire.ts';
+import { openWire } from '../runtime/protocols/http1/wire.ts';
 
 const peers = suite('mutated requests, for nginx');
 
@@ -47,8 +47,8 @@ http {
 			const known = odd === -1 ? messages : messages.slice(0, odd);
 			// nginx has its own rules for paths: it refuses those that leave the root or contain NUL or an invalid escape.
 			if (known.length === 0 || /\.\.|%00|%(?![0-9a-f]{2})|HTTP\/1\.0/i.test(text)) continue;
-			const client = await open(port);
-			client.send(text.slice(0, endOf(text, known.length)));
+			const client = await openWire(port);
+			client.send(text.slice(0, endOfMessages(text, known.length)));
 			client.socket.end();
 			const answer = await client.whole(5000).catch(() => client.text);
 			client.socket.destroy();

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
-import { open } from '../runtime/protocols/http1/wire.ts';
-import { otherServers, WIRE_FOLDER, wirePage, wireRequests } from '../wire-corpus.ts';
+import { openWire } from '../runtime/protocols/http1/wire.ts';
+import { readAcceptedElsewhere, renderWirePage, WIRE_FOLDER, wireRequests } from '../wire-corpus.ts';
 
 const peers = suite('bytes with two readings, for nginx');
 
@@ -32,10 +32,10 @@ http {
 		await waitForPort(port);
 		const requests = wireRequests();
 		const now: { [name: string]: { [server: string]: readonly string[] } } = {};
-		const before = otherServers();
+		const before = readAcceptedElsewhere();
 		for (const { name, bytes, status } of requests) {
 			if (status === undefined) continue;
-			const client = await open(port);
+			const client = await openWire(port);
 			client.send(bytes);
 			client.socket.end();
 			const text = await client.whole(5000);
@@ -51,10 +51,10 @@ http {
 		}
 		if (process.env.UPDATE === '1') {
 			writeFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), `${JSON.stringify(now, null, '\t')}\n`);
-			writeFileSync(path.join(WIRE_FOLDER, 'README.md'), wirePage(requests, now));
+			writeFileSync(path.join(WIRE_FOLDER, 'README.md'), renderWirePage(requests, now));
 		}
 		assert.equal(before, now, 'run with UPDATE=1 when nginx has changed');
-		assert.is(readFileSync(path.join(WIRE_FOLDER, 'README.md'), 'utf8'), wirePage(requests, now));
+		assert.is(readFileSync(path.join(WIRE_FOLDER, 'README.md'), 'utf8'), renderWirePage(requests, now));
 	} finally {
 		nginx.kill('SIGTERM');
 		await ended;

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { openAuthority } from '../../runtime/certificates/authority.ts';
 import { authorityPlan } from '../../runtime/certificates/authority-settings.ts';
 import { KEY_TYPES, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
-import { memoryStore } from '../../runtime/storage/memory-store.ts';
+import { createMemoryStore } from '../../runtime/storage/memory-store.ts';
 import { thisMachine } from '../../runtime/trust/machine.ts';
 import { readRoot, trustRoot, untrustRoot } from '../../runtime/trust/root-trust.ts';
 import { temporaryFolder } from '../harness.ts';
@@ -17,7 +17,7 @@ const trust = suite('trust and OpenSSL');
 trust('the root goes into NSS databases and out again', async () => {
 	const store = temporaryFolder();
 	const home = temporaryFolder();
-	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), memoryStore(), Date.now);
+	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), createMemoryStore(), Date.now);
 	mkdirSync(path.join(store, 'pki/authorities/local'), { recursive: true });
 	writeFileSync(path.join(store, 'pki/authorities/local/root.crt'), authority.rootPem);
 	const databases = ['.pki/nssdb', '.mozilla/firefox/test.default'].map(folder => path.join(home, folder));
@@ -39,7 +39,7 @@ trust('the root goes into NSS databases and out again', async () => {
 for (const type of KEY_TYPES) {
 	trust(`certificates with ${type} keys pass OpenSSL's strict checks`, async () => {
 		const folder = temporaryFolder();
-		const authority = await openAuthority(authorityPlan('local', {}, Date.now()), memoryStore(), Date.now);
+		const authority = await openAuthority(authorityPlan('local', {}, Date.now()), createMemoryStore(), Date.now);
 		const names = ['localhost', '*.example.com', '127.0.0.1', '::1'];
 		const chain = authority.sign({ names, key: await makePrivateKey(type), lifetime: 3_600_000 });
 		writeFileSync(path.join(folder, 'root.pem'), authority.rootPem);

@@ -6,7 +6,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { closeRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
+import { reportRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
 
 /** Programs that the peer tests use, and the Debian packages that contain them. */
 const PEERS: { [program: string]: string } = {
@@ -59,4 +59,4 @@ const all = testFiles(import.meta.dirname, []);
 const { files, words } = selectCases(all, import.meta.dirname, process.argv.slice(2));
 useBuiltBinary();
 const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1, words);
-closeRun(passed, failed);
+reportRun(passed, failed);

@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 import { sendZipf } from '../zipf-load.ts';
-import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+import { responseSizeForRank, zipfTrace } from '../zipf-trace.ts';
 
 const MIB = 1024 * 1024;
 const CEILING_MIB = 24;
@@ -31,7 +31,7 @@ peers.before(async () => {
 	const content = Buffer.alloc(8200, 'x');
 	origin = createServer((request, response) => {
 		fetched++;
-		const size = sizeOf(Number(request.url!.slice(2)));
+		const size = responseSizeForRank(Number(request.url!.slice(2)));
 		response.writeHead(200, {
 			'Content-Type': 'text/plain',
 			'Cache-Control': 'max-age=3600',

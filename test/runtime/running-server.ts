@@ -33,7 +33,7 @@ export function recordingLog(): RecordingLog {
 }
 
 /** Wraps a document as configuration input. */
-export function json(document: Document | string): ConfigInput {
+export function jsonInput(document: Document | string): ConfigInput {
 	const text = typeof document === 'string' ? document : JSON.stringify(document);
 	return { format: 'json', text, name: '<test>' };
 }
@@ -67,7 +67,7 @@ export async function withServer(
 ): Promise<void> {
 	const log = recordingLog();
 	const runtime = await startRuntime({
-		...(document ? { input: json(document) } : {}),
+		...(document ? { input: jsonInput(document) } : {}),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 		...options,

@@ -1,6 +1,6 @@
 /** Accounts with ACME servers (RFC 8555 §7.3), registered once and kept in the store. */
 import { createHash, createHmac } from 'node:crypto';
-import { keySegment, type Store } from '../../storage/store.ts';
+import { type Store, toKeySegment } from '../../storage/store.ts';
 import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
 import { IssueError } from '../issuer.ts';
 import { type AcmeConnection, AcmeProblem, type AcmeSigner, jws, publicJwk } from './acme-connection.ts';
@@ -48,7 +48,7 @@ export async function forgetAccount(store: Store, server: string, settings: Acco
 /** Returns the folder of the account in the store. Accounts that are bound to different external keys are different accounts. */
 function accountFolder(server: string, { email, eab }: AccountSettings): string {
 	const bound = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
-	return `acme/${server}/accounts/${keySegment(email ?? 'default')}${bound}`;
+	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bound}`;
 }
 
 async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {

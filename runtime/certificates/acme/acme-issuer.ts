@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import { DEFAULT_ACME_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
-import { keySegment } from '../../storage/store.ts';
+import { toKeySegment } from '../../storage/store.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
 import type { IssuerDeps } from '../issuer-deps.ts';
 import { expandEnvironment } from '../settings-text.ts';
@@ -262,7 +262,7 @@ function serverOf(directory: string, roots: readonly string[]): Server {
 	const { host, pathname } = new URL(directory);
 	return {
 		directory,
-		segment: keySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
+		segment: toKeySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
 		connection: new AcmeConnection(directory, roots, 'svc'),
 		account: undefined,
 	};

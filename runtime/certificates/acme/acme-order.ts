@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
-import { keySegment, type Store } from '../../storage/store.ts';
+import { type Store, toKeySegment } from '../../storage/store.ts';
 import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
 import { certificateRequest } from '../certificate-request.ts';
 import { type Issued, IssueError, type IssueOrder } from '../issuer.ts';
@@ -59,7 +59,7 @@ interface AcmeOrder {
 
 /** Orders a certificate, using one type of challenge. Rejects with IssueError, StoreError or the signal's reason. */
 export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: ChallengeType): Promise<Issued> {
-	const key = `acme/${env.server}/orders/${keySegment(wanted.name)}.json`;
+	const key = `acme/${env.server}/orders/${toKeySegment(wanted.name)}.json`;
 	const { record, order } = await begin(env, wanted, key);
 	try {
 		const ready = await authorize(env, order, wanted, type);

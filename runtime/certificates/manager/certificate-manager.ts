@@ -17,7 +17,7 @@ import type { AcmeResponder } from '../acme-server/acme-responder.ts';
 import type { ValidationPorts } from '../acme-server/name-validation.ts';
 import { Authorities } from '../authorities.ts';
 import { AuthorityError } from '../authority.ts';
-import type { CertificateManager, CertificateManagerDeps, CertificateQuestion } from '../certificate-feed.ts';
+import type { CertificateManager, CertificateManagerDeps, CertificateRequestedByClient } from '../certificate-feed.ts';
 import { CertificateKeeper } from '../certificate-keeper.ts';
 import { type CertificateReadings, MAX_EXPIRY_SERIES } from '../certificate-metrics.ts';
 import { ChallengeRegistry } from '../challenge-registry.ts';
@@ -160,7 +160,7 @@ class Manager implements CertificateManager {
 		if (given) this.#dropUnused(given, this.#served);
 	}
 
-	async obtain(question: CertificateQuestion): Promise<boolean> {
+	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		const served = this.#served;
 		if (!served || this.#closed) return false;
 		const managed = managedFor(served.entries, question.name);

@@ -4,7 +4,12 @@ import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import {
+	FULL_READ_BYTES,
+	socketErrorText,
+	type UpstreamSocket,
+	type UpstreamSocketOwner,
+} from '../../sockets/upstream-socket.ts';
 import { BodyPump, type BodyPumpOwner } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
@@ -244,7 +249,7 @@ export class FastcgiConnection
 
 	/** Limits the next read to the bytes that the client can accept. */
 	#readLess(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
+		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
 	}
 
 	/** Implements RecordSink. */
@@ -361,7 +366,7 @@ export class FastcgiConnection
 			return;
 		}
 		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
-		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
+		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
 	/** Fails the current request. @param ours True if the application is not to blame. */

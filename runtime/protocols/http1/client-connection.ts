@@ -3,7 +3,12 @@ import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import {
+	FULL_READ_BYTES,
+	socketErrorText,
+	type UpstreamSocket,
+	type UpstreamSocketOwner,
+} from '../../sockets/upstream-socket.ts';
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { BlockReader } from './block-reader.ts';
@@ -236,7 +241,7 @@ export class ClientConnection
 
 	/** Limits the next read to the bytes that the client can accept. */
 	#readLess(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ) this.#upstreamSocket.readAtMost(room);
+		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {
@@ -474,7 +479,7 @@ export class ClientConnection
 			return;
 		}
 		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
-		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
+		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
 	#drop(): void {

@@ -1,7 +1,7 @@
 /** The client side of an HTTP/2 connection, with our own engine (RFC 9113). */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
-import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import { socketErrorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
 import { RequestEncoder, ResponseReader } from './client-fields.ts';
 import { ClientStream, MIN_STREAM_WINDOW, type StreamSession } from './client-stream.ts';
@@ -257,7 +257,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	closed(error: Error | undefined): void {
-		this.#close(new Error(error ? errorText(error) : 'the connection was closed'));
+		this.#close(new Error(error ? socketErrorText(error) : 'the connection was closed'));
 	}
 
 	// FrameSink.

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import { FULL_READ } from '../../sockets/upstream-socket.ts';
+import { FULL_READ_BYTES } from '../../sockets/upstream-socket.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
@@ -82,7 +82,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock = new CallClock(options, this);
 		this.#request = call.request;
 		this.#call = call;
-		const isSlow = call.room !== undefined && call.room < FULL_READ;
+		const isSlow = call.room !== undefined && call.room < FULL_READ_BYTES;
 		this.#extra = isSlow ? 0 : CLIENT_STREAM_WINDOW - MIN_STREAM_WINDOW;
 		this.#window = new ReceiveWindow(MIN_STREAM_WINDOW + this.#extra, MAX_CLIENT_STREAM_WINDOW);
 		this.output = new StreamOutput(id, session.peerWindow, session, this);

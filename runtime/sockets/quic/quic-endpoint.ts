@@ -15,9 +15,9 @@ import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
 import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
-import { Router } from './router.ts';
+import { DatagramRouter } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
-import { type DatagramPath, type DatagramSink, SENT_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
+import { type DatagramPath, type DatagramSink, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
 
 /** Callbacks and settings of an endpoint's owner. */
 export interface QuicEndpointOwner {
@@ -78,7 +78,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	readonly #thread: QuicThread;
 	readonly #socket: UdpSocket;
 	readonly #owner: QuicEndpointOwner;
-	readonly #router = new Router<QuicEngine>();
+	readonly #router = new DatagramRouter<QuicEngine>();
 	readonly #engines = new Map<QuicEngine, Claim>();
 	readonly #clients = new Map<string, Client>();
 	readonly #deadlines = new DeadlineHeap<QuicEngine>();
@@ -283,13 +283,13 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const { sent } = this.#socket.memory;
 		if (!engine.established) {
 			for (let i = 0; i < count; i++) {
-				const id = this.#router.learnFrom(sent, i * SENT_BYTES, i * SENT_BYTES + lengths[i]!, engine);
+				const id = this.#router.learnFrom(sent, i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!, engine);
 				// Before the client can use it.
 				if (id !== undefined && this.#left) this.#successor?.ids([id]);
 			}
 		}
 		if (engine.closing) {
-			const last = (count - 1) * SENT_BYTES;
+			const last = (count - 1) * SENT_DATAGRAM_BYTES;
 			engine.lastSent = new Uint8Array(sent.subarray(last, last + lengths[count - 1]!));
 		}
 		this.#socket.send(engine.path, lengths, count);

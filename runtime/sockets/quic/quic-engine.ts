@@ -15,9 +15,9 @@ import * as BOUND from './quic-limits.ts';
 import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
 import type { QuicTls } from './quic-tls.ts';
-import type { Routed } from './router.ts';
+import type { RouteTarget } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
-import { type DatagramPath, SENT, SENT_BYTES } from './udp-socket.ts';
+import { type DatagramPath, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
 
 const LISTENER_VALIDATE = 0n;
 const LISTENER_NO_VALIDATE = 2n;
@@ -78,10 +78,10 @@ interface Ending {
 }
 
 /** Lengths of the datagrams taken from an engine for sending. */
-const LENGTHS = new Uint32Array(SENT);
+const LENGTHS = new Uint32Array(MAX_SENT_DATAGRAMS);
 
 /** A QUIC connection, or an attempt to establish one. */
-export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTarget {
+export class QuicEngine implements QuicConnection, RouteTarget, Deadline, CallbackTarget {
 	readonly ids: Set<string> = new Set();
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
@@ -454,8 +454,15 @@ export class QuicEngine implements QuicConnection, Routed, Deadline, CallbackTar
 		const { library, results, resultsAt } = this.thread;
 		const { f } = library;
 		const messages = outgoingMessages(this.thread);
-		for (let i = 0; i < SENT; i++) messages.bytes.writeUInt32LE(SENT_BYTES, i * BIO_MESSAGE + 8);
-		const got = f.BIO_recvmmsg(this.#pipe, messages.at, BigInt(BIO_MESSAGE), BigInt(SENT), 0n, resultsAt) as number;
+		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) messages.bytes.writeUInt32LE(SENT_DATAGRAM_BYTES, i * BIO_MESSAGE + 8);
+		const got = f.BIO_recvmmsg(
+			this.#pipe,
+			messages.at,
+			BigInt(BIO_MESSAGE),
+			BigInt(MAX_SENT_DATAGRAMS),
+			0n,
+			resultsAt,
+		) as number;
 		if (got !== 1) {
 			f.ERR_clear_error();
 			return 0;
@@ -556,9 +563,9 @@ let outgoing: OutgoingMessages | undefined;
 /** Returns the `BIO_MSG`s that take datagrams from engines. Each points to its place in the memory of datagrams to send. */
 function outgoingMessages(thread: QuicThread): OutgoingMessages {
 	if (outgoing !== undefined) return outgoing;
-	const bytes = Buffer.allocUnsafeSlow(SENT * BIO_MESSAGE).fill(0);
-	for (let i = 0; i < SENT; i++) {
-		bytes.writeBigUInt64LE(thread.datagrams.sentAt + BigInt(i * SENT_BYTES), i * BIO_MESSAGE);
+	const bytes = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * BIO_MESSAGE).fill(0);
+	for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) {
+		bytes.writeBigUInt64LE(thread.datagrams.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * BIO_MESSAGE);
 	}
 	outgoing = { bytes, at: thread.library.addressOf(bytes) };
 	return outgoing;

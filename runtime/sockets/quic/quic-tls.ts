@@ -26,10 +26,10 @@ export interface QuicCertificate {
 }
 
 /** The result of a choice: a certificate, a TLS alert (RFC 8446 §6), or `wait` if `resume` will be called later. */
-export type QuicChoice = QuicCertificate | { readonly alert: number } | 'wait';
+export type QuicCertificateChoice = QuicCertificate | { readonly alert: number } | 'wait';
 
 /** Chooses certificates. `resume` continues a handshake for which `wait` was returned. */
-export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicChoice;
+export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicCertificateChoice;
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
@@ -98,7 +98,7 @@ export class QuicTls {
 		return {
 			// Skips the length of the list.
 			offersHttp3: offersHttp3(protocols.subarray(2)),
-			serverName: serverNameOf(this.#extension(ssl, EXTENSION_SERVER_NAME)),
+			serverName: parseServerName(this.#extension(ssl, EXTENSION_SERVER_NAME)),
 			cipherSuites: this.#suites(ssl),
 			signatureSchemes: pairs(this.#extension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),
 		};
@@ -214,7 +214,7 @@ function pairs(bytes: Buffer, skip: number): string[] {
 }
 
 /** Returns the host name in a `server_name` extension (RFC 6066 §3); '' if it has none. */
-export function serverNameOf(extension: Buffer): string {
+export function parseServerName(extension: Buffer): string {
 	// The header: length of the list (2 bytes), type of the name (1), length of the name (2).
 	if (extension.length < 5 || extension[2] !== 0) return '';
 	const length = extension.readUInt16BE(3);

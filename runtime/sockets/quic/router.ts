@@ -2,13 +2,13 @@
 import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 
 /** The target of a route: something identified by connection IDs. */
-export interface Routed {
+export interface RouteTarget {
 	/** The IDs that the router has registered for it. The router maintains the set. */
 	readonly ids: Set<string>;
 }
 
 /** What to do with a datagram that belongs to no connection. */
-export type Verdict = 'new' | 'negotiate' | 'drop';
+export type UnroutedVerdict = 'new' | 'negotiate' | 'drop';
 
 /** Maximum number of version negotiation packets sent per second: they go to anybody who claims to be a client. */
 const NEGOTIATIONS_A_SECOND = 100;
@@ -16,7 +16,7 @@ const NEGOTIATIONS_A_SECOND = 100;
 const MOST_IDS = 8;
 
 /** The routes of one socket. */
-export class Router<Target extends Routed> {
+export class DatagramRouter<Target extends RouteTarget> {
 	/** The header of the last datagram that was routed. */
 	readonly header: PacketHeader = new PacketHeader();
 	readonly #routes = new Map<string, Target>();
@@ -29,7 +29,7 @@ export class Router<Target extends Routed> {
 	}
 
 	/** Returns the connection of a datagram, or what to do with it. `now` is `performance.now()`. */
-	route(bytes: Buffer, start: number, end: number, now: number): Target | Verdict {
+	route(bytes: Buffer, start: number, end: number, now: number): Target | UnroutedVerdict {
 		const { header } = this;
 		const kind = header.read(bytes, start, end);
 		if (kind === 'noise') return 'drop';

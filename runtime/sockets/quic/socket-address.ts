@@ -5,7 +5,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 
 /** Size in bytes of a `sockaddr_in6`, the longer form. */
-export const SOCKET_ADDRESS_SIZE = 28;
+export const SOCKET_ADDRESS_BYTES = 28;
 
 /** The address and port of a socket or of its peer. */
 export interface AddressAndPort {
@@ -19,7 +19,7 @@ export function writeSocketAddress(address: string, port: number): Buffer | unde
 	const ip = parseIp(bare!);
 	if (ip === undefined) return undefined;
 	const v4 = ip.v4 && !bare!.includes(':');
-	const bytes = Buffer.alloc(v4 ? 16 : SOCKET_ADDRESS_SIZE);
+	const bytes = Buffer.alloc(v4 ? 16 : SOCKET_ADDRESS_BYTES);
 	bytes.writeUInt16LE(v4 ? AF_INET : AF_INET6, 0);
 	bytes.writeUInt16BE(port, 2);
 	if (v4) bytes.writeUInt32BE(ip.words[3]! >>> 0, 4);
@@ -33,20 +33,20 @@ export function writeSocketAddress(address: string, port: number): Buffer | unde
 /** Reads a `sockaddr`. An IPv4 client of a dual-stack socket is returned as an IPv4 address. */
 export function readSocketAddress(bytes: Buffer, at: number): AddressAndPort {
 	const port = bytes.readUInt16BE(at + 2);
-	if (bytes.readUInt16LE(at) === AF_INET) return { address: ipv4Text(bytes, at + 4), port };
-	return { address: ipv6Text(bytes, at + 8), port };
+	if (bytes.readUInt16LE(at) === AF_INET) return { address: formatIpv4(bytes, at + 4), port };
+	return { address: formatIpv6(bytes, at + 8), port };
 }
 
 /** Formats 4 bytes as an IPv4 address. */
-export function ipv4Text(bytes: Buffer, at: number): string {
+export function formatIpv4(bytes: Buffer, at: number): string {
 	return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
 }
 
 /** Formats 16 bytes as an IPv6 address (RFC 5952). An IPv4-mapped address is formatted as IPv4. */
-export function ipv6Text(bytes: Buffer, at: number): string {
+export function formatIpv6(bytes: Buffer, at: number): string {
 	const groups: number[] = [];
 	for (let i = 0; i < 8; i++) groups.push(bytes.readUInt16BE(at + i * 2));
-	if (groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff) return ipv4Text(bytes, at + 12);
+	if (groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff) return formatIpv4(bytes, at + 12);
 	let start = -1;
 	let longest = 1;
 	for (let i = 0; i < 8; i++) {

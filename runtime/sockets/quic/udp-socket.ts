@@ -9,7 +9,7 @@ import type { RelayedDatagram } from './datagram-relay.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
-import { ipv4Text, ipv6Text, SOCKET_ADDRESS_SIZE, writeSocketAddress } from './socket-address.ts';
+import { formatIpv4, formatIpv6, SOCKET_ADDRESS_BYTES, writeSocketAddress } from './socket-address.ts';
 
 /** Maximum messages read by one `recvmmsg`, and bytes of each. With GRO, a message is a series of datagrams. */
 const RECEIVED = 16;
@@ -17,9 +17,9 @@ const RECEIVED_BYTES = 65_536;
 /** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
 const RECEIVES_A_TURN = 8;
 /** Maximum datagrams taken from an engine at once. */
-export const SENT = 64;
+export const MAX_SENT_DATAGRAMS = 64;
 /** Distance in bytes between two datagrams in {@link DatagramMemory.sent}. */
-export const SENT_BYTES = 2048;
+export const SENT_DATAGRAM_BYTES = 2048;
 /** The kernel's limits for one GSO write: bytes and number of segments. */
 const MOST_SEGMENT_BYTES = 65_000;
 const MOST_SEGMENTS = 60;
@@ -61,11 +61,11 @@ export class DatagramMemory {
 	readonly names: Buffer = Buffer.allocUnsafeSlow(RECEIVED * NAME_BYTES);
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(RECEIVED * CONTROL_BYTES);
 	readonly incoming: Buffer = Buffer.allocUnsafeSlow(RECEIVED * MESSAGE).fill(0);
-	/** Datagrams to send, each at a multiple of {@link SENT_BYTES}. */
-	readonly sent: Buffer = Buffer.allocUnsafeSlow(SENT * SENT_BYTES);
-	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(SENT * MESSAGE).fill(0);
-	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(SENT * 16).fill(0);
-	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(SENT * CONTROL_BYTES).fill(0);
+	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
+	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
+	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE).fill(0);
+	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
+	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
 	readonly receivedAt: bigint;
 	readonly sentAt: bigint;
 	readonly incomingAt: bigint;
@@ -93,7 +93,8 @@ export class DatagramMemory {
 			this.incoming.writeBigUInt64LE(1n, message + 24);
 			this.incoming.writeBigUInt64LE(controlsAt + BigInt(i * CONTROL_BYTES), message + 32);
 		}
-		for (let i = 0; i < SENT; i++) this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_BYTES), i * 16);
+		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
+			this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 }
 
@@ -195,8 +196,8 @@ export class UdpSocket implements PolledSocket {
 
 	/** The bound port. */
 	get port(): number {
-		const name = pinned(Buffer.alloc(SOCKET_ADDRESS_SIZE), SOCKET_ADDRESS_SIZE);
-		OPTION.writeInt32LE(SOCKET_ADDRESS_SIZE);
+		const name = pinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
+		OPTION.writeInt32LE(SOCKET_ADDRESS_BYTES);
 		const library = this.#library;
 		library.f.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION));
 		return name.readUInt16BE(2);
@@ -285,7 +286,7 @@ export class UdpSocket implements PolledSocket {
 
 	/** Returns the path of the datagram that is being delivered. Its address is at `name` in the memory's names. */
 	pathOf(name: number): DatagramPath {
-		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_SIZE), BIO_ADDRESS_SIZE);
+		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_SIZE);
 		const { controls } = this.memory;
 		const end = this.#control + this.#controlLength;
 		for (let at = this.#control; at + 16 <= end; ) {
@@ -307,7 +308,7 @@ export class UdpSocket implements PolledSocket {
 		control.writeInt32LE(IPPROTO_IP, 8);
 		control.writeInt32LE(IP_PKTINFO, 12);
 		controls.copy(control, 20, at + 20, at + 24);
-		const localAddress = ipv4Text(controls, at + 24);
+		const localAddress = formatIpv4(controls, at + 24);
 		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
@@ -320,7 +321,7 @@ export class UdpSocket implements PolledSocket {
 		// A link-local address is valid only on its interface, so the interface index is copied, too.
 		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
 			controls.copy(control, 32, at + 32, at + 36);
-		const localAddress = ipv6Text(controls, at + 16);
+		const localAddress = formatIpv6(controls, at + 16);
 		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
@@ -391,7 +392,7 @@ export class UdpSocket implements PolledSocket {
 		const { outgoing, outgoingControls } = memory;
 		const message = index * MESSAGE;
 		outgoing.writeBigUInt64LE(path.peerAt, message);
-		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_SIZE, message + 8);
+		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
 		outgoing.writeBigUInt64LE(memory.partsAt + BigInt(first * 16), message + 16);
 		outgoing.writeUInt32LE(end - first, message + 24);
 		const controlAt = index * CONTROL_BYTES;
@@ -442,7 +443,7 @@ export class UdpSocket implements PolledSocket {
 
 const ONE = new Uint32Array(1);
 /** Index of the first datagram of each message, followed by the total number. */
-const STARTS = new Uint32Array(SENT + 1);
+const STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
 const OPTION = Buffer.allocUnsafeSlow(4);
 
 /** Returns a copy whose address does not change, padded with zeros to `size` bytes. (Small Buffers share a pool that moves.) */

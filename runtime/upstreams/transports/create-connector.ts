@@ -23,9 +23,9 @@ import { ForwardingConnector } from './forwarding-connector.ts';
 import { Http2Connector } from './http2-connector.ts';
 import { KeyedConnectors } from './keyed-connectors.ts';
 import { NegotiatedConnector } from './negotiated-connector.ts';
-import { proxyHeader } from './proxy-header.ts';
+import { encodeProxyHeader } from './proxy-header.ts';
 import { SerialConnector, type SerialSettings } from './serial-connector.ts';
-import { type Prelude, SocketDialer } from './socket-dialer.ts';
+import { type ConnectionPrelude, SocketDialer } from './socket-dialer.ts';
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
 
@@ -167,7 +167,7 @@ export class ConnectorFactory {
 		// An HTTP proxy forwards plain HTTP requests, and tunnels everything else.
 		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
 		const dialer = (protocols: readonly string[]): Dialer => {
-			const whole: Prelude = {
+			const whole: ConnectionPrelude = {
 				...prelude,
 				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
 				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
@@ -206,9 +206,9 @@ export class ConnectorFactory {
 		return new TlsClient({}, new ClientTlsContext({}), host, ['http/1.1']);
 	}
 
-	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): Prelude {
+	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): ConnectionPrelude {
 		const version = this.#transport.proxy_protocol;
-		return version ? { header: proxyHeader(version, values?.client) } : {};
+		return version ? { header: encodeProxyHeader(version, values?.client) } : {};
 	}
 
 	/** Returns the TLS settings, unless this address is reached without TLS. */

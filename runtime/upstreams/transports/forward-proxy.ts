@@ -6,8 +6,8 @@ import type {
 	ForwardProxySettings,
 	HttpTransportSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
-import { addressBytes } from './proxy-header.ts';
-import type { Tunnel } from './socket-dialer.ts';
+import { ipAddressBytes } from './proxy-header.ts';
+import type { SetUpTunnel } from './socket-dialer.ts';
 
 /** Maximum bytes of a response to CONNECT. */
 const MAX_ANSWER = 16_384;
@@ -44,7 +44,7 @@ export function proxyCredentials(proxy: ForwardProxySettings): string | undefine
 export function tunnelThrough(
 	proxy: ForwardProxySettings,
 	target: { readonly host: string; readonly port: number },
-): Tunnel {
+): SetUpTunnel {
 	return proxy.url.startsWith('socks5:') ? socks(proxy, target) : httpConnect(proxy, target);
 }
 
@@ -74,7 +74,10 @@ function authorityOf({ host, port }: { readonly host: string; readonly port: num
 	return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-function httpConnect(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): Tunnel {
+function httpConnect(
+	proxy: ForwardProxySettings,
+	target: { readonly host: string; readonly port: number },
+): SetUpTunnel {
 	const authority = authorityOf(target);
 	let request = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n`;
 	const credentials = proxyCredentials(proxy);
@@ -145,7 +148,7 @@ class Answers {
 	}
 }
 
-function socks(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): Tunnel {
+function socks(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): SetUpTunnel {
 	return (socket, done) => {
 		const answers = new Answers(socket);
 		const finish = (message: string | undefined): void => {
@@ -154,7 +157,7 @@ function socks(proxy: ForwardProxySettings, target: { readonly host: string; rea
 		};
 		const ask = (): void => {
 			const family = isIP(target.host);
-			const host = family === 0 ? Buffer.from(target.host, 'latin1') : addressBytes(target.host);
+			const host = family === 0 ? Buffer.from(target.host, 'latin1') : ipAddressBytes(target.host);
 			const kind = family === 4 ? [1] : family === 6 ? [4] : [3, host.length];
 			const port = Buffer.from([target.port >> 8, target.port & 255]);
 			socket.write(Buffer.concat([Buffer.from([5, 1, 0, ...kind]), host, port]));

@@ -6,7 +6,7 @@ import type { Dialer } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import { CallQueue } from './call-queue.ts';
 import type { IdleLimits, UpstreamConnector } from './connector.ts';
-import { type DialedFor, WaitingCall } from './waiting-call.ts';
+import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
 export interface Http2Settings {
 	readonly options: ClientOptions;
@@ -18,7 +18,7 @@ export interface Http2Settings {
 	readonly maxConnections: number;
 }
 
-export class Http2Connector implements UpstreamConnector, DialedFor, SessionKeeper {
+export class Http2Connector implements UpstreamConnector, ConnectionRequester, SessionKeeper {
 	/** Undefined if another connector opens the connections. */
 	readonly #dialer: Dialer | undefined;
 	readonly #settings: Http2Settings;

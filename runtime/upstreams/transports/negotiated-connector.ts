@@ -7,10 +7,10 @@ import { CallQueue } from './call-queue.ts';
 import type { UpstreamConnector } from './connector.ts';
 import type { Http2Connector } from './http2-connector.ts';
 import type { SerialConnector } from './serial-connector.ts';
-import { type DialedFor, WaitingCall } from './waiting-call.ts';
+import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
 /** Both kinds of connections. The next request is expected to need the protocol that was negotiated last. */
-export class NegotiatedConnector implements UpstreamConnector, DialedFor {
+export class NegotiatedConnector implements UpstreamConnector, ConnectionRequester {
 	readonly #dialer: Dialer;
 	readonly #one: SerialConnector;
 	readonly #two: Http2Connector;

@@ -5,7 +5,7 @@ import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
 /** Returns the header that is sent before anything else. Addresses that are unknown or of different families are sent as unknown. */
-export function proxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
+export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const address = plain(client?.address ?? '');
 	const family = isIP(address);
 	const port = client?.port ?? 0;
@@ -26,8 +26,8 @@ export function proxyHeader(version: 'v1' | 'v2', client: ClientAddresses | unde
 	header[12] = 0x21;
 	header[13] = family === 4 ? 0x11 : 0x21;
 	header.writeUInt16BE(2 * size + 4, 14);
-	addressBytes(address).copy(header, 16);
-	addressBytes(local).copy(header, 16 + size);
+	ipAddressBytes(address).copy(header, 16);
+	ipAddressBytes(local).copy(header, 16 + size);
 	header.writeUInt16BE(port, 16 + 2 * size);
 	header.writeUInt16BE(localPort, 18 + 2 * size);
 	return header;
@@ -40,7 +40,7 @@ function plain(address: string): string {
 }
 
 /** Returns the bytes of a valid IP address in network order. */
-export function addressBytes(address: string): Buffer {
+export function ipAddressBytes(address: string): Buffer {
 	if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
 	let text = address;
 	const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);

@@ -6,7 +6,7 @@ import type { Dialer } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import { CallQueue } from './call-queue.ts';
 import type { IdleLimits, UpstreamConnector } from './connector.ts';
-import { type DialedFor, WaitingCall } from './waiting-call.ts';
+import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
 /**
  * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: the next one reuses the
@@ -24,7 +24,7 @@ export interface SerialSettings {
 	readonly onIdle: () => boolean;
 }
 
-export class SerialConnector implements UpstreamConnector, ConnectionKeeper, DialedFor {
+export class SerialConnector implements UpstreamConnector, ConnectionKeeper, ConnectionRequester {
 	readonly #dialer: Dialer;
 	readonly #settings: SerialSettings;
 	/** Ordered by last use; the last one is reused first, so that the others can expire. */

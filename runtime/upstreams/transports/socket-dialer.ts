@@ -4,18 +4,23 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientTarget, Dialer, Dialing, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
-import { errorText, LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import {
+	MAX_TIMER_MS,
+	socketErrorText,
+	UpstreamSocket,
+	type UpstreamSocketOwner,
+} from '../../sockets/upstream-socket.ts';
 import type { TlsClient } from './tls-client.ts';
 
 /** Sets up a tunnel. `done` is called once, but not after the socket has closed. */
-export type Tunnel = (socket: Socket, done: (error: Error | undefined) => void) => void;
+export type SetUpTunnel = (socket: Socket, done: (error: Error | undefined) => void) => void;
 
 /** What precedes the protocol's first byte, in this order. */
-export interface Prelude {
+export interface ConnectionPrelude {
 	/** TLS to the proxy, if a tunnel continues from there. */
 	readonly outerTls?: TlsClient | undefined;
 	/** Sets up a tunnel through the proxy to the real target. */
-	readonly tunnel?: Tunnel | undefined;
+	readonly tunnel?: SetUpTunnel | undefined;
 	/** Bytes sent first (PROXY protocol). */
 	readonly header?: Uint8Array | undefined;
 	readonly tls?: TlsClient | undefined;
@@ -24,11 +29,11 @@ export interface Prelude {
 export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
 	readonly #options: DialOptions;
-	readonly #prelude: Prelude;
+	readonly #prelude: ConnectionPrelude;
 	readonly #bare: boolean;
 
 	/** @param bare True if callers may take over the underlying socket, so that some connections need no wrapper. */
-	constructor(target: ClientTarget, options: DialOptions, prelude: Prelude, bare = false) {
+	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, bare = false) {
 		this.#target = target;
 		this.#options = options;
 		this.#prelude = prelude;
@@ -50,7 +55,7 @@ export class SocketDialer implements Dialer {
 function failedDialing(cause: Error, owner: DialOwner): Dialing {
 	let over = false;
 	queueMicrotask(() => {
-		if (!over) owner.dialFailed(new UpstreamError('connect', errorText(cause), cause));
+		if (!over) owner.dialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
 	});
 	return {
 		abandon() {
@@ -61,13 +66,13 @@ function failedDialing(cause: Error, owner: DialOwner): Dialing {
 
 class SocketDialing implements Dialing, UpstreamSocketOwner {
 	readonly #owner: DialOwner;
-	readonly #prelude: Prelude;
+	readonly #prelude: ConnectionPrelude;
 	readonly #upstreamSocket: UpstreamSocket;
 	#socket: Socket;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#over = false;
 
-	constructor(target: ClientTarget, options: DialOptions, prelude: Prelude, owner: DialOwner) {
+	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, owner: DialOwner) {
 		this.#owner = owner;
 		this.#prelude = prelude;
 		const upstreamSocket = new UpstreamSocket(this);
@@ -129,7 +134,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 	ended(): void {}
 
 	closed(error: Error | undefined): void {
-		this.#fail(new UpstreamError('connect', error ? errorText(error) : 'the connection was closed', error));
+		this.#fail(new UpstreamError('connect', error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
 	/** Continues once the other end of the socket is the real target. */
@@ -171,7 +176,7 @@ class SocketDialing implements Dialing, UpstreamSocketOwner {
 		if (milliseconds <= 0 || this.#over) return;
 		this.#timer = setTimeout(
 			() => this.#fail(new UpstreamError('timeout', message, undefined, true)),
-			Math.min(milliseconds, LONGEST_TIMER),
+			Math.min(milliseconds, MAX_TIMER_MS),
 		);
 	}
 

@@ -6,7 +6,7 @@ import {
 	tlsFilePaths,
 } from '../../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
-import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
+import { type TlsMaterial, type TlsMaterialRequest, type TlsProvider, tlsMaterialRequestFor } from './tls-provision.ts';
 
 /** Milliseconds between checks of the files. */
 const LOOK_AGAIN = 1000;
@@ -27,9 +27,9 @@ export class ClientTlsContext {
 	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
 	#replaced = false;
 	#lookedAt = 0;
-	readonly #wanted: TlsWanted | undefined;
+	readonly #wanted: TlsMaterialRequest | undefined;
 	readonly #provider: TlsProvider;
-	#provided: TlsProvided | undefined = undefined;
+	#provided: TlsMaterial | undefined = undefined;
 	#asking: Promise<string | undefined> | undefined = undefined;
 	#askedAt = Number.NEGATIVE_INFINITY;
 
@@ -41,7 +41,7 @@ export class ClientTlsContext {
 	constructor(settings: ClientTlsSettings, provider: TlsProvider = NOTHING) {
 		this.#settings = settings;
 		this.#provider = provider;
-		this.#wanted = tlsWantedBy(settings);
+		this.#wanted = tlsMaterialRequestFor(settings);
 		this.#files = tlsFilePaths(settings);
 		// The cost of loading the system's authorities is deferred to the first connection that needs them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
@@ -65,7 +65,7 @@ export class ClientTlsContext {
 		return there ? undefined : (this.#asking ?? Promise.resolve(this.#provided?.problem));
 	}
 
-	async #ask(wanted: TlsWanted): Promise<string | undefined> {
+	async #ask(wanted: TlsMaterialRequest): Promise<string | undefined> {
 		const provided = await this.#provider(wanted);
 		this.#asking = undefined;
 		this.#askedAt = performance.now();

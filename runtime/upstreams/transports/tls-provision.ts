@@ -3,8 +3,7 @@
 import type { TrustPool } from '../../../compiler/document/tls-settings.ts';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 
-/** A request for material. */
-export interface TlsWanted {
+export interface TlsMaterialRequest {
 	/** Trust pools of internal authorities and of URLs. */
 	readonly pools: readonly TrustPool[];
 	/** Name of the managed certificate to present. */
@@ -12,7 +11,7 @@ export interface TlsWanted {
 }
 
 /** The main thread's reply. */
-export interface TlsProvided {
+export interface TlsMaterial {
 	/** PEM. */
 	readonly authorities: readonly string[];
 	/** The certificate and its key in PEM; undefined if none was requested. */
@@ -22,10 +21,13 @@ export interface TlsProvided {
 }
 
 /** Requests material from the main thread. Never rejects. */
-export type TlsProvider = (wanted: TlsWanted) => Promise<TlsProvided>;
+export type TlsProvider = (wanted: TlsMaterialRequest) => Promise<TlsMaterial>;
 
 /** Returns the material that settings need from the main thread; undefined if everything is in files. */
-export function tlsWantedBy({ trust, client_certificate: own }: ClientTlsSettings): TlsWanted | undefined {
+export function tlsMaterialRequestFor({
+	trust,
+	client_certificate: own,
+}: ClientTlsSettings): TlsMaterialRequest | undefined {
 	const pools = trust === undefined ? [] : fetchedPools(trust);
 	const certificate = own && 'managed' in own ? own.managed : undefined;
 	return pools.length === 0 && certificate === undefined ? undefined : { pools, certificate };

@@ -5,7 +5,7 @@ import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 
 /** Callbacks for the result of opening a connection. */
-export interface DialedFor {
+export interface ConnectionRequester {
 	/** Called with the open socket, on which the request must be sent. */
 	connected(socket: UpstreamSocket, call: ClientCall): void;
 	/** Called if connecting failed with `error`, or if the request was canceled. The request has been notified already. */
@@ -15,13 +15,13 @@ export interface DialedFor {
 /** Carries a request until its connection is open. */
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
-	readonly #owner: DialedFor;
+	readonly #owner: ConnectionRequester;
 	readonly #dialing: Dialing;
 	readonly #began = performance.now();
 	#over = false;
 
 	/** Starts dialing. */
-	constructor(dialer: Dialer, call: ClientCall, owner: DialedFor) {
+	constructor(dialer: Dialer, call: ClientCall, owner: ConnectionRequester) {
 		this.#call = call;
 		this.#owner = owner;
 		call.carrier = this;

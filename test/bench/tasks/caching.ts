@@ -1,19 +1,19 @@
 /** Bench rows of the response cache: the cost of a cache hit. */
-import { nginx, svc } from './configurations.ts';
+import { nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 const CACHES: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, to) =>
-			svc(
+			svcConfiguration(
 				`http://127.0.0.1:${port} {\n\tcache {\n\t\tttl 1h\n\t\tstatus_header off\n\t}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`,
 			),
 	},
 	{
 		server: 'nginx',
 		configuration: (port, to) =>
-			nginx(
+			nginxConfiguration(
 				`listen 127.0.0.1:${port}; location / { proxy_pass http://127.0.0.1:${to.files}; proxy_cache c; proxy_cache_valid 1h;
 		proxy_set_header Host $http_host; }`,
 				'proxy_cache_path cache keys_zone=c:10m; sendfile on; open_file_cache max=1000;',
@@ -36,7 +36,7 @@ const row = (name: string, path: string, bounds: LoadTask['bounds']): LoadTask =
 });
 
 /** The cache rows. */
-export const CACHING: readonly LoadTask[] = [
+export const CACHE_TASKS: readonly LoadTask[] = [
 	row('14 B', '/', { nginx: 1, varnish: 0.9 }),
 	row('10 KB', '/10k', { nginx: 1, varnish: 0.9 }),
 	// Both let the system send the body without a copy: nginx from a file, svc from a file in memory.

@@ -1,7 +1,7 @@
 /** Minimal configurations for each server: one worker, no access log, no feature that the others lack. */
 
 /** Returns an nginx configuration around one server block. */
-export function nginx(server: string, http: string = ''): string {
+export function nginxConfiguration(server: string, http: string = ''): string {
 	return `daemon off; worker_processes 1; pid nginx.pid;
 events { worker_connections 16384; }
 http {
@@ -14,12 +14,12 @@ http {
 }
 
 /** Returns a Configfile with `threads` data-plane threads; `options` are lines of global options. */
-export function svc(sites: string, threads: number = 1, options: string = ''): string {
+export function svcConfiguration(sites: string, threads: number = 1, options: string = ''): string {
 	return `{\n\tthreads ${threads}\n${options}}\n${sites}`;
 }
 
 /** Returns a configuration for the compatible server. */
-export function caddy(sites: string): string {
+export function caddyConfiguration(sites: string): string {
 	return `{\n\tadmin off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n}\n${sites}`;
 }
 
@@ -27,7 +27,7 @@ export function caddy(sites: string): string {
  * Returns a haproxy configuration with one thread. Each connection takes two of the 20,000 descriptors that a process
  * often has.
  */
-export function haproxy(sections: string): string {
+export function haproxyConfiguration(sections: string): string {
 	return `global
 	nbthread 1
 	maxconn 9900

@@ -14,18 +14,18 @@ export function fileTree(): string {
 	return made;
 }
 
-/** Number of folders in {@link manyFiles}, and of files in each. */
-export const MANY_FOLDERS = 100;
-export const FILES_OF_EACH = 1000;
+/** Number of folders in {@link createManyFiles}, and of files in each. */
+export const FOLDER_COUNT = 100;
+export const FILES_PER_FOLDER = 1000;
 
 /** Creates 100,000 files of 4 KB: `/0/0.txt` to `/99/999.txt`. */
-export function manyFiles(): string {
+export function createManyFiles(): string {
 	const made = temporaryFolder();
 	chmodSync(made, 0o755);
 	const bytes = Buffer.alloc(4096, 'x');
-	for (let folder = 0; folder < MANY_FOLDERS; folder++) {
+	for (let folder = 0; folder < FOLDER_COUNT; folder++) {
 		mkdirSync(path.join(made, String(folder)));
-		for (let file = 0; file < FILES_OF_EACH; file++)
+		for (let file = 0; file < FILES_PER_FOLDER; file++)
 			writeFileSync(path.join(made, String(folder), `${file}.txt`), bytes);
 	}
 	return made;

@@ -1,6 +1,6 @@
 /** Bench rows of `file_server` and `encode`: files of a folder, uncompressed and compressed. */
-import { caddy, nginx, svc } from './configurations.ts';
-import { FILES_OF_EACH, fileTree, MANY_FOLDERS, manyFiles } from './file-tree.ts';
+import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
+import { createManyFiles, FILES_PER_FOLDER, FOLDER_COUNT, fileTree } from './file-tree.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 /** The gzip level that every server uses. */
@@ -16,11 +16,14 @@ function servers(makeRoot: () => string): readonly Contender[] {
 		return made;
 	};
 	return [
-		{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\troot ${root()}\n\tfile_server\n}\n`) },
-		{ server: 'nginx', configuration: port => nginx(`listen 127.0.0.1:${port}; root ${root()};`, NGINX) },
+		{
+			server: 'svc',
+			configuration: port => svcConfiguration(`http://127.0.0.1:${port} {\n\troot ${root()}\n\tfile_server\n}\n`),
+		},
+		{ server: 'nginx', configuration: port => nginxConfiguration(`listen 127.0.0.1:${port}; root ${root()};`, NGINX) },
 		{
 			server: 'caddy',
-			configuration: port => caddy(`http://127.0.0.1:${port} {\n\troot * ${root()}\n\tfile_server\n}\n`),
+			configuration: port => caddyConfiguration(`http://127.0.0.1:${port} {\n\troot * ${root()}\n\tfile_server\n}\n`),
 		},
 	];
 }
@@ -42,19 +45,19 @@ function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
 	return [
 		{
 			server: 'svc',
-			configuration: (port, { files }) => svc(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
+			configuration: (port, { files }) => svcConfiguration(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
 		},
 		{
 			server: 'nginx',
 			configuration: (port, { files }) =>
-				nginx(
+				nginxConfiguration(
 					`listen 127.0.0.1:${port}; ${gzip} ${location}`,
 					`${NGINX} upstream b { server 127.0.0.1:${files}; keepalive 128; keepalive_requests 1000000000; }`,
 				),
 		},
 		{
 			server: 'caddy',
-			configuration: (port, { files }) => caddy(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
+			configuration: (port, { files }) => caddyConfiguration(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
 		},
 	];
 }
@@ -67,13 +70,13 @@ const row = (name: string, file: string, most: number): LoadTask => ({
 });
 
 /** The file rows. */
-export const FILES: readonly LoadTask[] = [
+export const FILE_TASKS: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),
 	{
 		name: 'file 4 KB, one of 100,000',
-		load: { kind: 'requests', path: '/%d/%d.txt', below: [MANY_FOLDERS, FILES_OF_EACH] },
-		contenders: servers(manyFiles),
+		load: { kind: 'requests', path: '/%d/%d.txt', below: [FOLDER_COUNT, FILES_PER_FOLDER] },
+		contenders: servers(createManyFiles),
 		bounds: { nginx: 1.3, caddy: 0.5 },
 	},
 	{

@@ -1,21 +1,24 @@
 /** Bench rows over HTTP/2 without TLS: the cost of framing, header compression and many streams per connection. */
-import { caddy, nginx, svc } from './configurations.ts';
+import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 const SERVERS = (site: string, location: string): readonly Contender[] => [
 	{
 		server: 'svc',
 		configuration: port =>
-			svc(`http://127.0.0.1:${port} {\n${site}}\n`).replace('{', '{\n\tservers {\n\t\tprotocols h2c\n\t}'),
+			svcConfiguration(`http://127.0.0.1:${port} {\n${site}}\n`).replace('{', '{\n\tservers {\n\t\tprotocols h2c\n\t}'),
 	},
 	{
 		server: 'nginx',
-		configuration: port => nginx(`listen 127.0.0.1:${port} http2; ${location}`),
+		configuration: port => nginxConfiguration(`listen 127.0.0.1:${port} http2; ${location}`),
 	},
 	{
 		server: 'caddy',
 		configuration: port =>
-			caddy(`http://127.0.0.1:${port} {\n${site}}\n`).replace('{', '{\n\tservers {\n\t\tprotocols h1 h2c\n\t}'),
+			caddyConfiguration(`http://127.0.0.1:${port} {\n${site}}\n`).replace(
+				'{',
+				'{\n\tservers {\n\t\tprotocols h1 h2c\n\t}',
+			),
 	},
 ];
 
@@ -32,7 +35,7 @@ const row = (name: string, connections: number, streams: number, contenders = HE
 });
 
 /** The HTTP/2 rows. */
-export const HTTP2: readonly LoadTask[] = [
+export const HTTP2_TASKS: readonly LoadTask[] = [
 	row('respond 14 B, 1 stream on each of 64 connections', 64, 1),
 	row('respond 14 B, 10 streams on each of 16 connections', 16, 10),
 	row('respond 14 B, 100 streams on each of 4 connections', 4, 100),

@@ -1,23 +1,23 @@
 /** Every row of the bench, in the order in which they are printed. */
-import { CACHING } from './caching.ts';
-import { FILES } from './files.ts';
-import { HTTP2 } from './http2.ts';
-import { OBSERVING } from './observing.ts';
-import { POOLS } from './pools.ts';
-import { PROXYING } from './proxying.ts';
-import { RESOURCES } from './resources.ts';
-import { RESPONDING } from './responding.ts';
+import { CACHE_TASKS } from './caching.ts';
+import { FILE_TASKS } from './files.ts';
+import { HTTP2_TASKS } from './http2.ts';
+import { OBSERVABILITY_TASKS } from './observing.ts';
+import { POOL_TASKS } from './pools.ts';
+import { PROXY_TASKS } from './proxying.ts';
+import { RESOURCE_TASKS } from './resources.ts';
+import { RESPONSE_TASKS } from './responding.ts';
 import type { Task } from './task.ts';
-import { TLS } from './tls.ts';
+import { TLS_TASKS } from './tls.ts';
 
 export const TASKS: readonly Task[] = [
-	...RESPONDING,
-	...HTTP2,
-	...TLS,
-	...PROXYING,
-	...POOLS,
-	...FILES,
-	...CACHING,
-	...OBSERVING,
-	...RESOURCES,
+	...RESPONSE_TASKS,
+	...HTTP2_TASKS,
+	...TLS_TASKS,
+	...PROXY_TASKS,
+	...POOL_TASKS,
+	...FILE_TASKS,
+	...CACHE_TASKS,
+	...OBSERVABILITY_TASKS,
+	...RESOURCE_TASKS,
 ];

@@ -1,17 +1,17 @@
 /** Bench rows of observability: the same responses with and without metrics, with and without an access log. */
-import { caddy, nginx, svc } from './configurations.ts';
+import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { LoadTask } from './task.ts';
 
 /** A server that answers with 14 bytes, with extra lines in its site and its global options. */
 function hello(port: number, lines: string, options = ''): string {
 	const site = `http://127.0.0.1:${port} {\n${lines}\trespond "Hello, world!\n"\n}\n`;
-	return svc(site, 1, options);
+	return svcConfiguration(site, 1, options);
 }
 
 const LOG = '\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n';
 
 /** The metrics and log rows. All log lines carry about the same facts; nginx writes its `combined` format. */
-export const OBSERVING: readonly LoadTask[] = [
+export const OBSERVABILITY_TASKS: readonly LoadTask[] = [
 	{
 		name: 'metrics, with a label for hosts',
 		load: { kind: 'requests', path: '/' },
@@ -35,7 +35,7 @@ export const OBSERVING: readonly LoadTask[] = [
 				label: 'nginx, log with a buffer',
 				server: 'nginx',
 				configuration: port =>
-					nginx(
+					nginxConfiguration(
 						`listen 127.0.0.1:${port} backlog=4096; access_log access.log combined buffer=64k flush=1s; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`,
 					),
 			},
@@ -43,7 +43,7 @@ export const OBSERVING: readonly LoadTask[] = [
 				label: 'caddy, log',
 				server: 'caddy',
 				configuration: port =>
-					caddy(
+					caddyConfiguration(
 						`http://127.0.0.1:${port} {\n\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n\trespond "Hello, world!\n"\n}\n`,
 					),
 			},

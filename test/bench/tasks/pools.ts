@@ -1,9 +1,9 @@
 /** Bench rows with many upstreams: the cost of choosing among a hundred, and of a retry. */
-import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import { caddyConfiguration, haproxyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 /** A hundred more addresses on which the static backend listens, at its port {@link Backends.files}. */
-export const HUNDRED: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
+export const HUNDRED_BACKEND_ADDRESSES: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
 
 /** No process listens here, so connections are refused at once. */
 const DEAD = '127.0.0.1:1';
@@ -17,31 +17,35 @@ const leastConn: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, { files }) =>
-			svc(`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`),
+			svcConfiguration(
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`,
+			),
 	},
 	{
 		server: 'nginx',
 		configuration: (port, { files }) =>
-			nginx(
+			nginxConfiguration(
 				`listen 127.0.0.1:${port}; location / { ${PROXY} }`,
-				`upstream b { least_conn; ${HUNDRED.map(host => `server ${host}:${files};`).join(' ')} ${KEEP} }`,
+				`upstream b { least_conn; ${HUNDRED_BACKEND_ADDRESSES.map(host => `server ${host}:${files};`).join(' ')} ${KEEP} }`,
 			),
 	},
 	{
 		server: 'caddy',
 		configuration: (port, { files }) =>
-			caddy(`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`),
+			caddyConfiguration(
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`,
+			),
 	},
 	{
 		server: 'haproxy',
 		configuration: (port, { files }) =>
-			haproxy(`frontend f
+			haproxyConfiguration(`frontend f
 	bind 127.0.0.1:${port}
 	default_backend b
 backend b
 	balance leastconn
 	http-reuse always
-${HUNDRED.map((host, i) => `\tserver s${i} ${host}:${files}`).join('\n')}
+${HUNDRED_BACKEND_ADDRESSES.map((host, i) => `\tserver s${i} ${host}:${files}`).join('\n')}
 `),
 	},
 ];
@@ -51,14 +55,14 @@ const retried: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: (port, { files }) =>
-			svc(
+			svcConfiguration(
 				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 1\n\t}\n}\n`,
 			),
 	},
 	{
 		server: 'nginx',
 		configuration: (port, { files }) =>
-			nginx(
+			nginxConfiguration(
 				`listen 127.0.0.1:${port}; error_log /dev/null; location / { ${PROXY} }`,
 				`upstream b { server ${DEAD} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEP} }`,
 			),
@@ -66,14 +70,14 @@ const retried: readonly Contender[] = [
 	{
 		server: 'caddy',
 		configuration: (port, { files }) =>
-			caddy(
+			caddyConfiguration(
 				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 50\n\t\tlb_try_interval 1ns\n\t}\n}\n`,
 			),
 	},
 	{
 		server: 'haproxy',
 		configuration: (port, { files }) =>
-			haproxy(`frontend f
+			haproxyConfiguration(`frontend f
 	bind 127.0.0.1:${port}
 	default_backend b
 backend b
@@ -88,11 +92,11 @@ backend b
 ];
 
 function to(files: number): string {
-	return HUNDRED.map(host => `${host}:${files}`).join(' ');
+	return HUNDRED_BACKEND_ADDRESSES.map(host => `${host}:${files}`).join(' ');
 }
 
 /** The upstream pool rows. */
-export const POOLS: readonly LoadTask[] = [
+export const POOL_TASKS: readonly LoadTask[] = [
 	{
 		name: 'proxy 14 B, least_conn over 100 upstreams',
 		load: { kind: 'requests', path: '/' },

@@ -1,9 +1,9 @@
 /** Bench rows with an upstream: the cost of forwarding requests, bodies and messages. */
 import type { MessageLoad, RequestLoad } from '../load.ts';
 import { backendCertificate } from './backend-certificate.ts';
-import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import { caddyConfiguration, haproxyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import { fileTree } from './file-tree.ts';
-import { HUNDRED } from './pools.ts';
+import { HUNDRED_BACKEND_ADDRESSES } from './pools.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
 /** Sizes in bytes of the backend's files other than `/`, by name. */
@@ -14,8 +14,8 @@ export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	const { certificate, key } = backendCertificate();
 	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }
 	location /tree/ { alias ${fileTree()}/; types { application/json json; } }`;
-	return nginx(
-		`listen 127.0.0.1:${files}; ${HUNDRED.map(host => `listen ${host}:${files};`).join(' ')} ${content}`,
+	return nginxConfiguration(
+		`listen 127.0.0.1:${files}; ${HUNDRED_BACKEND_ADDRESSES.map(host => `listen ${host}:${files};`).join(' ')} ${content}`,
 		`http2_max_requests 1000000000;
 	server { listen 127.0.0.1:${secure} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ${content} }
 	server { listen 127.0.0.1:${h2c} http2; ${content} }`,
@@ -27,12 +27,13 @@ function proxies(backend: keyof Backends): readonly Contender[] {
 	return [
 		{
 			server: 'svc',
-			configuration: (port, to) => svc(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
+			configuration: (port, to) =>
+				svcConfiguration(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
 		},
 		{
 			server: 'nginx',
 			configuration: (port, to) =>
-				nginx(
+				nginxConfiguration(
 					`listen 127.0.0.1:${port}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_request_buffering off;
 		proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $upgrade; proxy_set_header Host $http_host;
 		proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-Host $http_host; }`,
@@ -42,12 +43,13 @@ function proxies(backend: keyof Backends): readonly Contender[] {
 		},
 		{
 			server: 'caddy',
-			configuration: (port, to) => caddy(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
+			configuration: (port, to) =>
+				caddyConfiguration(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
 		},
 		{
 			server: 'haproxy',
 			configuration: (port, to) =>
-				haproxy(`frontend f
+				haproxyConfiguration(`frontend f
 	bind 127.0.0.1:${port}
 	default_backend b
 backend b
@@ -68,21 +70,21 @@ function otherTransports(kind: 'secure' | 'h2c'): readonly Contender[] {
 	const nginxOverTls: Contender = {
 		server: 'nginx',
 		configuration: (port, to) =>
-			nginx(
+			nginxConfiguration(
 				`listen 127.0.0.1:${port}; location / { proxy_pass https://b; proxy_http_version 1.1; proxy_set_header Connection "";
 		proxy_set_header Host localhost; proxy_set_header X-Forwarded-For $remote_addr; }`,
 				`upstream b { server 127.0.0.1:${to.secure}; keepalive 128; keepalive_requests 1000000000; }`,
 			),
 	};
 	return [
-		{ server: 'svc', configuration: (port, to) => svc(site(port, to)) },
+		{ server: 'svc', configuration: (port, to) => svcConfiguration(site(port, to)) },
 		// nginx does not support HTTP/2 to upstreams.
 		...(kind === 'secure' ? [nginxOverTls] : []),
-		{ server: 'caddy', configuration: (port, to) => caddy(site(port, to)) },
+		{ server: 'caddy', configuration: (port, to) => caddyConfiguration(site(port, to)) },
 		{
 			server: 'haproxy',
 			configuration: (port, to) =>
-				haproxy(`frontend f
+				haproxyConfiguration(`frontend f
 	bind 127.0.0.1:${port}
 	default_backend b
 backend b
@@ -105,7 +107,7 @@ function row(
 }
 
 /** The proxy rows. */
-export const PROXYING: readonly LoadTask[] = [
+export const PROXY_TASKS: readonly LoadTask[] = [
 	row('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
 	row('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),
 	row('proxy 1 MB', { path: '/1m' }, 'files', { nginx: 1.5, caddy: 0.5 }),

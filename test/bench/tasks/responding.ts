@@ -1,23 +1,29 @@
 /** Bench rows without an upstream: fixed responses under many kinds of traffic. */
 import type { RequestLoad } from '../load.ts';
-import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import { caddyConfiguration, haproxyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 /** Contenders that answer with 14 bytes. */
-export const HELLO: readonly Contender[] = [
-	{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`) },
+export const FIXED_RESPONSE_CONTENDERS: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: port => svcConfiguration(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`),
+	},
 	{
 		server: 'nginx',
 		configuration: port =>
-			nginx(
+			nginxConfiguration(
 				`listen 127.0.0.1:${port} backlog=4096; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`,
 			),
 	},
-	{ server: 'caddy', configuration: port => caddy(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`) },
+	{
+		server: 'caddy',
+		configuration: port => caddyConfiguration(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`),
+	},
 	{
 		server: 'haproxy',
 		configuration: port =>
-			haproxy(`frontend f
+			haproxyConfiguration(`frontend f
 	bind 127.0.0.1:${port} backlog 4096
 	http-request return status 200 content-type text/plain string "Hello, world!\\n"
 `),
@@ -26,11 +32,13 @@ export const HELLO: readonly Contender[] = [
 ];
 
 /** The contenders that can hold 10,000 connections within the usual descriptor limit. */
-export const HELLO_10K: readonly Contender[] = HELLO.filter(({ server }) => server !== 'haproxy');
+export const CONTENDERS_FOR_10K_CONNECTIONS: readonly Contender[] = FIXED_RESPONSE_CONTENDERS.filter(
+	({ server }) => server !== 'haproxy',
+);
 
 /** Returns a row of fixed responses. */
 function row(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
-	const contenders = load.connections === 10_000 ? HELLO_10K : HELLO;
+	const contenders = load.connections === 10_000 ? CONTENDERS_FOR_10K_CONNECTIONS : FIXED_RESPONSE_CONTENDERS;
 	return { name, load: { path: '/', ...load, kind: 'requests' }, contenders, ...(bounds && { bounds }) };
 }
 
@@ -48,7 +56,7 @@ function sites(hosts: readonly string[], port: number): string {
 }
 
 /** The fixed-response rows. */
-export const RESPONDING: readonly LoadTask[] = [
+export const RESPONSE_TASKS: readonly LoadTask[] = [
 	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
 	// Repeated request heads are remembered; these do not repeat.
 	row('respond 14 B, heads that differ', { path: '/page/%d', below: [1_000_000] }, { nginx: 1.05, caddy: 0.5 }),
@@ -62,20 +70,23 @@ export const RESPONDING: readonly LoadTask[] = [
 		load: { kind: 'requests', path: '/route-19/', hosts: HOSTS },
 		warmUp: 3,
 		contenders: [
-			{ server: 'svc', configuration: port => svc(sites(HOSTS, port)) },
+			{ server: 'svc', configuration: port => svcConfiguration(sites(HOSTS, port)) },
 			// Every host belongs to this one site, and the load uses the same hosts.
-			{ label: 'svc, one site', server: 'svc', configuration: port => svc(sites([''], port)) },
+			{ label: 'svc, one site', server: 'svc', configuration: port => svcConfiguration(sites([''], port)) },
 			{
 				server: 'nginx',
 				configuration: port => {
 					const routes = ROUTES.map(route => `location ${route} { return 200 "Hello, world!\\n"; }`).join(' ');
 					const servers = HOSTS.map(host => `server { listen 127.0.0.1:${port}; server_name ${host}; ${routes} }`);
-					return nginx('', `server_names_hash_max_size 8192; server_names_hash_bucket_size 64;\n${servers.join('\n')}`);
+					return nginxConfiguration(
+						'',
+						`server_names_hash_max_size 8192; server_names_hash_bucket_size 64;\n${servers.join('\n')}`,
+					);
 				},
 			},
 			{
 				server: 'caddy',
-				configuration: port => caddy(sites(HOSTS, port)),
+				configuration: port => caddyConfiguration(sites(HOSTS, port)),
 			},
 		],
 		bounds: { 'svc, one site': 1.1, caddy: 0.5 },
@@ -92,9 +103,9 @@ export const RESPONDING: readonly LoadTask[] = [
 				server: 'svc',
 				cores: '0,1',
 				loadCores: [0, 1],
-				configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`, 2),
+				configuration: port => svcConfiguration(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`, 2),
 			},
-			{ ...HELLO[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
+			{ ...FIXED_RESPONSE_CONTENDERS[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
 		],
 		// Two threads at 1/0.9 of the cost each do 1.8 times the work.
 		bounds: { 'svc, 1 thread': 1.11 },

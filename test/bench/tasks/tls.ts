@@ -3,7 +3,7 @@
  * them.
  */
 import { backendCertificate } from './backend-certificate.ts';
-import { caddy, nginx } from './configurations.ts';
+import { caddyConfiguration, nginxConfiguration } from './configurations.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 const SERVERS: readonly Contender[] = [
@@ -20,7 +20,7 @@ const SERVERS: readonly Contender[] = [
 		configuration: port => {
 			const { certificate, key } = files();
 			const secure = `listen 127.0.0.1:${port} ssl http2; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_session_cache shared:s:10m; ssl_protocols TLSv1.2 TLSv1.3`;
-			return nginx(`${secure}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`);
+			return nginxConfiguration(`${secure}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`);
 		},
 	},
 	{
@@ -28,7 +28,7 @@ const SERVERS: readonly Contender[] = [
 		configuration: port => {
 			const { certificate, key } = files();
 			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\trespond "Hello, world!\n"\n}\n`;
-			return caddy(site).replace('{', '{\n\tdefault_sni localhost');
+			return caddyConfiguration(site).replace('{', '{\n\tdefault_sni localhost');
 		},
 	},
 ];
@@ -48,7 +48,7 @@ const PROXIES: readonly Contender[] = [
 		configuration: (port, to) => {
 			const { certificate, key } = files();
 			const secure = `listen 127.0.0.1:${port} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3`;
-			return nginx(
+			return nginxConfiguration(
 				`${secure}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection "";
 		proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; }`,
 				`upstream b { server 127.0.0.1:${to.files}; keepalive 128; keepalive_requests 1000000000; }`,
@@ -60,7 +60,7 @@ const PROXIES: readonly Contender[] = [
 		configuration: (port, to) => {
 			const { certificate, key } = files();
 			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`;
-			return caddy(site);
+			return caddyConfiguration(site);
 		},
 	},
 ];
@@ -78,7 +78,7 @@ const handshakes = (name: string, version: string, resumed: boolean): LoadTask =
 });
 
 /** The TLS rows. */
-export const TLS: readonly LoadTask[] = [
+export const TLS_TASKS: readonly LoadTask[] = [
 	handshakes('full handshakes, 1.3', 'tls1_3', false),
 	handshakes('full handshakes, 1.2', 'tls1_2', false),
 	handshakes('resumed handshakes, 1.2', 'tls1_2', true),

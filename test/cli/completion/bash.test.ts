@@ -6,13 +6,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../cli/commands/index.ts';
 import { bashCompletion } from '../../../cli/completion/bash.ts';
-import { offeredCommands } from '../../../cli/completion/offered-words.ts';
+import { completionsOf } from '../../../cli/completion/offered-words.ts';
 import { temporaryFolder } from '../../harness.ts';
 
 const folder = temporaryFolder();
 const commands = await Promise.all(COMMANDS.map(entry => entry.load()));
 const script = path.join(folder, 'svc.bash');
-writeFileSync(script, bashCompletion(offeredCommands(commands)));
+writeFileSync(script, bashCompletion(completionsOf(commands)));
 
 /** Returns the words offered for the last word of each line. A leading `!` means that bash adds no file names. */
 function offers(lines: readonly (readonly string[])[]): string[] {

@@ -1,7 +1,7 @@
 /** Conversion of plain text and Markdown to roff. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { entry, example, markdown, paragraph, renderPage } from '../../../cli/manpages/roff.ts';
+import { example, listEntry, paragraph, renderMarkdown, renderPage } from '../../../cli/manpages/roff.ts';
 
 const roff = suite('roff');
 
@@ -13,8 +13,8 @@ roff('hyphens, quotes, backslashes and carets can be copied from the page and pa
 roff('a line that starts like a roff request is printed as text', () => {
 	assert.equal(paragraph('.SH is text'), ['.PP', '\\&.SH is text']);
 	assert.equal(paragraph("'quoted'"), ['.PP', "\\&'quoted'"]);
-	assert.equal(entry('.x', '.y'), ['.TP', '\\&.x', '\\&.y']);
-	assert.equal(markdown('one\n.SH two\n'), ['.PP', 'one .SH two']);
+	assert.equal(listEntry('.x', '.y'), ['.TP', '\\&.x', '\\&.y']);
+	assert.equal(renderMarkdown('one\n.SH two\n'), ['.PP', 'one .SH two']);
 });
 
 roff('bold, emphasis and code are converted; unpaired asterisks are kept', () => {
@@ -30,7 +30,7 @@ roff('tables become lists of terms, and cells may contain escaped bars', () => {
 		'| `a \\| b` | either | or |',
 		'| `c` | third | |',
 	];
-	assert.equal(markdown(table.join('\n')), [
+	assert.equal(renderMarkdown(table.join('\n')), [
 		'.TP',
 		'\\fB\\%a \\%| \\%b\\fR',
 		'either; or',
@@ -41,14 +41,14 @@ roff('tables become lists of terms, and cells may contain escaped bars', () => {
 });
 
 roff('fenced code, lists and paragraphs may follow each other without blank lines', () => {
-	assert.equal(markdown('one\ntwo\n\n```\n| code\n```\n- a\n  b\n- c\nthree'), [
+	assert.equal(renderMarkdown('one\ntwo\n\n```\n| code\n```\n- a\n  b\n- c\nthree'), [
 		...['.PP', 'one two'],
 		...['.PP', '.RS 4', '.EX', '| code', '.EE', '.RE'],
 		...['.IP \\(bu 3', 'a b'],
 		...['.IP \\(bu 3', 'c'],
 		...['.PP', 'three'],
 	]);
-	assert.equal(markdown('```\nnever closed'), ['.PP', '.RS 4', '.EX', 'never closed', '.EE', '.RE']);
+	assert.equal(renderMarkdown('```\nnever closed'), ['.PP', '.RS 4', '.EX', 'never closed', '.EE', '.RE']);
 });
 
 roff('non-ASCII characters are escaped, and control characters removed', () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseArguments, scan } from '../../../cli/command/arguments.ts';
+import { parseArguments, scanCommandLine } from '../../../cli/command/arguments.ts';
 import { COMMANDS } from '../../../cli/commands/index.ts';
 import { UNIT } from '../../../cli/control/service-control.ts';
 import { ROOT } from '../../harness.ts';
@@ -36,7 +36,7 @@ const service = (key: string): string | undefined => keys.get(`Service.${key}`);
 unit('ExecStart is a valid command line', async () => {
 	const [program, ...words] = service('ExecStart')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
-	const { command, rest } = scan(words);
+	const { command, rest } = scanCommandLine(words);
 	assert.is(command, 'run');
 	const run = await COMMANDS.find(({ name }) => name === command)!.load();
 	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
@@ -45,7 +45,7 @@ unit('ExecStart is a valid command line', async () => {
 unit('a reload waits for the result, and a child process may report readiness', async () => {
 	const [program, ...words] = service('ExecReload')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
-	const { command, rest } = scan(words);
+	const { command, rest } = scanCommandLine(words);
 	const reload = await COMMANDS.find(({ name }) => name === command)!.load();
 	assert.equal(parseArguments(reload, rest).plain, ['--pid=$MAINPID', '--']);
 	assert.is(service('RuntimeDirectory'), 'svc');

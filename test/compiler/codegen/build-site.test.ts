@@ -7,7 +7,7 @@ import type { ErrorRoute, Matcher, Step } from '../../../compiler/document/docum
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { AccessLog } from '../../../compiler/exchange/leases.ts';
 import { BuildError } from '../../../compiler/modules/contract/compile-context.ts';
-import { bodyText, builtSite, fakeExchange, NO_LEASES, responseLines, served } from '../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, NO_LEASES, responseLines, serveRequest } from '../fake-exchange.ts';
 
 const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
 const mark = (name: string, more: Partial<Step> = {}): Step => ({
@@ -18,7 +18,7 @@ const mark = (name: string, more: Partial<Step> = {}): Step => ({
 const END: Step = { handler: 'respond', status: 204 };
 
 async function marks(pipeline: readonly Step[], target = '/'): Promise<string> {
-	return (await served(pipeline, { target })).response.headers.getAll('m').join('');
+	return (await serveRequest(pipeline, { target })).response.headers.getAll('m').join('');
 }
 
 const pipelines = suite('pipelines');
@@ -92,7 +92,7 @@ pipelines('`group` runs every matching step, `first_match` only the first', asyn
 pipelines('a step that cannot be built is reported with its place', () => {
 	const refused = (step: unknown): BuildError => {
 		try {
-			builtSite([END, step as Step]);
+			buildTestSite([END, step as Step]);
 		} catch (error) {
 			return error as BuildError;
 		}
@@ -146,7 +146,7 @@ const failing = (status: number, message = ''): Step => ({ handler: 'fail', stat
 const answer = (body: string): readonly Step[] => [{ handler: 'respond', body }];
 
 async function outcome(pipeline: readonly Step[], routes: readonly ErrorRoute[], target = '/'): Promise<string> {
-	const x = await served(pipeline, { target }, { errors: routes });
+	const x = await serveRequest(pipeline, { target }, { errors: routes });
 	return `${x.response.status} ${bodyText(x)}`;
 }
 
@@ -179,8 +179,8 @@ errors('E3: routes may list classes and statuses, including redirect statuses', 
 });
 
 errors('E4: each site has its own error routes', async () => {
-	const one = builtSite([failing(404)], { errors: [{ pipeline: answer('one') }] });
-	const two = builtSite([failing(404)], { errors: [{ pipeline: answer('two') }] });
+	const one = buildTestSite([failing(404)], { errors: [{ pipeline: answer('one') }] });
+	const two = buildTestSite([failing(404)], { errors: [{ pipeline: answer('two') }] });
 	for (const [site, expected] of [
 		[one, 'one'],
 		[two, 'two'],
@@ -210,7 +210,7 @@ errors('a route that does not respond passes the error on; if none responds, the
 });
 
 errors('error routes see the method and URI as received, and can print the error', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[{ handler: 'rewrite_target', to: '/inner?x=1' }, failing(403, 'not {http.request.uri}')],
 		{ target: '/outer?q', method: 'POST' },
 		{
@@ -227,7 +227,7 @@ errors('error routes see the method and URI as received, and can print the error
 });
 
 errors('a malformed path reaches the error routes as a 400', async () => {
-	const site = builtSite([{ handler: 'respond', body: 'x', when: path('/x') }], {
+	const site = buildTestSite([{ handler: 'respond', body: 'x', when: path('/x') }], {
 		errors: [{ pipeline: answer('bad') }],
 	});
 	const x = fakeExchange({ target: '/%' });
@@ -238,7 +238,7 @@ errors('a malformed path reaches the error routes as a 400', async () => {
 
 errors('errors of asynchronous steps reach the error routes', async () => {
 	const pulled = { length: 1, pull: async () => Promise.reject(new HttpError(408, 'slow')), cancel() {} };
-	const x = await served(
+	const x = await serveRequest(
 		[{ handler: 'respond', body: '{http.request.body}' }],
 		{ body: pulled },
 		{ errors: [{ pipeline: answer('{http.error.message}') }] },
@@ -258,7 +258,7 @@ errors('if an error route fails, the response has the status of the first error'
 
 errors('an exception in a handler is a 500', async () => {
 	const broken = { length: 1, pull: () => Promise.reject(new TypeError('oops')), cancel() {} };
-	const x = await served(
+	const x = await serveRequest(
 		[{ handler: 'respond', body: '{http.request.body}' }],
 		{ body: broken },
 		{ errors: [{ pipeline: answer('{http.error.message}') }] },

@@ -11,7 +11,7 @@ import {
 import type { HostFacts, PlaceholderScope } from '../../../compiler/codegen/placeholders/placeholder.ts';
 import { expandShorthands, SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
 import { compileTemplate, TemplateError } from '../../../compiler/codegen/placeholders/template.ts';
-import { bodyText, fakeExchange, type RequestFields, served } from '../fake-exchange.ts';
+import { bodyText, fakeExchange, type RequestFields, serveRequest } from '../fake-exchange.ts';
 
 const facts: HostFacts = {
 	hostname: 'box',
@@ -77,7 +77,7 @@ templates('values are never expanded, whatever their source', async () => {
 	const target = `/${encodeURIComponent(evil)}?q=${encodeURIComponent(evil)}`;
 	const text = '{http.request.header.X}|{http.request.uri.path.0}|{http.request.uri.query.q}|{env.TRICK}';
 	assert.is(rendered(text, { target, headers: [['X', evil]] }), `${evil}|${evil}|${evil}|{http.request.method}`);
-	const x = await served([{ handler: 'respond', body: text }], { target, headers: [['X', evil]] }, { facts });
+	const x = await serveRequest([{ handler: 'respond', body: text }], { target, headers: [['X', evil]] }, { facts });
 	assert.is(bodyText(x), `${evil}|${evil}|${evil}|{http.request.method}`);
 });
 

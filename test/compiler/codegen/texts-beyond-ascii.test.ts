@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher, Step } from '../../../compiler/document/document.ts';
-import { bodyText, type RequestFields, served } from '../fake-exchange.ts';
+import { bodyText, type RequestFields, serveRequest } from '../fake-exchange.ts';
 
 const test = suite('non-ASCII text');
 
@@ -27,7 +27,7 @@ function fields(...set: readonly (readonly [name: string, value: string])[]): St
 }
 
 test('fields are set in UTF-8, whatever the source of the text', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{ handler: 'set_variables', variables: { v: '{http.request.header.X-In}' } },
 			fields(
@@ -57,13 +57,13 @@ test('fields are set in UTF-8, whatever the source of the text', async () => {
 });
 
 test('a redirect points to the requested path', async () => {
-	const x = await served([{ handler: 'redirect', to: '{http.request.uri.path}/' }], { target: '/%C3%A4' });
+	const x = await serveRequest([{ handler: 'redirect', to: '{http.request.uri.path}/' }], { target: '/%C3%A4' });
 	assert.is(x.response.headers.get('location'), bytes('/ä/'));
 });
 
 test('bodies and variables contain the decoded text of fields, not their bytes', async () => {
 	const body = '{http.request.header.X-In}|{http.request.cookie.c}|{http.vars.v}|{http.request.uri.path}|ü';
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{ handler: 'set_variables', variables: { v: '{http.request.header.X-In}' } },
 			{ handler: 'respond', body },
@@ -74,7 +74,7 @@ test('bodies and variables contain the decoded text of fields, not their bytes',
 });
 
 test('text from fields is escaped once in paths and queries', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[{ handler: 'rewrite_target', to: '/{http.request.header.X-In}?q={http.request.header.X-In}' }],
 		REQUEST,
 	);
@@ -94,7 +94,7 @@ test('matchers compare fields with the decoded text', async () => {
 		[{ type: 'vars', variables: { '{http.request.header.X-In}': [TEXT] } }, true],
 	];
 	for (const [when, expected] of matchers) {
-		const x = await served(
+		const x = await serveRequest(
 			[
 				{ handler: 'respond', body: 'yes', when },
 				{ handler: 'respond', body: 'no' },
@@ -106,7 +106,7 @@ test('matchers compare fields with the decoded text', async () => {
 });
 
 test('captures and replacements in fields are decoded text', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{
 				handler: 'respond',
@@ -117,7 +117,7 @@ test('captures and replacements in fields are decoded text', async () => {
 		REQUEST,
 	);
 	assert.is(bodyText(x), 'ä');
-	const replaced = await served(
+	const replaced = await serveRequest(
 		[
 			fields(['A', '{http.request.header.X-In}'], ['Old', '{http.request.header.X-Old}']),
 			{

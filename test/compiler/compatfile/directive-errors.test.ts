@@ -1,7 +1,7 @@
 /** Errors in directives and options of the compatible language, with the messages that its documentation gives. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compiled, errors } from './page.ts';
+import { compileText, errors } from './page.ts';
 
 /** Lines of a site `:80`, or a whole file if it starts with `{` or `&`, and an expected error. */
 const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
@@ -212,7 +212,7 @@ for (const [name, table] of [
 	for (const [lines, message] of table) {
 		refused(lines.replaceAll('\n', '; '), () => {
 			const text = name === 'options' ? `{\n${lines}\n}\n:80\n` : `:80 {\n${lines}\n}\n`;
-			const found = errors(compiled(text));
+			const found = errors(compileText(text));
 			assert.ok(
 				found.some(one => one.includes(message)),
 				`wants ${message}\ngot   ${found.join('\n      ')}`,

@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of captures in replacements.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Asked, documentOf, Served } from './page.ts';
+import { compileToDocument, type DryRunQuery, DryRunServer } from './page.ts';
 
 /** The compared parts of a response. */
 interface Wanted {
@@ -15,7 +15,7 @@ interface Wanted {
 type Case = readonly [
 	statement: string,
 	lines: string,
-	asked: string | (Asked & { readonly url: string }),
+	asked: string | (DryRunQuery & { readonly url: string }),
 	wanted: Wanted,
 ];
 
@@ -377,7 +377,7 @@ for (const [name, table] of Object.entries({ CONTROL, RESPOND, HEADERS, URI, MAP
 	for (const [statement, lines, asked, wanted] of table) {
 		cases(`${statement}: ${lines.replaceAll('\n', '; ')}`, async () => {
 			const end = name === 'URI' ? '\nrespond {uri}' : name === 'MAP' ? '\nrespond "[{o}]"' : '';
-			const served = new Served(`:80 {\n${lines}${end}\n}\n`);
+			const served = new DryRunServer(`:80 {\n${lines}${end}\n}\n`);
 			const { url, ...more } = typeof asked === 'string' ? { url: asked } : asked;
 			const { status, body, header, seen } = await served.ask(`http://x${url}`, more);
 			if (wanted.status !== undefined) assert.is(status, wanted.status);
@@ -407,6 +407,8 @@ const SAME: readonly (readonly [statement: string, one: string, other: string])[
 ];
 const same = suite('equivalent spellings');
 for (const [statement, one, other] of SAME) {
-	same(statement, () => assert.equal(documentOf(`:80 {\n${one}\n}\n`), documentOf(`:80 {\n${other}\n}\n`)));
+	same(statement, () =>
+		assert.equal(compileToDocument(`:80 {\n${one}\n}\n`), compileToDocument(`:80 {\n${other}\n}\n`)),
+	);
 }
 same.run();

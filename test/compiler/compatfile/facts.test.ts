@@ -5,7 +5,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { temporaryFolder } from '../../harness.ts';
-import { type Asked, compiled, documentOf, errors, Served, warnings } from './page.ts';
+import { compileText, compileToDocument, type DryRunQuery, DryRunServer, errors, warnings } from './page.ts';
 
 const OPTIONS = 'http_port 9080\nhttps_port 9443\nadmin localhost:2999\nskip_install_trust\n';
 const pages = temporaryFolder();
@@ -17,7 +17,7 @@ type Fact = readonly [
 	sites: string,
 	url: string,
 	wanted: readonly [status: number, body: string, headers?: { readonly [name: string]: string }],
-	asked?: Asked,
+	asked?: DryRunQuery,
 ];
 
 const MAP =
@@ -229,7 +229,7 @@ const FACTS: readonly Fact[] = [
 const facts = suite('facts');
 for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 	facts(fact, async () => {
-		const served = new Served(`{\n${OPTIONS}}\n${sites}\n`, { folder: pages });
+		const served = new DryRunServer(`{\n${OPTIONS}}\n${sites}\n`, { folder: pages });
 		const answer = await served.ask(url, asked);
 		assert.equal([answer.status, answer.body], [status, body]);
 		for (const [name, value] of Object.entries(headers)) assert.is(answer.header(name), value, name);
@@ -238,7 +238,7 @@ for (const [fact, sites, url, [status, body, headers = {}], asked] of FACTS) {
 
 /** Returns the listeners of each site as `scheme :port hosts…`. */
 const listening = (text: string): string[] => {
-	const found = compiled(text);
+	const found = compileText(text);
 	assert.ok(found.plan, errors(found).join('\n'));
 	return found.plan!.listeners.flatMap(({ scheme, port, sites }) =>
 		sites.filter(({ redirect }) => redirect === undefined).map(({ hosts }) => [scheme, port, ...hosts].join(' ')),
@@ -250,15 +250,15 @@ facts('C1', () => {
 	assert.equal(listening('http://localhost {\n}\n'), ['http 80 localhost']);
 });
 facts('C2', () => {
-	const to = (upstream: string): unknown => documentOf(`:80 {\nreverse_proxy ${upstream}\n}\n`);
+	const to = (upstream: string): unknown => compileToDocument(`:80 {\nreverse_proxy ${upstream}\n}\n`);
 	assert.equal(to('http://localhost:3000'), to('localhost:3000'));
 	assert.equal(
 		to('https://localhost:3000'),
-		documentOf(':80 {\nreverse_proxy localhost:3000 {\ntransport http {\ntls\n}\n}\n}\n'),
+		compileToDocument(':80 {\nreverse_proxy localhost:3000 {\ntransport http {\ntls\n}\n}\n}\n'),
 	);
 	assert.equal(
 		to('h2c://localhost:3000'),
-		documentOf(':80 {\nreverse_proxy localhost:3000 {\ntransport http {\nversions h2c 2\n}\n}\n}\n'),
+		compileToDocument(':80 {\nreverse_proxy localhost:3000 {\ntransport http {\nversions h2c 2\n}\n}\n}\n'),
 	);
 });
 facts('C4: default_sni alone does not enable TLS on a listener', () => {
@@ -274,11 +274,11 @@ facts('C5', () => {
 		'https 443',
 		'http 80 abcde',
 	]);
-	const names = compiled(text).plan!.certificates!.managed.policies.flatMap(({ subjects }) => subjects);
+	const names = compileText(text).plan!.certificates!.managed.policies.flatMap(({ subjects }) => subjects);
 	assert.ok(names.includes('ab'));
 });
 facts('C9: the first argument may be a path, a matcher name or `*`', () => {
-	const { sites } = documentOf(
+	const { sites } = compileToDocument(
 		':80 {\n@named path /named\nrewrite * /a\nrewrite /path /b\nrewrite @named /c\nrewrite /d\n}\n',
 	) as {
 		sites: { pipeline: { to?: string; when?: unknown; pipeline?: { to: string }[] }[] }[];
@@ -295,7 +295,7 @@ facts('C9: the first argument may be a path, a matcher name or `*`', () => {
 });
 facts('C10: one named route serves several sites, with its own matchers', async () => {
 	const route = '&(a) {\n@m path /m\nrespond @m "{host}"\n}\n';
-	const served = new Served(
+	const served = new DryRunServer(
 		`${route}http://x {\n@m path /other\ninvoke a\nrespond @m own\n}\nhttp://y {\ninvoke a\n}\n`,
 	);
 	assert.is((await served.ask('http://x/m')).body, 'x');
@@ -305,20 +305,20 @@ facts('C10: one named route serves several sites, with its own matchers', async 
 facts('C11', () => {
 	const files = { part: 'log {\noutput file /tmp/{args[0]}.log\n}\n' };
 	assert.equal(
-		documentOf(':80 {\nimport part one\nimport part two\n}\n', files),
-		documentOf(':80 {\nlog {\noutput file /tmp/one.log\n}\nlog {\noutput file /tmp/two.log\n}\n}\n'),
+		compileToDocument(':80 {\nimport part one\nimport part two\n}\n', files),
+		compileToDocument(':80 {\nlog {\noutput file /tmp/one.log\n}\nlog {\noutput file /tmp/two.log\n}\n}\n'),
 	);
 });
 facts('C12: unused blocks are dropped, and blocks can be passed on to other snippets', () => {
-	const plain = documentOf(':80 {\nheader {\nFoo bar\n}\n}\n');
+	const plain = compileToDocument(':80 {\nheader {\nFoo bar\n}\n}\n');
 	const inner = '(inner) {\nheader {\n{block}\n}\n}\n';
 	assert.equal(
-		documentOf(
+		compileToDocument(
 			`${inner}(outer) {\nimport inner {\n{blocks.foo}\n}\n{blocks.x}\n}\n:80 {\nimport outer {\nfoo {\nFoo bar\n}\n}\n}\n`,
 		),
 		plain,
 	);
-	assert.equal(documentOf('(s) {\nheader Foo bar\n{block}\n}\n:80 {\nimport s\n}\n'), plain);
+	assert.equal(compileToDocument('(s) {\nheader Foo bar\n{block}\n}\n:80 {\nimport s\n}\n'), plain);
 });
 facts('C13: equivalent matchers', () => {
 	const forms = [
@@ -329,27 +329,30 @@ facts('C13: equivalent matchers', () => {
 	];
 	// With a single argument, captures are named after the matcher.
 	const documents = forms.map(form =>
-		JSON.stringify(documentOf(`(s) {\n@g ${form}\nrespond @g x\n}\n:80 {\nimport s\n}\n`)).replace(',"name":"g"', ''),
+		JSON.stringify(compileToDocument(`(s) {\n@g ${form}\nrespond @g x\n}\n:80 {\nimport s\n}\n`)).replace(
+			',"name":"g"',
+			'',
+		),
 	);
 	for (const one of documents.slice(1)) assert.is(one, documents[0]);
 });
 facts('C15: repeated lines are merged', () => {
-	const site = (lines: string): unknown => documentOf(`:80 {\n@m {\n${lines}\n}\nrespond @m x\n}\n`);
+	const site = (lines: string): unknown => compileToDocument(`:80 {\n@m {\n${lines}\n}\nrespond @m x\n}\n`);
 	assert.equal(site('remote_ip 10.0.0.1\nremote_ip 10.0.0.2'), site('remote_ip 10.0.0.1 10.0.0.2'));
 	assert.equal(site('client_ip 10.0.0.1\nclient_ip 10.0.0.2'), site('client_ip 10.0.0.1 10.0.0.2'));
 	assert.equal(site('query foo=bar foo=baz bar=foo\nquery bar=baz'), site('query foo=bar foo=baz bar=foo bar=baz'));
 });
 facts('C16', () => {
-	assert.equal(warnings(compiled(':80 {\nroute {\n@unused path /x\nrespond x\n}\n}\n')), []);
+	assert.equal(warnings(compileText(':80 {\nroute {\n@unused path /x\nrespond x\n}\n}\n')), []);
 });
 facts('C18: servers can be named', () => {
-	const found = compiled(
+	const found = compileText(
 		'{\nservers :443 {\nname https\n}\nservers :80 {\nname http\n}\n}\nexample.com {\n}\nhttp://example.net {\n}\n:8001, :8002 {\n}\n:8002 {\nbind 127.0.0.1\n}\n',
 	);
 	assert.ok(found.document, errors(found).join('\n'));
 });
 facts('C19', () => {
-	const found = compiled(
+	const found = compileText(
 		'example.com {\nbind fd/3 {\nprotocols h1 h2\n}\nlog\n}\nhttp://example.com {\nbind fd/{env.X} {\nprotocols h1\n}\nlog\n}\n',
 		{},
 		'compatfile',
@@ -358,7 +361,7 @@ facts('C19', () => {
 	assert.equal(errors(found), []);
 });
 facts('C20: default_bind applies to every port', () => {
-	const found = compiled('{\ndefault_bind tcp4/0.0.0.0 tcp6/[::]\n}\nhttp://a {\n}\n:8080 {\n}\n');
+	const found = compileText('{\ndefault_bind tcp4/0.0.0.0 tcp6/[::]\n}\nhttp://a {\n}\n:8080 {\n}\n');
 	assert.ok(found.plan, errors(found).join('\n'));
 	assert.equal(found.plan!.listeners.map(({ host, port }) => `${host} ${port}`).sort(), [
 		'0.0.0.0 80',
@@ -369,14 +372,14 @@ facts('C20: default_bind applies to every port', () => {
 });
 facts('C22: short and long forms may be mixed; masks; several expressions on one field', () => {
 	const log = (lines: string): unknown =>
-		documentOf(`:80 {\nlog {\noutput stdout\nformat filter {\nwrap console\n${lines}\n}\n}\n}\n`);
+		compileToDocument(`:80 {\nlog {\noutput stdout\nformat filter {\nwrap console\n${lines}\n}\n}\n}\n`);
 	const whole =
 		'fields {\nuri delete\nrequest>headers>Server delete\nrequest>remote_ip ip_mask {\nipv4 16\nipv6 32\n}\n}';
 	assert.equal(log('uri delete\nrequest>headers>Server delete\nrequest>remote_ip ip_mask 16 32'), log(whole));
 	log('uri regexp a b\nuri regexp c d');
 });
 facts('C23: typed values, and a field named wrap', () => {
-	const fields = documentOf(
+	const fields = compileToDocument(
 		':80 {\nlog {\nformat append {\nwrap json\nfields {\nwrap "foo"\nnumber 1\nquoted "1"\ntruth true\n}\n}\n}\n}\n',
 	);
 	assert.match(JSON.stringify(fields), '"wrap":"foo","number":1,"quoted":"1","truth":true');
@@ -384,7 +387,7 @@ facts('C23: typed values, and a field named wrap', () => {
 facts('C24: upstream addresses', () => {
 	const to = (text: string): unknown =>
 		(
-			documentOf(`:80 {\n${text}\n}\n`) as { sites: { pipeline: { upstreams?: { to: unknown } }[] }[] }
+			compileToDocument(`:80 {\n${text}\n}\n`) as { sites: { pipeline: { upstreams?: { to: unknown } }[] }[] }
 		).sites[0]!.pipeline.at(-1)!.upstreams!.to;
 	assert.equal(to('reverse_proxy localhost:8001-8002'), to('reverse_proxy localhost:8001 localhost:8002'));
 	assert.equal(to('reverse_proxy https://localhost:8001-8002'), to('reverse_proxy localhost:8001 localhost:8002'));
@@ -412,18 +415,18 @@ for (const [fact, text] of [
 	['C37', 'metrics /metrics'],
 ] as const) {
 	facts(`${fact}: accepted`, () => {
-		assert.equal(errors(compiled(`:80 {\n${text}\n}\n`)), []);
+		assert.equal(errors(compileText(`:80 {\n${text}\n}\n`)), []);
 	});
 }
 facts('C37: global metrics and those of servers are merged', () => {
-	const found = compiled('{\nmetrics\nservers :80 {\nmetrics {\nper_host\n}\n}\n}\n:80 {\n}\n');
+	const found = compileText('{\nmetrics\nservers :80 {\nmetrics {\nper_host\n}\n}\n}\n:80 {\n}\n');
 	assert.equal(errors(found), []);
 	assert.match(JSON.stringify(found.document!.settings!.metrics), '"per_host":true');
 });
 facts('C32', () => {
 	assert.equal(listening('http://foo:8447, http://127.0.0.1:8447 {\n}\n').length, 1);
 	assert.is(
-		compiled('http://foo:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates?.managed.policies.length ?? 0,
+		compileText('http://foo:8447, http://127.0.0.1:8447 {\n}\n').plan!.certificates?.managed.policies.length ?? 0,
 		0,
 	);
 });

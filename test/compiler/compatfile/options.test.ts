@@ -1,9 +1,9 @@
 /** Global options and shorthands of the compatible language: a test for each statement of their documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compiled, documentOf, errors, Served } from './page.ts';
+import { compileText, compileToDocument, DryRunServer, errors } from './page.ts';
 
-const settings = (lines: string): unknown => documentOf(`{\n${lines}\n}\n:80 {\n}\n`).settings;
+const settings = (lines: string): unknown => compileToDocument(`{\n${lines}\n}\n:80 {\n}\n`).settings;
 
 const options = suite('options');
 /** For each repeated option, the single option that it is equivalent to. */
@@ -72,14 +72,14 @@ for (const lines of [
 	'pki {\nca x {\nname n\nroot_cn r\nintermediate_cn i\nintermediate_lifetime 1d\nmaintenance_interval 1m\nrenewal_window_ratio 1\n}\n}',
 ]) {
 	options(`accepted: ${lines.replaceAll('\n', '; ')}`, () => {
-		assert.equal(errors(compiled(`{\n${lines}\n}\n:80 {\n}\n`)), []);
+		assert.equal(errors(compileText(`{\n${lines}\n}\n:80 {\n}\n`)), []);
 	});
 }
 
 options('protocols on default_bind apply to sites without bind', () => {
 	const text = '{\ndefault_bind 127.0.0.1 {\nprotocols h1\n}\n}\n:80 {\n}\n:81 {\nbind ::1\n}\n';
 	assert.equal(
-		compiled(text).plan!.listeners.map(({ host, protocols }) => [host, protocols]),
+		compileText(text).plan!.listeners.map(({ host, protocols }) => [host, protocols]),
 		[
 			['127.0.0.1', ['h1']],
 			['::1', undefined],
@@ -137,18 +137,18 @@ for (const [short, full] of [
 	['file_match.relative', 'http.matchers.file.relative'],
 ] as const) {
 	shorthands(`{${short}}`, () => {
-		const page = (text: string): unknown => documentOf(`:80 {\nrespond "a{${text}}b" {${text}}\n}\n`);
+		const page = (text: string): unknown => compileToDocument(`:80 {\nrespond "a{${text}}b" {${text}}\n}\n`);
 		assert.equal(page(short!), page(full!));
 	});
 }
 shorthands('{file./etc/x} is not a shorthand, and shorthands in options and addresses are not expanded', () => {
-	assert.match(JSON.stringify(documentOf(':80 {\nrespond "{file./etc/x}"\n}\n')), '{file./etc/x}');
-	assert.is(errors(compiled('{\nlog a {\noutput file /tmp/{host}\n}\n}\n:80 {\n}\n')).length, 1);
-	assert.is(errors(compiled('http://{host} {\n}\n')).length, 1);
+	assert.match(JSON.stringify(compileToDocument(':80 {\nrespond "{file./etc/x}"\n}\n')), '{file./etc/x}');
+	assert.is(errors(compileText('{\nlog a {\noutput file /tmp/{host}\n}\n}\n:80 {\n}\n')).length, 1);
+	assert.is(errors(compileText('http://{host} {\n}\n')).length, 1);
 });
 shorthands('shorthands are expanded in named routes', () => {
 	assert.match(
-		JSON.stringify(documentOf('&(a) {\nrespond {host}\n}\n:80 {\ninvoke a\n}\n')),
+		JSON.stringify(compileToDocument('&(a) {\nrespond {host}\n}\n:80 {\ninvoke a\n}\n')),
 		'{http.request.sent_host}',
 	);
 });
@@ -169,11 +169,11 @@ for (const [lines, body] of [
 	['respond "\\{host\\}"', '{host}'],
 ] as const) {
 	unknown(lines.replaceAll('\n', '; '), async () => {
-		assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://h/x?a=1')).body, body);
+		assert.is((await new DryRunServer(`:80 {\n${lines}\n}\n`).ask('http://h/x?a=1')).body, body);
 	});
 }
 unknown('an unknown placeholder in a redirection is empty', async () => {
-	const { header } = await new Served(':80 {\nredir https://x/{no.such}\n}\n').ask('http://h/');
+	const { header } = await new DryRunServer(':80 {\nredir https://x/{no.such}\n}\n').ask('http://h/');
 	assert.is(header('location'), 'https://x/');
 });
 

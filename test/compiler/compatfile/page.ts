@@ -12,7 +12,7 @@ import { memoryReader } from '../syntax/memory-config.ts';
 const FOLDER = '/config';
 
 /** Compiles configuration text as `/config/Compatfile` (or `Configfile`), next to `files`. */
-export function compiled(
+export function compileText(
 	text: string,
 	files: { readonly [name: string]: string } = {},
 	format: ConfigFormat = 'compatfile',
@@ -36,18 +36,18 @@ export function warnings(found: CompileResult): string[] {
 }
 
 /** Returns the printed form of the document compiled from a text. Throws if the text has errors. */
-export function documentOf(
+export function compileToDocument(
 	text: string,
 	files: { readonly [name: string]: string } = {},
 	format: ConfigFormat = 'compatfile',
 ): { readonly [key: string]: unknown } {
-	const found = compiled(text, files, format);
+	const found = compileText(text, files, format);
 	if (!found.document) throw new Error(`${text}\n${errors(found).join('\n')}`);
 	return printedForm(found.document) as { readonly [key: string]: unknown };
 }
 
 /** A request: its method, header fields and body. */
-export interface Asked {
+export interface DryRunQuery {
 	readonly method?: string;
 	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];
 	readonly body?: string;
@@ -57,7 +57,7 @@ export interface Asked {
 }
 
 /** A response. */
-export interface Answer {
+export interface DryRunResponse {
 	readonly seen: DryRunResult;
 	readonly status: number;
 	readonly body: string;
@@ -65,7 +65,7 @@ export interface Answer {
 }
 
 /** Serves the requests of one configuration without a socket. */
-export class Served {
+export class DryRunServer {
 	readonly #dryRun: DryRun;
 
 	constructor(text: string, options: { folder?: string; format?: ConfigFormat; reader?: Reader } = {}) {
@@ -77,7 +77,7 @@ export class Served {
 	}
 
 	/** Requests an absolute URL. Throws if no listener matches. */
-	async ask(text: string, { method = 'GET', headers = {}, body, from, at }: Asked = {}): Promise<Answer> {
+	async ask(text: string, { method = 'GET', headers = {}, body, from, at }: DryRunQuery = {}): Promise<DryRunResponse> {
 		const url = parseRequestUrl(text);
 		if (!isRequestUrl(url)) throw new Error(url.message);
 		const fields = Array.isArray(headers) ? headers : Object.entries(headers);

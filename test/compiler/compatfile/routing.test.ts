@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DEFAULT_ORDER } from '../../../compiler/lower/directive-order.ts';
-import { type Asked, compiled, documentOf, errors, Served, warnings } from './page.ts';
+import { compileText, compileToDocument, type DryRunQuery, DryRunServer, errors, warnings } from './page.ts';
 
 const order = suite('order');
 order('directives run in the default order', () => {
@@ -23,14 +23,14 @@ order('directives run in the default order', () => {
 order('deprecated names are accepted', () => {
 	const hash = '$2b$04$ZpZshsWJKJDyPwjgSOcxNOvLuuk/jzOFG7jQ/4OlKHjAsnKrPgl/S';
 	assert.equal(
-		documentOf(`:80 {\n\tskip_log /x\n\tbasicauth {\n\t\ta ${hash}\n\t}\n}\n`),
-		documentOf(`:80 {\n\tlog_skip /x\n\tbasic_auth {\n\t\ta ${hash}\n\t}\n}\n`),
+		compileToDocument(`:80 {\n\tskip_log /x\n\tbasicauth {\n\t\ta ${hash}\n\t}\n}\n`),
+		compileToDocument(`:80 {\n\tlog_skip /x\n\tbasic_auth {\n\t\ta ${hash}\n\t}\n}\n`),
 	);
 });
 
 /** Returns the order in which the `header` lines of a site add to the field X. */
 const sequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
-	const served = new Served(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
+	const served = new DryRunServer(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
 	const { seen } = await served.ask(url);
 	return [...seen.response!.headers.getAll('x')].join(' ');
 };
@@ -42,7 +42,7 @@ order('route runs its lines as written, and a site sorts them', async () => {
 order('the order option moves directives: first, last, before, after; applied in file order', async () => {
 	const lines = 'respond "x"\nredir https://y\n';
 	const status = async (options: string): Promise<number> =>
-		(await new Served(`{\n${options}\n}\n:80 {\n${lines}}\n`).ask('http://a/')).status;
+		(await new DryRunServer(`{\n${options}\n}\n:80 {\n${lines}}\n`).ask('http://a/')).status;
 	assert.is(await status(''), 302);
 	assert.is(await status('order respond first'), 200);
 	assert.is(await status('order redir last'), 200);
@@ -60,7 +60,7 @@ order(
 			'respond /api/v1* "v1*"',
 			'respond /b "b"',
 		];
-		const served = new Served(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
+		const served = new DryRunServer(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
 		const bodies = async (path: string, headers = {}): Promise<string> =>
 			(await served.ask(`http://a${path}`, { headers })).body;
 		assert.is(await bodies('/api/v1/x'), 'v1*');
@@ -79,7 +79,7 @@ order('vars run from the least to the most specific', async () => {
 });
 order('consecutive directives with equal matchers form one route, whose matcher is evaluated once', async () => {
 	const body = async (lines: string, url: string): Promise<string> =>
-		(await new Served(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
+		(await new DryRunServer(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
 	const stripped = 'uri /api/* strip_prefix /api\n';
 	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
 	// The same holds in a `route`, unless another directive separates the two.
@@ -94,9 +94,12 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
 });
 order('in a Configfile, every matcher is evaluated at its directive', async () => {
-	const served = new Served(':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n', {
-		format: 'configfile',
-	});
+	const served = new DryRunServer(
+		':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n',
+		{
+			format: 'configfile',
+		},
+	);
 	assert.is((await served.ask('http://a/api/x')).body, 'last /x');
 });
 order('of several root, rewrite or handle directives, only the first that matches runs', async () => {
@@ -120,7 +123,7 @@ order('matchers are evaluated when their route is reached', async () => {
 
 const cycle = suite('life cycle');
 cycle('an error runs the error routes with the original method and URI', async () => {
-	const served = new Served(
+	const served = new DryRunServer(
 		':80 {\nmethod PUT\nrewrite * /new\nerror "oops" 418\nhandle_errors {\nrespond "{method} {uri} {err.status_code} {err.status_text} {err.message}"\n}\n}\n',
 	);
 	const { status, body } = await served.ask('http://a/old');
@@ -129,13 +132,13 @@ cycle('an error runs the error routes with the original method and URI', async (
 });
 cycle('if no error route responds, the response has the status and no body', async () => {
 	for (const routes of ['', 'handle_errors {\nheader X y\n}\n', 'handle_errors 404 {\nrespond no\n}\n']) {
-		const { status, body } = await new Served(`:80 {\nerror 418\n${routes}}\n`).ask('http://a/');
+		const { status, body } = await new DryRunServer(`:80 {\nerror 418\n${routes}}\n`).ask('http://a/');
 		assert.equal([status, body], [418, ''], routes);
 	}
 });
 
 /** A matcher, requests that match, and requests that do not. */
-type Ask = string | (Asked & { readonly url?: string });
+type Ask = string | (DryRunQuery & { readonly url?: string });
 const MATCHERS: readonly (readonly [statement: string, lines: string, holds: readonly Ask[], not: readonly Ask[]])[] = [
 	[
 		'host: port and letter case are ignored',
@@ -417,7 +420,7 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 const matchers = suite('matchers');
 for (const [statement, lines, holds, not] of MATCHERS) {
 	matchers(`${statement}: ${lines.replaceAll('\n', '; ')}`, async () => {
-		const served = new Served(`:80 {\nvars number 7\n@m ${lines}\nroute {\nrespond @m yes\nrespond no\n}\n}\n`);
+		const served = new DryRunServer(`:80 {\nvars number 7\n@m ${lines}\nroute {\nrespond @m yes\nrespond no\n}\n}\n`);
 		for (const [asked, wanted] of [
 			...holds.map(one => [one, 'yes'] as const),
 			...not.map(one => [one, 'no'] as const),
@@ -429,7 +432,9 @@ for (const [statement, lines, holds, not] of MATCHERS) {
 	});
 }
 matchers('the first argument may be *, a path or a matcher name, also in quotes', async () => {
-	const served = new Served(':80 {\n@b path /b\nroute {\nrespond "/a" "a"\nrespond @b "b"\nrespond * "rest"\n}\n}\n');
+	const served = new DryRunServer(
+		':80 {\n@b path /b\nroute {\nrespond "/a" "a"\nrespond @b "b"\nrespond * "rest"\n}\n}\n',
+	);
 	for (const [path, body] of [
 		['/a', 'a'],
 		['/b', 'b'],
@@ -439,7 +444,7 @@ matchers('the first argument may be *, a path or a matcher name, also in quotes'
 	}
 });
 matchers('a matcher may be used before its definition and in nested blocks', async () => {
-	const served = new Served(
+	const served = new DryRunServer(
 		':80 {\nrespond @late late\nhandle {\nrespond @late2 "below"\n}\n@late path /late\n@late2 path /b\n}\n',
 	);
 	assert.is((await served.ask('http://x/late')).body, 'late');
@@ -452,21 +457,21 @@ matchers("captures can be read by name and number, under the matcher's name and 
 		'respond @one "{http.regexp.n.0} {re.n.1} {re.n.w} {re.1} [{re.n.7}]"',
 		'respond @two "{re.two.1} {re.1} {http.regexp.two.0}"',
 	];
-	const served = new Served(`:80 {\n${lines.join('\n')}\n}\n`);
+	const served = new DryRunServer(`:80 {\n${lines.join('\n')}\n}\n`);
 	assert.is((await served.ask('http://x/ab')).body, '/ab a b a [{http.regexp.n.7}]');
 	assert.is((await served.ask('http://x/c')).body, 'c c /c');
 });
 matchers('groups of URL patterns are named by component; unnamed groups have numbers', async () => {
-	const served = new Served(
+	const served = new DryRunServer(
 		':80 {\n@p url_pattern http://:sub.example/*/:id\nrespond @p "{http.url_pattern.hostname.sub} {http.url_pattern.pathname.0} {http.url_pattern.pathname.id}"\n}\n',
 	);
 	assert.is((await served.ask('http://a.example/b/c')).body, 'a b c');
 });
 matchers('unused matcher definitions are accepted', () => {
-	assert.equal(warnings(compiled(':80 {\n@m path /x\nrespond x\n}\n')), []);
+	assert.equal(warnings(compileText(':80 {\n@m path /x\nrespond x\n}\n')), []);
 });
 matchers('a runtime error in an expression is a 500', async () => {
-	const served = new Served(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
+	const served = new DryRunServer(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
 	assert.is((await served.ask('http://x/?a=b')).status, 500);
 });
 
@@ -580,7 +585,7 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 const refused = suite('routing errors');
 for (const [statement, text, message] of REFUSED) {
 	refused(statement, () => {
-		const found = errors(compiled(text));
+		const found = errors(compileText(text));
 		assert.ok(
 			found.some(one => one.includes(message)),
 			`wants ${message}\ngot   ${found.join('\n      ')}`,
@@ -609,12 +614,12 @@ const responses = suite('response matchers');
 for (const [rule, holds] of RESPONSES) {
 	responses(rule.replaceAll('\n', '; '), async () => {
 		const lines = `header X-A abc\nheader X-B 1\nintercept {\n${rule}\nreplace_status @r 299\n}\nrespond x 404`;
-		assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).status, holds ? 299 : 404);
+		assert.is((await new DryRunServer(`:80 {\n${lines}\n}\n`).ask('http://x/')).status, holds ? 299 : 404);
 	});
 }
 responses('handle_response may use matchers defined below it', async () => {
 	const lines = 'intercept {\nhandle_response @r {\nrespond y\n}\n@r status 404\n}\nrespond x 404';
-	assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).body, 'y');
+	assert.is((await new DryRunServer(`:80 {\n${lines}\n}\n`).ask('http://x/')).body, 'y');
 });
 
 for (const one of [order, cycle, matchers, refused, responses]) one.run();

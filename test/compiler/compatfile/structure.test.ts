@@ -4,14 +4,14 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { compiled, documentOf, errors, Served, warnings } from './page.ts';
+import { compileText, compileToDocument, DryRunServer, errors, warnings } from './page.ts';
 
 interface Site {
 	readonly addresses: readonly string[];
 	readonly pipeline: readonly { readonly [field: string]: unknown }[];
 }
 
-const sitesOf = (text: string, files = {}): readonly Site[] => documentOf(text, files).sites as readonly Site[];
+const sitesOf = (text: string, files = {}): readonly Site[] => compileToDocument(text, files).sites as readonly Site[];
 
 const grammar = suite('grammar');
 grammar('a file with a single site needs no braces', () => {
@@ -199,7 +199,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 const refused = suite('structure errors');
 for (const [statement, text, message] of ERRORS) {
 	refused(statement, () => {
-		const found = errors(compiled(text, { 'sites/a': 'x', self: 'import self\n', part: '(b)\nimport other\n' }));
+		const found = errors(compileText(text, { 'sites/a': 'x', self: 'import self\n', part: '(b)\nimport other\n' }));
 		assert.ok(
 			found.some(one => one.includes(message)),
 			`wants ${message}\ngot   ${found.join('\n      ')}`,
@@ -233,7 +233,7 @@ const ADDRESSES: readonly (readonly [address: string, listeners: readonly string
 const addresses = suite('addresses');
 for (const [address, wanted] of ADDRESSES) {
 	addresses(JSON.stringify(address), () => {
-		const { plan, ...found } = compiled(`{\n\tauto_https disable_redirects\n}\n${address} {\n\trespond x\n}\n`);
+		const { plan, ...found } = compileText(`{\n\tauto_https disable_redirects\n}\n${address} {\n\trespond x\n}\n`);
 		assert.ok(plan, errors({ plan, ...found }).join('\n'));
 		assert.equal(
 			plan!.listeners.map(({ scheme, host, port }) => `${scheme} ${host}:${port}`),
@@ -243,28 +243,28 @@ for (const [address, wanted] of ADDRESSES) {
 }
 addresses('a path in an address is deprecated, and matches exactly', async () => {
 	const text = 'http://a.example/path {\n\trespond yes\n}\nhttp://a.example {\n\trespond no\n}\n';
-	assert.ok(warnings(compiled(text)).length > 0, 'a warning');
-	const served = new Served(text);
+	assert.ok(warnings(compileText(text)).length > 0, 'a warning');
+	const served = new DryRunServer(text);
 	assert.is((await served.ask('http://a.example/path')).body, 'yes');
 	assert.is((await served.ask('http://a.example/path/')).body, 'no');
 });
 addresses('hosts are converted to lower case, except placeholders', () => {
 	assert.equal(sitesOf('http://EXAMPLE.com {\n}\n')[0]!.addresses, ['http://example.com']);
-	const { document } = compiled('http://{env.Some_Host} {\n}\n', {}, 'compatfile', {
+	const { document } = compileText('http://{env.Some_Host} {\n}\n', {}, 'compatfile', {
 		Some_Host: 'x.example',
 		some_host: 'y',
 	});
 	assert.equal(document!.sites![0]!.addresses, ['http://x.example']);
 });
 addresses('IPv6 literals are normalized', async () => {
-	const served = new Served('http://[0:0::0:1]:8080 {\n\trespond yes\n}\n');
+	const served = new DryRunServer('http://[0:0::0:1]:8080 {\n\trespond yes\n}\n');
 	assert.is((await served.ask('http://[::1]:8080/')).body, 'yes');
 });
 
 const servers = suite('sites of a listener');
 servers('the most specific host comes first: exact, wildcard, catch-all; ties keep the file order', async () => {
 	const hosts = [':80', 'http://*.example.com', 'http://a.example.com', 'http://*.b.example.com', 'http://*'];
-	const served = new Served(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
+	const served = new DryRunServer(hosts.map(host => `${host} {\n\trespond "${host}"\n}\n`).join(''));
 	for (const [host, wanted] of [
 		['a.example.com', 'http://a.example.com'],
 		['x.example.com', 'http://*.example.com'],
@@ -277,17 +277,17 @@ servers('the most specific host comes first: exact, wildcard, catch-all; ties ke
 	}
 });
 servers('a site with a host-less address matches every host', async () => {
-	const served = new Served(':80, http://example.com {\n\trespond yes\n}\n');
+	const served = new DryRunServer(':80, http://example.com {\n\trespond yes\n}\n');
 	assert.is((await served.ask('http://other/')).body, 'yes');
 });
 servers('for equal hosts, the longer path comes first', async () => {
 	const text = ['/a', '/a/b'].map(path => `http://x.example${path} {\n\trespond "path ${path}"\n}\n`).join('');
-	const served = new Served(`http://x.example {\n\trespond rest\n}\n${text}`);
+	const served = new DryRunServer(`http://x.example {\n\trespond rest\n}\n${text}`);
 	for (const path of ['/a', '/a/b']) assert.is((await served.ask(`http://x.example${path}`)).body, `path ${path}`);
 	assert.is((await served.ask('http://x.example/c')).body, 'rest');
 });
 servers('without a site, or if the site writes nothing, the response is an empty 200', async () => {
-	const served = new Served('http://a.example {\n}\n');
+	const served = new DryRunServer('http://a.example {\n}\n');
 	for (const host of ['a.example', 'b.example']) {
 		const { status, body } = await served.ask(`http://${host}/`);
 		assert.equal([status, body], [200, ''], host);
@@ -314,33 +314,39 @@ const SAME: readonly (readonly [statement: string, snippet: string, importing: s
 ];
 for (const [statement, snippet, importing, same] of SAME) {
 	imports(statement, () => {
-		const other = documentOf(`:80 {\n${same}\n}\n`);
-		assert.equal(documentOf(`(t) {\nheader T {args[0]}\n}\n(s) {\n${snippet}\n}\n:80 {\n${importing}\n}\n`), other);
+		const other = compileToDocument(`:80 {\n${same}\n}\n`);
+		assert.equal(
+			compileToDocument(`(t) {\nheader T {args[0]}\n}\n(s) {\n${snippet}\n}\n:80 {\n${importing}\n}\n`),
+			other,
+		);
 	});
 }
 imports('a missing argument stays as written, with a warning', () => {
-	const found = compiled('(s) {\n\trespond "{args[3]}"\n}\n:80 {\n\timport s a\n}\n');
+	const found = compileText('(s) {\n\trespond "{args[3]}"\n}\n:80 {\n\timport s a\n}\n');
 	assert.ok(found.document && warnings(found).length > 0);
 	assert.is((found.document!.sites![0] as unknown as Site).pipeline[0]!.body, '{args[3]}');
 });
 imports('snippets go before files of that name', () => {
 	const files = { s: 'respond file' };
 	assert.equal(
-		documentOf('(s) {\n\trespond snippet\n}\n:80 {\n\timport s\n}\n', files),
-		documentOf(':80 {\n\trespond snippet\n}\n'),
+		compileToDocument('(s) {\n\trespond snippet\n}\n:80 {\n\timport s\n}\n', files),
+		compileToDocument(':80 {\n\trespond snippet\n}\n'),
 	);
 });
 imports('files of a glob in the order of their names, without those that begin with a dot', () => {
 	const files = { 'p/b': 'header B 2', 'p/a': 'header A 1', 'p/.c': 'header C 3' };
-	assert.equal(documentOf(':80 {\n\timport p/*\n}\n', files), documentOf(':80 {\n\theader A 1\n\theader B 2\n}\n'));
+	assert.equal(
+		compileToDocument(':80 {\n\timport p/*\n}\n', files),
+		compileToDocument(':80 {\n\theader A 1\n\theader B 2\n}\n'),
+	);
 });
 imports('a path is relative to the file that imports', () => {
 	const files = { 'd/one': 'import two', 'd/two': 'header A 1' };
-	assert.equal(documentOf(':80 {\n\timport d/one\n}\n', files), documentOf(':80 {\n\theader A 1\n}\n'));
+	assert.equal(compileToDocument(':80 {\n\timport d/one\n}\n', files), compileToDocument(':80 {\n\theader A 1\n}\n'));
 });
 imports('a glob that matches nothing and a blank file are warnings', () => {
 	for (const file of ['none/*', 'blank']) {
-		const found = compiled(`:80 {\n\timport ${file}\n\trespond x\n}\n`, { blank: ' \n' });
+		const found = compileText(`:80 {\n\timport ${file}\n\trespond x\n}\n`, { blank: ' \n' });
 		assert.ok(found.document, file);
 		assert.ok(warnings(found).length > 0, file);
 	}
@@ -348,12 +354,12 @@ imports('a glob that matches nothing and a blank file are warnings', () => {
 imports('arguments in a definition that an imported file holds are those of the snippet', () => {
 	const files = { f: '(s) {\n\theader X {args[0]}\n}\n' };
 	assert.equal(
-		documentOf('import f outer\n:80 {\n\timport s inner\n}\n', files),
-		documentOf(':80 {\n\theader X inner\n}\n'),
+		compileToDocument('import f outer\n:80 {\n\timport s inner\n}\n', files),
+		compileToDocument(':80 {\n\theader X inner\n}\n'),
 	);
 });
 imports('an error in a passed block is reported where the block was written', () => {
-	const { diagnostics } = compiled(
+	const { diagnostics } = compileText(
 		'(s) {\n\theader {\n\t\t{block}\n\t}\n}\n:80 {\n\timport s {\n\t\tA b c d\n\t}\n}\n',
 	);
 	const [error] = diagnostics.filter(({ severity }) => severity === 'error');

@@ -3,16 +3,16 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { lint } from '../../../compiler/lint/lint.ts';
 import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
-import { type Asked, compiled, documentOf, errors, Served } from '../compatfile/page.ts';
+import { compileText, compileToDocument, type DryRunQuery, DryRunServer, errors } from '../compatfile/page.ts';
 import { memoryReader } from '../syntax/memory-config.ts';
 
-const ask = async (text: string, url: string, asked?: Asked): Promise<string> =>
-	(await new Served(text, { format: 'configfile' }).ask(url, asked)).body;
+const ask = async (text: string, url: string, asked?: DryRunQuery): Promise<string> =>
+	(await new DryRunServer(text, { format: 'configfile' }).ask(url, asked)).body;
 const same = (one: string, other: string): void =>
-	assert.equal(documentOf(one, {}, 'configfile'), documentOf(other, {}, 'configfile'));
-const mistakes = (text: string): string[] => errors(compiled(text, {}, 'configfile'));
+	assert.equal(compileToDocument(one, {}, 'configfile'), compileToDocument(other, {}, 'configfile'));
+const mistakes = (text: string): string[] => errors(compileText(text, {}, 'configfile'));
 const codes = (text: string, severity: 'error' | 'warning' = 'error'): string[] =>
-	compiled(text, {}, 'configfile')
+	compileText(text, {}, 'configfile')
 		.diagnostics.filter(one => one.severity === severity)
 		.map(({ code }) => code);
 
@@ -20,7 +20,7 @@ const order = suite('order');
 order('directives run as written, in every block', async () => {
 	const text =
 		':80 {\n\tvars a 1\n\theader +X {vars.a}\n\tvars a 2\n\theader +X {vars.a}\n\troute {\n\t\trewrite * /x\n\t\theader +X {path}\n\t}\n}\n';
-	const { seen } = await new Served(text, { format: 'configfile' }).ask('http://a/');
+	const { seen } = await new DryRunServer(text, { format: 'configfile' }).ask('http://a/');
 	assert.equal(seen.response!.headers.getAll('x'), ['1', '2', '/x']);
 });
 order('the order option is an error that gives the reason', () => {
@@ -30,7 +30,9 @@ order('consecutive handle blocks are alternatives, even with matchers and commen
 	const handles = (between: string): string =>
 		`:80 {\n\thandle /a* {\n\t\theader +X 1\n\t}\n${between}\n\thandle_path /a/* {\n\t\theader +X 2\n\t}\n\thandle {\n\t\theader +X 3\n\t}\n}\n`;
 	const all = async (text: string): Promise<string> =>
-		(await new Served(text, { format: 'configfile' }).ask('http://x/a/b')).seen.response!.headers.getAll('x').join();
+		(await new DryRunServer(text, { format: 'configfile' }).ask('http://x/a/b')).seen
+			.response!.headers.getAll('x')
+			.join();
 	assert.is(await all(handles('')), '1');
 	assert.is(await all(handles('\t# a comment\n\t@m path /m')), '1');
 	assert.is(await all(handles('\theader Y 1')), '1,2');
@@ -152,7 +154,7 @@ const upstreams = suite('named upstreams');
 upstreams('an upstream pool may be shared by two sites, or defined in a site', () => {
 	const text =
 		'upstream api {\n\tto 10.0.0.1:80 10.0.0.2:80\n\tlb_policy least_conn\n\thealth_uri /h\n\tlb_retries 2\n\ttransport http {\n\t\tdial_timeout 1s\n\t}\n}\n';
-	const { upstreams: found, sites } = documentOf(
+	const { upstreams: found, sites } = compileToDocument(
 		`${text}http://a {\n\treverse_proxy upstream://api\n}\nhttp://b {\n\treverse_proxy upstream://api\n}\n`,
 		{},
 		'configfile',
@@ -165,7 +167,7 @@ upstreams('an upstream pool may be shared by two sites, or defined in a site', (
 	assert.equal(mistakes(`:80 {\n\t${text.trim().replaceAll('\n', '\n\t')}\n\treverse_proxy upstream://api\n}\n`), []);
 });
 upstreams('an unknown upstream is an error that suggests the nearest name', () => {
-	const { diagnostics } = compiled(
+	const { diagnostics } = compileText(
 		'upstream api {\n\tto a:1\n}\n:80 {\n\treverse_proxy upstream://apy\n}\n',
 		{},
 		'configfile',
@@ -187,7 +189,7 @@ for (const [what, text, near] of [
 	['option', '{\n\tdebgu\n}\n:80 {\n}\n', 'debug'],
 ] as const) {
 	strict(`an unknown ${what}`, () => {
-		const found = compiled(text, {}, 'configfile').diagnostics.filter(({ severity }) => severity === 'error');
+		const found = compileText(text, {}, 'configfile').diagnostics.filter(({ severity }) => severity === 'error');
 		assert.is(found.length, 1, found.map(({ message }) => message).join('\n'));
 		assert.match(`${found[0]!.label ?? ''} ${found[0]!.hint ?? ''}`, near);
 	});
@@ -220,7 +222,7 @@ strict('old spellings are errors that give the new ones', () => {
 		['skip_log', 'log_skip'],
 		['basicauth', 'basic_auth'],
 	] as const) {
-		const found = compiled(`:80 {\n\t${old}\n}\n`, {}, 'configfile').diagnostics;
+		const found = compileText(`:80 {\n\t${old}\n}\n`, {}, 'configfile').diagnostics;
 		assert.match(JSON.stringify(found.map(({ message, label, hint }) => [message, label, hint])), now);
 	}
 });
@@ -242,7 +244,7 @@ for (const [what, text] of [
 	],
 ] as const) {
 	strict(what, async () => {
-		const { document, plan, ...more } = compiled(text, {}, 'configfile');
+		const { document, plan, ...more } = compileText(text, {}, 'configfile');
 		assert.ok(document && plan, mistakes(text).join('\n'));
 		const found = await lint({
 			input: { format: 'configfile', text, name: 'Configfile', path: '/config/Configfile' },

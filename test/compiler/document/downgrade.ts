@@ -7,15 +7,15 @@ const schema = documentSchema() as Fields;
 const definitions = schema.$defs as { readonly [name: string]: Fields };
 
 /** The places in the schema where something was rewritten: `pipeline of step.group`, `matcher path`. */
-export type Downgraded = Set<string>;
+export type DowngradedPlaces = Set<string>;
 
 /** Returns the document in the old format. */
-export function downgradeDocument(document: unknown, seen: Downgraded): unknown {
+export function downgradeDocument(document: unknown, seen: DowngradedPlaces): unknown {
 	return downgrade(document, schema, 'document', seen);
 }
 
 /** Returns every place in the schema that contains a list of steps or a matcher. */
-export function placesOfSchema(): string[] {
+export function downgradablePlaces(): string[] {
 	const places = new Set<string>();
 	const walk = (part: Fields, place: string): void => {
 		for (const [name, field] of Object.entries((part.properties ?? {}) as { [name: string]: Fields })) {
@@ -35,7 +35,7 @@ export function placesOfSchema(): string[] {
 	return [...places].sort();
 }
 
-function downgrade(value: unknown, part: Fields, place: string, seen: Downgraded): unknown {
+function downgrade(value: unknown, part: Fields, place: string, seen: DowngradedPlaces): unknown {
 	if (part.$ref === '#/$defs/matcher') return downgradeMatcher(value as Fields, seen);
 	// Retry predicates have always been tagged.
 	if (part.$ref === '#/$defs/retry') return value;
@@ -79,14 +79,14 @@ const ONE_FIELD: { readonly [type: string]: string } = {
 	protocol: 'protocol',
 };
 
-function downgradeMatcher(matcher: Fields, seen: Downgraded): unknown {
+function downgradeMatcher(matcher: Fields, seen: DowngradedPlaces): unknown {
 	const { type, '@id': id, ...fields } = matcher as Fields & { type: string };
 	seen.add(`matcher ${type}`);
 	const old = untagged(type, fields, seen);
 	return id === undefined || Array.isArray(old) ? old : { ...(old as Fields), '@id': id };
 }
 
-function untagged(type: string, fields: Fields, seen: Downgraded): unknown {
+function untagged(type: string, fields: Fields, seen: DowngradedPlaces): unknown {
 	if (type === 'not') return { not: downgradeMatcher(fields.of as Fields, seen) };
 	if (type === 'any' || type === 'all') {
 		const of = (fields.of as Fields[]).map(one => downgradeMatcher(one, seen));
@@ -134,7 +134,7 @@ function merged(of: readonly unknown[]): Fields | undefined {
 }
 
 /** Splits a retry predicate into the separate fields of the old format, if it had such fields. */
-function downgradeRetries(fields: Fields, seen: Downgraded): Fields {
+function downgradeRetries(fields: Fields, seen: DowngradedPlaces): Fields {
 	const { retry_match: match, ...rest } = fields;
 	if (typeof match !== 'object' || match === null) return fields;
 	const parts = (predicate: Fields, type: string) =>

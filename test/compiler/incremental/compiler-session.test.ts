@@ -6,7 +6,7 @@ import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, changingReader, FOLDER } from './files.ts';
-import { draft, edit, filesOf } from './random-configuration.ts';
+import { applyRandomEdit, draftFiles, randomDraft } from './random-configuration.ts';
 
 /** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
@@ -81,11 +81,11 @@ session('a session gives the same results as compiling from scratch', () => {
 	const end = processorTime() + Number(process.env.BUDGET ?? 3000);
 	const counts = { compiled: 0, accepted: 0 };
 	while (processorTime() < end) {
-		const made = draft(random, random.of(['configfile', 'compatfile'] as const));
-		const edited = new Edited(made.dialect, filesOf(made));
+		const made = randomDraft(random, random.of(['configfile', 'compatfile'] as const));
+		const edited = new Edited(made.dialect, draftFiles(made));
 		const series: ConfigFiles[] = [];
 		for (let step = 0; step < 12 && processorTime() < end; step++) {
-			edited.now = structuredClone(filesOf(made));
+			edited.now = structuredClone(draftFiles(made));
 			series.push(edited.now);
 			try {
 				counts.compiled++;
@@ -97,7 +97,7 @@ session('a session gives the same results as compiling from scratch', () => {
 					cause: error,
 				});
 			}
-			edit(random, made);
+			applyRandomEdit(random, made);
 		}
 	}
 	assert.ok(counts.compiled > 100 && counts.accepted > 10, JSON.stringify(counts));

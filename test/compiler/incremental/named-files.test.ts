@@ -12,7 +12,7 @@ import type { Document } from '../../../compiler/document/document.ts';
 import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
-import { documentImage, generationDelta, sameDocument } from '../../../runtime/worker/document-image.ts';
+import { createDocumentImage, generationDelta, isSameDocument } from '../../../runtime/worker/document-image.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
 
@@ -134,17 +134,17 @@ for (const [kind, [document, write]] of Object.entries(KINDS)) {
 			const input = { format: 'json', text: JSON.stringify(document), name: '<test>' } as const;
 			const { document: compiled, plan, diagnostics } = session.compile(input);
 			assert.ok(compiled && plan, JSON.stringify(diagnostics));
-			return documentImage(compiled!, plan);
+			return createDocumentImage(compiled!, plan);
 		};
 		const before = image();
-		assert.ok(sameDocument(before, image()), 'the same contents are the same configuration');
+		assert.ok(isSameDocument(before, image()), 'the same contents are the same configuration');
 		write(1);
 		const after = image();
-		assert.not.ok(sameDocument(before, after));
+		assert.not.ok(isSameDocument(before, after));
 		const kept = generationDelta(before, after).runs.filter(([from]) => from !== -1);
 		assert.ok(kept.length > 0, 'unrelated sites are kept');
 		write(0);
-		assert.ok(sameDocument(before, image()), 'the original contents are the original configuration');
+		assert.ok(isSameDocument(before, image()), 'the original contents are the original configuration');
 		pair('pair', leaves[0]!);
 	});
 }

@@ -60,7 +60,7 @@ function lines(random: Random, dialect: Dialect, most: number): string {
 }
 
 /** Returns a random top-level block. */
-export function block(random: Random, dialect: Dialect): string {
+export function randomBlock(random: Random, dialect: Dialect): string {
 	const name = random.of(NAMES);
 	const port = random.of(['', ':8080', ':8081', ':80']);
 	const choice = random.below(40);
@@ -88,19 +88,20 @@ export function block(random: Random, dialect: Dialect): string {
 }
 
 /** Returns a random configuration with its imported files. */
-export function draft(random: Random, dialect: Dialect): Draft {
+export function randomDraft(random: Random, dialect: Dialect): Draft {
 	const files: { [path: string]: string } = {};
 	for (const name of NAMES) {
 		if (random.below(2) === 0) files[`part-${name}.conf`] = lines(random, dialect, 3);
-		if (random.below(2) === 0) files[`sites-${name}.conf`] = `${block(random, dialect)}${block(random, dialect)}`;
+		if (random.below(2) === 0)
+			files[`sites-${name}.conf`] = `${randomBlock(random, dialect)}${randomBlock(random, dialect)}`;
 	}
-	const blocks = Array.from({ length: 1 + random.below(8) }, () => block(random, dialect));
+	const blocks = Array.from({ length: 1 + random.below(8) }, () => randomBlock(random, dialect));
 	if (random.below(2) === 0) blocks.unshift('{\n\thttp_port 80\n}\n');
 	return { dialect, blocks, path: `${FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
 }
 
 /** Applies a random edit. */
-export function edit(random: Random, made: Draft): void {
+export function applyRandomEdit(random: Random, made: Draft): void {
 	const { blocks, files, env, dialect } = made;
 	const at = random.below(blocks.length + 1);
 	const paths = Object.keys(files);
@@ -109,7 +110,7 @@ export function edit(random: Random, made: Draft): void {
 			made.path = random.of([`${FOLDER}/main`, `${FOLDER}/part-a.conf`, '/config/other/main', undefined]);
 			break;
 		case 0:
-			blocks.splice(at, 0, block(random, dialect));
+			blocks.splice(at, 0, randomBlock(random, dialect));
 			break;
 		case 1:
 			blocks.splice(at, 1);
@@ -123,12 +124,12 @@ export function edit(random: Random, made: Draft): void {
 		case 4:
 			if (paths.length > 0) {
 				const path = random.of(paths);
-				files[path] = path.startsWith('part') ? lines(random, dialect, 3) : block(random, dialect);
+				files[path] = path.startsWith('part') ? lines(random, dialect, 3) : randomBlock(random, dialect);
 			}
 			break;
 		case 5:
 			if (paths.length > 0 && random.below(3) === 0) delete files[random.of(paths)];
-			else files[`sites-${random.of(NAMES)}.conf`] = block(random, dialect);
+			else files[`sites-${random.of(NAMES)}.conf`] = randomBlock(random, dialect);
 			break;
 		case 6:
 			env[random.of(['HOST', 'TEXT'])] = random.of(['env.example', 'other.example', 'x', '"quoted\n}', 'a {\n}\nb']);
@@ -143,11 +144,11 @@ export function edit(random: Random, made: Draft): void {
 			break;
 		}
 		default:
-			if (blocks[at] !== undefined) blocks[at] = block(random, dialect);
+			if (blocks[at] !== undefined) blocks[at] = randomBlock(random, dialect);
 	}
 }
 
 /** Returns the files of a draft, including the main text. */
-export function filesOf({ blocks, path, files, env }: Draft): ConfigFiles {
+export function draftFiles({ blocks, path, files, env }: Draft): ConfigFiles {
 	return { main: blocks.join(''), path, files, env };
 }

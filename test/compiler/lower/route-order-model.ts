@@ -15,7 +15,7 @@ export interface ModelRoute {
 }
 
 /** Sorts routes: runs of twenty by insertion sort, then merges neighboring runs until one is left. */
-export function modelOrder<T extends ModelRoute>(routes: readonly T[]): T[] {
+export function sortByModel<T extends ModelRoute>(routes: readonly T[]): T[] {
 	let runs: T[][] = [];
 	for (let at = 0; at < routes.length; at += 20) runs.push(inserted(routes.slice(at, at + 20)));
 	while (runs.length > 1) {

@@ -2,8 +2,8 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Chance } from '../../agreement/chance.ts';
-import { documentOf } from '../compatfile/page.ts';
-import { type ModelRoute, modelOrder } from './route-order-model.ts';
+import { compileToDocument } from '../compatfile/page.ts';
+import { type ModelRoute, sortByModel } from './route-order-model.ts';
 
 const SITES = 10_000;
 /** Sites per configuration; compiling many together is faster. */
@@ -54,10 +54,10 @@ order(`${SITES} random sites are ordered like the model`, () => {
 	for (let first = 0; first < SITES; first += SITES_OF_A_TEXT) {
 		const sites = Array.from({ length: SITES_OF_A_TEXT }, () => randomSite(chance));
 		const text = sites.map(({ lines }, at) => `http://:${at + 1024} {\n${lines.join('\n')}\n}\n`).join('');
-		const documents = documentOf(text).sites as readonly { readonly pipeline: unknown }[];
+		const documents = compileToDocument(text).sites as readonly { readonly pipeline: unknown }[];
 		for (const [at, { lines, routes }] of sites.entries()) {
 			const actual = marksOf(documents[at]!.pipeline);
-			const expected = [...new Set(modelOrder(routes).map(({ mark }) => mark))];
+			const expected = [...new Set(sortByModel(routes).map(({ mark }) => mark))];
 			if (actual.join(' ') !== expected.join(' ')) assert.equal(actual, expected, lines.join('\n'));
 		}
 	}
@@ -71,7 +71,7 @@ order('the model reproduces comparisons that are not transitive', () => {
 		sets: 1,
 		paths: path === '' ? [] : [path],
 	});
-	const marks = (...paths: string[]): string[] => modelOrder(paths.map(route)).map(({ mark }) => mark);
+	const marks = (...paths: string[]): string[] => sortByModel(paths.map(route)).map(({ mark }) => mark);
 	// Twenty routes are sorted by insertion, which never moves a route past a matcher of another kind.
 	assert.equal(marks('/a', '', '/abc'), ['m0x', 'm1x', 'm2x']);
 	assert.equal(marks('/a', '/abc', ''), ['m1x', 'm0x', 'm2x']);

@@ -7,7 +7,7 @@ import { parseSubstitutedText } from '../../../compiler/syntax/config-parser.ts'
 import { cutAtTopLevel } from '../../../compiler/syntax/cut-text.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { outlineLines } from './memory-config.ts';
-import { noise, Random, wellFormed } from './random-text.ts';
+import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
 function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
 	return cutAtTopLevel(text, dialect)?.map(({ start, end }) => text.slice(start, end));
@@ -78,8 +78,10 @@ cutting('tokens and structure of the pieces are those of the whole', () => {
 	for (let round = 0; round < 1500; round++) {
 		const text =
 			random.below(2) === 0
-				? noise(random)
-				: Array.from({ length: 1 + random.below(4) }, () => wellFormed(random, 0)).join(random.of(['', '\n', ' ']));
+				? randomFragments(random)
+				: Array.from({ length: 1 + random.below(4) }, () => randomWellFormedText(random, 0)).join(
+						random.of(['', '\n', ' ']),
+					);
 		for (const dialect of ['configfile', 'compatfile'] as const) {
 			const extents = cutAtTopLevel(text, dialect);
 			if (!extents || extents.length < 2) continue;

@@ -20,13 +20,13 @@ const DIRECTIVES = new Set([
 ]);
 
 /** A configuration's files. Their names are relative to the folder of the main file, `main`. */
-export interface Files {
+export interface MemoryFiles {
 	readonly main: string;
 	readonly [path: string]: string;
 }
 
 /** Returns a reader over `files`, with the environment `env`. */
-export function memoryReader(files: Files, env: { readonly [name: string]: string } = {}): Reader {
+export function memoryReader(files: MemoryFiles, env: { readonly [name: string]: string } = {}): Reader {
 	const contents = new Map(Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]));
 	const names = (path: string): string[] => {
 		const inside = [...contents.keys()].filter(file => file.startsWith(`${path}/`));
@@ -49,7 +49,7 @@ export function memoryReader(files: Files, env: { readonly [name: string]: strin
 }
 
 /** The result of parsing. */
-export interface Parsed {
+export interface ParseOutcome {
 	readonly tree: ConfigTree;
 	readonly diagnostics: readonly Diagnostic[];
 	/** The syntax tree as printed by {@link outline}. */
@@ -62,10 +62,10 @@ export interface Parsed {
 
 /** Parses one main file, given as text, or several files. */
 export function parse(
-	input: string | Files,
+	input: string | MemoryFiles,
 	dialect: Dialect = 'configfile',
 	env: { readonly [name: string]: string } = {},
-): Parsed {
+): ParseOutcome {
 	const files = typeof input === 'string' ? { main: input } : input;
 	const found: Diagnostic[] = [];
 	const tree = parseConfig(

@@ -5,7 +5,7 @@ import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import { formatText } from '../../../compiler/syntax/format.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parse } from './memory-config.ts';
-import { noise, Random, wellFormed } from './random-text.ts';
+import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
 /** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
@@ -43,7 +43,7 @@ function forAll(seed: number, make: (random: Random) => string, check: (text: st
 
 const properties = suite('properties');
 properties('no text makes the parser throw, and every diagnostic renders', () => {
-	forAll(1, noise, text => {
+	forAll(1, randomFragments, text => {
 		for (const dialect of ['configfile', 'compatfile'] as const) {
 			const files = { main: text, a: text, E: `x\n${text}` };
 			for (const diagnostic of parse(files, dialect, { X: 'v w' }).diagnostics) {
@@ -55,7 +55,7 @@ properties('no text makes the parser throw, and every diagnostic renders', () =>
 	});
 });
 properties('formatting any text twice is formatting it once', () => {
-	forAll(2, noise, text => {
+	forAll(2, randomFragments, text => {
 		const once = formatText(text);
 		assert.is(formatText(once), once);
 		assert.ok(once.endsWith('\n'));
@@ -64,7 +64,7 @@ properties('formatting any text twice is formatting it once', () => {
 properties('formatting a well-formed text changes neither tokens nor structure', () => {
 	forAll(
 		3,
-		random => wellFormed(random, 0),
+		random => randomWellFormedText(random, 0),
 		text => {
 			const formatted = formatText(text);
 			assert.equal(tokens(formatted), tokens(text));

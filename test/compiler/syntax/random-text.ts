@@ -78,7 +78,7 @@ const PIECES = [
 ];
 
 /** Returns a random text: significant fragments in random order. */
-export function noise(random: Random): string {
+export function randomFragments(random: Random): string {
 	let text = '';
 	for (let count = random.below(40); count >= 0; count--) {
 		text += random.below(8) === 0 ? String.fromCharCode(random.below(0x180)) : random.of(PIECES);
@@ -87,7 +87,7 @@ export function noise(random: Random): string {
 }
 
 /** Returns a random text without structural errors. */
-export function wellFormed(random: Random, depth: number): string {
+export function randomWellFormedText(random: Random, depth: number): string {
 	let text = '';
 	const gap = () => random.of([' ', ' ', '  ', '\t', ' \\\n\t', '\u00a0']);
 	const end = () => random.of(['\n', '\n', '\r\n', '  \n', '\n\n\n', ' # c {  } "x\n', '\n# a   "b {\n', '\n\t \n']);
@@ -125,8 +125,9 @@ export function wellFormed(random: Random, depth: number): string {
 	for (let count = random.below(4) + (depth === 0 ? 1 : 0); count > 0; count--) {
 		text += random.of(['', ' ', '\t\t', '   ']);
 		if (depth < 4 && random.below(3) === 0) {
-			text += `name${gap()}${word()} {${end()}${wellFormed(random, depth + 1)}${random.of(['', ' ', '\t'])}}`;
-			if (depth > 0 && random.below(4) === 0) text += ` else${gap()}{${end()}${wellFormed(random, depth + 1)}}`;
+			text += `name${gap()}${word()} {${end()}${randomWellFormedText(random, depth + 1)}${random.of(['', ' ', '\t'])}}`;
+			if (depth > 0 && random.below(4) === 0)
+				text += ` else${gap()}{${end()}${randomWellFormedText(random, depth + 1)}}`;
 			text += end();
 		} else if (random.below(12) === 0) text += `use${gap()}s${gap()}n="a  { b"${gap()}m=\`c  d\`${end()}`;
 		else text += `${depth === 0 ? 'name ' : ''}${word()}${gap()}${word()}${end()}`;

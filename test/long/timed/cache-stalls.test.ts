@@ -10,8 +10,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, LAUNCHER, serve, temporaryFolder } from '../../harness.ts';
 import { sendZipf } from '../../zipf-load.ts';
-import { sizeOf, zipfTrace } from '../../zipf-trace.ts';
-import type { LoopHolds } from './loop-holds.ts';
+import { responseSizeForRank, zipfTrace } from '../../zipf-trace.ts';
+import type { EventLoopStalls } from './loop-holds.ts';
 
 const CEILING_MIB = 16;
 /** Requests until the cache is full and the code is compiled, and requests measured after that. */
@@ -26,7 +26,7 @@ for (const disk of [false, true]) {
 	stalls(`are never blocked for more than ${BOUND} ms at a time${disk ? ', with a disk tier' : ''}`, async () => {
 		const content = Buffer.alloc(8200, 'x');
 		const origin = createServer((request, response) => {
-			const size = sizeOf(Number(request.url!.slice(2)));
+			const size = responseSizeForRank(Number(request.url!.slice(2)));
 			response.writeHead(200, {
 				'Content-Type': 'text/plain',
 				'Cache-Control': 'max-age=3600',
@@ -72,7 +72,7 @@ http://:${port} {
 			assert.ok(evicted > 2000, 'too few evictions');
 			const threads = readdirSync(holds)
 				.filter(name => name.endsWith('.json'))
-				.map((name): [string, LoopHolds] => [name, JSON.parse(readFileSync(path.join(holds, name), 'utf8'))]);
+				.map((name): [string, EventLoopStalls] => [name, JSON.parse(readFileSync(path.join(holds, name), 'utf8'))]);
 			assert.ok(threads.length >= 3, 'expected the main thread and two workers');
 			for (const [name, one] of threads) {
 				console.log(`${disk ? 'disk, ' : ''}thread ${path.parse(name).name}: ${JSON.stringify(one)}`);

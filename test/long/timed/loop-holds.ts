@@ -10,7 +10,7 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { threadId } from 'node:worker_threads';
 
 /** One thread's measurements; times in milliseconds. */
-export interface LoopHolds {
+export interface EventLoopStalls {
 	readonly turns: number;
 	/** Processor time and wall-clock time of the longest turn. */
 	readonly longest: number;

@@ -13,7 +13,7 @@ import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
-import { quiet, until } from '../../harness.ts';
+import { until, waitForNothing } from '../../harness.ts';
 
 // Memory files exist only in this I/O mode.
 setIoMode('direct');
@@ -188,7 +188,7 @@ filed('the number of files is bounded, and those of an unused store are closed',
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
 	registry.cacheClosed('cache');
-	await quiet(60);
+	await waitForNothing(60);
 	assert.is(files(), before + 256, 'files stay open while a body is being read');
 	body.cancel();
 	await until('the files are closed', () => files() <= before);

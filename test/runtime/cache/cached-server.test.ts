@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { elapse, freePorts, pace, type ServerProcess, serve, temporaryFolder, until } from '../../harness.ts';
+import { freePorts, pauseFor, type ServerProcess, serve, temporaryFolder, until, waitForClock } from '../../harness.ts';
 
 interface Answer {
 	readonly status: number;
@@ -273,7 +273,7 @@ running('no request sent after a purge gets older content, whatever is in progre
 			const version = origin.version;
 			await purge({ host: '127.0.0.1', path: '/hot' });
 			least = version;
-			await pace(15);
+			await pauseFor(15);
 		}
 	} finally {
 		over = true;
@@ -345,7 +345,7 @@ running('cache activity is reported by GET /cache, metrics and the access log', 
 	await ask(port, '/logged');
 	await ask(port, '/logged', { method: 'POST' });
 	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
-	await elapse(1200);
+	await waitForClock(1200);
 	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
 	const of = (text: string): string[] => {
 		const lines = server.output().split('\n');

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
-import { freePorts, pace, until } from '../../harness.ts';
+import { freePorts, pauseFor, until } from '../../harness.ts';
 import { recordingLog } from '../running-server.ts';
 
 const dying = suite('caches with dying threads and leaving clients');
@@ -79,7 +79,7 @@ dying('if the fetching client disconnects, another request fetches', async () =>
 	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
 	await until('the origin received the request', () => held.length > 0);
 	const waiting = Promise.all(Array.from({ length: 20 }, () => get('/held')));
-	await pace(100);
+	await pauseFor(100);
 	leaver.destroy();
 	for (const answer of await waiting) assert.match(answer, '/held 2');
 	assert.is(asked.get('/held'), 2);

@@ -11,7 +11,7 @@ import { hashKey } from '../../../runtime/cache/key-hash.ts';
 import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
-import { elapse, pace, quiet, until } from '../../harness.ts';
+import { pauseFor, until, waitForClock, waitForNothing } from '../../harness.ts';
 
 const MIB = 1024 * 1024;
 const ROWS = 3;
@@ -235,7 +235,7 @@ turns('one request fetches while the others wait on all threads; then all contin
 	];
 	let over = 0;
 	for (const { ended } of waits) void ended!.then(() => over++);
-	await quiet(20);
+	await waitForNothing(20);
 	assert.is(over, 0);
 	lead.done('stored');
 	await Promise.all(waits.map(({ ended }) => ended));
@@ -254,7 +254,7 @@ turns('a request continues once its wait time is over', async () => {
 turns('later requests do not wait for a fetch that has exceeded the wait time', async () => {
 	const { threads } = store();
 	const slow = threads[0].turn('a', 30);
-	await elapse(60);
+	await waitForClock(60);
 	const next = threads[0].turn('a', 30);
 	assert.is(next.ended, undefined);
 	const others = threads[1].turn('a', 5000);
@@ -264,7 +264,7 @@ turns('later requests do not wait for a fetch that has exceeded the wait time', 
 	void others.ended.then(() => {
 		over = true;
 	});
-	await quiet(20);
+	await waitForNothing(20);
 	assert.not(over, 'the end of the abandoned fetch released the waiters of the new one');
 	next.done('stored');
 	await others.ended;
@@ -279,7 +279,7 @@ turns('a request that does not wait does not shorten the wait of others', async 
 	void wait.ended!.then(() => {
 		over = true;
 	});
-	await quiet(20);
+	await waitForNothing(20);
 	assert.not(over);
 	lead.done('stored');
 	await wait.ended;
@@ -366,7 +366,7 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
 	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is stored before the reset');
-	await quiet(150);
+	await waitForNothing(150);
 	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'the store is not reset while it is being read');
 	const pieces: Buffer[] = [];
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
@@ -386,7 +386,7 @@ ends("the main thread does not block on a lock whose holder's death is not yet r
 	memory.words[WORD.lock] = 2;
 	registry.threadEnded(0);
 	const purge = registry.purge({ host: 'example.test', path: '/a' });
-	await pace(1);
+	await pauseFor(1);
 	registry.threadEnded(1);
 	await purge;
 	assert.is(threads[2].find('a').length, 0);

@@ -8,8 +8,8 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../certificates.ts';
-import { quiet, temporaryFolder } from '../../harness.ts';
-import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+import { temporaryFolder, waitForNothing } from '../../harness.ts';
+import { type ChallengeValidation, type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
 import { eventually, plan, policy, type RecordingSink, serveDocument, testManager } from './test-manager.ts';
 
 const DAY = 86_400_000;
@@ -28,7 +28,7 @@ function issuer(more: object = {}): { issuer: string; [setting: string]: unknown
 }
 
 /** Returns a validator that checks the challenge responses which the threads would give. */
-function answeredBy(sink: RecordingSink): (validation: Validation) => boolean {
+function answeredBy(sink: RecordingSink): (validation: ChallengeValidation) => boolean {
 	return ({ type, name, token, keyAuthorization }) => {
 		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;
 		const certificate = sink.answers.alpn[name];
@@ -216,7 +216,7 @@ acme('after a refusal, Retry-After is respected, and the next attempt goes to th
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error'));
 	now += 1_800_000;
 	server.faults.before = () => undefined;
-	await quiet(150);
+	await waitForNothing(150);
 	assert.is(server.orders.length + dryRun.orders.length, 0);
 	now += 1_900_000;
 	await eventually('obtained', () => test.sink.certificates.size === 1);

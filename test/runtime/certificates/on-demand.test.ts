@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { CertificateQuestion } from '../../../runtime/certificates/certificate-feed.ts';
+import type { CertificateRequestedByClient } from '../../../runtime/certificates/certificate-feed.ts';
 import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
-import { pace, temporaryFolder } from '../../harness.ts';
+import { pauseFor, temporaryFolder } from '../../harness.ts';
 import { fakeApi } from './dns/fake-api.ts';
 import { scriptedAcmeServer } from './scripted-acme-server.ts';
 import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
@@ -16,7 +16,7 @@ import { eventually, plan, policy, serveDocument, type TestManager, testManager 
 const demand = suite('on demand');
 
 function ask({ manager }: TestManager, name: string): Promise<boolean> {
-	const question: CertificateQuestion = {
+	const question: CertificateRequestedByClient = {
 		name,
 		signatureSchemes: ['0403', '0804'],
 		cipherSuites: ['1301'],
@@ -174,7 +174,7 @@ demand('a client that connects while its certificate is being ordered waits for 
 	await eventually('ordered', () => acme.orders.length === 1);
 	const waiting = ask(test, 'a.example.com');
 	await eventually('validating', () => Object.keys(test.sink.answers.http01).length === 1);
-	await pace(30);
+	await pauseFor(30);
 	release(true);
 	assert.is(await waiting, true);
 	await test.manager.close();

@@ -17,7 +17,7 @@ import { responderExtension } from './ocsp-responder.ts';
 const DAY = 86_400_000;
 
 /** A challenge to be validated. */
-export interface Validation {
+export interface ChallengeValidation {
 	readonly type: string;
 	readonly name: string;
 	readonly token: string;
@@ -27,7 +27,7 @@ export interface Validation {
 /** Behavior that a test may change while the server runs. */
 export interface AcmeFaults {
 	/** Reports whether a challenge is answered correctly. */
-	validate: (validation: Validation) => boolean | Promise<boolean>;
+	validate: (validation: ChallengeValidation) => boolean | Promise<boolean>;
 	/**
 	 * Called before every request is answered. A returned string is the problem type to answer with; `hang` never
 	 * answers.

@@ -13,7 +13,7 @@ import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connecti
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 import { type FakeApi, fakeApi } from './dns/fake-api.ts';
-import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+import { type ChallengeValidation, type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
 import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
 
 const served = suite('served certificates');
@@ -53,7 +53,7 @@ function certificateOf(port: number, name: string, alpn?: string): Promise<X509C
 }
 
 /** Validates over the network several times, because every thread has to answer. */
-async function validated({ type, name, token, keyAuthorization }: Validation, http: number, https: number) {
+async function validated({ type, name, token, keyAuthorization }: ChallengeValidation, http: number, https: number) {
 	for (let turn = 0; turn < 6; turn++) {
 		if (type === 'http-01') {
 			const { status, body } = await get(http, name, `/.well-known/acme-challenge/${token}`);

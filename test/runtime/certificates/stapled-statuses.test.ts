@@ -1,7 +1,7 @@
 /** OCSP responses: fetched for certificates that name a responder, verified before use, and kept in the store. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { quiet, temporaryFolder } from '../../harness.ts';
+import { temporaryFolder, waitForNothing } from '../../harness.ts';
 import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
 import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
@@ -77,7 +77,7 @@ statuses('an OCSP response is refreshed halfway through its lifetime; stapling c
 	await serveDocument(off, wanted(), { ocsp_stapling: false });
 	await eventually('obtained', () => off.sink.for('a.example.com') !== undefined);
 	const before = ocsp.requests;
-	await quiet(100);
+	await waitForNothing(100);
 	assert.is(ocsp.requests, before);
 	await off.manager.close();
 });

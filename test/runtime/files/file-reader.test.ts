@@ -25,7 +25,7 @@ import { type Body, type BodySource, isStream } from '../../../compiler/exchange
 import { FileError, type OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
-import { pace, until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 
 // The direct system calls for files exist only in this I/O mode.
 setIoMode('direct');
@@ -296,7 +296,7 @@ bodies('a range returns exactly its bytes', async () => {
 
 bodies('several ranges share one descriptor, which `close` closes', async () => {
 	// The bodies of the previous test close their files slightly after they end.
-	await pace(50);
+	await pauseFor(50);
 	const before = descriptors();
 	const file = opened('/big.bin');
 	assert.is(await text(file.body(0, 4, true)), 'abcd');

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { elapse, freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, waitForClock } from '../../harness.ts';
 
 const reports = suite('reports about files');
 const folder = temporaryFolder();
@@ -40,7 +40,7 @@ reports.before(async () => {
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	// Setting a file's mtime back does not change its ctime, and files changed within the last two seconds are not
 	// cached.
-	await elapse(2100);
+	await waitForClock(2100);
 });
 
 reports.after(async () => {

@@ -17,7 +17,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { FileError, FileReader, OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
-import { elapse, pace, temporaryFolder } from '../../harness.ts';
+import { pauseFor, temporaryFolder, waitForClock } from '../../harness.ts';
 
 const kept = suite('files in memory');
 const base = realpathSync(temporaryFolder());
@@ -97,7 +97,7 @@ kept.before(async () => {
 	writeFileSync(path.join(outside, 'shared'), 'before');
 	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
 	// A file counts as changing for two seconds after its last change, and is not cached.
-	await elapse(2100);
+	await waitForClock(2100);
 });
 
 kept.before.each(() => {
@@ -141,7 +141,7 @@ kept('a large file is kept open, and closed when it changes', async () => {
 	const body = replaced.body(0, replaced.size) as BodySource;
 	writeFileSync(path.join(root, 'new'), Buffer.alloc(100_000, 'z'));
 	renameSync(path.join(root, 'new'), path.join(root, 'large-replaced'));
-	await pace(50);
+	await pauseFor(50);
 	const after = open('large-replaced');
 	assert.is(after.size, 100_000);
 	after.close();
@@ -170,7 +170,7 @@ kept('files below a root that is a symbolic link are cached, and the link may be
 	assert.is(page().path, path.join(base, 'releases/7/public/page'));
 	symlinkSync('releases/8', path.join(base, 'next'));
 	renameSync(path.join(base, 'next'), path.join(base, 'current'));
-	await pace(50);
+	await pauseFor(50);
 	assert.is(bytesOf(page()).toString(), 'eight');
 });
 
@@ -184,7 +184,7 @@ kept('a change takes effect at once', async () => {
 	writeFileSync(path.join(root, 'same-size'), 'behind');
 	rmSync(path.join(root, 'removed'));
 	chmodSync(path.join(root, 'modes'), 0);
-	await pace(50);
+	await pauseFor(50);
 	assert.is(text('replaced'), 'after it');
 	assert.is(text('rewritten'), 'after it');
 	assert.is(text('same-size'), 'behind');
@@ -198,7 +198,7 @@ kept('a folder replaced by a symbolic link does not lead outside the root', asyn
 	assert.ok(isKept('folder/secret'));
 	renameSync(path.join(root, 'folder'), path.join(root, 'was-folder'));
 	symlinkSync(outside, path.join(root, 'folder'));
-	await pace(50);
+	await pauseFor(50);
 	assert.is(reason('folder/secret'), 'not_found');
 });
 
@@ -248,7 +248,7 @@ kept('changes that no watch reports take effect within a second', async () => {
 	writeFileSync(path.join(outside, 'shared'), 'behind');
 	// The parent of the root's parent has no watch.
 	renameSync(path.join(base, 'site'), path.join(base, 'moved'));
-	await elapse(1050);
+	await waitForClock(1050);
 	assert.is(reason('deep/er/a'), 'not_found');
 	renameSync(path.join(base, 'moved'), path.join(base, 'site'));
 	assert.is(text('deep/er/a'), 'before');

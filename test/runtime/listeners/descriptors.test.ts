@@ -15,7 +15,7 @@ import { PlaceMaker } from '../../../runtime/listeners/place-maker.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
-import { open, statusOf } from '../protocols/http1/wire.ts';
+import { openWire, statusOf } from '../protocols/http1/wire.ts';
 import { request as requestFrame, settings } from '../protocols/http2/frames.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
@@ -54,7 +54,7 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 		await eventually('some connections are turned away', async () =>
 			/svc_overload_rejected_total\{limit="descriptors"\} [1-9]/.test(await metrics().catch(() => '')),
 		);
-		const late = await open(port);
+		const late = await openWire(port);
 		assert.is(statusOf(await late.whole()), 503);
 		for (const client of clients) client.destroy();
 		await eventually('connections are accepted again', async () => {

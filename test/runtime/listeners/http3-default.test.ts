@@ -110,14 +110,14 @@ function count(server: ServerProcess, text: string): number {
 if (direct) {
 	test('an HTTPS site is served over UDP at its port, and a plain one is not', async () => {
 		const { connect } = await import('../protocols/http3/quic-client.ts');
-		const { control, headers, response } = await import('../protocols/http3/frames.ts');
+		const { openControlStream, headers, response } = await import('../protocols/http3/frames.ts');
 		const terms = await ports();
 		const file = path.join(folder, 'default');
 		write(file, terms);
 		const server = await serve(['-c', file], terms.port, { cwd: folder });
 		try {
 			const client = await connect(terms.port);
-			control(client);
+			openControlStream(client);
 			const { body } = await response(client, client.open().write(headers(), true));
 			assert.is(body, 'one HTTP/3.0');
 			client.close();

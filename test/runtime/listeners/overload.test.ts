@@ -9,8 +9,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import type { ServerSettings } from '../../../compiler/document/server-settings.ts';
-import { open, statusOf } from '../protocols/http1/wire.ts';
-import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+import { openWire, statusOf } from '../protocols/http1/wire.ts';
+import { eventually, jsonInput, type TestServer, withServer } from '../running-server.ts';
 
 const overload = suite('overload');
 
@@ -123,7 +123,7 @@ overload('a client that disconnects frees its place in the queue', async () => {
 	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
 		const first = request(server.port);
 		await eventually('one request is in progress', () => upstream.held.length === 1);
-		const gone = await open(server.port);
+		const gone = await openWire(server.port);
 		gone.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
 		await eventually('one request waits', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		gone.socket.destroy();
@@ -171,7 +171,7 @@ overload('connections over the limit get 503 and are closed', async () => {
 			await once(socket, 'data');
 			kept.push(socket);
 		}
-		const fourth = await open(server.port);
+		const fourth = await openWire(server.port);
 		const text = await fourth.whole();
 		assert.is(statusOf(text), 503);
 		assert.match(text, '\r\nRetry-After: 1\r\n');
@@ -191,7 +191,7 @@ overload('connections over the limit get 503 and are closed', async () => {
 overload('a load changes the limits of a running server, also for open connections', async () => {
 	const bounds = { limits: { header_count: 5 }, max_header_size: 1024, timeouts: { idle: 300_000 } };
 	await withServer(documentOf(bounds), {}, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		const fields = 'A: b\r\n'.repeat(20);
 		wire.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
 		await wire.until(text => text.endsWith('hi'));
@@ -200,7 +200,7 @@ overload('a load changes the limits of a running server, also for open connectio
 		const { port } = server;
 		const document = documentOf(generous);
 		const site = { ...document.sites![0]!, addresses: ['http://:0'] };
-		const outcome = await server.runtime.load(json({ ...document, sites: [site] }));
+		const outcome = await server.runtime.load(jsonInput({ ...document, sites: [site] }));
 		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 		assert.is(statusOf(await ask(port, fields)), 200);
 		wire.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -212,7 +212,7 @@ overload('a load changes the limits of a running server, also for open connectio
 });
 
 async function ask(port: number, fields: string): Promise<string> {
-	const wire = await open(port);
+	const wire = await openWire(port);
 	wire.send(`GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields}\r\n`);
 	return wire.whole();
 }

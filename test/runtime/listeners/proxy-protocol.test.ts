@@ -6,8 +6,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProxyProtocolWrapper } from '../../../compiler/document/server-settings.ts';
 import { ProxyReader } from '../../../runtime/listeners/proxy-reader.ts';
-import { freePorts, pace } from '../../harness.ts';
-import { open, type Wire } from '../protocols/http1/wire.ts';
+import { freePorts, pauseFor } from '../../harness.ts';
+import { openWire, type WireClient } from '../protocols/http1/wire.ts';
 import { type TestServer, withServer } from '../running-server.ts';
 
 const proxied = suite('PROXY protocol');
@@ -35,10 +35,10 @@ async function withListeners(
 
 /** Sends the pieces on a connection. Resolves to the response's body, or '' if the connection is closed. */
 async function answer(port: number, ...pieces: readonly string[]): Promise<string> {
-	const wire: Wire = await open(port);
+	const wire: WireClient = await openWire(port);
 	for (const piece of pieces) {
 		wire.send(piece);
-		if (pieces.length > 1) await pace(20);
+		if (pieces.length > 1) await pauseFor(20);
 	}
 	const text = await wire.whole(4000);
 	return /\[(.*)\]/.exec(text)?.[1] ?? text;
@@ -88,8 +88,8 @@ proxied(
 			const text = await runtime.metrics();
 			assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
 			assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);
-			const wire = await open(hasty!);
-			await pace(250);
+			const wire = await openWire(hasty!);
+			await pauseFor(250);
 			wire.send(REQUEST);
 			assert.match(await wire.whole(), '[127.0.0.1:', 'a client that sends nothing for a while is served');
 		});

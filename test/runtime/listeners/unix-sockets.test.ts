@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import { ListenerSockets } from '../../../runtime/listeners/listener-sockets.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { eventually, json, withServer } from '../running-server.ts';
+import { eventually, jsonInput, withServer } from '../running-server.ts';
 
 const unix = suite('site listeners on Unix sockets');
 const folder = temporaryFolder();
@@ -52,21 +52,21 @@ unix(
 				const replaced = (): number => log.entries.filter(({ msg }) => msg === 'a worker thread was replaced').length;
 				await eventually('replaced', () => replaced() > thread);
 			}
-			const loaded = await runtime.load(json(site(`${file}|0606`, 'new {http.vars.client_ip}', settings)));
+			const loaded = await runtime.load(jsonInput(site(`${file}|0606`, 'new {http.vars.client_ip}', settings)));
 			assert.is(loaded.result, 'applied');
 			assert.is(await ask(file), 'new ');
 			// A trusted proxy names the client's address.
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
 			// Clients also have no address if their PROXY header names none or is missing.
 			const servers = [{ listener_wrappers: [{ wrapper: 'proxy_protocol' }] }] as const;
-			const wrapped = json(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
+			const wrapped = jsonInput(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
 			assert.is((await runtime.load(wrapped)).result, 'applied');
 			assert.is(await ask(file), 'new ');
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
 			assert.is(lstatSync(file).mode & 0o777, 0o606);
 			assert.is(lstatSync(file).ino, ino);
 			const other = path.join(folder, 'other.sock');
-			const moved = await runtime.load(json(site(other, '', settings)));
+			const moved = await runtime.load(jsonInput(site(other, '', settings)));
 			assert.equal('reasons' in moved && moved.reasons.map(({ code, subject }) => `${code} ${subject}`), [
 				`listener_added unix/${other}`,
 				`listener_removed unix/${file}`,
@@ -82,11 +82,14 @@ unix('a process without a configuration can add a socket, and a failed load leav
 	await withServer(undefined, {}, async ({ runtime }) => {
 		const broken = site(file, '{http.vars.client_ip}');
 		const refused = await runtime.load(
-			json({ ...broken, settings: { logs: { default: { output: { writer: 'file', path: '/proc/no/such.log' } } } } }),
+			jsonInput({
+				...broken,
+				settings: { logs: { default: { output: { writer: 'file', path: '/proc/no/such.log' } } } },
+			}),
 		);
 		assert.is(refused.result, 'refused');
 		assert.not.ok(existsSync(file));
-		assert.is((await runtime.load(json(broken))).result, 'applied');
+		assert.is((await runtime.load(jsonInput(broken))).result, 'applied');
 		assert.is(lstatSync(file).mode & 0o777, 0o600);
 		// The Unix socket's peer is not configured as trusted.
 		assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), '');

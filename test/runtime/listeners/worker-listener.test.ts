@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import type { Admission } from '../../../runtime/listeners/admission.ts';
 import { WorkerListener } from '../../../runtime/listeners/worker-listener.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
-import { freePorts, pace } from '../../harness.ts';
+import { freePorts, pauseFor } from '../../harness.ts';
 
 const EVENTS = { refused() {}, hasRoom: () => true, gaveWay() {}, acceptFailed() {} };
 
@@ -49,7 +49,7 @@ listeners('a client that was reset before it was accepted is not counted', async
 		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
 		gone.resetAndDestroy();
 		// Both connections wait in the queue of those that arrived before the first settings.
-		await pace(50);
+		await pauseFor(50);
 		listener.open();
 		assert.equal(counted, ['127.0.0.1']);
 		assert.is(accepted.length, 1);

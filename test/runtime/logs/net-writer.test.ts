@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseCollectorAddress } from '../../../compiler/modules/providers/log-writers/net-output.ts';
 import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
-import { pace, until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 import { recordingLog } from '../running-server.ts';
 
 /** A collector that records what it receives. */
@@ -58,7 +58,7 @@ net('lines arrive in order over TCP, also after a reconnect', async () => {
 	writer.write('1\n2\n');
 	await eventually(() => first.text === '1\n2\n');
 	await first.stop();
-	await pace(50);
+	await pauseFor(50);
 	assert.ok(writer.write('3\n'), 'the line is queued');
 	const second = new Collector({ port, host: '127.0.0.1' });
 	await second.start();

@@ -18,7 +18,7 @@ import * as assert from 'uvu/assert';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
 import { nextRoll } from '../../../runtime/logs/roll-times.ts';
 import { RolledFiles } from '../../../runtime/logs/rolled-files.ts';
-import { elapse, quiet, until } from '../../harness.ts';
+import { until, waitForClock, waitForNothing } from '../../harness.ts';
 
 let folder = '';
 const rolling = suite('rolled log files');
@@ -83,7 +83,7 @@ rolling('the oldest files are deleted if there are too many, and so are files th
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
 	await kept.tidy();
 	assert.is(readdirSync(folder).length, 2);
-	await elapse(20);
+	await waitForClock(20);
 	await new RolledFiles(join(folder, 'a.log'), { keep: 0, keep_for: 1, compression: 'none' }, 0o600).tidy();
 	assert.is(readdirSync(folder).length, 0);
 });
@@ -130,7 +130,7 @@ rolling('files of another log whose name starts the same are not taken for rolle
 		const files = new RolledFiles(join(folder, 'a.log'), { keep: 1, keep_for: 1, time_format }, 0o600);
 		const own = files.nameAt(Date.now(), 0);
 		writeFileSync(own, 'ours\n');
-		await elapse(10);
+		await waitForClock(10);
 		await files.tidy();
 		assert.not.ok(existsSync(own) || existsSync(`${own}.gz`), time_format);
 	}
@@ -159,7 +159,7 @@ rolling('after another program renames the log file, a new one is started and no
 	renameSync(join(folder, 'a.log'), join(folder, 'a.log.1'));
 	writer.write('2\n');
 	await writer.flush();
-	await elapse(1050);
+	await waitForClock(1050);
 	writer.write('3\n');
 	await writer.flush();
 	writer.write('4\n');
@@ -186,7 +186,7 @@ rolling('at the end of an interval, a file without new lines is rolled, and an e
 	writer.write('1\n');
 	await settled(() => readdirSync(folder).length === 2);
 	assert.is(statSync(join(folder, 'a.log')).size, 0);
-	await quiet(1200);
+	await waitForNothing(1200);
 	assert.is(readdirSync(folder).length, 2);
 	await writer.close();
 });

@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { rawExchange } from '../../harness.ts';
-import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+import { eventually, jsonInput, type TestServer, withServer } from '../running-server.ts';
 
 const places = suite('positions in log entries');
 
@@ -172,7 +172,7 @@ for (const [format, name, text] of LANGUAGES) {
 				// A document loaded without source text is referred to by JSON pointers.
 				const document = JSON.parse((await server.runtime.adapt(input)).document!);
 				const sites = [document.sites[1], document.sites[0]];
-				assert.is((await server.runtime.load(json({ ...document, sites }))).result, 'applied');
+				assert.is((await server.runtime.load(jsonInput({ ...document, sites }))).result, 'applied');
 				assert.match(String(await at(server, 'one.localhost', '/snip')), /^\/sites\/0\/pipeline\/\d+/);
 				assert.is(await at(server, 'two.localhost', '/'), '/sites/1/pipeline/0');
 			});

@@ -7,7 +7,7 @@ import type { Document } from '../../../compiler/document/document.ts';
 import { CompileService } from '../../../runtime/main/compile-service.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { json } from '../running-server.ts';
+import { jsonInput } from '../running-server.ts';
 
 const folder = temporaryFolder();
 const authority = await TestAuthority.make();
@@ -33,7 +33,7 @@ service('a replacement thread knows the served names, but not the earlier conten
 	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
 	const compiler = new CompileService(start, () => {}, { long: 3000, most: 6000 });
 	const prepared = async (...names: readonly string[]) => {
-		const answer = await compiler.ask('prepare', { input: json(document(...names)), unconfigured: false });
+		const answer = await compiler.ask('prepare', { input: jsonInput(document(...names)), unconfigured: false });
 		return answer.result;
 	};
 	try {

@@ -3,13 +3,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
 import { restartReasons } from '../../../runtime/compile/restart-reasons.ts';
-import { type DocumentImage, documentImage } from '../../../runtime/worker/document-image.ts';
+import { createDocumentImage, type DocumentImage } from '../../../runtime/worker/document-image.ts';
 
 type Listener = readonly [key: string, scheme: 'http' | 'https'];
 
 function image(settings: Settings, listeners: readonly Listener[] = []) {
 	const document: Document = { settings };
-	return documentImage(document, {
+	return createDocumentImage(document, {
 		document,
 		listeners: listeners.map(([key, scheme]) => ({ key, host: '', port: Number(key), scheme, sites: [] })),
 	});

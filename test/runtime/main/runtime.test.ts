@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import { StartError, startRuntime } from '../../../runtime/main/runtime.ts';
-import { json, recordingLog, respondingSite, withServer } from '../running-server.ts';
+import { jsonInput, recordingLog, respondingSite, withServer } from '../running-server.ts';
 
 const start = suite('runtime: start');
 
@@ -21,7 +21,7 @@ start('serves on a free port', async () => {
 
 start('refuses a configuration with its diagnostics', async () => {
 	const error = await startRuntime({
-		input: json('{"sites":[{"addresses":[]'),
+		input: jsonInput('{"sites":[{"addresses":[]'),
 		writers: { stderr: recordingLog() },
 	}).then(
 		() => undefined,
@@ -39,7 +39,7 @@ start('reports which address is in use', async () => {
 	const { port } = taken.address() as { port: number };
 	try {
 		const site = respondingSite('x', { addresses: [`http://:${port}`] });
-		const error = await startRuntime({ input: json({ sites: [site] }), writers: { stderr: recordingLog() } }).then(
+		const error = await startRuntime({ input: jsonInput({ sites: [site] }), writers: { stderr: recordingLog() } }).then(
 			() => undefined,
 			error => error as unknown,
 		);
@@ -60,12 +60,12 @@ start('without a configuration, accepts plaintext listeners with the first load 
 		assert.is(runtime.generation, 0);
 		assert.equal(runtime.admin, {});
 		assert.equal(await runtime.readConfig([]).then(read => read.json), '{}');
-		const first = await runtime.load(json({ sites: [respondingSite('first')] }));
+		const first = await runtime.load(jsonInput({ sites: [respondingSite('first')] }));
 		assert.is(first.result, 'applied');
 		assert.is((await get()).body, 'first');
 		assert.equal(runtime.admin, {});
 		const more = respondingSite('second', { addresses: ['http://second.example:1'] });
-		const second = await runtime.load(json({ sites: [respondingSite('first'), more] }));
+		const second = await runtime.load(jsonInput({ sites: [respondingSite('first'), more] }));
 		assert.is(second.result, 'restart_required');
 	});
 });
@@ -76,11 +76,13 @@ start('without a configuration, a load onto a port in use is refused, and a late
 	const { port } = taken.address() as { port: number };
 	try {
 		await withServer(undefined, {}, async ({ runtime, get }) => {
-			const outcome = await runtime.load(json({ sites: [respondingSite('x', { addresses: [`http://:${port}`] })] }));
+			const outcome = await runtime.load(
+				jsonInput({ sites: [respondingSite('x', { addresses: [`http://:${port}`] })] }),
+			);
 			assert.is(outcome.result, 'refused');
 			assert.match(JSON.stringify(outcome), `127.0.0.1:${port}: the address is in use`);
 			assert.is(runtime.generation, 0);
-			assert.is((await runtime.load(json({ sites: [respondingSite('better')] }))).result, 'applied');
+			assert.is((await runtime.load(jsonInput({ sites: [respondingSite('better')] }))).result, 'applied');
 			assert.is((await get()).body, 'better');
 		});
 	} finally {
@@ -94,10 +96,10 @@ const load = suite('runtime: load');
 
 load('applies a load, and reports when nothing changed', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
-		const changed = await runtime.load(json({ sites: [respondingSite('two')] }));
+		const changed = await runtime.load(jsonInput({ sites: [respondingSite('two')] }));
 		assert.equal(changed, { result: 'applied', generation: 2, unchanged: false, diagnostics: [] });
 		assert.is((await get()).body, 'two');
-		const again = await runtime.load(json({ sites: [respondingSite('two')] }));
+		const again = await runtime.load(jsonInput({ sites: [respondingSite('two')] }));
 		assert.equal(again, { result: 'applied', generation: 2, unchanged: true, diagnostics: [] });
 	});
 });
@@ -110,7 +112,7 @@ load('a refused load leaves the old document in use and readable byte for byte',
 			'{"apps":{}}',
 			'{"sites":[{"addresses":["http://:0"],"pipeline":[{"handler":"nothing"}]}]}',
 		]) {
-			const outcome = await runtime.load(json(bad));
+			const outcome = await runtime.load(jsonInput(bad));
 			assert.is(outcome.result, 'refused', bad);
 			assert.ok(outcome.result === 'refused' && outcome.diagnostics.some(({ severity }) => severity === 'error'));
 		}
@@ -124,11 +126,11 @@ load('a refused load leaves the old document in use and readable byte for byte',
 load('a load is refused if a log file cannot be opened', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const logs = [{ name: 'a', output: { writer: 'file', path: '/proc/none/access.log' } }];
-		const outcome = await runtime.load(json({ sites: [respondingSite('two', { logs })] }));
+		const outcome = await runtime.load(jsonInput({ sites: [respondingSite('two', { logs })] }));
 		assert.is(outcome.result, 'refused');
 		assert.match(JSON.stringify(outcome), '/proc/none/access.log');
 		assert.is((await get()).body, 'one');
-		assert.is((await runtime.load(json({ sites: [respondingSite('three')] }))).result, 'applied');
+		assert.is((await runtime.load(jsonInput({ sites: [respondingSite('three')] }))).result, 'applied');
 		assert.is((await get()).body, 'three');
 	});
 });
@@ -139,7 +141,7 @@ load('reports what needs a restart and applies nothing', async () => {
 			settings: { metrics: {}, threads: 1 },
 			sites: [respondingSite('two', { addresses: ['http://:1'] })],
 		};
-		const outcome = await runtime.load(json(document));
+		const outcome = await runtime.load(jsonInput(document));
 		assert.is(outcome.result, 'restart_required');
 		const reasons = outcome.result === 'restart_required' ? outcome.reasons : [];
 		assert.equal(reasons.map(({ code, subject }) => `${code} ${subject}`).sort(), [
@@ -155,7 +157,7 @@ load('reports what needs a restart and applies nothing', async () => {
 load('concurrent loads are serialized', async () => {
 	await withServer({ sites: [respondingSite('0')] }, {}, async ({ runtime, get }) => {
 		const outcomes = await Promise.all(
-			['1', '2', '3', '4'].map(body => runtime.load(json({ sites: [respondingSite(body)] }))),
+			['1', '2', '3', '4'].map(body => runtime.load(jsonInput({ sites: [respondingSite(body)] }))),
 		);
 		assert.equal(
 			outcomes.map(outcome => outcome.result === 'applied' && outcome.generation),
@@ -184,9 +186,9 @@ load(
 
 load('adapting applies nothing', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime }) => {
-		const adapted = await runtime.adapt(json({ sites: [respondingSite('two')] }));
+		const adapted = await runtime.adapt(jsonInput({ sites: [respondingSite('two')] }));
 		assert.is(JSON.parse(adapted.document!).sites[0].pipeline[0].body, 'two');
-		assert.is((await runtime.adapt(json('{'))).document, undefined);
+		assert.is((await runtime.adapt(jsonInput('{'))).document, undefined);
 		assert.is(runtime.generation, 1);
 	});
 });
@@ -204,7 +206,7 @@ load('the configuration can be read by path, with secrets hidden and an ETag for
 		assert.match(etag, /^"\/sites [0-9a-f]+"$/);
 		const token = (await read('settings', 'admin', 'token')).etag;
 		await runtime.load(
-			json({ settings: { admin: { ...settings.admin, token: 'other' } }, sites: [respondingSite('one')] }),
+			jsonInput({ settings: { admin: { ...settings.admin, token: 'other' } }, sites: [respondingSite('one')] }),
 		);
 		assert.is((await read('sites')).etag, etag);
 		assert.is.not((await read('settings', 'admin', 'token')).etag, token);

@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../../compiler/document/document.ts';
-import { pace } from '../../harness.ts';
+import { pauseFor } from '../../harness.ts';
 import { type LoadResponse, quantile, startLoad } from '../../load-client.ts';
-import { eventually, json, respondingSite, withServer } from '../running-server.ts';
+import { eventually, jsonInput, respondingSite, withServer } from '../running-server.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: a.example\r\n\r\n';
 
@@ -45,10 +45,10 @@ swap('no response fails or mixes generations, and none is older than the last co
 		let answered = 0;
 		const load = startLoad({ port, connections: 64, request: REQUEST, check, mark: () => answered });
 		for (let number = 1; number <= 60; number++) {
-			const outcome = await runtime.load(json(numbered(number)));
+			const outcome = await runtime.load(jsonInput(numbered(number)));
 			assert.is(outcome.result, 'applied');
 			answered = number;
-			await pace(10);
+			await pauseFor(10);
 		}
 		const result = await load.stop();
 		assert.equal(result.failures, []);
@@ -59,7 +59,7 @@ swap('no response fails or mixes generations, and none is older than the last co
 swap('a killed thread ends only its own connections', async () => {
 	await withServer(numbered(0), {}, async ({ runtime, port, log }) => {
 		const load = startLoad({ port, connections: 32, request: REQUEST, check, reconnect: true });
-		await pace(200);
+		await pauseFor(200);
 		await runtime.terminateWorker(0);
 		await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
 		const result = await load.stop();
@@ -78,10 +78,10 @@ swap('hundreds of loads leak no thread, descriptor or old generation', async () 
 	await withServer(document(0), {}, async ({ runtime, get }) => {
 		const open = () => readdirSync('/proc/self/fd').length;
 		const running = () => readdirSync('/proc/self/task').length;
-		for (let number = 1; number <= 20; number++) await runtime.load(json(document(number)));
+		for (let number = 1; number <= 20; number++) await runtime.load(jsonInput(document(number)));
 		await get();
 		const before = { open: open(), running: running() };
-		for (let number = 21; number <= 220; number++) await runtime.load(json(document(number)));
+		for (let number = 21; number <= 220; number++) await runtime.load(jsonInput(document(number)));
 		assert.is((await get()).body, '220');
 		await eventually('no additional descriptor is open', () => open() <= before.open + 2);
 		assert.ok(running() <= before.running, `${running()} threads, ${before.running} before`);
@@ -111,7 +111,7 @@ many('changing one site takes less than a second and blocks no thread', async ()
 		const took: number[] = [];
 		for (let round = 0; round < 3; round++) {
 			sites[77] = { ...sites[77]!, pipeline: [{ handler: 'respond', body: `site 77 round ${round}` }] };
-			const input = json({ sites });
+			const input = jsonInput({ sites });
 			const began = performance.now();
 			const outcome = await runtime.load(input);
 			took.push(performance.now() - began);

@@ -15,7 +15,7 @@ import { WebSocketServer } from 'ws';
 import type { RuntimeOptions } from '../../../runtime/main/runtime.ts';
 import { rawExchange } from '../../harness.ts';
 import { eventually, type TestServer, withServer } from '../running-server.ts';
-import { open } from './http1/wire.ts';
+import { openWire } from './http1/wire.ts';
 
 const test = suite('HTTP/2 without TLS');
 
@@ -116,7 +116,7 @@ test('with h1 and h2c, the first bytes of a connection select the protocol', asy
 		assert.is(await metric(server, 'svc_http2_streams_total'), 3);
 		assert.is(await metric(server, 'svc_connections_accepted_total'), 2);
 		// The preface may arrive byte by byte.
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		for (const byte of 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') {
 			wire.send(byte);
 			await new Promise(resolve => setTimeout(resolve, 1));

@@ -8,8 +8,8 @@ import * as assert from 'uvu/assert';
 import type { Handler } from '../../../compiler/exchange/handler.ts';
 import { DirectSocket, isDirectHandle } from '../../../runtime/sockets/direct-socket.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
-import { pace, quiet, until } from '../../harness.ts';
-import { open, serve, type WireServer } from '../protocols/http1/wire.ts';
+import { pauseFor, until, waitForNothing } from '../../harness.ts';
+import { openWire, serve, type WireServer } from '../protocols/http1/wire.ts';
 
 // Direct sockets exist only in this I/O mode.
 setIoMode('direct');
@@ -41,12 +41,12 @@ direct(
 				x.response.body = size === 5 ? 'hello' : Buffer.alloc(size, 'x');
 			};
 			await withServer(handler, async server => {
-				const wire = await open(server.port);
+				const wire = await openWire(server.port);
 				wire.socket.pause();
 				wire.send(CLOSE);
 				// The client has not closed its side. With nothing left to send, the server does not wait for that.
 				if (size === 5) await until('the connection is closed', () => server.protocol.connections === 0);
-				await pace(20);
+				await pauseFor(20);
 				wire.socket.resume();
 				const text = await wire.whole();
 				assert.is(text.length - text.indexOf('\r\n\r\n') - 4, size);
@@ -63,11 +63,11 @@ direct(
 			x.response.body = 'hello';
 		};
 		await withServer(handler, async server => {
-			const wire = await open(server.port);
+			const wire = await openWire(server.port);
 			wire.send(`${CLOSE}${'x'.repeat(1000)}`);
 			await wire.until(text => text.endsWith('hello'));
 			wire.send('more');
-			await quiet(20);
+			await waitForNothing(20);
 			assert.is(server.protocol.connections, 1, 'the server keeps reading');
 			assert.not(wire.reset);
 			await wire.whole();
@@ -79,11 +79,11 @@ direct("a handler learns that its client disconnected, and can still read the cl
 	let addresses: string[] | undefined;
 	const handler: Handler = async x => {
 		await new Promise<void>(resolve => x.onGone(resolve));
-		await pace(10);
+		await pauseFor(10);
 		addresses = [x.connection.remoteAddress, x.connection.localAddress];
 	};
 	await withServer(handler, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 		await until('the request is handled', () => server.exchanges.length > 0);
 		wire.socket.resetAndDestroy();
@@ -103,14 +103,14 @@ direct(
 			},
 			async server => {
 				for (let i = 0; i < 20; i++) {
-					const wire = await open(server.port);
+					const wire = await openWire(server.port);
 					wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi');
 					wire.socket.resetAndDestroy();
 				}
 				await until('all connections are closed', () => server.closed() >= 20);
 				// If the first bytes were read before the reset arrived, the address is known.
 				assert.not(server.exchanges.some(x => x.connection.remoteAddress === '0.0.0.0'));
-				const wire = await open(server.port);
+				const wire = await openWire(server.port);
 				wire.send(CLOSE);
 				assert.match(await wire.whole(), /127\.0\.0\.1$/);
 			},
@@ -130,7 +130,7 @@ direct(
 		await withServer(handler, async server => {
 			// The first connections arrive before the thread's poller has been found to work.
 			for (let i = 0; i < 5; i++) {
-				const wire = await open(server.port);
+				const wire = await openWire(server.port);
 				wire.socket.end(CLOSE);
 				await wire.whole();
 			}

@@ -15,11 +15,11 @@ import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
 import { findOpensslThread, opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
 import { directTls, startTls, useDirectTls } from '../../../runtime/sockets/start-tls.ts';
-import { DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
+import { HAS_DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
-import { pace, until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 import { RECORD, sealedClient } from '../../long/sealed-client.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
 
@@ -59,7 +59,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 				x.response.status = 200;
 				switch (x.request.path) {
 					case '/slow':
-						await pace(30);
+						await pauseFor(30);
 						break;
 					case '/gone':
 						await new Promise<void>(resolve => x.onGone(resolve));
@@ -144,7 +144,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
 
 	direct('direct TLS is available on this release of Node', () => {
-		assert.ok(DIRECT_TLS);
+		assert.ok(HAS_DIRECT_TLS);
 	});
 
 	direct('OpenSSL is left to Node where a function is missing or its version is another', () => {
@@ -244,7 +244,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 					socket.write(post(index % 2 ? '/slow' : '/', size));
 					for (let at = 0; at < size; at += 50_000) {
 						socket.write(body.subarray(at, at + 50_000));
-						if (index % 3 === 0) await pace(1);
+						if (index % 3 === 0) await pauseFor(1);
 					}
 					const answer = await rest(socket);
 					assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body), `${size} bytes`);
@@ -259,11 +259,11 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const socket = await open();
 		socket.write(post('/', body.length));
 		socket.write(body);
-		await pace(100);
+		await pauseFor(100);
 		const chunks: Buffer[] = [];
 		for await (const chunk of socket) {
 			chunks.push(chunk as Buffer);
-			if (chunks.length % 20 === 0) await pace(2);
+			if (chunks.length % 20 === 0) await pauseFor(2);
 		}
 		const answer = Buffer.concat(chunks);
 		assert.ok(answer.subarray(answer.indexOf('\r\n\r\n') + 4).equals(body));
@@ -361,7 +361,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const count = 3000;
 		for (let i = 0; i < count; i++) socket.write(`${post('/', 4000, '')}${`${i}.`.padEnd(4000, 'x')}`);
 		socket.write(`${post('/', 4)}last`);
-		await pace(50);
+		await pauseFor(50);
 		const answer = (await rest(socket)).toString('latin1');
 		const bodies = answer.split(/HTTP\/1\.1 200 OK\r\n/).slice(1);
 		assert.is(bodies.length, count + 1);
@@ -383,7 +383,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			const whole = Buffer.concat([next(), client.keyUpdate(at % 2 === 0), next(), next()]);
 			const cut = whole.length - at;
 			client.raw.write(whole.subarray(0, cut));
-			await pace(at % 5);
+			await pauseFor(at % 5);
 			client.raw.write(whole.subarray(cut));
 			if (at % 2) await answered();
 		}
@@ -427,7 +427,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			socket.on('data', () => {});
 			for (const part of parts) {
 				socket.write(part);
-				await pace(5);
+				await pauseFor(5);
 			}
 			await ended;
 		};
@@ -519,7 +519,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		socket.on('error', () => {});
 		await once(socket, 'secureConnect');
 		socket.write(post('/digest', 100));
-		await pace(10);
+		await pauseFor(10);
 		// An unencrypted record.
 		raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
 		await once(raw, 'close', { signal: AbortSignal.timeout(10_000) });

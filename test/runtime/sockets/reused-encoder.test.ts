@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Coding } from '../../../compiler/exchange/leases.ts';
 import { createCodingStream, LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
-import { reusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
+import { createReusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
 // Reused encoders exist only in this I/O mode.
 setIoMode('direct');
@@ -24,7 +24,7 @@ const CODINGS: readonly Reusable[] = [
 	{ name: 'zstd', level: 9, checksum: false },
 ];
 const output = Buffer.alloc(LARGEST_AT_ONCE + 1024);
-const encoderOf = (coding: Reusable) => reusedEncoder(coding.name, () => createCodingStream(coding, undefined));
+const encoderOf = (coding: Reusable) => createReusedEncoder(coding.name, () => createCodingStream(coding, undefined));
 const encoders = CODINGS.map(coding => encoderOf(coding)!);
 
 reused('output of every length decodes, with codings in rotation and at an offset in the buffer', () => {

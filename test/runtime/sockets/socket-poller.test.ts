@@ -13,8 +13,8 @@ import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket, type SocketOwner } from '../../../runtime/sockets/direct-socket.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
-import { SocketPoller, threadPoller, usePoller } from '../../../runtime/sockets/socket-poller.ts';
-import { pace, quiet, until } from '../../harness.ts';
+import { SocketPoller, setPollerEnabled, threadPoller } from '../../../runtime/sockets/socket-poller.ts';
+import { pauseFor, until, waitForNothing } from '../../harness.ts';
 
 // The poller exists only in this I/O mode.
 setIoMode('direct');
@@ -101,11 +101,11 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 		threadPoller();
 		await turn();
 		await turn();
-		usePoller(way === 'by the poller');
+		setPollerEnabled(way === 'by the poller');
 		assert.is(threadPoller() !== undefined, way === 'by the poller' && process.platform === 'linux');
 	});
 
-	test.after(() => usePoller(true));
+	test.after(() => setPollerEnabled(true));
 
 	test('more data than the read buffer holds arrives complete and in order, with pauses in between', async () => {
 		await withServer(async (held, open) => {
@@ -130,7 +130,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.end('x'.repeat(ROOM * 40));
-			await quiet(30);
+			await waitForNothing(30);
 			assert.equal([one.text, one.events], ['', []]);
 			one.socket.resume();
 			await eventually(() => one.events.includes('ended'));
@@ -177,7 +177,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			assert.is(functions.send(descriptor, start, 6, 0), 6);
 			assert.is(functions.send(descriptor, start + 6n, 1, urgent), 1);
 			assert.is(functions.send(descriptor, start + 7n, 6, 0), 6);
-			await pace(20);
+			await pauseFor(20);
 			one.socket.resume();
 			await eventually(() => one.text === 'beforebehind');
 		});
@@ -189,7 +189,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.end('last');
-			await pace(20);
+			await pauseFor(20);
 			const order: string[] = [];
 			one.onBytes = () => {
 				void (async () => {
@@ -255,7 +255,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			const one = held[0]!;
 			one.socket.pause();
 			client.resetAndDestroy();
-			await pace(10);
+			await pauseFor(10);
 			for (let i = 0; i < 3; i++) one.output.text('hello');
 			await eventually(() => one.events.includes('closed'));
 			assert.match((one.error as NodeJS.ErrnoException).code ?? '', /^(EPIPE|ECONNRESET)$/);

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { SocketRelay } from '../../../runtime/sockets/socket-relay.ts';
-import { pace, until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 
 // Relays exist only in this I/O mode.
 setIoMode('direct');
@@ -57,7 +57,7 @@ relays('bytes that the reader does not accept are returned, and the pipe is empt
 			await until('the rest is written', () => to.writableLength === 0);
 			reader.pause();
 		}
-		await pace(relay.taken === 0 ? 1 : 0);
+		await pauseFor(relay.taken === 0 ? 1 : 0);
 	}
 	reader.resume();
 	await until('all bytes have arrived', () => size >= sent.length);

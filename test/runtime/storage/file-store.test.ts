@@ -6,9 +6,9 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openFileStore } from '../../../runtime/storage/file-store.ts';
-import { keySegment, StoreError } from '../../../runtime/storage/store.ts';
+import { StoreError, toKeySegment } from '../../../runtime/storage/store.ts';
 import { storeFolder } from '../../../runtime/storage/store-location.ts';
-import { pace, ROOT, temporaryFolder } from '../../harness.ts';
+import { pauseFor, ROOT, temporaryFolder } from '../../harness.ts';
 
 const files = suite('file store');
 
@@ -83,10 +83,10 @@ files('a value whose writer died is not visible, and its file is removed eventua
 });
 
 files('names become path segments that cannot lead outside', () => {
-	assert.is(keySegment('*.Example.com'), 'wildcard_.example.com');
-	assert.is(keySegment('::1'), '--1');
-	assert.not.match(keySegment('../../etc/passwd'), /\.\.|\//);
-	assert.is(keySegment('..'), '_');
+	assert.is(toKeySegment('*.Example.com'), 'wildcard_.example.com');
+	assert.is(toKeySegment('::1'), '--1');
+	assert.not.match(toKeySegment('../../etc/passwd'), /\.\.|\//);
+	assert.is(toKeySegment('..'), '_');
 });
 
 files("the location of the store comes from the option, then the variable, then the user's data directory", () => {
@@ -135,7 +135,7 @@ files('many holders of one lock take turns', async () => {
 		Array.from({ length: 12 }, async () => {
 			const lock = await openFileStore(folder).lock('name');
 			most = Math.max(most, ++held);
-			await pace(2);
+			await pauseFor(2);
 			held--;
 			await lock.release();
 		}),

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
-import { relieveProcess } from '../../../runtime/threads/memory-relief.ts';
+import { startProcessMemoryRelief } from '../../../runtime/threads/memory-relief.ts';
 
 const test = suite('memory after a burst');
 
@@ -38,7 +38,7 @@ const resident = (): number =>
 test("a thread's garbage is freed, and the process returns its memory", async () => {
 	const linux = process.platform === 'linux';
 	const atFirst = linux ? resident() : 0;
-	const endWatch = relieveProcess(50);
+	const endWatch = startProcessMemoryRelief(50);
 	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`), { eval: false });
 	try {
 		const measured = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { elapse, freePorts, quiet, serve, temporaryFolder } from '../../harness.ts';
+import { freePorts, serve, temporaryFolder, waitForClock, waitForNothing } from '../../harness.ts';
 
 /** Milliseconds of suspension. Longer than the time within which a thread must respond. */
 const SUSPENDED = 3000;
@@ -17,10 +17,10 @@ suspended('a resumed process keeps its threads', async () => {
 	const server = await serve(['Configfile'], port, { cwd: folder });
 	try {
 		server.child.kill('SIGSTOP');
-		await elapse(SUSPENDED);
+		await waitForClock(SUSPENDED);
 		server.child.kill('SIGCONT');
 		// Threads are checked every half second.
-		await quiet(1500);
+		await waitForNothing(1500);
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
 		assert.not.match(server.output(), /does not answer|replaced/);
 	} finally {

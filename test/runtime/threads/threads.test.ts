@@ -9,8 +9,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Site } from '../../../compiler/document/document.ts';
 import type { Runtime } from '../../../runtime/main/runtime.ts';
-import { pace, until } from '../../harness.ts';
-import { eventually, json, respondingSite, withServer } from '../running-server.ts';
+import { pauseFor, until } from '../../harness.ts';
+import { eventually, jsonInput, respondingSite, withServer } from '../running-server.ts';
 
 const threads = suite('runtime: threads');
 
@@ -21,7 +21,7 @@ for (const how of ['terminated', 'crashed'] as const) {
 			const { runtime, get, log } = server;
 			// On a busy machine a replacement starts as slowly as the first threads did.
 			const limit = Math.max(1000, 3 * (performance.now() - starts));
-			await runtime.load(json({ settings: { metrics: {} }, sites: [respondingSite('two')] }));
+			await runtime.load(jsonInput({ settings: { metrics: {} }, sites: [respondingSite('two')] }));
 			const began = performance.now();
 			if (how === 'crashed') runtime.crashWorker(0);
 			else await runtime.terminateWorker(0);
@@ -30,7 +30,7 @@ for (const how of ['terminated', 'crashed'] as const) {
 			for (let i = 0; i < 20; i++) assert.is((await get()).body, 'two');
 			assert.match(await runtime.metrics(), /^svc_worker_restarts_total 1$/m);
 			assert.is(
-				(await runtime.load(json({ settings: { metrics: {} }, sites: [respondingSite('three')] }))).result,
+				(await runtime.load(jsonInput({ settings: { metrics: {} }, sites: [respondingSite('three')] }))).result,
 				'applied',
 			);
 			for (let i = 0; i < 20; i++) assert.is((await get()).body, 'three');
@@ -53,14 +53,14 @@ stop('a stop closes idle connections, ends readiness and resolves', async () => 
 		const stopped = runtime.stop();
 		assert.is(runtime.ready, false);
 		await Promise.all([stopped, ended]);
-		assert.is((await runtime.load(json({}))).result, 'failed');
+		assert.is((await runtime.load(jsonInput({}))).result, 'failed');
 	});
 });
 
 /** Waits until the server has accepted the test's connection and has had time to read what was sent. */
 async function held(runtime: Runtime): Promise<void> {
 	await until('the connection is accepted', async () => /^svc_connections 1$/m.test(await runtime.metrics()));
-	await pace(50);
+	await pauseFor(50);
 }
 
 stop('a grace period longer than the maximum timer delay still waits for open requests', async () => {
@@ -76,7 +76,7 @@ stop('a grace period longer than the maximum timer delay still waits for open re
 		await held(runtime);
 		const closed = once(socket, 'close');
 		const stopped = runtime.stop();
-		await pace(200);
+		await pauseFor(200);
 		socket.write('ngth: 0\r\n\r\n');
 		await Promise.all([stopped, closed]);
 		assert.match(text, 'HTTP/1.1 200');

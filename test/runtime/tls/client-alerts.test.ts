@@ -13,7 +13,7 @@ import { type IoMode, ioMode, setIoMode } from '../../../runtime/sockets/io-mode
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, withServer } from '../running-server.ts';
-import { oneListener } from './one-listener.ts';
+import { startTlsListener } from './one-listener.ts';
 import { tlsFailure } from './tls-client.ts';
 
 const authority = await TestAuthority.make();
@@ -83,7 +83,7 @@ async function seen(
 	const before = ioMode();
 	setIoMode(mode);
 	const chain = server.certificate;
-	const one = await oneListener({ policies: [{ client_auth: auth }] }, [
+	const one = await startTlsListener({ policies: [{ client_auth: auth }] }, [
 		{ id: 'a', names: ['a.test'], chain, key: server.key },
 	]);
 	try {

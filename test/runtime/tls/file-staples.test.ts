@@ -10,7 +10,7 @@ import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificat
 import { certificatePem, issueCertificate, type Signer } from '../../../runtime/certificates/issue-certificate.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { MUST_STAPLE, ocspResponder, type Responder, responderExtension } from '../certificates/ocsp-responder.ts';
-import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+import { eventually, jsonInput, type TestServer, withServer } from '../running-server.ts';
 
 const life = { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + 86_400_000) };
 const key = await makePrivateKey('p256');
@@ -140,7 +140,7 @@ staples('a load can switch stapling off and on', async () => {
 	await serving(files, async ({ runtime }) => {
 		assert.ok((await stapled()) > 0);
 		const load = async (settings: object) =>
-			assert.is((await runtime.load(json(document(files, settings)))).result, 'applied');
+			assert.is((await runtime.load(jsonInput(document(files, settings)))).result, 'applied');
 		await load({ ocsp_stapling: false });
 		assert.is(await stapled(), 0);
 		await load({});

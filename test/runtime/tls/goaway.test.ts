@@ -10,7 +10,7 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { eventually, json, recordingLog } from '../running-server.ts';
+import { eventually, jsonInput, recordingLog } from '../running-server.ts';
 
 const goaway = suite('GOAWAY over TLS');
 
@@ -80,7 +80,7 @@ goaway.before(async () => {
 	await once(upstream, 'listening');
 	const log = recordingLog();
 	server = await startRuntime({
-		input: json(document('first', ['h1', 'h2'])),
+		input: jsonInput(document('first', ['h1', 'h2'])),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 	});
@@ -101,7 +101,7 @@ goaway(
 		const slow = get(leaving, '/slow');
 		const other = get(staying, '/slow');
 		await eventually('both requests wait', () => held.length === 2);
-		const outcome = await server.load(json(document('second', ['h1'])));
+		const outcome = await server.load(jsonInput(document('second', ['h1'])));
 		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 		await eventually('GOAWAY', () => leaving.said.length > 0);
 		assert.is(leaving.said[0]![0], 0);

@@ -7,7 +7,7 @@ import { HANDSHAKE_SLOTS, HandshakeRate } from '../../../runtime/tls/handshake-r
 import { TicketKeys } from '../../../runtime/tls/ticket-keys.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { until } from '../../harness.ts';
-import { oneListener } from './one-listener.ts';
+import { startTlsListener } from './one-listener.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const authority = await TestAuthority.make();
@@ -24,7 +24,7 @@ handshakes(
 		for (const stapled of [false, true]) {
 			const keys = new TicketKeys();
 			const answer = stapled ? { ocsp: new Uint8Array([48, 3, 10, 1, 6]) } : {};
-			const one = await oneListener({}, [{ ...(await published('one', ['a.test'])), ...answer }]);
+			const one = await startTlsListener({}, [{ ...(await published('one', ['a.test'])), ...answer }]);
 			try {
 				one.tls.take({ kind: 'tickets', keys: keys.current });
 				for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -47,7 +47,7 @@ handshakes(
 
 handshakes('one rotation of ticket keys ends no session on any thread; the second one does', async () => {
 	const certificates = [await published('one', ['a.test'])];
-	const threads = [await oneListener({}, certificates), await oneListener({}, certificates)];
+	const threads = [await startTlsListener({}, certificates), await startTlsListener({}, certificates)];
 	const keys = new TicketKeys();
 	const tell = (now: readonly Uint8Array[]) => {
 		for (const { tls } of threads) tls.take({ kind: 'tickets', keys: now });
@@ -75,7 +75,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 		await published('file /curve', ['both.test', '*.both.test']),
 	];
 	const chosen = { policies: [{}, { certificates: certificates.map(({ id }) => id) }], names: { 'x.both.test': 1 } };
-	const listener = await oneListener(chosen, certificates);
+	const listener = await startTlsListener(chosen, certificates);
 	const kind = async (servername: string, more: object) => {
 		const { cipher, sigalgs } = more as { cipher?: string; sigalgs?: string };
 		const { keyKind } = await tlsGet(listener.port, {
@@ -99,7 +99,7 @@ handshakes('of two certificates for a name, a client gets one that it can verify
 });
 
 handshakes('handshakes beyond the limit of a client per second are closed and counted', async () => {
-	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
 	/** A rate limiter whose clock stands still, so that all handshakes fall into the same second. */
 	class StandingRate extends HandshakeRate {
 		override admits(address: string): boolean {
@@ -140,7 +140,7 @@ handshakes('rates are counted per client and per listener, across all threads', 
 });
 
 handshakes('a handshake past its deadline is closed', async () => {
-	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
 	listener.server.bound(undefined, 100);
 	const begun = performance.now();
 	const socket = connect(listener.port, '127.0.0.1', () => socket.write(Buffer.from([22, 3, 1])));
@@ -151,7 +151,7 @@ handshakes('a handshake past its deadline is closed', async () => {
 });
 
 handshakes('a client that disconnects during its handshake is released at once', async () => {
-	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	const listener = await startTlsListener({}, [await published('one', ['a.test'])]);
 	for (let tries = 0; tries < 10; tries++) {
 		await new Promise<void>((resolve, reject) => {
 			// The client ends before it sends its last flight, so the server sees a half-open connection that stays silent.

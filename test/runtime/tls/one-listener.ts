@@ -6,7 +6,7 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 
 /** A running listener and its counters. */
-export interface OneListener {
+export interface TestTlsListener {
 	readonly tls: ThreadTls;
 	readonly server: TlsServer;
 	readonly port: number;
@@ -15,10 +15,10 @@ export interface OneListener {
 }
 
 /** Starts a listener that answers every connection with one response after the handshake, and then closes it. */
-export async function oneListener(
+export async function startTlsListener(
 	settings: Partial<ListenerTls>,
 	certificates: readonly PublishedCertificate[],
-): Promise<OneListener> {
+): Promise<TestTlsListener> {
 	const tls = new ThreadTls(() => {});
 	tls.take({ kind: 'certificates', set: certificates, dropped: [] });
 	const failures: string[] = [];

@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { ChallengeQuestion } from '../../../runtime/certificates/certificate-feed.ts';
 import { SharedChallenges } from '../../../runtime/certificates/shared-challenges.ts';
-import { memoryStore } from '../../../runtime/storage/memory-store.ts';
+import { createMemoryStore } from '../../../runtime/storage/memory-store.ts';
 import { openStore } from '../../../runtime/storage/open-store.ts';
 import { answerChallenge } from '../../../runtime/tls/before-sites.ts';
 import { LookupLimiter } from '../../../runtime/tls/lookup-limiter.ts';
@@ -17,7 +17,7 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { fakeExchange } from '../../compiler/fake-exchange.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { scriptedAcmeServer, type Validation } from '../certificates/scripted-acme-server.ts';
+import { type ChallengeValidation, scriptedAcmeServer } from '../certificates/scripted-acme-server.ts';
 import { eventually, plan, policy, serveDocument, testManager } from '../certificates/test-manager.ts';
 import { withServer } from '../running-server.ts';
 
@@ -55,7 +55,7 @@ function shown(servername: string): Promise<X509Certificate | undefined> {
 }
 
 /** Validates a challenge against the server under test, as a CA does. */
-async function validate({ type, name, token, keyAuthorization }: Validation): Promise<boolean> {
+async function validate({ type, name, token, keyAuthorization }: ChallengeValidation): Promise<boolean> {
 	if (type === 'tls-alpn-01') return (await shown(name))?.checkHost(name) === name;
 	return (await get(name, `/.well-known/acme-challenge/${token}`)).body === keyAuthorization;
 }
@@ -117,7 +117,7 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 }
 
 shared('an answer is only for its own token or name, and is removed with the challenge', async () => {
-	const store = memoryStore();
+	const store = createMemoryStore();
 	const challenges = new SharedChallenges(() => store);
 	const token = { type: 'http-01', token: 'Token' } as const;
 	const name = { type: 'tls-alpn-01', name: 'a.test' } as const;
@@ -167,7 +167,7 @@ shared(
 		assert.equal(asked, []);
 		assert.is(await ask('x'.repeat(512)), false);
 		assert.is(asked.length, 1);
-		const store = memoryStore();
+		const store = createMemoryStore();
 		const challenges = new SharedChallenges(() => store);
 		await challenges.put('http-01', 'a.test', '../../x.thumbprint');
 		assert.match((await store.list(''))[0]!, /^acme\/challenges\/http-01\/[0-9a-f]{64}\.json$/);
@@ -217,7 +217,7 @@ shared('lookups are limited per second, for one client and in total', () => {
 
 shared('concurrent equal lookups are coalesced', async () => {
 	let reads = 0;
-	const store = memoryStore();
+	const store = createMemoryStore();
 	const counting = Object.assign(Object.create(store), {
 		read: (key: string) => {
 			reads++;

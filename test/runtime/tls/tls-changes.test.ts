@@ -7,7 +7,7 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { SiteTls } from '../../../compiler/document/tls-settings.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../../harness.ts';
-import { eventually, json, withServer } from '../running-server.ts';
+import { eventually, jsonInput, withServer } from '../running-server.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -58,7 +58,7 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 	const sites = [site('a.test', 'a', { certificates: [plain] })];
 	await withServer(document(sites), { threads: 1 }, async ({ runtime, log }) => {
 		const codes = async (wanted: readonly Site[]) => {
-			const outcome = await runtime.load(json(document(wanted)));
+			const outcome = await runtime.load(jsonInput(document(wanted)));
 			return outcome.result === 'restart_required' ? outcome.reasons.map(({ code }) => code) : outcome.result;
 		};
 		const auth = { mode: 'require' } as const;

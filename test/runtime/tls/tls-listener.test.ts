@@ -9,7 +9,7 @@ import type { SiteTls } from '../../../compiler/document/tls-settings.ts';
 import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../../harness.ts';
-import { eventually, json, recordingLog, withServer } from '../running-server.ts';
+import { eventually, jsonInput, recordingLog, withServer } from '../running-server.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -82,7 +82,7 @@ tls.before(async () => {
 	];
 	const servers = [{ strict_sni_host: false }];
 	server = await startRuntime({
-		input: json(document(sites, { servers, metrics: {} })),
+		input: jsonInput(document(sites, { servers, metrics: {} })),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 	});
@@ -180,7 +180,7 @@ tls('client CAs can be kept in a store; a missing key fails the load', async () 
 		certificates: [stored],
 		client_auth: { mode: 'require_and_verify', trust_pool: pool },
 	});
-	const input = json({
+	const input = jsonInput({
 		settings: { auto_https: ['off'] },
 		sites: [{ ...gone, addresses: [`https://stored.test:${one}`] }],
 	});

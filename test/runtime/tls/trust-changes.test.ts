@@ -16,7 +16,7 @@ import type { ClientAuth, SiteTls } from '../../../compiler/document/tls-setting
 import type { Runtime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
-import { eventually, json, withServer } from '../running-server.ts';
+import { eventually, jsonInput, withServer } from '../running-server.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -78,7 +78,7 @@ async function keptConnection(client: TestCertificate): Promise<TLSSocket> {
 }
 
 async function loaded(runtime: Runtime, input: Document, force = false): Promise<boolean> {
-	const outcome = await runtime.load(json(input), { force });
+	const outcome = await runtime.load(jsonInput(input), { force });
 	assert.is(outcome.result, 'applied', JSON.stringify(outcome));
 	return outcome.result === 'applied' && !outcome.unchanged;
 }
@@ -169,7 +169,7 @@ trust('a broken pool is logged once and the previous one stays in use; a load th
 		const failures = () => log.text().split('cannot be reloaded').length - 1;
 		await eventually('the failure is logged', () => failures() === 1);
 		assert.ok(await letIn(ofFirst));
-		assert.is((await runtime.load(json(document()))).result, 'refused');
+		assert.is((await runtime.load(jsonInput(document()))).result, 'refused');
 		assert.ok(await letIn(ofFirst));
 		writeFileSync(ca, second.pem);
 		await eventually('the repaired pool is used', () => letIn(ofSecond));
@@ -188,8 +188,8 @@ trust('a load is unchanged only if the files are unchanged; it can be forced', a
 		assert.ok(await loaded(runtime, document(), true));
 		assert.is(runtime.generation, before + 1);
 		assert.not.ok(await loaded(runtime, document()));
-		assert.is((await runtime.preview(json(document()), { force: true })).result, 'swap');
-		assert.is((await runtime.preview(json(document()))).result, 'unchanged');
+		assert.is((await runtime.preview(jsonInput(document()), { force: true })).result, 'swap');
+		assert.is((await runtime.preview(jsonInput(document()))).result, 'unchanged');
 		const key = readFileSync(served.key);
 		const next = await authority.issue({ names: ['a.test'] });
 		keep('served', next);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { samplerOf, samplerProblem } from '../../../runtime/tracing/sampler.ts';
+import { createSampler, samplerProblem } from '../../../runtime/tracing/sampler.ts';
 
 const sampler = suite('samplers');
 
@@ -10,7 +10,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 
 sampler('samplers follow the parent or ignore it, according to their names', () => {
 	const verdicts = (environment: { [name: string]: string }) => {
-		const samples = samplerOf(environment);
+		const samples = createSampler(environment);
 		return [undefined, true, false].map(parent => samples(TRACE, parent));
 	};
 	assert.equal(verdicts({}), [true, true, false]);
@@ -25,11 +25,11 @@ sampler('samplers follow the parent or ignore it, according to their names', () 
 });
 
 sampler('ratio samplers sample the configured fraction', () => {
-	const samples = samplerOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' });
+	const samples = createSampler({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' });
 	let taken = 0;
 	for (let i = 0; i < 4000; i++) if (samples(randomBytes(16).toString('hex'), undefined)) taken++;
 	assert.ok(taken > 800 && taken < 1200, `${taken} of 4000`);
-	const all = samplerOf({ OTEL_TRACES_SAMPLER: 'traceidratio' });
+	const all = createSampler({ OTEL_TRACES_SAMPLER: 'traceidratio' });
 	assert.ok(all('f'.repeat(32), undefined));
 });
 

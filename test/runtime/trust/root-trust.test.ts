@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openAuthority } from '../../../runtime/certificates/authority.ts';
 import { authorityPlan } from '../../../runtime/certificates/authority-settings.ts';
-import { memoryStore } from '../../../runtime/storage/memory-store.ts';
+import { createMemoryStore } from '../../../runtime/storage/memory-store.ts';
 import type { Machine } from '../../../runtime/trust/machine.ts';
 import { readRoot, trustRoot, untrustRoot } from '../../../runtime/trust/root-trust.ts';
 import { runCommand, temporaryFolder } from '../../harness.ts';
@@ -18,7 +18,7 @@ const trust = suite('root trust');
 /** Creates a store that contains a root certificate. */
 async function storeWithRoot(): Promise<string> {
 	const folder = temporaryFolder();
-	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), memoryStore(), Date.now);
+	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), createMemoryStore(), Date.now);
 	mkdirSync(path.join(folder, 'pki/authorities/local'), { recursive: true });
 	writeFileSync(path.join(folder, 'pki/authorities/local/root.crt'), authority.rootPem);
 	return folder;

@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert';
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { DynamicAddresses } from '../../../runtime/upstreams/dynamic/dynamic-addresses.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
-import { elapse } from '../../harness.ts';
+import { waitForClock } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
-import { exchange } from './scripted-upstream.ts';
+import { fakeClientExchange } from './scripted-upstream.ts';
 
 const test = suite('dynamic addresses');
 
@@ -98,7 +98,7 @@ test('stale addresses are used while new ones are looked up, and then the new on
 	const names = ['app.test 80'];
 	assert.equal(await addresses.lookUp(names), ['10.0.0.1:80']);
 	server.records = { 'A app.test': ['10.0.0.9'], 'AAAA app.test': [] };
-	await elapse(70);
+	await waitForClock(70);
 	// In the second interval, the request does not wait: it gets the known addresses, and the lookup runs in the background.
 	assert.equal(addresses.lookUp(names), ['10.0.0.1:80']);
 	await eventually('the new address is known', () => {
@@ -133,7 +133,7 @@ test('if lookups fail, known addresses are used for the grace period, and then t
 	const addresses = new DynamicAddresses(source);
 	assert.equal(await addresses.lookUp(['s.test']), ['a.test:1']);
 	server.records = {};
-	await elapse(110);
+	await waitForClock(110);
 	assert.equal(await addresses.lookUp(['s.test']), ['a.test:1']);
 	await eventually('the known addresses are dropped', async () => (await addresses.lookUp(['s.test'])) === undefined);
 	server.records = { 'SRV s.test': [{ target: 'b.test', port: 1 }] };
@@ -163,13 +163,13 @@ test('a pool keeps its upstreams and their counts if a lookup finds the same add
 	const dynamic = { source: 'a', name: 'app.test', refresh: 30, resolvers: [server.address] } as const;
 	const pool = createUpstreamPool({ to: ['10.9.9.9:1'], dynamic, balance: { policy: 'first' } });
 	const found = await pool.lookUp!(['app.test 80']);
-	const first = pool.select(exchange(), undefined, found)!;
+	const first = pool.select(fakeClientExchange(), undefined, found)!;
 	assert.is(first.address, '127.0.0.1:80');
-	await elapse(40);
+	await waitForClock(40);
 	await pool.lookUp!(['app.test 80']);
-	await elapse(40);
-	assert.is(pool.select(exchange(), undefined, await pool.lookUp!(['app.test 80'])), first);
-	assert.is(pool.select(exchange())!.address, '10.9.9.9:1');
+	await waitForClock(40);
+	assert.is(pool.select(fakeClientExchange(), undefined, await pool.lookUp!(['app.test 80'])), first);
+	assert.is(pool.select(fakeClientExchange())!.address, '10.9.9.9:1');
 	pool.close();
 });
 

@@ -13,12 +13,12 @@ import {
 	sendToUpstream,
 	type UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { usePoller } from '../../../runtime/sockets/socket-poller.ts';
+import { setPollerEnabled } from '../../../runtime/sockets/socket-poller.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
-import { end, record } from '../protocols/fastcgi/scripted-application.ts';
-import { block, frame, numbers, settings } from '../protocols/http2/frames.ts';
-import type { ResettingUpstream } from './resetting-upstream.ts';
-import { exchange, readBody } from './scripted-upstream.ts';
+import { endRequestRecord, fastcgiRecord } from '../protocols/fastcgi/scripted-application.ts';
+import { encodeFieldBlock, encodeUint32s, frame, settings } from '../protocols/http2/frames.ts';
+import type { ResettingUpstreamInput } from './resetting-upstream.ts';
+import { fakeClientExchange, readBody } from './scripted-upstream.ts';
 import { type TestCertificate, testAuthority } from './transports/certificates.ts';
 
 const test = suite('early responses of upstreams');
@@ -39,13 +39,17 @@ const LENGTH = `HTTP/1.1 413 Too Large\r\nContent-Length: ${TEXT.length}\r\n\r\n
 const CHUNKED = `HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n${TEXT.length}\r\n${TEXT}\r\n0\r\n\r\n`;
 const UNTIL_THE_END = `HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\n${TEXT}`;
 /** SETTINGS and WINDOW_UPDATE that leave room for everything the test sends. */
-const HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, numbers(0x7fff0000))]);
+const HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, encodeUint32s(0x7fff0000))]);
 const HTTP2 = Buffer.concat([
-	frame(1, 4, 1, block([[':status', '413']])),
+	frame(1, 4, 1, encodeFieldBlock([[':status', '413']])),
 	frame(0, 1, 1, Buffer.from(TEXT)),
-	frame(7, 0, 0, numbers(1, 0)),
+	frame(7, 0, 0, encodeUint32s(1, 0)),
 ]);
-const FASTCGI = Buffer.concat([record(6, `Status: 413 Too Large\r\n\r\n${TEXT}`), record(6, ''), end()]);
+const FASTCGI = Buffer.concat([
+	fastcgiRecord(6, `Status: 413 Too Large\r\n\r\n${TEXT}`),
+	fastcgiRecord(6, ''),
+	endRequestRecord(),
+]);
 const OVER_TLS = { type: 'http', tls: { insecure_skip_verify: true } } as const;
 const HTTP2_TRANSPORT = { type: 'http', versions: ['h2c'] } as const;
 
@@ -83,7 +87,7 @@ const CASES: { readonly [name: string]: Case } = {
 for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles }] of Object.entries(CASES)) {
 	test(name, async () => {
 		const done = new Int32Array(new SharedArrayBuffer(4));
-		const workerData: ResettingUpstream = {
+		const workerData: ResettingUpstreamInput = {
 			answer: Buffer.from(answer as string),
 			hello: hello ?? new Uint8Array(0),
 			reads: PIECE,
@@ -92,7 +96,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		};
 		const thread = new Worker(new URL('./resetting-upstream.ts', import.meta.url), { workerData });
 		const [port] = await once(thread, 'message');
-		if (byHandles) usePoller(false);
+		if (byHandles) setPollerEnabled(false);
 		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
 		/** Blocks the thread until the response and the reset have arrived, so that it has read neither. */
 		const blockUntilDone = () => {
@@ -116,7 +120,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		try {
 			for (let i = 0; i < TIMES; i++) {
 				pulls = 0;
-				const x = exchange('POST');
+				const x = fakeClientExchange('POST');
 				const request = {
 					method: 'POST',
 					target: '/',
@@ -132,7 +136,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 			assert.is(pool.inFlight, 0);
 			assert.is(pool.idleConnections, 0, 'a connection that cannot be written to was kept');
 		} finally {
-			usePoller(true);
+			setPollerEnabled(true);
 			await pool.close();
 			await thread.terminate();
 		}
@@ -142,12 +146,12 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 test('a connection reset without a response is a failure', async () => {
 	const done = new Int32Array(new SharedArrayBuffer(4));
 	const nothing = new Uint8Array(0);
-	const workerData: ResettingUpstream = { answer: Buffer.from('HTTP/1.1 41'), hello: nothing, reads: 1, done };
+	const workerData: ResettingUpstreamInput = { answer: Buffer.from('HTTP/1.1 41'), hello: nothing, reads: 1, done };
 	const thread = new Worker(new URL('./resetting-upstream.ts', import.meta.url), { workerData });
 	const [port] = await once(thread, 'message');
 	const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`] });
 	try {
-		const x = exchange('POST');
+		const x = fakeClientExchange('POST');
 		const headers = new HeaderList(['Host', 'a']);
 		const body = Buffer.alloc(20_000_000);
 		const request = { method: 'POST', target: '/', headers, body, upgrade: undefined };

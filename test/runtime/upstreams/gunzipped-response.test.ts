@@ -4,14 +4,14 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { gunzipped } from '../../../runtime/upstreams/gunzipped-response.ts';
+import { gunzipResponse } from '../../../runtime/upstreams/gunzipped-response.ts';
 import { readBody } from './scripted-upstream.ts';
 
 const test = suite('gunzipped responses');
 
 async function content(body: Body): Promise<string> {
 	const headers = new HeaderList(['Content-Encoding', 'GZIP', 'Content-Length', '9']);
-	const response = gunzipped({ status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined });
+	const response = gunzipResponse({ status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined });
 	return readBody(response.body);
 }
 

@@ -11,9 +11,9 @@ import type {
 	UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { CheckGate } from '../../../runtime/upstreams/check-gate.ts';
-import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { poolMemoryBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
-import { pace, quiet } from '../../harness.ts';
+import { pauseFor, waitForNothing } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
 const test = suite('health checks');
@@ -52,7 +52,7 @@ function watch(to: readonly string[], health: HealthCheckSettings, more: Partial
 	});
 	closing.push(() => registry.close());
 	const settings: UpstreamSettings = { to, health: { interval: 20, timeout: 500, ...health }, ...more };
-	registry.poolOpened('key', settings, new SharedArrayBuffer(poolBytes(settings, 1)), 1);
+	registry.poolOpened('key', settings, new SharedArrayBuffer(poolMemoryBytes(settings, 1)), 1);
 	return { logged, healthy: () => registry.reports().map(({ healthy }) => healthy) };
 }
 
@@ -180,7 +180,7 @@ test('checks can use another port, another address or a Unix socket', async () =
 	const unixByPort = watch([`unix/${join(folder, 'none')}`], { port });
 	const unixGone = watch([`unix/${join(folder, 'none')}`], { uri: '/' });
 	await eventually('the upstream with the missing socket is unhealthy', () => unixGone.healthy()[0] === false);
-	await quiet(60);
+	await waitForNothing(60);
 	assert.equal(
 		[byPort, byAddress, unix, unixByPort].map(watched => watched.healthy().every(Boolean)),
 		[true, true, true, true],
@@ -197,7 +197,7 @@ test('the number of concurrent checks is limited, and they run in order', async 
 			.run(async () => {
 				order.push(name);
 				most = Math.max(most, ++running);
-				await pace(5);
+				await pauseFor(5);
 				running--;
 				if (fails) throw new Error(name);
 			})

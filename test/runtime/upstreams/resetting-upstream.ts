@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { parentPort, workerData } from 'node:worker_threads';
 
 /** The input of the thread. */
-export interface ResettingUpstream {
+export interface ResettingUpstreamInput {
 	readonly answer: Uint8Array;
 	/** Bytes sent as soon as a connection is accepted. */
 	readonly hello: Uint8Array;
@@ -19,7 +19,7 @@ export interface ResettingUpstream {
 	readonly done: Int32Array;
 }
 
-const { answer, hello, reads, tls, done } = workerData as ResettingUpstream;
+const { answer, hello, reads, tls, done } = workerData as ResettingUpstreamInput;
 
 function accept(socket: Socket): void {
 	socket.on('error', () => {});

@@ -41,7 +41,7 @@ export async function scriptedUpstream(script: (socket: Socket, number: number) 
 }
 
 /** Calls `answer` with each complete request head on a connection, and whatever followed it. */
-export function onRequest(socket: Socket, answer: (head: string, number: number) => void): void {
+export function onRequestHead(socket: Socket, answer: (head: string, number: number) => void): void {
 	let text = '';
 	let number = 0;
 	socket.on('data', bytes => {
@@ -55,7 +55,7 @@ export function onRequest(socket: Socket, answer: (head: string, number: number)
 }
 
 /** Returns an exchange without a connection. Calling its `gone()` simulates that the client disconnects. */
-export function exchange(
+export function fakeClientExchange(
 	method = 'GET',
 	headers: readonly (readonly [string, string])[] = [],
 	body: Body = null,
@@ -78,7 +78,7 @@ export async function readBody(body: Body): Promise<string> {
 }
 
 /** Returns a streamed body of the given pieces, each of which may be a promise. */
-export function streamOf(
+export function streamedBody(
 	pieces: readonly (string | Promise<string>)[],
 	length?: number,
 ): BodySource & { cancelled: boolean } {

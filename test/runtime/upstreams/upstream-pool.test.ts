@@ -15,16 +15,16 @@ import {
 	sendToUpstream,
 	type UpstreamSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { poolBytes, poolLayout } from '../../../runtime/upstreams/pool-memory.ts';
+import { poolLayout, poolMemoryBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
-import { pace, until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 import {
-	exchange,
-	onRequest,
+	fakeClientExchange,
+	onRequestHead,
 	readBody,
 	type ScriptedUpstream,
 	scriptedUpstream,
-	streamOf,
+	streamedBody,
 } from './scripted-upstream.ts';
 
 const test = suite('upstream pool');
@@ -50,7 +50,7 @@ function poolOf(settings: UpstreamSettings): OwnedUpstreamPool {
 function send(
 	pool: OwnedUpstreamPool,
 	request: Partial<UpstreamRequest> = {},
-	x: Exchange = exchange(),
+	x: Exchange = fakeClientExchange(),
 	onInform?: (status: number, headers: HeaderList) => void,
 ) {
 	const whole = {
@@ -80,7 +80,7 @@ const eventually = (holds: () => boolean): Promise<void> => until(String(holds),
 
 test('a small response arrives completely, and its connection is reused', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, (_head, number) =>
+		onRequestHead(socket, (_head, number) =>
 			socket.write(`HTTP/1.1 200 OK\r\nX-N: ${number}\r\nContent-Length: 5\r\n\r\nhello`),
 		),
 	);
@@ -99,7 +99,7 @@ test('a small response arrives completely, and its connection is reused', async 
 test('the request is written with its fields, target and framing', async () => {
 	let seen = '';
 	const server = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			seen = head;
 			socket.write('HTTP/1.1 204 No Content\r\n\r\n');
 		}),
@@ -121,7 +121,7 @@ test('a target containing characters that could end the request line is refused 
 
 test('chunked responses that arrive at once become bytes, others a stream, and both keep the connection', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async (_head, number) => {
+		onRequestHead(socket, async (_head, number) => {
 			socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
 			if (number === 1) socket.write('3\r\nabc\r\n0\r\n\r\n');
 			else {
@@ -135,7 +135,7 @@ test('chunked responses that arrive at once become bytes, others a stream, and b
 					'\n',
 				]) {
 					socket.write(text);
-					await pace(2);
+					await pauseFor(2);
 				}
 			}
 		}),
@@ -151,9 +151,9 @@ test('chunked responses that arrive at once become bytes, others a stream, and b
 
 test('a response without a length ends with its connection', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async () => {
+		onRequestHead(socket, async () => {
 			socket.write('HTTP/1.0 200 OK\r\n\r\nab');
-			await pace(5);
+			await pauseFor(5);
 			socket.end('cd');
 		}),
 	);
@@ -171,7 +171,7 @@ test('responses without a body: HEAD, 204, 304', async () => {
 		'HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n',
 		'HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n',
 	];
-	const server = await upstream(socket => onRequest(socket, (_head, number) => socket.write(heads[number - 1]!)));
+	const server = await upstream(socket => onRequestHead(socket, (_head, number) => socket.write(heads[number - 1]!)));
 	const pool = poolOf({ to: [server.address] });
 	const head = await send(pool, { method: 'HEAD' });
 	assert.is(head.body, null);
@@ -183,7 +183,7 @@ test('responses without a body: HEAD, 204, 304', async () => {
 
 test('hop-by-hop fields are not forwarded', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, () =>
+		onRequestHead(socket, () =>
 			socket.write(
 				'HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nUpgrade: h2c\r\nProxy-Connection: x\r\nX-End: 1\r\nContent-Length: 0, 0\r\n\r\n',
 			),
@@ -196,21 +196,24 @@ test('hop-by-hop fields are not forwarded', async () => {
 test('1xx responses are reported, except for a 100 that the body is waiting for', async () => {
 	const order: string[] = [];
 	const server = await upstream(socket =>
-		onRequest(socket, async head => {
+		onRequestHead(socket, async head => {
 			if (!head.startsWith('POST')) return;
 			socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n');
 			socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
 		}),
 	);
-	const body = streamOf(['abc'], 3);
+	const body = streamedBody(['abc'], 3);
 	const pull = body.pull.bind(body);
 	body.pull = () => {
 		order.push('pull');
 		return pull();
 	};
 	const headers = new HeaderList(['Host', 'h', 'Expect', '100-continue']);
-	const response = await send(poolOf({ to: [server.address] }), { method: 'POST', headers, body }, exchange(), status =>
-		order.push(String(status)),
+	const response = await send(
+		poolOf({ to: [server.address] }),
+		{ method: 'POST', headers, body },
+		fakeClientExchange(),
+		status => order.push(String(status)),
 	);
 	assert.is(response.status, 200);
 	assert.is(order[0], '103');
@@ -239,7 +242,7 @@ test('invalid responses fail and are never forwarded', async () => {
 		'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n',
 	];
 	let answer = '';
-	const server = await upstream(socket => onRequest(socket, () => socket.write(answer)));
+	const server = await upstream(socket => onRequestHead(socket, () => socket.write(answer)));
 	const pool = poolOf({ to: [server.address] });
 	for (answer of cases) {
 		const error = await failure(send(pool)).catch(() => {
@@ -253,7 +256,7 @@ test('invalid responses fail and are never forwarded', async () => {
 
 test('a head larger than the limit fails', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(3000)}`)),
+		onRequestHead(socket, () => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(3000)}`)),
 	);
 	const pool = poolOf({ to: [server.address], max_response_header: 2048 });
 	assert.match((await failure(send(pool))).message, 'too large');
@@ -261,7 +264,7 @@ test('a head larger than the limit fails', async () => {
 
 test('a head that arrives byte by byte is parsed', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async () => {
+		onRequestHead(socket, async () => {
 			for (const byte of 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx') {
 				socket.write(byte);
 				await new Promise(setImmediate);
@@ -275,7 +278,7 @@ test('a head that arrives byte by byte is parsed', async () => {
 
 test('unexpected bytes after a response close the connection', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n')),
+		onRequestHead(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n')),
 	);
 	const pool = poolOf({ to: [server.address] });
 	assert.is(await readBody((await send(pool)).body), 'a');
@@ -284,10 +287,10 @@ test('unexpected bytes after a response close the connection', async () => {
 
 test('an unsolicited response on an idle connection closes it, and answers no request', async () => {
 	const server = await upstream((socket, number) =>
-		onRequest(socket, async () => {
+		onRequestHead(socket, async () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na');
 			if (number > 1) return;
-			await pace(5);
+			await pauseFor(5);
 			socket.write('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
@@ -303,10 +306,10 @@ test('each way in which a connection can fail has its own error', async () => {
 	await gone.close();
 	assert.is((await failure(send(poolOf({ to: [gone.address] })))).phase, 'connect');
 
-	const closing = await upstream(socket => onRequest(socket, () => socket.end()));
+	const closing = await upstream(socket => onRequestHead(socket, () => socket.end()));
 	assert.is((await failure(send(poolOf({ to: [closing.address] })))).phase, 'response');
 
-	const within = await upstream(socket => onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\nX:')));
+	const within = await upstream(socket => onRequestHead(socket, () => socket.end('HTTP/1.1 200 OK\r\nX:')));
 	assert.match((await failure(send(poolOf({ to: [within.address] })))).message, 'within the response head');
 
 	for (const [framing, broken] of [
@@ -314,9 +317,9 @@ test('each way in which a connection can fail has its own error', async () => {
 		['Transfer-Encoding: chunked', '5\r\nabc'],
 	] as const) {
 		const server = await upstream(socket =>
-			onRequest(socket, async () => {
+			onRequestHead(socket, async () => {
 				socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n${broken}`);
-				await pace(20);
+				await pauseFor(20);
 				if (framing.startsWith('C')) socket.resetAndDestroy();
 				else socket.end();
 			}),
@@ -333,7 +336,7 @@ test('each way in which a connection can fail has its own error', async () => {
 
 test('a reused connection that closes during an idempotent request costs one retry; a POST is not repeated', async () => {
 	const server = await upstream((socket, number) =>
-		onRequest(socket, (_head, count) => {
+		onRequestHead(socket, (_head, count) => {
 			if (number === 1 && count === 2) socket.destroy();
 			else if (number === 3 && count === 2) socket.destroy();
 			else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -353,7 +356,7 @@ test('a reused connection that closes during an idempotent request costs one ret
 });
 
 test('a request is not retried after a fresh connection closes', async () => {
-	const server = await upstream(socket => onRequest(socket, () => socket.destroy()));
+	const server = await upstream(socket => onRequestHead(socket, () => socket.destroy()));
 	await failure(send(poolOf({ to: [server.address] })));
 	assert.is(server.accepted, 1);
 });
@@ -365,7 +368,7 @@ test('a slow response head times out, and a timeout longer than a timer can run 
 	assert.is(error.phase, 'timeout');
 	assert.ok(performance.now() - started < 1000);
 
-	const long = await upstream(socket => onRequest(socket, () => socket.end('HTTP/1.1 204 No Content\r\n\r\n')));
+	const long = await upstream(socket => onRequestHead(socket, () => socket.end('HTTP/1.1 204 No Content\r\n\r\n')));
 	const month = 30 * 86_400_000;
 	const patient = poolOf({ to: [long.address], connect_timeout: month, response_header_timeout: month });
 	assert.is((await send(patient)).status, 204, 'a timeout longer than the maximum timer delay means no timeout');
@@ -382,7 +385,7 @@ test('a connection attempt times out', async () => {
 		const port = Number(String(line));
 		child.kill('SIGSTOP');
 		for (let i = 0; i < 8; i++) fillers.push(connect(port, '127.0.0.1').on('error', () => {}));
-		await pace(100);
+		await pauseFor(100);
 		const pool = poolOf({ to: [`127.0.0.1:${port}`], connect_timeout: 50 });
 		const started = performance.now();
 		assert.is((await failure(send(pool))).phase, 'timeout');
@@ -406,7 +409,7 @@ test('a client that disconnects aborts the upstream exchange', async () => {
 		socket.resume();
 	});
 	const pool = poolOf({ to: [server.address] });
-	const x = exchange();
+	const x = fakeClientExchange();
 	const sent = send(pool, {}, x);
 	await eventually(() => server.accepted === 1);
 	assert.is(pool.inFlight, 1);
@@ -418,13 +421,13 @@ test('a client that disconnects aborts the upstream exchange', async () => {
 
 test('a client that disconnects later does not affect the next exchange on the same connection', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async (_head, number) => {
-			if (number === 2) await pace(20);
+		onRequestHead(socket, async (_head, number) => {
+			if (number === 2) await pauseFor(20);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
 	const pool = poolOf({ to: [server.address] });
-	const first = exchange();
+	const first = fakeClientExchange();
 	await send(pool, {}, first);
 	const second = send(pool);
 	first.gone();
@@ -443,12 +446,12 @@ test('a request body is streamed: chunked without a length, with Content-Length 
 	);
 	const pool = poolOf({ to: [server.address] });
 	const later = new Promise<string>(resolve => setTimeout(resolve, 10, 'defg'));
-	const body = Object.assign(streamOf(['abc', '', later]), { trailers: new HeaderList(['X-T', 't']) });
+	const body = Object.assign(streamedBody(['abc', '', later]), { trailers: new HeaderList(['X-T', 't']) });
 	await send(pool, { method: 'PUT', body });
 	assert.is(seen.split('\r\n\r\n')[0], 'PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked');
 	assert.ok(seen.endsWith('\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\nX-T: t\r\n\r\n'));
 	seen = '';
-	await send(pool, { method: 'PUT', body: streamOf(['abc', 'defg'], 7) });
+	await send(pool, { method: 'PUT', body: streamedBody(['abc', 'defg'], 7) });
 	assert.ok(seen.endsWith('Content-Length: 7\r\n\r\nabcdefg'));
 	assert.is(server.accepted, 1);
 });
@@ -457,20 +460,20 @@ test('a request body of the wrong length aborts the request', async () => {
 	const server = await upstream(socket => socket.resume());
 	const pool = poolOf({ to: [server.address] });
 	for (const length of [2, 4]) {
-		const error = await failure(send(pool, { method: 'POST', body: streamOf(['abc'], length) }));
+		const error = await failure(send(pool, { method: 'POST', body: streamedBody(['abc'], length) }));
 		assert.is(error.phase, 'request');
 	}
-	const broken = Object.assign(streamOf([]), { pull: () => Promise.reject(new Error('client broke off')) });
+	const broken = Object.assign(streamedBody([]), { pull: () => Promise.reject(new Error('client broke off')) });
 	const error = await failure(send(pool, { method: 'POST', body: broken }));
 	assert.match((error.cause as Error).message, 'client broke off');
 });
 
 test('an early response stops the upload, and the connection is not reused', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, () => socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')),
+		onRequestHead(socket, () => socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')),
 	);
 	const pool = poolOf({ to: [server.address] });
-	const never = streamOf(['abc', new Promise<string>(() => {})]);
+	const never = streamedBody(['abc', new Promise<string>(() => {})]);
 	const response = await send(pool, { method: 'POST', body: never });
 	assert.is(response.status, 413);
 	assert.is(await readBody(response.body), 'no');
@@ -483,7 +486,7 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory use 
 	const total = 10 << 20;
 	let written = 0;
 	const server = await upstream(socket =>
-		onRequest(socket, () => {
+		onRequestHead(socket, () => {
 			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${total}\r\n\r\n`);
 			const piece = Buffer.alloc(65536, 'x');
 			const more = () => {
@@ -500,12 +503,12 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory use 
 	);
 	const { body } = await send(poolOf({ to: [server.address] }));
 	assert.ok(isStream(body));
-	await pace(100);
+	await pauseFor(100);
 	const ahead = written;
 	let read = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		read += piece.length;
-		if (read < 1 << 20) await pace(1);
+		if (read < 1 << 20) await pauseFor(1);
 	}
 	assert.is(read, total);
 	// The kernel's buffers hold part of the body, but not all of it.
@@ -515,7 +518,7 @@ test('10 MB to a slow reader: backpressure reaches the upstream, and memory use 
 test('large bodies read concurrently do not mix their bytes', async () => {
 	const total = 2 << 20;
 	const server = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			const letter = head.slice(5, 6);
 			if (letter < 'm') socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${total}\r\n\r\n`);
 			else socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${total.toString(16)}\r\n`);
@@ -532,7 +535,7 @@ test('large bodies read concurrently do not mix their bytes', async () => {
 				let read = 0;
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 					const before = Buffer.from(piece);
-					if (read % 3 === 0) await pace(1);
+					if (read % 3 === 0) await pauseFor(1);
 					assert.ok(before.equals(piece), 'a piece changed before the next pull');
 					assert.is(before.toString().replaceAll(letter, ''), '');
 					read += piece.length;
@@ -575,7 +578,7 @@ test('10 MB to a slow upstream: the body is pulled only as fast as the upstream 
 
 test('a canceled body closes the connection', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc')),
+		onRequestHead(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc')),
 	);
 	const pool = poolOf({ to: [server.address] });
 	const { body } = await send(pool);
@@ -622,7 +625,7 @@ test('an upgrade whose client disconnects at once is canceled, and affects nothi
 		);
 	});
 	const pool = poolOf({ to: [server.address] });
-	const x = exchange();
+	const x = fakeClientExchange();
 	const uncaught: unknown[] = [];
 	const note = (error: unknown): void => void uncaught.push(error);
 	process.on('uncaughtException', note);
@@ -630,7 +633,7 @@ test('an upgrade whose client disconnects at once is canceled, and affects nothi
 		const { upgraded } = await send(pool, { upgrade: 'websocket' }, x);
 		x.gone();
 		assert.ok(upgraded!.destroyed);
-		await pace(10);
+		await pauseFor(10);
 		assert.equal(uncaught, []);
 		assert.is(pool.inFlight, 0);
 	} finally {
@@ -642,11 +645,11 @@ test('upstreams can be Unix sockets, names or resolved addresses', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-pool-'));
 	const path = join(folder, 's');
 	const server = createServer(socket =>
-		onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nu')),
+		onRequestHead(socket, () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nu')),
 	);
 	await new Promise<void>(resolve => server.listen(path, resolve));
 	const pool = poolOf({ to: [`unix/${path}`, '{http.request.header.X}'] });
-	const x = exchange();
+	const x = fakeClientExchange();
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
 	const chosen = pool.select(x, undefined, [`unix/${path}`])!;
 	assert.is(chosen.address, `unix/${path}`);
@@ -654,7 +657,7 @@ test('upstreams can be Unix sockets, names or resolved addresses', async () => {
 	assert.is(pool.select(x, undefined, ['', 'no port', 'udp/x:1']), undefined);
 
 	const tcp = await upstream(socket =>
-		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nt')),
+		onRequestHead(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nt')),
 	);
 	const named = pool.select(x, undefined, [`localhost:${tcp.port}`])!;
 	assert.is(await readBody((await sendToUpstream(pool, x, named, request)).body), 't');
@@ -664,8 +667,8 @@ test('upstreams can be Unix sockets, names or resolved addresses', async () => {
 
 test('idle connections are limited in number and time, and none remain after close', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async () => {
-			await pace(10);
+		onRequestHead(socket, async () => {
+			await pauseFor(10);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
@@ -687,8 +690,8 @@ test('idle connections are limited in number and time, and none remain after clo
 
 test('idle connections over the limit are kept between bursts, but no longer', async () => {
 	const server = await upstream(socket =>
-		onRequest(socket, async () => {
-			await pace(10);
+		onRequestHead(socket, async () => {
+			await pauseFor(10);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
@@ -707,38 +710,38 @@ test('request counts cover the whole process and influence balancing', async () 
 	const settings: UpstreamSettings = { to: [silent.address, '127.0.0.1:9'], balance: { policy: 'least_conn' } };
 	const { row: slots } = poolLayout(settings);
 	assert.is(slots, 3);
-	const buffer = new SharedArrayBuffer(poolBytes(settings, 2));
+	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 2));
 	const one = createUpstreamPool(settings, { buffer, rows: 2, row: 0 });
 	const two = createUpstreamPool(settings, { buffer, rows: 2, row: 1 });
 	open.push(one, two);
-	const x = exchange();
+	const x = fakeClientExchange();
 	const either = one.select(x)!;
 	const first = [either, one.select(x, [either])!].find(({ address }) => address === silent.address)!;
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
 	const sent = sendToUpstream(one, x, first, request);
-	for (let i = 0; i < 20; i++) assert.is(two.select(exchange())!.address, '127.0.0.1:9');
+	for (let i = 0; i < 20; i++) assert.is(two.select(fakeClientExchange())!.address, '127.0.0.1:9');
 	new Int32Array(buffer).fill(0, 0, slots);
-	assert.is(two.select(exchange(), [two.select(exchange())!])!.active, 0);
+	assert.is(two.select(fakeClientExchange(), [two.select(fakeClientExchange())!])!.active, 0);
 	x.gone();
 	await failure(sent);
 });
 
 test('round robin uses one sequence for all threads, starting with the second upstream', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1', 'c:1'], balance: { policy: 'round_robin' } };
-	const buffer = new SharedArrayBuffer(poolBytes(settings, 2));
+	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 2));
 	const pools = [0, 1].map(row => createUpstreamPool(settings, { buffer, rows: 2, row }));
-	const seen = Array.from({ length: 6 }, (_, i) => pools[i % 2]!.select(exchange())!.host).join('');
+	const seen = Array.from({ length: 6 }, (_, i) => pools[i % 2]!.select(fakeClientExchange())!.host).join('');
 	assert.is(seen, 'bcabca');
 	const pool = pools[0]!;
-	const avoid = [pool.select(exchange())!];
-	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(exchange(), avoid)!));
+	const avoid = [pool.select(fakeClientExchange())!];
+	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(fakeClientExchange(), avoid)!));
 });
 
 test('bytes after a response that fills the read buffer are not taken as a response', async () => {
 	let connections = 0;
 	const up = await upstream(socket => {
 		connections++;
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			if (head.includes('/second')) {
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
 				return;

@@ -7,9 +7,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AdminServer, startAdmin } from '../../../admin/server.ts';
 import type { Document } from '../../../compiler/document/document.ts';
-import { quiet } from '../../harness.ts';
-import { eventually, json, type TestServer, withServer } from '../running-server.ts';
-import { onRequest, type ScriptedUpstream, scriptedUpstream } from './scripted-upstream.ts';
+import { waitForNothing } from '../../harness.ts';
+import { eventually, jsonInput, type TestServer, withServer } from '../running-server.ts';
+import { onRequestHead, type ScriptedUpstream, scriptedUpstream } from './scripted-upstream.ts';
 
 const test = suite('reports about upstreams');
 
@@ -30,7 +30,7 @@ async function deadPort(): Promise<number> {
 }
 
 test("each upstream appears in the Admin API's list, the metrics and log entries", async () => {
-	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
+	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
 	closing.push(up);
 	const dead = `127.0.0.1:${await deadPort()}`;
 	const pool = { to: [dead, up.address], retries: 1, balance: { policy: 'first' }, fail_duration: 60_000, circuit: {} };
@@ -100,7 +100,7 @@ test("each upstream appears in the Admin API's list, the metrics and log entries
 		// A different balancing policy creates a new pool with the same upstreams, whose state is kept.
 		const changed = structuredClone(document) as { upstreams: { api: { balance: object } } };
 		changed.upstreams.api.balance = { policy: 'round_robin' };
-		assert.is((await runtime.load(json(JSON.stringify(changed)))).result, 'applied');
+		assert.is((await runtime.load(jsonInput(JSON.stringify(changed)))).result, 'applied');
 		const report = () => runtime.upstreams().find(({ address }) => address === dead)!;
 		assert.equal([report().healthy, report().fails], [false, 1]);
 		assert.is((await get()).status, 200);
@@ -168,13 +168,13 @@ test('the list contains every upstream of the configuration, used or not', async
 		};
 		delete changed.upstreams.unused;
 		delete changed.routes.idle;
-		assert.is((await runtime.load(json(JSON.stringify(changed)))).result, 'applied');
+		assert.is((await runtime.load(jsonInput(JSON.stringify(changed)))).result, 'applied');
 		assert.is((await listed(runtime)).length, 6, 'upstreams removed from the configuration are still listed');
 	});
 });
 
 test('the list contains dynamically found upstreams with their state', async () => {
-	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
+	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
 	closing.push(up);
 	const port = up.address.split(':').pop()!;
 	const dynamic = { source: 'a', name: 'localhost', port: '{http.request.header.to}', versions: ['ipv4'] };
@@ -202,7 +202,7 @@ test('the list contains dynamically found upstreams with their state', async () 
 
 test('a truncated response is logged and counted, although the client already got a success status', async () => {
 	const up = await scriptedUpstream(socket =>
-		onRequest(socket, () => {
+		onRequestHead(socket, () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf');
 			setTimeout(() => socket.destroy(), 20);
 		}),
@@ -294,7 +294,7 @@ function streaming(to: string, body: string, more: object = {}, pool: object = {
 }
 
 async function load(server: TestServer, document: Document): Promise<void> {
-	assert.is((await server.runtime.load(json(document))).result, 'applied');
+	assert.is((await server.runtime.load(jsonInput(document))).result, 'applied');
 }
 
 test('a stream ends at its timeout, survives a load that keeps its pool, and ends after its delay when no pool uses it', async () => {
@@ -316,7 +316,7 @@ test('a stream ends at its timeout, survives a load that keeps its pool, and end
 		// The pool is used again before the delay has passed, so the stream continues.
 		await load(server, streaming(up.address, 'four', delayed));
 		assert.is((await server.get('/text')).body, 'four');
-		await quiet(500);
+		await waitForNothing(500);
 		assert.not.ok(stream.closed());
 		await load(server, streaming(up.address, 'five', delayed, { connect_timeout: 4321 }));
 		await server.get('/text');

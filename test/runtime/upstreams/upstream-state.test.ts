@@ -3,24 +3,24 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { UpstreamSettings } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { CircuitBreaker } from '../../../runtime/upstreams/circuit-breaker.ts';
-import { passiveOf } from '../../../runtime/upstreams/passive-health.ts';
-import { PoolMemory, poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { passiveHealthOf } from '../../../runtime/upstreams/passive-health.ts';
+import { PoolMemory, poolMemoryBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
-import { processNow } from '../../../runtime/upstreams/process-clock.ts';
+import { processClockNow } from '../../../runtime/upstreams/process-clock.ts';
 import { RetryBudget } from '../../../runtime/upstreams/retry-budget.ts';
 import { UpstreamHealth } from '../../../runtime/upstreams/upstream-health.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
-import { exchange } from './scripted-upstream.ts';
+import { fakeClientExchange } from './scripted-upstream.ts';
 
 const test = suite('state of upstreams');
 
 function memories(settings: UpstreamSettings, threads = 2): PoolMemory[] {
-	const buffer = new SharedArrayBuffer(poolBytes(settings, threads));
+	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, threads));
 	return Array.from({ length: threads }, (_, row) => new PoolMemory(settings, { buffer, rows: threads, row }));
 }
 
 function health(memory: PoolMemory, settings: UpstreamSettings, slot = 0): UpstreamHealth {
-	return new UpstreamHealth(memory, slot, passiveOf(settings), settings.slow_start ?? 0);
+	return new UpstreamHealth(memory, slot, passiveHealthOf(settings), settings.slow_start ?? 0);
 }
 
 test('failures count for their duration, whichever thread they occurred on', () => {
@@ -176,20 +176,20 @@ test("an upstream's state survives changes of other settings and the replacement
 	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
 	const open = (key: string, settings: UpstreamSettings) => {
-		const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+		const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 1));
 		registry.poolOpened(key, settings, buffer, 1);
 		return health(new PoolMemory(settings, { buffer, rows: 1, row: 0 }), settings, settings.to.indexOf('b:1'));
 	};
 	const first = open('one', before);
-	first.fail(processNow());
-	first.setDown(true, processNow());
+	first.fail(processClockNow());
+	first.setDown(true, processClockNow());
 	const second = open('two', after);
-	assert.is(second.fails(processNow()), 1);
+	assert.is(second.fails(processClockNow()), 1);
 	assert.ok(second.down);
 	registry.poolClosed('one');
 	registry.poolClosed('two');
 	assert.equal(registry.reports(), []);
-	assert.is(open('3 before', before).fails(processNow()), 1);
+	assert.is(open('3 before', before).fails(processClockNow()), 1);
 	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).down);
 	assert.equal(
 		registry
@@ -212,21 +212,21 @@ test('a pool skips upstreams that are unhealthy, failing, full, or have an open 
 		circuit: {},
 		health: {},
 	};
-	const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 1));
 	const pool = createUpstreamPool(settings, { buffer, rows: 1, row: 0 });
 	const memory = new PoolMemory(settings, { buffer, rows: 1, row: 0 });
-	const chosen = () => pool.select(exchange())?.host;
+	const chosen = () => pool.select(fakeClientExchange())?.host;
 	assert.is(chosen(), 'a');
-	health(memory, settings, 0).setDown(true, processNow());
+	health(memory, settings, 0).setDown(true, processClockNow());
 	assert.is(chosen(), 'b');
-	health(memory, settings, 1).fail(processNow());
+	health(memory, settings, 1).fail(processClockNow());
 	assert.is(chosen(), 'c');
 	memory.addActive(2, 1);
 	assert.is(chosen(), undefined);
-	health(memory, settings, 0).setDown(false, processNow());
+	health(memory, settings, 0).setDown(false, processClockNow());
 	assert.is(chosen(), 'a');
 	const breaker = new CircuitBreaker(memory, 0, settings.circuit!);
-	for (let i = 0; i < 20; i++) breaker.ended(false, true, 1, processNow());
+	for (let i = 0; i < 20; i++) breaker.ended(false, true, 1, processClockNow());
 	assert.is(chosen(), undefined);
 	pool.close();
 });
@@ -238,17 +238,17 @@ test('with slow start, a recovering upstream gets its share, and all requests if
 		health: {},
 		slow_start: 60_000,
 	};
-	const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+	const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 1));
 	const pool = createUpstreamPool(settings, { buffer, rows: 1, row: 0 });
 	const memory = new PoolMemory(settings, { buffer, rows: 1, row: 0 });
 	const back = health(memory, settings, 0);
-	back.setDown(true, processNow());
-	back.setDown(false, processNow());
+	back.setDown(true, processClockNow());
+	back.setDown(false, processClockNow());
 	let count = 0;
-	for (let i = 0; i < 2000; i++) if (pool.select(exchange())?.host === 'a') count++;
+	for (let i = 0; i < 2000; i++) if (pool.select(fakeClientExchange())?.host === 'a') count++;
 	assert.ok(count > 30 && count < 300, `${count}`);
-	health(memory, settings, 1).setDown(true, processNow());
-	for (let i = 0; i < 50; i++) assert.is(pool.select(exchange())?.host, 'a');
+	health(memory, settings, 1).setDown(true, processClockNow());
+	for (let i = 0; i < 50; i++) assert.is(pool.select(fakeClientExchange())?.host, 'a');
 	pool.close();
 });
 

@@ -12,7 +12,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket, WebSocketServer } from 'ws';
 import { proxiedSite } from '../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { freePorts, pace, serve, temporaryFolder, until } from '../../harness.ts';
+import { freePorts, pauseFor, serve, temporaryFolder, until } from '../../harness.ts';
 
 const test = suite('WebSockets');
 
@@ -86,7 +86,7 @@ async function conversation(port: number, pieces: readonly Buffer[], expected?: 
 	bytes = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
 	for (const piece of pieces) {
 		socket.write(piece);
-		await pace(2);
+		await pauseFor(2);
 	}
 	const now = (): string => `${bytes.toString('hex')} ${ended ? 'ended' : 'open'}`;
 	let same = 0;

@@ -9,17 +9,17 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import type { LeaseKinds } from '../../../compiler/exchange/leases.ts';
 import { CONTROL_SLOTS } from '../../../runtime/threads/control-words.ts';
 import { LeaseRegistry, leaseKey } from '../../../runtime/threads/lease-registry.ts';
-import { type DocumentImage, documentImage, generationDelta } from '../../../runtime/worker/document-image.ts';
+import { createDocumentImage, type DocumentImage, generationDelta } from '../../../runtime/worker/document-image.ts';
 import { Generations } from '../../../runtime/worker/generation.ts';
 import {
 	GenerationBuild,
 	type LeaseSource,
-	MemoryWanted,
-	type SharedParts,
+	NeedsSharedMemory,
+	type SharedDocumentParts,
 } from '../../../runtime/worker/generation-builder.ts';
 
 const FACTS = { hostname: 'test', os: 'linux', arch: 'amd64', workingDirectory: '/', env: () => undefined };
-const NOTHING: SharedParts = { settings: {}, upstreams: {}, routes: {} };
+const NOTHING: SharedDocumentParts = { settings: {}, upstreams: {}, routes: {} };
 
 function site(index: number, body: string, log?: string): Site {
 	return {
@@ -36,7 +36,7 @@ function image(sites: readonly Site[], more: Partial<Document> = {}): DocumentIm
 		document,
 		listeners: [{ key: 'tcp/:80', host: '', port: 80, scheme: 'http', sites: listed }],
 	};
-	return documentImage(document, plan);
+	return createDocumentImage(document, plan);
 }
 
 /** The generations of a worker thread, without sockets. */
@@ -54,7 +54,7 @@ class Bench {
 		acquire: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) => {
 			const handle = leaseKey(kind, settings);
 			const name = (settings as { logger: string }).logger.slice('http.log.access.'.length);
-			if (this.wanting.has(name)) throw new MemoryWanted();
+			if (this.wanting.has(name)) throw new NeedsSharedMemory();
 			const lease = this.registry.acquire(handle, () => ({
 				value: { record() {} },
 				close: () => void this.closed.push(name),

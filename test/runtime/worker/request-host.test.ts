@@ -14,7 +14,7 @@ import { LeaseRegistry } from '../../../runtime/threads/lease-registry.ts';
 import { ThreadActivity } from '../../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../../runtime/worker/generation.ts';
-import { RequestHost, type ThreadState } from '../../../runtime/worker/request-host.ts';
+import { RequestHost, type RequestHostThread } from '../../../runtime/worker/request-host.ts';
 
 function exchange(host = 'a.example', path = '/'): Exchange {
 	const received = { method: 'GET', path, query: 'token=s3cret', authority: host };
@@ -40,7 +40,7 @@ function hostOf(handle: Handler, debug = false) {
 	generations.hold(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
 	control[0] = 1;
 	const row = new Float64Array(ROW_LENGTH);
-	const thread: ThreadState = {
+	const thread: RequestHostThread = {
 		generations,
 		row,
 		activity: new ThreadActivity(),

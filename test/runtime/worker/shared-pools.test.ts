@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
-import { eventually, json, respondingSite, withServer } from '../running-server.ts';
+import { eventually, jsonInput, respondingSite, withServer } from '../running-server.ts';
 
 /** Runs a test with an upstream that counts its connections. */
 async function withUpstream(test: (upstream: { address: string; open(): number; taken(): number }) => Promise<void>) {
@@ -45,13 +45,13 @@ pools(
 				for (let i = 0; i < 20; i++) assert.is((await get()).body, 'from upstream');
 				const taken = upstream.taken();
 				assert.ok(taken <= 2, `${taken} connections for two threads`);
-				assert.is((await runtime.load(json(proxying(upstream.address, 'b')))).result, 'applied');
+				assert.is((await runtime.load(jsonInput(proxying(upstream.address, 'b')))).result, 'applied');
 				for (let i = 0; i < 20; i++) {
 					const { body, headers } = await get();
 					assert.equal([body, headers.get('x-load')], ['from upstream', 'b']);
 				}
 				assert.ok(upstream.taken() <= 2, `${upstream.taken()} connections`);
-				assert.is((await runtime.load(json({ sites: [respondingSite('none')] }))).result, 'applied');
+				assert.is((await runtime.load(jsonInput({ sites: [respondingSite('none')] }))).result, 'applied');
 				await eventually('the connections are closed', () => upstream.open() === 0);
 			});
 		});

@@ -2,31 +2,36 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
-import { bodyText, builtSite, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, responseLines, serveRequest } from '../../fake-exchange.ts';
 
 const redirect = suite('redirect');
 
 redirect('answers 302 with a location, or with the configured status', async () => {
-	const x = await served([{ handler: 'redirect', to: 'https://example.com{http.request.uri}' }], { target: '/a?b' });
+	const x = await serveRequest([{ handler: 'redirect', to: 'https://example.com{http.request.uri}' }], {
+		target: '/a?b',
+	});
 	assert.is(x.response.status, 302);
 	assert.is(x.response.body, null);
 	assert.equal(responseLines(x), ['Location: https://example.com/a?b']);
-	assert.is((await served([{ handler: 'redirect', to: '/', status: 308 }])).response.status, 308);
+	assert.is((await serveRequest([{ handler: 'redirect', to: '/', status: 308 }])).response.status, 308);
 	assert.is(
-		(await served([{ handler: 'redirect', to: '/', status: '{http.request.header.S}' }], { headers: [['S', '307']] }))
-			.response.status,
+		(
+			await serveRequest([{ handler: 'redirect', to: '/', status: '{http.request.header.S}' }], {
+				headers: [['S', '307']],
+			})
+		).response.status,
 		307,
 	);
 });
 
 redirect('replaces unknown placeholders in the target with nothing', async () => {
-	assert.equal(responseLines(await served([{ handler: 'redirect', to: '/{no.such}a' }])), ['Location: /a']);
+	assert.equal(responseLines(await serveRequest([{ handler: 'redirect', to: '/{no.such}a' }])), ['Location: /a']);
 });
 
 redirect(
 	'can redirect by an HTML page without a Location, in which request text is neither markup nor script',
 	async () => {
-		const x = await served([{ handler: 'redirect', to: '/?x="{http.request.header.Evil}', html: true }], {
+		const x = await serveRequest([{ handler: 'redirect', to: '/?x="{http.request.header.Evil}', html: true }], {
 			headers: [['Evil', '"><script>alert(1)</script>']],
 		});
 		assert.is(x.response.status, 200);
@@ -43,7 +48,7 @@ const fail = suite('fail');
 fail('throws the status and the message', () => {
 	const raised = (step: object): HttpError => {
 		try {
-			builtSite([{ handler: 'fail', ...step }]).handle(fakeExchange());
+			buildTestSite([{ handler: 'fail', ...step }]).handle(fakeExchange());
 		} catch (error) {
 			return error as HttpError;
 		}
@@ -61,7 +66,7 @@ fail.run();
 const abort = suite('abort');
 
 abort('marks the exchange, and no later step runs', async () => {
-	const x = await served([{ handler: 'abort' }, { handler: 'respond', body: 'no' }]);
+	const x = await serveRequest([{ handler: 'abort' }, { handler: 'respond', body: 'no' }]);
 	assert.is(x.aborted, true);
 	assert.is(x.response.body, null);
 });
@@ -71,7 +76,7 @@ abort.run();
 const variables = suite('set_variables');
 
 variables('defines placeholders for later steps, and keeps the type of the value', async () => {
-	const x = await served([
+	const x = await serveRequest([
 		{ handler: 'set_variables', variables: { root: '/srv/{http.request.host}', n: 5, b: true } },
 		{ handler: 'respond', body: '{http.vars.root} {http.vars.n} {http.vars.b} [{http.vars.none}]' },
 	]);
@@ -80,7 +85,7 @@ variables('defines placeholders for later steps, and keeps the type of the value
 });
 
 variables('does not expand values', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{ handler: 'set_variables', variables: { a: '{http.request.header.A}' } },
 			{ handler: 'respond', body: '{http.vars.a}' },

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import type { HeaderEdits } from '../../../../compiler/modules/words/header-edits.ts';
-import { builtSite, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
+import { buildTestSite, fakeExchange, responseLines, serveRequest } from '../../fake-exchange.ts';
 
 const test = suite('header edits');
 
@@ -22,7 +22,7 @@ const START: Step = {
 const END: Step = { handler: 'respond', status: 204 };
 
 async function edited(response: HeaderEdits & { deferred?: boolean; match?: unknown }): Promise<string[]> {
-	return responseLines(await served([START, { handler: 'edit_headers', response }, END]));
+	return responseLines(await serveRequest([START, { handler: 'edit_headers', response }, END]));
 }
 
 const TABLE: readonly (readonly [HeaderEdits, readonly string[]])[] = [
@@ -70,8 +70,8 @@ for (const [edits, expected] of TABLE) {
 test('a default is set only if the response lacks the field when it is sent', async () => {
 	const defaults: Step = { handler: 'edit_headers', response: { default: [{ name: 'A', value: 'default' }] } };
 	const set: Step = { handler: 'edit_headers', response: { set: [{ name: 'A', value: 'later' }] } };
-	assert.equal(responseLines(await served([defaults, END])), ['A: default']);
-	assert.equal(responseLines(await served([defaults, set, END])), ['A: later']);
+	assert.equal(responseLines(await serveRequest([defaults, END])), ['A: default']);
+	assert.equal(responseLines(await serveRequest([defaults, set, END])), ['A: later']);
 });
 
 test('immediate edits can be overwritten by later handlers, deferred ones cannot', async () => {
@@ -80,8 +80,8 @@ test('immediate edits can be overwritten by later handlers, deferred ones cannot
 		response: { set: [{ name: 'Content-Type', value: 'first' }], deferred },
 	});
 	const page: Step = { handler: 'redirect', to: '/x', html: true };
-	assert.equal(responseLines(await served([first(false), page])), ['Content-Type: text/html; charset=utf-8']);
-	assert.equal(responseLines(await served([first(true), page])), ['Content-Type: first']);
+	assert.equal(responseLines(await serveRequest([first(false), page])), ['Content-Type: text/html; charset=utf-8']);
+	assert.equal(responseLines(await serveRequest([first(true), page])), ['Content-Type: first']);
 });
 
 test('if later handlers fail, deferred edits are dropped and immediate ones kept', async () => {
@@ -89,7 +89,7 @@ test('if later handlers fail, deferred edits are dropped and immediate ones kept
 		handler: 'edit_headers',
 		response: { set: [{ name, value: '1' }], deferred },
 	});
-	const x = await served(
+	const x = await serveRequest(
 		[edit('Immediate', false), edit('Deferred', true), { handler: 'fail', status: 404 }],
 		{},
 		{ errors: [{ pipeline: [END] }] },
@@ -103,7 +103,7 @@ test('match limits edits to matching responses', async () => {
 		response: { set: [{ name: 'A', value: '1' }], match },
 	});
 	const count = async (match: unknown) =>
-		responseLines(await served([edit(match), START, END])).filter(line => line === 'A: 1').length;
+		responseLines(await serveRequest([edit(match), START, END])).filter(line => line === 'A: 1').length;
 	assert.is(await count({ status: ['204'] }), 1);
 	assert.is(await count({ status: ['404', '2xx'] }), 1);
 	assert.is(await count({ status: ['4'] }), 0);
@@ -127,18 +127,18 @@ test('values from a request cannot split the response', async () => {
 		{ handler: 'redirect', to: location },
 	];
 	for (const target of ['/a%0d%0aSet-Cookie:%20a=b', '/a%0aX:%20y', '/a%00b']) {
-		const x = await served(steps('https://h{http.request.uri.path}'), { target });
+		const x = await serveRequest(steps('https://h{http.request.uri.path}'), { target });
 		for (const line of responseLines(x)) assert.not.match(line, /[\r\n\0]/);
 		assert.is(x.response.headers.size, 2);
 	}
 	// U+010A and U+010D would become LF and CR if truncated to a byte.
-	const x = await served(steps('/{http.request.uri.path}'), { target: '/%C4%8D%C4%8A' });
+	const x = await serveRequest(steps('/{http.request.uri.path}'), { target: '/%C4%8D%C4%8A' });
 	assert.is(Buffer.from(x.response.headers.get('location')!, 'latin1').toString('utf8'), '//\u010d\u010a');
 	for (const line of responseLines(x)) assert.not.match(line, /[^\u0020-\u00ff]/);
 });
 
 test('text in the configuration is sent as UTF-8', async () => {
-	const x = await served([
+	const x = await serveRequest([
 		{ handler: 'edit_headers', response: { set: [{ name: 'A', value: 'é{http.request.method}' }] } },
 		END,
 	]);
@@ -147,7 +147,7 @@ test('text in the configuration is sent as UTF-8', async () => {
 
 test('values are not expanded again, and their dollar signs are literal', async () => {
 	const headers = [['In', '{http.request.method} $1 {env.HOME}']] as const;
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{ handler: 'edit_headers', response: { set: [{ name: 'Out', value: '<{http.request.header.In}>' }] } },
 			{
@@ -166,10 +166,10 @@ test('an invalid field name from a request is dropped, and a constant one is ref
 		handler: 'edit_headers',
 		response: { set: [{ name: 'X-{http.request.header.N}', value: '1' }] },
 	};
-	assert.equal(responseLines(await served([dynamic, END], { headers: [['N', 'ok']] })), ['X-ok: 1']);
-	assert.equal(responseLines(await served([dynamic, END], { headers: [['N', 'a b:']] })), []);
+	assert.equal(responseLines(await serveRequest([dynamic, END], { headers: [['N', 'ok']] })), ['X-ok: 1']);
+	assert.equal(responseLines(await serveRequest([dynamic, END], { headers: [['N', 'a b:']] })), []);
 	assert.throws(
-		() => builtSite([{ handler: 'edit_headers', response: { set: [{ name: 'a b', value: '' }] } }]),
+		() => buildTestSite([{ handler: 'edit_headers', response: { set: [{ name: 'a b', value: '' }] } }]),
 		/not the name of a header field/,
 	);
 });
@@ -180,7 +180,7 @@ test('an expression with placeholders is compiled per request, and an invalid on
 		response: { replace: [{ name: 'Server', find: '{http.request.header.Find}', replace: 'X' }] },
 	};
 	const server = async (find: string) =>
-		(await served([START, step, END], { headers: [['Find', find]] })).response.headers.get('server');
+		(await serveRequest([START, step, END], { headers: [['Find', find]] })).response.headers.get('server');
 	assert.is(await server('^a$'), 'X');
 	assert.is(await server('('), 'a');
 	assert.is(await server('(a{1000}){1000}'), 'a');
@@ -188,7 +188,7 @@ test('an expression with placeholders is compiled per request, and an invalid on
 });
 
 test('request fields, including Host, are edited before later steps see them', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{
 				handler: 'edit_headers',
@@ -214,13 +214,13 @@ test('request fields, including Host, are edited before later steps see them', a
 });
 
 test('an invalid host changes nothing', async () => {
-	const x = await served([{ handler: 'edit_headers', request: { set: [{ name: 'host', value: 'a b' }] } }, END]);
+	const x = await serveRequest([{ handler: 'edit_headers', request: { set: [{ name: 'host', value: 'a b' }] } }, END]);
 	assert.is(x.request.host, 'example.test');
 	assert.is(x.request.authority, 'example.test');
 });
 
 test('constant edits are synchronous, and deferred edits pass errors on', () => {
-	const site = builtSite([
+	const site = buildTestSite([
 		{ handler: 'edit_headers', response: { delete: ['A'], deferred: true } },
 		{ handler: 'fail', status: 410 },
 	]);

@@ -2,13 +2,13 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
-import { builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
+import { buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
 const push = suite('push');
 
 /** Sends requests to one site. Marks each hint `early` if it came before the response, or `late`. */
 function hintsOf(steps: readonly Step[], requests: readonly RequestFields[]): string[] {
-	const site = builtSite([{ handler: 'hint_resources', resources: [] }, ...steps]);
+	const site = buildTestSite([{ handler: 'hint_resources', resources: [] }, ...steps]);
 	return requests.map(request => {
 		const x = fakeExchange(request);
 		let hints = '';

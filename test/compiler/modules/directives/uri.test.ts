@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields, served } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields, serveRequest } from '../../fake-exchange.ts';
 
 const test = suite('uri');
 
@@ -59,12 +59,12 @@ const FACTS: readonly (readonly [string, readonly Edit[], string, string])[] = [
 
 for (const [name, edits, target, expected] of FACTS) {
 	test(`${name}: ${target} gives ${expected}`, async () => {
-		assert.is(bodyText(await served(steps(...edits), { target })), expected);
+		assert.is(bodyText(await serveRequest(steps(...edits), { target })), expected);
 	});
 }
 
 async function target(edit: Edit, from: string, more: RequestFields = {}): Promise<string> {
-	const x = await served([{ handler: 'rewrite_target', ...edit }], { target: from, ...more });
+	const x = await serveRequest([{ handler: 'rewrite_target', ...edit }], { target: from, ...more });
 	return x.request.query === undefined ? x.request.path : `${x.request.path}?${x.request.query}`;
 }
 
@@ -101,7 +101,7 @@ for (const [to, from, expected] of REWRITES) {
 }
 
 test('a capture from the decoded path cannot inject a query or an escape', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{
 				handler: 'rewrite_target',
@@ -162,7 +162,7 @@ for (const [edit, from, expected] of EDITS) {
 }
 
 test('rewrites are synchronous', () => {
-	assert.is(builtSite([{ handler: 'rewrite_target', to: '/x' }]).handle(fakeExchange()), undefined);
+	assert.is(buildTestSite([{ handler: 'rewrite_target', to: '/x' }]).handle(fakeExchange()), undefined);
 });
 
 test.run();

@@ -7,13 +7,13 @@ import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import { matchers } from '../../../../compiler/modules/registry/matchers.ts';
 import { temporaryFolder } from '../../../harness.ts';
-import { type Asked, Served } from '../../compatfile/page.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
+import { type DryRunQuery, DryRunServer } from '../../compatfile/page.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
 /** Returns `y` if the matcher matches, `n` if not, or the status of the error that the request causes. */
 function verdict(when: Matcher, request: RequestFields): string {
 	const x = fakeExchange(request);
-	const site = builtSite([
+	const site = buildTestSite([
 		{ handler: 'respond', body: 'y', when },
 		{ handler: 'respond', body: 'n' },
 	]);
@@ -152,7 +152,7 @@ writeFileSync(path.join(root, 'secret'), '');
 const OTHER_RULES: readonly (readonly [
 	rule: string,
 	lines: string,
-	table: readonly (readonly [verdict: string, url: string, asked?: Asked])[],
+	table: readonly (readonly [verdict: string, url: string, asked?: DryRunQuery])[],
 ])[] = [
 	[
 		'file: the path decoded once and cleaned, below the root, letter case as on the disk',
@@ -266,7 +266,7 @@ const others = suite('other spellings');
 
 for (const [rule, lines, table] of OTHER_RULES) {
 	others(rule, async () => {
-		const served = new Served(`http://x {\n@m ${lines}\nroute {\nrespond @m y\nrespond n\n}\n}\n`);
+		const served = new DryRunServer(`http://x {\n@m ${lines}\nroute {\nrespond @m y\nrespond n\n}\n}\n`);
 		for (const [expected, url, asked] of table) {
 			const { body, status } = await served.ask(`http://x${url}`, asked);
 			assert.is(status === 200 ? body : 'n', expected, `${url} ${JSON.stringify(asked ?? '')}`);

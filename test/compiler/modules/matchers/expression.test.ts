@@ -4,12 +4,12 @@ import * as assert from 'uvu/assert';
 import { fakeLeases } from '../../../../compiler/codegen/context/fake-leases.ts';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
 function holds(expression: string, request: RequestFields = {}, name?: string): boolean {
 	const when: Matcher = { type: 'expression', expression, ...(name === undefined ? {} : { name }) };
 	const x = fakeExchange(request);
-	const site = builtSite(
+	const site = buildTestSite(
 		[
 			{ handler: 'set_variables', variables: { tier: 'gold', count: 3, open: true } },
 			{ handler: 'respond', body: 'yes {http.regexp.1}{http.regexp.n.1}', when },
@@ -107,7 +107,7 @@ functions('every matcher is available as a function', () => {
 functions('captures are kept under the name of the named matcher', () => {
 	const x = fakeExchange({ target: '/v7' });
 	const expression = String.raw`path_regexp('^/v(\\d)$')`;
-	builtSite([
+	buildTestSite([
 		{ handler: 'respond', body: '{http.regexp.ver.1}', when: { type: 'expression', expression, name: 'ver' } },
 	]).handle(x);
 	assert.is(bodyText(x), '7');

@@ -2,12 +2,12 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
 /** Returns the response body: the template if the matcher holds, otherwise `no`. */
 function ask(when: Matcher, request: RequestFields = {}, body = 'yes'): string {
 	const x = fakeExchange(request);
-	const site = builtSite([
+	const site = buildTestSite([
 		{ handler: 'set_variables', variables: { tier: 'gold', trick: '{http.request.header.Name}', count: 3 } },
 		{ handler: 'respond', body, when },
 		{ handler: 'respond', body: 'no' },

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import type { Leases } from '../../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../../runtime/files/file-reader.ts';
-import { bodyText, builtSite, fakeExchange } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange } from '../../fake-exchange.ts';
 
 const base = mkdtempSync(path.join(tmpdir(), 'svc-file-matcher-'));
 process.on('exit', () => rmSync(base, { recursive: true, force: true }));
@@ -39,7 +39,7 @@ function found(fields: object, target = '/', variables: object = {}): string {
 	const x = fakeExchange({ target });
 	const body =
 		'{http.matchers.file.relative} {http.matchers.file.type} {http.matchers.file.remainder}|{http.matchers.file.absolute}';
-	builtSite(
+	buildTestSite(
 		[
 			{ handler: 'set_variables', variables: { root, ...variables } },
 			{ handler: 'respond', body, when: { type: 'file', ...fields } },
@@ -118,7 +118,7 @@ files('a slash from a placeholder is significant where documented, as in express
 	assert.is(found({ ...rendered, slashes: undefined }, '/a.txt/'), '/a.txt file');
 	const expression = (text: string, target: string) => {
 		const x = fakeExchange({ target });
-		builtSite(
+		buildTestSite(
 			[
 				{ handler: 'set_variables', variables: { root } },
 				{
@@ -186,7 +186,7 @@ files('the root may be set or come from the variable', () => {
 
 files('placeholders give the absolute path, and nothing before a match', () => {
 	const x = fakeExchange({});
-	builtSite(
+	buildTestSite(
 		[
 			{
 				handler: 'respond',
@@ -198,7 +198,7 @@ files('placeholders give the absolute path, and nothing before a match', () => {
 	).handle(x);
 	assert.is(bodyText(x), '[{http.matchers.file.relative}]');
 	const y = fakeExchange({});
-	builtSite(
+	buildTestSite(
 		[{ handler: 'respond', body: '{http.matchers.file.absolute}', when: { type: 'file', root, files: ['a.txt'] } }],
 		{ leases },
 	).handle(y);

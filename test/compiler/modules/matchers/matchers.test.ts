@@ -3,11 +3,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher, Settings } from '../../../../compiler/document/document.ts';
 import { matchers } from '../../../../compiler/modules/registry/matchers.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields, served } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields, serveRequest } from '../../fake-exchange.ts';
 
 function holds(when: Matcher, request: RequestFields = {}, settings: Settings = {}): boolean {
 	const x = fakeExchange(request);
-	const site = builtSite(
+	const site = buildTestSite(
 		[
 			{ handler: 'respond', body: 'yes', when },
 			{ handler: 'respond', body: 'no' },
@@ -180,10 +180,10 @@ ip('{client_ip} is the address that the matcher uses', async () => {
 		headers: [['X-Forwarded-For', '203.0.113.9']],
 	};
 	assert.is(
-		bodyText(await served(steps, request, { settings: { trusted_proxies: ['10.0.0.1'] } })),
+		bodyText(await serveRequest(steps, request, { settings: { trusted_proxies: ['10.0.0.1'] } })),
 		'203.0.113.9 10.0.0.1',
 	);
-	assert.is(bodyText(await served(steps, request)), '10.0.0.1 10.0.0.1');
+	assert.is(bodyText(await serveRequest(steps, request)), '10.0.0.1 10.0.0.1');
 });
 
 ip.run();

@@ -4,12 +4,12 @@ import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../../compiler/document/document.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
 import { normalizedPath } from '../../../../compiler/exchange/request-path.ts';
-import { bodyText, builtSite, fakeExchange, type RequestFields, served } from '../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange, type RequestFields, serveRequest } from '../../fake-exchange.ts';
 
 const test = suite('path');
 
 function site(when: Matcher) {
-	return builtSite([
+	return buildTestSite([
 		{ handler: 'respond', body: 'yes', when },
 		{ handler: 'respond', body: 'no' },
 	]);
@@ -120,7 +120,7 @@ test('the cleaned path is matched', () => {
 
 test('path_regexp searches the cleaned path and keeps its captures', async () => {
 	const when = { type: 'path_regexp', name: 'post', pattern: '^/posts/(?P<id>\\d+)(/edit)?$' };
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{
 				handler: 'respond',

@@ -1,7 +1,7 @@
 /** The template language: the output of each construct, and its error messages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { failureOf, render } from './render-text.ts';
+import { render, templateFailureMessage } from './render-text.ts';
 
 type Table = readonly (readonly [text: string, expected: string])[];
 
@@ -186,7 +186,8 @@ const MISTAKES: Table = [
 		'template: t.html:1:3: executing "t.html" at <div 1 0>: error calling div: runtime error: integer divide by zero',
 	],
 ];
-for (const [text, expected] of MISTAKES) mistakes(text.slice(0, 60), () => assert.is(failureOf(text), expected));
+for (const [text, expected] of MISTAKES)
+	mistakes(text.slice(0, 60), () => assert.is(templateFailureMessage(text), expected));
 mistakes.run();
 
 const abuse = suite('abuse of templates');
@@ -221,15 +222,15 @@ const BOUNDED: readonly string[] = [
 for (const text of BOUNDED) {
 	abuse(text, () => {
 		const started = performance.now();
-		assert.match(failureOf(text), /^template: t\.html/);
+		assert.match(templateFailureMessage(text), /^template: t\.html/);
 		const took = performance.now() - started;
 		assert.ok(took < 5000, `${Math.round(took)} ms`);
 	});
 }
 abuse('deep nesting in the text and in values is refused, not a crash', () => {
-	assert.match(failureOf(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`), /nest deeper/);
-	assert.match(failureOf(`${'{{range 1}}'.repeat(5000)}`), /nest deeper/);
-	assert.match(failureOf(`{{fromJson "${'['.repeat(100_000)}"}}`), /^template: t\.html/);
+	assert.match(templateFailureMessage(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`), /nest deeper/);
+	assert.match(templateFailureMessage(`${'{{range 1}}'.repeat(5000)}`), /nest deeper/);
+	assert.match(templateFailureMessage(`{{fromJson "${'['.repeat(100_000)}"}}`), /^template: t\.html/);
 });
 abuse('values have no way to JavaScript', () => {
 	const names = [
@@ -245,12 +246,16 @@ abuse('values have no way to JavaScript', () => {
 	];
 	for (const name of names) {
 		for (const value of ['"s"', '1', '1.5', 'true', '(list 1)', '(now)', '(semver "1.0.0")']) {
-			assert.match(failureOf(`{{$v := ${value}}}{{$v.${name}}}`), /can't evaluate field/, `${value}.${name}`);
+			assert.match(
+				templateFailureMessage(`{{$v := ${value}}}{{$v.${name}}}`),
+				/can't evaluate field/,
+				`${value}.${name}`,
+			);
 		}
 		assert.is(render(`{{(dict).${name}}}`), '<no value>');
 		assert.is(render(`{{(fromJson "{}").${name}}}`), '<no value>');
 		assert.match(
-			failureOf(`{{${name === 'get' || name === 'toString' || name === 'call' ? `${name}x` : name}}}`),
+			templateFailureMessage(`{{${name === 'get' || name === 'toString' || name === 'call' ? `${name}x` : name}}}`),
 			/not defined/,
 		);
 	}
@@ -269,7 +274,7 @@ abuse('parsing takes time in proportion to the text', () => {
 	]) {
 		const text = unit.repeat(200_000 / unit.length);
 		const started = performance.now();
-		failureOf(text);
+		templateFailureMessage(text);
 		assert.ok(performance.now() - started < 5000, `${unit}: ${performance.now() - started} ms`);
 	}
 });

@@ -16,10 +16,10 @@ process.env.TZ = 'UTC';
 const FUNCTIONS = new Map(Object.entries({ ...SPRIG_FUNCTIONS, ...BUILTINS }));
 
 /** The time that the template function `now` returns: 2023-11-14 22:13:20.123 UTC. */
-export const NOW = 1_700_000_000_123;
+export const TEMPLATE_NOW_MS = 1_700_000_000_123;
 
 /** The value of the dot (`.`) in the tests. */
-export const DATA: Value = new Map<string, Value>([
+export const TEMPLATE_DATA: Value = new Map<string, Value>([
 	['text', 'x<y'],
 	['number', 7n],
 	['float', 1.5],
@@ -39,19 +39,19 @@ export const DATA: Value = new Map<string, Value>([
 ]);
 
 /** Returns the output of a template. Throws TemplateFailure. */
-export function render(text: string, data: Value = DATA): string {
+export function render(text: string, data: Value = TEMPLATE_DATA): string {
 	const patterns = new PatternCache();
 	const language = { delimiters: DEFAULT_DELIMITERS, functions: FUNCTIONS, refused: REFUSED_SPRIG };
 	return executeTextTemplate(compileTextTemplate({ text }, language, 't.html'), {
 		name: 't.html',
 		data,
 		budget: new ExecutionBudget(),
-		deps: { now: () => NOW, regexp: source => patterns.get(source), host: undefined },
+		deps: { now: () => TEMPLATE_NOW_MS, regexp: source => patterns.get(source), host: undefined },
 	});
 }
 
 /** Returns the message with which a template fails. */
-export function failureOf(text: string): string {
+export function templateFailureMessage(text: string): string {
 	try {
 		return `no failure, but ${render(text)}`;
 	} catch (error) {

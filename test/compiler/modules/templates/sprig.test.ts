@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';
-import { failureOf, render } from './render-text.ts';
+import { render, templateFailureMessage } from './render-text.ts';
 
 type Table = readonly (readonly [action: string, expected: string])[];
 
@@ -271,7 +271,7 @@ all('wrong values are mistakes, never crashes', () => {
 	for (const name of Object.keys(SPRIG_FUNCTIONS)) {
 		for (const a of values) {
 			for (const args of [a, `${a} ${a}`, `${a} "x"`, `"x" ${a}`, `${a} ${a} ${a}`, `1 ${a} "x"`]) {
-				const message = failureOf(`{{$x := ${name} ${args}}}`);
+				const message = templateFailureMessage(`{{$x := ${name} ${args}}}`);
 				assert.match(message, /^no failure|^template: t\.html:1:/, `${name} ${args}`);
 				assert.not.match(message, /is not a function|undefined|Cannot read|\[object/, `${name} ${args}`);
 			}

@@ -10,7 +10,16 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PurgeNotKept } from '../../../../runtime/cache/disk/disk-messages.ts';
 import { temporaryFolder } from '../../../harness.ts';
-import { bytesOf, look, type Process, pause, put, read, start, written } from './disk-process.ts';
+import {
+	bodyForKey,
+	type CacheProcess,
+	lookUp,
+	pause,
+	putResponse,
+	readCachedBody,
+	startCacheProcess,
+	waitForRecords,
+} from './disk-process.ts';
 
 const faults = suite('faults of a disk tier');
 
@@ -41,21 +50,21 @@ async function failing(
 
 /** Asserts that a new process does not find the key. */
 async function assertGone(folder: string, key: string): Promise<void> {
-	const again = await start(folder);
-	assert.is((await look(again, key)).length, 0, key);
+	const again = await startCacheProcess(folder);
+	assert.is((await lookUp(again, key)).length, 0, key);
 	await again.end('closed');
 }
 
-const disk = ({ registry }: Process) => registry.reports()[0]!.disk!;
+const disk = ({ registry }: CacheProcess) => registry.reports()[0]!.disk!;
 
 for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { host: 'example.test', prefix: '/k' }]) {
 	const by = Object.keys(selection).at(-1)!;
 
 	faults(`a purge by ${by} that cannot be written drops everything on disk`, async () => {
 		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(process, 1);
+		const process = await startCacheProcess(folder);
+		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
+		await waitForRecords(process, 1);
 		await failing({ writev: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});
@@ -65,9 +74,9 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 
 	faults(`a purge by ${by} that cannot be synced to disk drops everything on disk`, async () => {
 		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(process, 1);
+		const process = await startCacheProcess(folder);
+		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
+		await waitForRecords(process, 1);
 		// Syncing the folder itself still works.
 		await failing({ datasync: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
@@ -83,13 +92,13 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 
 	faults(`a purge by ${by} is recorded separately if segments can be neither written nor removed`, async () => {
 		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(process, 1);
+		const process = await startCacheProcess(folder);
+		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
+		await waitForRecords(process, 1);
 		await failing({ writev: true, unlink: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});
-		assert.is((await look(process, 'k')).length, 0);
+		assert.is((await lookUp(process, 'k')).length, 0);
 		await process.end('crashed');
 		assert.ok(existsSync(path.join(folder, '1.segment')), 'the segment could not be removed');
 		await assertGone(folder, 'k');
@@ -99,13 +108,13 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		`a purge by ${by} that cannot be recorded in any file is reported as failed, and is done in memory`,
 		async () => {
 			const folder = temporaryFolder();
-			const process = await start(folder);
-			put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-			await written(process, 1);
+			const process = await startCacheProcess(folder);
+			putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
+			await waitForRecords(process, 1);
 			await failing({ writev: true, write: true, unlink: true }, async () => {
 				const failure = await process.registry.purge(selection).catch(error => error);
 				assert.instance(failure, PurgeNotKept);
-				assert.is((await look(process, 'k')).length, 0, 'found neither in memory nor on disk');
+				assert.is((await lookUp(process, 'k')).length, 0, 'found neither in memory nor on disk');
 			});
 			assert.ok(process.messages.includes('the cache disk cannot be written'));
 			// Repeated once the disk works again, the purge becomes permanent.
@@ -117,10 +126,10 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 
 	faults(`a purge by ${by} in a process without the folder outlives both processes`, async () => {
 		const folder = temporaryFolder();
-		const first = await start(folder);
-		put(first, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(first, 1);
-		const second = await start(folder);
+		const first = await startCacheProcess(folder);
+		putResponse(first, 'k', bodyForKey('k', 100), { tags: ['t'] });
+		await waitForRecords(first, 1);
+		const second = await startCacheProcess(folder);
 		assert.equal(second.messages, ['another process uses the cache folder']);
 		await second.registry.purge(selection);
 		await second.end('closed');
@@ -135,9 +144,9 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 
 	faults(`a purge by ${by} during a server stop is permanent`, async () => {
 		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
-		await written(process, 1);
+		const process = await startCacheProcess(folder);
+		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
+		await waitForRecords(process, 1);
 		const stopped = process.end('closed');
 		await process.registry.purge(selection);
 		await stopped;
@@ -147,49 +156,49 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 
 faults('entries invalidated in a process without the folder, or after its release, do not come back', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	for (const key of ['a', 'b', 'other']) put(first, key, bytesOf(key, 100));
-	await written(first, 3);
-	const second = await start(folder);
+	const first = await startCacheProcess(folder);
+	for (const key of ['a', 'b', 'other']) putResponse(first, key, bodyForKey(key, 100));
+	await waitForRecords(first, 3);
+	const second = await startCacheProcess(folder);
 	await second.cache.invalidate('example.test', '/a', undefined);
 	await second.end('closed');
 	await first.end('closed');
 	await first.cache.invalidate('example.test', '/b', undefined);
-	const again = await start(folder);
-	assert.is((await look(again, 'a')).length, 0);
-	assert.is((await look(again, 'b')).length, 0);
-	assert.is((await look(again, 'other')).length, 1);
+	const again = await startCacheProcess(folder);
+	assert.is((await lookUp(again, 'a')).length, 0);
+	assert.is((await lookUp(again, 'b')).length, 0);
+	assert.is((await lookUp(again, 'other')).length, 1);
 	await again.end('closed');
 });
 
 faults('a response stored before the folder was opened replaces the older version on disk', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	for (const key of ['k', 'other']) put(first, key, bytesOf(`${key} old`, 100));
-	await written(first, 2);
-	const second = await start(folder);
-	put(second, 'k', bytesOf('k new', 100));
+	const first = await startCacheProcess(folder);
+	for (const key of ['k', 'other']) putResponse(first, key, bodyForKey(`${key} old`, 100));
+	await waitForRecords(first, 2);
+	const second = await startCacheProcess(folder);
+	putResponse(second, 'k', bodyForKey('k new', 100));
 	await first.end('closed');
 	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
-	assert.ok(read(second.cache, (await look(second, 'k'))[0]!).equals(bytesOf('k new', 100)));
-	second.cache.remove((await look(second, 'k'))[0]!);
-	assert.is((await look(second, 'k')).length, 0, 'the older version came back');
+	assert.ok(readCachedBody(second.cache, (await lookUp(second, 'k'))[0]!).equals(bodyForKey('k new', 100)));
+	second.cache.remove((await lookUp(second, 'k'))[0]!);
+	assert.is((await lookUp(second, 'k')).length, 0, 'the older version came back');
 	await pause(50);
 	await second.end('crashed');
-	const again = await start(folder);
-	assert.is((await look(again, 'k')).length, 0);
-	assert.is((await look(again, 'other')).length, 1);
+	const again = await startCacheProcess(folder);
+	assert.is((await lookUp(again, 'k')).length, 0);
+	assert.is((await lookUp(again, 'other')).length, 1);
 	await again.end('closed');
 });
 
 faults('an older version is removed even if the new one cannot be written', async () => {
 	const folder = temporaryFolder();
-	const process = await start(folder);
-	put(process, 'k', bytesOf('k old', 100));
-	put(process, 'other', bytesOf('other', 100));
-	await written(process, 2);
+	const process = await startCacheProcess(folder);
+	putResponse(process, 'k', bodyForKey('k old', 100));
+	putResponse(process, 'other', bodyForKey('other', 100));
+	await waitForRecords(process, 2);
 	await failing({ writev: true }, async () => {
-		put(process, 'k', bytesOf('k new', 100));
+		putResponse(process, 'k', bodyForKey('k new', 100));
 		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pause(5);
 	});
 	assert.is(disk(process).idle, 'failing');
@@ -199,9 +208,9 @@ faults('an older version is removed even if the new one cannot be written', asyn
 
 faults('an unreadable purge record counts as a purge of everything', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	put(first, 'k', bytesOf('k', 100));
-	await written(first, 1);
+	const first = await startCacheProcess(folder);
+	putResponse(first, 'k', bodyForKey('k', 100));
+	await waitForRecords(first, 1);
 	await first.end('closed');
 	await files.writeFile(path.join(folder, 'forgotten-00000000-0000-4000-8000-000000000000.jsonl'), '{"purge":{"ta');
 	await assertGone(folder, 'k');

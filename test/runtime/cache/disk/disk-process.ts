@@ -10,10 +10,10 @@ import { CacheRegistry } from '../../../../runtime/main/cache-registry.ts';
 
 export const MIB: number = 1024 * 1024;
 /** Number of worker threads. */
-export const ROWS = 2;
+export const THREAD_COUNT = 2;
 
 /** A simulated server process. */
-export interface Process {
+export interface CacheProcess {
 	readonly cache: SharedCache;
 	/** The store's shared memory. */
 	readonly words: Int32Array;
@@ -27,14 +27,18 @@ export interface Process {
 const crashed: CacheRegistry[] = [];
 
 /** Starts a simulated process with a store. */
-export async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
+export async function startCacheProcess(
+	folder: string,
+	size: number = 64 * MIB,
+	ceiling: number = 4 * MIB,
+): Promise<CacheProcess> {
 	const messages: string[] = [];
 	const registry = new CacheRegistry({
 		workingDirectory: '/',
 		log: (_level, _logger, message) => messages.push(message),
 	});
-	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
-	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
+	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREAD_COUNT, size).words * 4);
+	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
 	const disk = {
 		stored: (key: string, entry: number, serial: number) =>
 			registry.takeEvent('s', { news: 'stored', key, entry, serial }),
@@ -46,7 +50,15 @@ export async function start(folder: string, size: number = 64 * MIB, ceiling: nu
 			await registry.run('s', { errand: 'recall', key });
 		},
 	};
-	const cache = new SharedCache({ buffer, ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: size, disk });
+	const cache = new SharedCache({
+		buffer,
+		ceiling,
+		rows: THREAD_COUNT,
+		thread: 0,
+		count: () => {},
+		diskSize: size,
+		disk,
+	});
 	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
 		if (how === 'closed') await registry.close();
 		else crashed.push(registry);
@@ -65,7 +77,7 @@ function dead(folder: string): object {
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
 /** Returns the head of a cached response. */
-export function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
+export function cachedHead(key: string, more: Partial<CachedHead> = {}): CachedHead {
 	return {
 		...{ key, host: 'example.test', path: `/${key}`, query: undefined, status: 200, fields: ['X-Key', key] },
 		...{ before: [], removed: [], selecting: [], storedAt: Date.now(), initialAge: 0, lifetime: 1e7 },
@@ -75,20 +87,25 @@ export function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead 
 }
 
 /** Returns a body that is different for each key. */
-export function bytesOf(key: string, length: number): Buffer {
+export function bodyForKey(key: string, length: number): Buffer {
 	const bytes = Buffer.alloc(length);
 	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
 	return bytes;
 }
 
-export function put({ cache }: Process, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): void {
-	const head = headOf(key, more);
+export function putResponse(
+	{ cache }: CacheProcess,
+	key: string,
+	body: Uint8Array,
+	more: Partial<CachedHead> = {},
+): void {
+	const head = cachedHead(key, more);
 	const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, head.query))!;
 	assert.ok(writer.write(body) && writer.commit());
 }
 
 /** Waits until the given number of records is written and none is pending. */
-export async function written({ registry }: Process, count: number): Promise<void> {
+export async function waitForRecords({ registry }: CacheProcess, count: number): Promise<void> {
 	for (let tries = 0; tries < 400; tries++) {
 		if (registry.reports()[0]!.disk!.written >= count) return;
 		await pause(5);
@@ -97,7 +114,7 @@ export async function written({ registry }: Process, count: number): Promise<voi
 }
 
 /** Reads the whole body of a response. */
-export function read(cache: SharedCache, response: CachedResponse): Buffer {
+export function readCachedBody(cache: SharedCache, response: CachedResponse): Buffer {
 	const body = cache.body(response, 0, response.length)!;
 	if (!isStream(body)) return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body!);
 	const pieces: Buffer[] = [];
@@ -106,7 +123,7 @@ export function read(cache: SharedCache, response: CachedResponse): Buffer {
 }
 
 /** Looks a key up in memory and on disk. */
-export async function look({ cache, registry }: Process, key: string): Promise<readonly CachedResponse[]> {
+export async function lookUp({ cache, registry }: CacheProcess, key: string): Promise<readonly CachedResponse[]> {
 	const found = cache.find(key);
 	if (found.length > 0) return found;
 	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.

@@ -8,47 +8,57 @@ import type { CachedHead } from '../../../../compiler/exchange/response-cache.ts
 import { cacheLayout, WORD } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { temporaryFolder } from '../../../harness.ts';
-import { bytesOf, look, MIB, pause, put, ROWS, read, start, written } from './disk-process.ts';
+import {
+	bodyForKey,
+	lookUp,
+	MIB,
+	pause,
+	putResponse,
+	readCachedBody,
+	startCacheProcess,
+	THREAD_COUNT,
+	waitForRecords,
+} from './disk-process.ts';
 
 const tier = suite('disk tier');
 
 for (const how of ['closed', 'crashed'] as const) {
 	tier(`stored responses are found again after the process was ${how}`, async () => {
 		const folder = temporaryFolder();
-		const first = await start(folder);
-		for (let i = 0; i < 50; i++) put(first, `k${i}`, bytesOf(`k${i}`, i * 2000));
-		put(first, 'v', bytesOf('v1', 100), { selecting: ['a', '1'] });
-		put(first, 'v', bytesOf('v2', 100), { selecting: ['a', '2'] });
-		put(first, 'empty', Buffer.alloc(0));
-		put(first, 'k7', bytesOf('newer', 500));
-		await written(first, 54);
+		const first = await startCacheProcess(folder);
+		for (let i = 0; i < 50; i++) putResponse(first, `k${i}`, bodyForKey(`k${i}`, i * 2000));
+		putResponse(first, 'v', bodyForKey('v1', 100), { selecting: ['a', '1'] });
+		putResponse(first, 'v', bodyForKey('v2', 100), { selecting: ['a', '2'] });
+		putResponse(first, 'empty', Buffer.alloc(0));
+		putResponse(first, 'k7', bodyForKey('newer', 500));
+		await waitForRecords(first, 54);
 		await first.end(how);
-		const second = await start(folder);
+		const second = await startCacheProcess(folder);
 		for (let i = 0; i < 50; i++) {
-			const [found] = await look(second, `k${i}`);
-			const body = i === 7 ? bytesOf('newer', 500) : bytesOf(`k${i}`, i * 2000);
+			const [found] = await lookUp(second, `k${i}`);
+			const body = i === 7 ? bodyForKey('newer', 500) : bodyForKey(`k${i}`, i * 2000);
 			assert.ok(found, `k${i}`);
 			assert.equal(found.head.fields, ['X-Key', `k${i}`]);
-			assert.ok(read(second.cache, found).equals(body), `k${i}`);
+			assert.ok(readCachedBody(second.cache, found).equals(body), `k${i}`);
 		}
-		assert.is((await look(second, 'v')).length, 2);
-		assert.is((await look(second, 'empty'))[0]!.length, 0);
-		assert.is((await look(second, 'nothing')).length, 0);
+		assert.is((await lookUp(second, 'v')).length, 2);
+		assert.is((await lookUp(second, 'empty'))[0]!.length, 0);
+		assert.is((await lookUp(second, 'nothing')).length, 0);
 		assert.ok(second.registry.reports()[0]!.disk!.recalled >= 53);
 		await second.end('closed');
 	});
 }
 
 tier('evicted responses are recalled from disk', async () => {
-	const process = await start(temporaryFolder(), 64 * MIB, MIB);
+	const process = await startCacheProcess(temporaryFolder(), 64 * MIB, MIB);
 	for (let i = 0; i < 200; i++) {
-		put(process, `k${i}`, bytesOf(`k${i}`, 20_000));
-		if (i % 20 === 0) await written(process, i);
+		putResponse(process, `k${i}`, bodyForKey(`k${i}`, 20_000));
+		if (i % 20 === 0) await waitForRecords(process, i);
 	}
-	await written(process, 200);
+	await waitForRecords(process, 200);
 	for (let i = 0; i < 200; i++) {
-		const [found] = await look(process, `k${i}`);
-		assert.ok(found && read(process.cache, found).equals(bytesOf(`k${i}`, 20_000)), `k${i}`);
+		const [found] = await lookUp(process, `k${i}`);
+		assert.ok(found && readCachedBody(process.cache, found).equals(bodyForKey(`k${i}`, 20_000)), `k${i}`);
 	}
 	assert.ok(process.registry.reports()[0]!.disk!.recalled > 100);
 	await process.end('closed');
@@ -56,17 +66,17 @@ tier('evicted responses are recalled from disk', async () => {
 
 tier('removed responses do not reappear, not even after a crash', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
+	const first = await startCacheProcess(folder);
 	const fill = (): void => {
-		put(first, 'path', bytesOf('p', 100), { path: '/x/%61', query: 'q' });
-		put(first, 'tag', bytesOf('t', 100), { tags: ['t1'] });
-		put(first, 'prefix', bytesOf('f', 100), { path: '/p/1' });
-		put(first, 'url', bytesOf('u', 100), { path: '/u', query: 'a=1' });
-		put(first, 'removed', bytesOf('r', 100));
-		put(first, 'stays', bytesOf('s', 100));
+		putResponse(first, 'path', bodyForKey('p', 100), { path: '/x/%61', query: 'q' });
+		putResponse(first, 'tag', bodyForKey('t', 100), { tags: ['t1'] });
+		putResponse(first, 'prefix', bodyForKey('f', 100), { path: '/p/1' });
+		putResponse(first, 'url', bodyForKey('u', 100), { path: '/u', query: 'a=1' });
+		putResponse(first, 'removed', bodyForKey('r', 100));
+		putResponse(first, 'stays', bodyForKey('s', 100));
 	};
 	fill();
-	await written(first, 6);
+	await waitForRecords(first, 6);
 	// Remove once when everything is on disk, and once while it is still being written.
 	fill();
 	await first.registry.purge({ host: 'example.test', path: '/x/a' });
@@ -74,24 +84,24 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	await first.registry.purge({ host: 'example.test', prefix: '/p/' });
 	await first.cache.invalidate('example.test', '/u', 'a=1');
 	first.cache.remove(first.cache.find('removed')[0]!);
-	put(first, 'tag', bytesOf('new', 100), { tags: ['t1'] });
-	await written(first, 7);
+	putResponse(first, 'tag', bodyForKey('new', 100), { tags: ['t1'] });
+	await waitForRecords(first, 7);
 	await pause(100);
 	for (const again of [false, true]) {
-		const process = again ? await start(folder) : first;
-		for (const key of ['path', 'prefix', 'url', 'removed']) assert.is((await look(process, key)).length, 0, key);
-		assert.equal(read(process.cache, (await look(process, 'tag'))[0]!), bytesOf('new', 100));
-		assert.is((await look(process, 'stays')).length, 1);
+		const process = again ? await startCacheProcess(folder) : first;
+		for (const key of ['path', 'prefix', 'url', 'removed']) assert.is((await lookUp(process, key)).length, 0, key);
+		assert.equal(readCachedBody(process.cache, (await lookUp(process, 'tag'))[0]!), bodyForKey('new', 100));
+		assert.is((await lookUp(process, 'stays')).length, 1);
 		await process.end(again ? 'closed' : 'crashed');
 	}
 });
 
 tier('a revalidated response is written again only if its tags or its age on disk require it', async () => {
-	const process = await start(temporaryFolder());
+	const process = await startCacheProcess(temporaryFolder());
 	const { cache } = process;
 	const storedAt = Date.now();
-	put(process, 'k', bytesOf('k', 5000), { storedAt, noCache: true, etag: '"1"' });
-	await written(process, 1);
+	putResponse(process, 'k', bodyForKey('k', 5000), { storedAt, noCache: true, etag: '"1"' });
+	await waitForRecords(process, 1);
 	const confirm = (at: number, more: Partial<CachedHead> = {}): void => {
 		const [found] = cache.find('k');
 		cache.refresh(found!, { ...found!.head, fields: ['X-Request', String(at)], storedAt: storedAt + at, ...more });
@@ -100,24 +110,25 @@ tier('a revalidated response is written again only if its tags or its age on dis
 	await pause(50);
 	assert.is(process.registry.reports()[0]!.disk!.written, 1);
 	confirm(21_000, { tags: ['t'] });
-	await written(process, 2);
+	await waitForRecords(process, 2);
 	confirm(90_000);
-	await written(process, 3);
+	await waitForRecords(process, 3);
 	await process.registry.purge({ tag: 't' });
-	assert.is((await look(process, 'k')).length, 0);
+	assert.is((await lookUp(process, 'k')).length, 0);
 	await process.end('closed');
 });
 
 tier('the number of variants of one page is limited, on disk and when it is recalled into memory', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	for (let i = 0; i < 200; i++) put(first, 'k', bytesOf(`k${i}`, 100), { selecting: ['x-made-up', String(i)] });
-	await written(first, 200);
+	const first = await startCacheProcess(folder);
+	for (let i = 0; i < 200; i++)
+		putResponse(first, 'k', bodyForKey(`k${i}`, 100), { selecting: ['x-made-up', String(i)] });
+	await waitForRecords(first, 200);
 	assert.is(first.registry.reports()[0]!.disk!.entries, 64);
 	await first.end('crashed');
-	const again = await start(folder);
+	const again = await startCacheProcess(folder);
 	assert.is(again.registry.reports()[0]!.disk!.entries, 64);
-	const found = await look(again, 'k');
+	const found = await lookUp(again, 'k');
 	assert.is(again.registry.reports()[0]!.disk!.recalled, 64);
 	const values = found.map(({ head }) => Number(head.selecting[1])).sort((a, b) => a - b);
 	assert.equal([values[0], values.at(-1)], [136, 199]);
@@ -130,31 +141,31 @@ for (const [by, selection] of [
 ] as const) {
 	tier(`a response fetched before a purge by ${by} and stored during it does not come back`, async () => {
 		const folder = temporaryFolder();
-		const process = await start(folder);
-		put(process, 'before', bytesOf('b', 100), { path: '/k', tags: ['t'] });
-		await written(process, 1);
+		const process = await startCacheProcess(folder);
+		putResponse(process, 'before', bodyForKey('b', 100), { path: '/k', tags: ['t'] });
+		await waitForRecords(process, 1);
 		const purged = process.registry.purge(selection);
 		// Simulates a response fetched before the purge. No file is written within one event-loop turn.
 		for (let i = 0; i < 50; i++) await Promise.resolve();
-		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		assert.is(await purged, 2);
 		await pause(50);
-		assert.is((await look(process, 'k')).length, 0);
-		put(process, 'k', bytesOf('new', 100), { tags: ['t'] });
-		await written(process, 2);
+		assert.is((await lookUp(process, 'k')).length, 0);
+		putResponse(process, 'k', bodyForKey('new', 100), { tags: ['t'] });
+		await waitForRecords(process, 2);
 		await process.end('crashed');
-		const again = await start(folder);
-		assert.is((await look(again, 'before')).length, 0);
-		assert.equal(read(again.cache, (await look(again, 'k'))[0]!), bytesOf('new', 100));
+		const again = await startCacheProcess(folder);
+		assert.is((await lookUp(again, 'before')).length, 0);
+		assert.equal(readCachedBody(again.cache, (await lookUp(again, 'k'))[0]!), bodyForKey('new', 100));
 		await again.end('closed');
 	});
 }
 
 tier('damaged responses are not served, and the others are', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	for (let i = 0; i < 40; i++) put(first, `k${i}`, bytesOf(`k${i}`, 5000));
-	await written(first, 40);
+	const first = await startCacheProcess(folder);
+	for (let i = 0; i < 40; i++) putResponse(first, `k${i}`, bodyForKey(`k${i}`, 5000));
+	await waitForRecords(first, 40);
 	await first.end('crashed');
 	const file = path.join(folder, '1.segment');
 	const bytes = readFileSync(file);
@@ -162,13 +173,13 @@ tier('damaged responses are not served, and the others are', async () => {
 	bytes[20_000]! ^= 1;
 	writeFileSync(file, bytes);
 	truncateSync(file, bytes.byteLength - 3000);
-	const second = await start(folder);
+	const second = await startCacheProcess(folder);
 	let found = 0;
 	for (let i = 0; i < 40; i++) {
-		const [one] = await look(second, `k${i}`);
+		const [one] = await lookUp(second, `k${i}`);
 		if (one === undefined) continue;
 		found++;
-		assert.ok(read(second.cache, one).equals(bytesOf(`k${i}`, 5000)), `k${i}`);
+		assert.ok(readCachedBody(second.cache, one).equals(bodyForKey(`k${i}`, 5000)), `k${i}`);
 	}
 	assert.is(found, 38);
 	assert.is(second.registry.reports()[0]!.disk!.damaged, 1);
@@ -177,12 +188,12 @@ tier('damaged responses are not served, and the others are', async () => {
 
 tier('an unreadable purge record counts as a purge of everything before it', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	put(first, 'a', bytesOf('a', 100), { tags: ['t'] });
-	await written(first, 1);
+	const first = await startCacheProcess(folder);
+	putResponse(first, 'a', bodyForKey('a', 100), { tags: ['t'] });
+	await waitForRecords(first, 1);
 	await first.registry.purge({ tag: 't' });
-	put(first, 'b', bytesOf('b', 100));
-	await written(first, 2);
+	putResponse(first, 'b', bodyForKey('b', 100));
+	await waitForRecords(first, 2);
 	await first.end('closed');
 	const file = path.join(folder, '1.segment');
 	const bytes = readFileSync(file);
@@ -190,36 +201,36 @@ tier('an unreadable purge record counts as a purge of everything before it', asy
 	assert.ok(at > 0);
 	bytes[at] = 0;
 	writeFileSync(file, bytes);
-	const again = await start(folder);
-	assert.is((await look(again, 'a')).length, 0);
-	assert.is((await look(again, 'b')).length, 1);
+	const again = await startCacheProcess(folder);
+	assert.is((await lookUp(again, 'a')).length, 0);
+	assert.is((await lookUp(again, 'b')).length, 1);
 	await again.end('closed');
 });
 
 tier('a damaged catalog is ignored, and the index is rebuilt from the segment', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
-	for (let i = 0; i < 20; i++) put(first, `k${i}`, bytesOf(`k${i}`, 1000));
-	await written(first, 20);
+	const first = await startCacheProcess(folder);
+	for (let i = 0; i < 20; i++) putResponse(first, `k${i}`, bodyForKey(`k${i}`, 1000));
+	await waitForRecords(first, 20);
 	await first.end('closed');
 	const file = path.join(folder, '1.catalog');
 	const bytes = readFileSync(file);
 	bytes[30]! ^= 1;
 	writeFileSync(file, bytes);
-	const second = await start(folder);
+	const second = await startCacheProcess(folder);
 	for (let i = 0; i < 20; i++) {
-		const [found] = await look(second, `k${i}`);
-		assert.ok(found && read(second.cache, found).equals(bytesOf(`k${i}`, 1000)), `k${i}`);
+		const [found] = await lookUp(second, `k${i}`);
+		assert.ok(found && readCachedBody(second.cache, found).equals(bodyForKey(`k${i}`, 1000)), `k${i}`);
 	}
 	await second.end('closed');
 });
 
 tier('the files stay within the size limit by dropping the oldest entries', async () => {
 	const folder = temporaryFolder();
-	const process = await start(folder, 4 * MIB);
+	const process = await startCacheProcess(folder, 4 * MIB);
 	for (let i = 0; i < 200; i++) {
-		put(process, `k${i}`, bytesOf(`k${i}`, 50_000));
-		await written(process, i + 1);
+		putResponse(process, `k${i}`, bodyForKey(`k${i}`, 50_000));
+		await waitForRecords(process, i + 1);
 	}
 	const { bytes, ceiling, entries } = process.registry.reports()[0]!.disk!;
 	assert.ok(bytes <= ceiling && bytes > ceiling / 2, `${bytes} of ${ceiling}`);
@@ -233,9 +244,9 @@ tier('the files stay within the size limit by dropping the oldest entries', asyn
 	}
 	assert.is(statSync(folder).mode & 0o777, 0o700);
 	assert.ok(files < ceiling * 1.02, String(files));
-	const again = await start(folder, 4 * MIB);
-	assert.is((await look(again, 'k0')).length, 0);
-	assert.ok(read(again.cache, (await look(again, 'k199'))[0]!).equals(bytesOf('k199', 50_000)));
+	const again = await startCacheProcess(folder, 4 * MIB);
+	assert.is((await lookUp(again, 'k0')).length, 0);
+	assert.ok(readCachedBody(again.cache, (await lookUp(again, 'k199'))[0]!).equals(bodyForKey('k199', 50_000)));
 	await again.end('closed');
 });
 
@@ -243,61 +254,68 @@ tier(
 	'only one process uses a folder at a time; another works without it, and its invalidations survive its taking over the folder',
 	async () => {
 		const folder = temporaryFolder();
-		const first = await start(folder);
-		put(first, 'a', bytesOf('a', 100));
-		put(first, 'b', bytesOf('b', 100));
-		await written(first, 2);
-		const second = await start(folder);
+		const first = await startCacheProcess(folder);
+		putResponse(first, 'a', bodyForKey('a', 100));
+		putResponse(first, 'b', bodyForKey('b', 100));
+		await waitForRecords(first, 2);
+		const second = await startCacheProcess(folder);
 		assert.equal(second.messages, ['another process uses the cache folder']);
-		put(second, 'c', bytesOf('c', 100));
+		putResponse(second, 'c', bodyForKey('c', 100));
 		assert.is(second.cache.find('c').length, 1);
 		await second.cache.invalidate('example.test', '/a', undefined);
 		await first.end('closed');
 		for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
-		assert.is((await look(second, 'a')).length, 0);
-		assert.is((await look(second, 'b')).length, 1);
+		assert.is((await lookUp(second, 'a')).length, 0);
+		assert.is((await lookUp(second, 'b')).length, 1);
 		await second.end('closed');
 	},
 );
 
 tier('a load that changes the ceiling hands the folder over once the previous store is closed', async () => {
 	const folder = temporaryFolder();
-	const first = await start(folder);
+	const first = await startCacheProcess(folder);
 	const { registry, messages } = first;
-	put(first, 'a', bytesOf('a', 3000));
+	putResponse(first, 'a', bodyForKey('a', 3000));
 	const settings = { ceiling: 8 * MIB, disk: { folder, size: 64 * MIB } };
-	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, ROWS, settings.disk.size).words * 4);
-	registry.cacheOpened('t', settings, buffer, ROWS);
+	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, THREAD_COUNT, settings.disk.size).words * 4);
+	registry.cacheOpened('t', settings, buffer, THREAD_COUNT);
 	const next = new SharedCache({
-		...{ buffer, ceiling: settings.ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: settings.disk.size },
+		...{
+			buffer,
+			ceiling: settings.ceiling,
+			rows: THREAD_COUNT,
+			thread: 0,
+			count: () => {},
+			diskSize: settings.disk.size,
+		},
 	});
 	await registry.run('t', { errand: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
 	registry.cacheClosed('s');
 	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pause(5);
 	await registry.run('t', { errand: 'recall', key: 'a' });
-	assert.equal(read(next, next.find('a')[0]!), bytesOf('a', 3000));
+	assert.equal(readCachedBody(next, next.find('a')[0]!), bodyForKey('a', 3000));
 	await first.end('closed');
 });
 
 tier('a failing disk is reported, and affects nothing else', async () => {
 	const folder = temporaryFolder();
-	const process = await start(folder);
-	put(process, 'a', bytesOf('a', 100));
-	await written(process, 1);
+	const process = await startCacheProcess(folder);
+	putResponse(process, 'a', bodyForKey('a', 100));
+	await waitForRecords(process, 1);
 	// Make creating the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
-	for (let i = 0; i < 6; i++) put(process, `big${i}`, bytesOf('b', 400_000));
+	for (let i = 0; i < 6; i++) putResponse(process, `big${i}`, bodyForKey('b', 400_000));
 	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
 	assert.is(process.registry.reports()[0]!.disk!.failures, 1);
 	assert.is(process.cache.find('big5').length, 1);
-	put(process, 'c', bytesOf('c', 100));
+	putResponse(process, 'c', bodyForKey('c', 100));
 	assert.ok(process.registry.reports()[0]!.disk!.skipped > 0);
 	// An invalidation that cannot be recorded on disk makes the tier drop all its segments.
 	await process.cache.invalidate('example.test', '/a', undefined);
 	await process.end('crashed');
-	const again = await start(folder);
-	assert.is((await look(again, 'a')).length, 0);
+	const again = await startCacheProcess(folder);
+	assert.is((await lookUp(again, 'a')).length, 0);
 	await again.end('closed');
 });
 
@@ -306,9 +324,9 @@ for (const cuts of [true, false]) {
 		`partial writes to a full disk are not found after a restart${cuts ? '' : ', even if the file cannot be truncated'}`,
 		async () => {
 			const folder = temporaryFolder();
-			const process = await start(folder);
-			put(process, 'a', bytesOf('a', 100));
-			await written(process, 1);
+			const process = await startCacheProcess(folder);
+			putResponse(process, 'a', bodyForKey('a', 100));
+			await waitForRecords(process, 1);
 			const file = await open(path.join(folder, 'seed'));
 			const files: FileHandle = Object.getPrototypeOf(file);
 			await file.close();
@@ -320,8 +338,8 @@ for (const cuts of [true, false]) {
 			} as typeof writev;
 			if (!cuts) files.truncate = () => Promise.reject(new Error('no'));
 			try {
-				put(process, 'k', bytesOf('k', 100));
-				put(process, 'l', bytesOf('l', 100));
+				putResponse(process, 'k', bodyForKey('k', 100));
+				putResponse(process, 'l', bodyForKey('l', 100));
 				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pause(5);
 				await pause(20);
 			} finally {
@@ -329,17 +347,17 @@ for (const cuts of [true, false]) {
 			}
 			assert.is(await process.registry.purge({ host: 'example.test', path: '/k' }), 1);
 			await process.end('crashed');
-			const again = await start(folder);
-			assert.is((await look(again, 'k')).length, 0);
-			assert.is((await look(again, 'a')).length, cuts ? 1 : 0);
+			const again = await startCacheProcess(folder);
+			assert.is((await lookUp(again, 'k')).length, 0);
+			assert.is((await lookUp(again, 'a')).length, cuts ? 1 : 0);
 			await again.end('closed');
 		},
 	);
 }
 
 tier('a thread that died holding the lock does not stop writes to disk', async () => {
-	const process = await start(temporaryFolder());
-	put(process, 'k', bytesOf('k', 100));
+	const process = await startCacheProcess(temporaryFolder());
+	putResponse(process, 'k', bodyForKey('k', 100));
 	// The response is held in memory until it is written; releasing a removed one takes the lock.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[WORD.lock] = 2;
@@ -353,9 +371,9 @@ tier('a thread that died holding the lock does not stop writes to disk', async (
 tier('without its folder, a cache works without a disk', async () => {
 	const folder = temporaryFolder();
 	writeFileSync(path.join(folder, 'file'), '');
-	const process = await start(path.join(folder, 'file', 'cache'));
+	const process = await startCacheProcess(path.join(folder, 'file', 'cache'));
 	assert.equal(process.messages, ['the cache disk is not used']);
-	put(process, 'a', bytesOf('a', 100));
+	putResponse(process, 'a', bodyForKey('a', 100));
 	assert.is(process.cache.find('a').length, 1);
 	assert.is(process.registry.reports()[0]!.disk, undefined);
 });

@@ -8,10 +8,10 @@ import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/
 import { temporaryFolder } from '../../../harness.ts';
 import { send } from '../http1/wire.ts';
 import {
-	answer,
 	type CgiRequest,
-	end,
-	record,
+	endRequestRecord,
+	fastcgiRecord,
+	responseRecords,
 	type ScriptedApplication,
 	scriptedApplication,
 } from './scripted-application.ts';
@@ -44,7 +44,7 @@ async function site(lines: string, format: 'configfile' | 'compatfile' = 'config
 function telling(...names: string[]): Promise<ScriptedApplication> {
 	return application(({ params, body, socket }) => {
 		const lines = names.map(name => `${name}=${params[name] ?? '(none)'}`);
-		socket.write(answer(`Content-Type: text/plain\r\n\r\n${lines.join('\n')} ${body.length}`));
+		socket.write(responseRecords(`Content-Type: text/plain\r\n\r\n${lines.join('\n')} ${body.length}`));
 	});
 }
 
@@ -189,33 +189,37 @@ test('responses with a status, redirects, empty bodies, streams and small pieces
 	const app = await application(({ params, socket }) => {
 		switch (params.SCRIPT_NAME) {
 			case '/status.php':
-				socket.write(answer('Status: 404 Gone Fishing\nX-A: b\n\nnothing here'));
+				socket.write(responseRecords('Status: 404 Gone Fishing\nX-A: b\n\nnothing here'));
 				return;
 			case '/location.php':
-				socket.write(answer('Location: /there\r\n\r\n'));
+				socket.write(responseRecords('Location: /there\r\n\r\n'));
 				return;
 			case '/empty.php':
-				socket.write(answer(''));
+				socket.write(responseRecords(''));
 				return;
 			case '/bytes.php':
-				for (const byte of answer('A: b\r\n\r\nwhole')) socket.write(Buffer.from([byte]));
+				for (const byte of responseRecords('A: b\r\n\r\nwhole')) socket.write(Buffer.from([byte]));
 				return;
 			case '/bad.php':
-				socket.write(answer('no head at all\r\n\r\nx'));
+				socket.write(responseRecords('no head at all\r\n\r\nx'));
 				return;
 			case '/overloaded.php':
-				socket.write(Buffer.concat([end(2)]));
+				socket.write(Buffer.concat([endRequestRecord(2)]));
 				return;
 			case '/garbage.php':
 				socket.write('HTTP/1.1 200 OK\r\n\r\n');
 				return;
 			case '/short.php':
-				socket.write(answer('Content-Length: 10\r\n\r\nabc'));
+				socket.write(responseRecords('Content-Length: 10\r\n\r\nabc'));
 				return;
 			case '/stream.php':
-				socket.write(record(6, 'A: b\r\n\r\n', 3));
-				socket.write(record(6, 'one '));
-				setTimeout(() => socket.write(Buffer.concat([record(7, 'complaint\n'), record(6, 'two'), end()])), 20);
+				socket.write(fastcgiRecord(6, 'A: b\r\n\r\n', 3));
+				socket.write(fastcgiRecord(6, 'one '));
+				setTimeout(
+					() =>
+						socket.write(Buffer.concat([fastcgiRecord(7, 'complaint\n'), fastcgiRecord(6, 'two'), endRequestRecord()])),
+					20,
+				);
 		}
 	});
 	const url = await site(
@@ -239,7 +243,7 @@ test('a truncated body does not look complete, and a client that disconnects clo
 	});
 	const app = await application(({ params, socket }) => {
 		if (params.SCRIPT_NAME === '/broken.php') {
-			socket.write(Buffer.concat([record(6, 'A: b\r\n\r\n'), record(6, 'half')]), () =>
+			socket.write(Buffer.concat([fastcgiRecord(6, 'A: b\r\n\r\n'), fastcgiRecord(6, 'half')]), () =>
 				setTimeout(() => socket.destroy(), 20),
 			);
 		} else socket.on('close', left!);
@@ -265,7 +269,7 @@ test('a truncated body does not look complete, and a client that disconnects clo
 
 test('connections are reused only if configured; request bodies are streamed, or buffered without a length', async () => {
 	const app = await application(({ body, keep, number, socket }) => {
-		socket.write(answer(`\r\n${body.length} ${keep} ${number}`));
+		socket.write(responseRecords(`\r\n${body.length} ${keep} ${number}`));
 	});
 	const plain = await site(`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi\n}`);
 	assert.is(await get(plain), '200 0 false 1');
@@ -291,7 +295,11 @@ test('after random bytes from an application, the server answers and keeps worki
 		return seed % below;
 	};
 	const app = await application(({ socket }) => {
-		const good = Buffer.concat([record(6, 'A: b\r\n\r\nsome text', chance(9)), record(7, 'oh', 1), end()]);
+		const good = Buffer.concat([
+			fastcgiRecord(6, 'A: b\r\n\r\nsome text', chance(9)),
+			fastcgiRecord(7, 'oh', 1),
+			endRequestRecord(),
+		]);
 		for (let i = 0; i < 1 + chance(4); i++) good[chance(good.length)] = chance(256);
 		socket.write(good.subarray(0, chance(good.length)));
 		socket.end(good.subarray(chance(good.length)));

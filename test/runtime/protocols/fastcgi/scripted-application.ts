@@ -20,20 +20,20 @@ export interface ScriptedApplication {
 }
 
 /** Builds a record followed by `padding` bytes. */
-export function record(type: number, content: Buffer | string, padding = 0): Buffer {
+export function fastcgiRecord(type: number, content: Buffer | string, padding = 0): Buffer {
 	const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
 	const head = Buffer.from([1, type, 0, 1, bytes.length >> 8, bytes.length & 255, padding, 0]);
 	return Buffer.concat([head, bytes, Buffer.alloc(padding)]);
 }
 
 /** Builds the records of a complete response. */
-export function answer(text: string, protocol = 0): Buffer {
-	return Buffer.concat([record(6, text), record(6, ''), end(protocol)]);
+export function responseRecords(text: string, protocol = 0): Buffer {
+	return Buffer.concat([fastcgiRecord(6, text), fastcgiRecord(6, ''), endRequestRecord(protocol)]);
 }
 
 /** Builds the record that ends a request. */
-export function end(protocol = 0): Buffer {
-	return record(3, Buffer.from([0, 0, 0, 0, protocol, 0, 0, 0]));
+export function endRequestRecord(protocol = 0): Buffer {
+	return fastcgiRecord(3, Buffer.from([0, 0, 0, 0, protocol, 0, 0, 0]));
 }
 
 /** Listens on a free port of 127.0.0.1. `respond` is called when a request's input has ended. */

@@ -11,7 +11,7 @@ import { PROXY_REQUIREMENTS } from './conformance/proxy-requirements.ts';
 import type { Requirement } from './conformance/requirement.ts';
 import { SERVER_REQUIREMENTS } from './conformance/server-requirements.ts';
 import { RecordingUpstream } from './recording-upstream.ts';
-import { open } from './wire.ts';
+import { openWire } from './wire.ts';
 
 const ALL: readonly Requirement[] = [...SERVER_REQUIREMENTS, ...PROXY_REQUIREMENTS, ...CLIENT_REQUIREMENTS];
 
@@ -19,7 +19,7 @@ const conformance = suite('RFC 9110 and 9112');
 
 /** Sends the bytes of a row and returns everything received. */
 async function answerTo(port: number, send: Requirement['send']): Promise<string> {
-	const wire = await open(port);
+	const wire = await openWire(port);
 	const pieces = typeof send === 'string' ? [send] : send;
 	for (const [index, piece] of pieces.entries()) {
 		if (index > 0) await new Promise(resolve => setTimeout(resolve, 15));

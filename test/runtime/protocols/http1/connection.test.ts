@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
-import { bodyOf, open, send, serve, statusOf, undated, type Wire, type WireServer } from './wire.ts';
+import { bodyOf, openWire, send, serve, statusOf, type WireClient, type WireServer, withoutDate } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 const LAST = 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
@@ -47,7 +47,7 @@ const slowThenFast: Handler = async x => {
 };
 
 test('sequential requests share one connection', path, {}, async server => {
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	for (let i = 1; i <= 3; i++) {
 		wire.send(`GET /${i} HTTP/1.1\r\nHost: a\r\n\r\n`);
 		await wire.until(text => text.endsWith(`\r\n\r\n/${i}`));
@@ -76,7 +76,7 @@ for (const handler of [path, slowThenFast]) {
 }
 
 test('pipelined small responses go out together', path, {}, async server => {
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	let reads = 0;
 	wire.socket.on('data', () => reads++);
 	wire.send(GET.repeat(20));
@@ -92,7 +92,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.socket.pause();
 		const block = GET.repeat(400);
 		for (let i = 0; i < 200 && !wire.socket.writableNeedDrain; i++) {
@@ -135,7 +135,7 @@ test(
 	{},
 	async server => {
 		assert.is(
-			undated(await send(server.port, GET)),
+			withoutDate(await send(server.port, GET)),
 			'HTTP/1.1 200 OK\r\nServer: svc\r\nContent-Length: 0\r\nConnection: close\r\n\r\n',
 		);
 	},
@@ -160,7 +160,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n');
 		await wire.until(text => text === 'HTTP/1.1 100 Continue\r\n\r\n');
 		wire.send('abc');
@@ -225,7 +225,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		const size = 8_000_000;
 		wire.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
 		wire.socket.write(Buffer.alloc(size));
@@ -245,7 +245,7 @@ test(
 	},
 	{ maxDrain: 10_000 },
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7a1200\r\n');
 		wire.socket.write(Buffer.alloc(8_000_000));
 		await wait(70);
@@ -273,7 +273,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.socket.pause();
 		wire.send(GET.replace('1.1', '1.0'));
 		await wait(150);
@@ -286,7 +286,7 @@ test(
 );
 
 test('a slow head gives 408', path, { headTimeout: 80 }, async server => {
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	wire.send('GET / HTTP/1.1\r\n');
 	const drip = setInterval(() => wire.send('X: a\r\n'), 20);
 	const text = await wire.whole();
@@ -302,7 +302,7 @@ test(
 	{ headTimeout: 80, idleTimeout: 80 },
 	async server => {
 		assert.is(await send(server.port), '');
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(GET);
 		assert.is(answers(await wire.whole()), 1);
 		assert.is(statusOf(await send(server.port, GET, '\r\n')), 200);
@@ -316,7 +316,7 @@ test(
 	},
 	{ bodyIdleTimeout: 250 },
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');
 		for (let i = 0; i < 5; i++) {
 			wire.send('a');
@@ -336,7 +336,7 @@ test(
 	},
 	{ writeIdleTimeout: 80 },
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.socket.pause();
 		wire.send(GET);
 		for (let i = 0; i < 100 && server.closed() === 0; i++) await wait(10);
@@ -347,8 +347,8 @@ test(
 );
 
 for (const [name, leave] of [
-	['resets', (wire: Wire) => wire.socket.resetAndDestroy()],
-	['closes', (wire: Wire) => wire.socket.destroy()],
+	['resets', (wire: WireClient) => wire.socket.resetAndDestroy()],
+	['closes', (wire: WireClient) => wire.socket.destroy()],
 ] as const) {
 	test(
 		`handlers are notified of a client that ${name}`,
@@ -358,11 +358,11 @@ for (const [name, leave] of [
 		},
 		{},
 		async server => {
-			const wire = await open(server.port);
+			const wire = await openWire(server.port);
 			wire.send(GET);
 			for (let i = 0; i < 100 && server.exchanges.length === 0; i++) await wait(2);
 			assert.not.ok(server.exchanges[0]!.isGone);
-			leave(wire as Wire);
+			leave(wire as WireClient);
 			for (let i = 0; i < 100 && server.finished.length === 0; i++) await wait(5);
 			assert.ok(server.exchanges[0]!.isGone);
 			assert.ok(server.exchanges[0]!.signal.aborted);
@@ -377,7 +377,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc');
 		await wait(10);
 		wire.socket.end();
@@ -399,7 +399,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(GET);
 		await wire.until(text => text.includes('tick'));
 		wire.socket.destroy();
@@ -409,7 +409,7 @@ test(
 );
 
 test('a client that closes its side after its requests gets all responses', slowThenFast, {}, async server => {
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	wire.socket.end('GET /0 HTTP/1.1\r\nHost: a\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HT');
 	assert.is(answers(await wire.whole()), 2);
 });
@@ -421,18 +421,18 @@ test(
 	},
 	{},
 	async server => {
-		const fresh = await open(server.port);
-		const idle = await open(server.port);
+		const fresh = await openWire(server.port);
+		const idle = await openWire(server.port);
 		idle.send(GET);
 		await idle.until(text => answers(text) === 1);
-		const busy = await open(server.port);
+		const busy = await openWire(server.port);
 		busy.send(GET.replace('/', '/slow'));
 		await wait(10);
 		server.protocol.drain();
 		assert.is(await fresh.whole(500), '');
 		assert.not.match(await idle.whole(500), 'Connection: close');
 		assert.match(await busy.whole(500), 'Connection: close');
-		const late = await open(server.port);
+		const late = await openWire(server.port);
 		late.send(GET + GET);
 		const text = await late.whole(500);
 		assert.is(answers(text), 1);
@@ -445,7 +445,7 @@ test(
 	() => wait(50),
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(GET);
 		await wait(10);
 		server.protocol.close();
@@ -455,7 +455,7 @@ test(
 
 test('the last response reaches a client that is still sending', path, {}, async server => {
 	for (let i = 0; i < 5; i++) {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n');
 		for (let k = 0; k < 20; k++) wire.socket.write(Buffer.alloc(60_000));
 		const text = await wire.whole();
@@ -473,7 +473,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		const port = wire.socket.localPort;
 		wire.send(LAST);
 		const text = await wire.whole();
@@ -488,7 +488,7 @@ test(
 	},
 	{},
 	async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.socket.end('GET /0 HTTP/1.1\r\nHost: a\r\n\r\nPOST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc');
 		assert.match(await wire.whole(500), 'HTTP/1.1 400 ');
 	},
@@ -508,13 +508,13 @@ test(
 	async server => {
 		const request = (path: string) =>
 			`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
-		const halfClosed = await open(server.port);
+		const halfClosed = await openWire(server.port);
 		halfClosed.socket.end(request('/'));
 		await halfClosed.whole(500);
-		const aborted = await open(server.port);
+		const aborted = await openWire(server.port);
 		aborted.send(request('/abort'));
 		await aborted.whole(500);
-		const old = await open(server.port);
+		const old = await openWire(server.port);
 		old.send(request('/').replace('HTTP/1.1', 'HTTP/1.0'));
 		await old.whole(500);
 		assert.equal(

@@ -5,7 +5,7 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { fuzz } from '../../../fuzz/http1-differential.ts';
+import { fuzzHttp1 } from '../../../fuzz/http1-differential.ts';
 
 const differential = suite('HTTP/1.1: mutated requests');
 
@@ -13,7 +13,7 @@ differential(
 	'requests are parsed the same wherever they are split, and accepted ones as Node parses them',
 	async () => {
 		const budget = Number(process.env.FUZZ_BUDGET ?? 2000);
-		const result = await fuzz(Number(process.env.FUZZ_SEED ?? 20_260_801), budget);
+		const result = await fuzzHttp1(Number(process.env.FUZZ_SEED ?? 20_260_801), budget);
 		assert.equal(result.disagreements, [], result.disagreements.join('\n'));
 		const { inputs, accepted, everyByte } = result;
 		assert.ok(

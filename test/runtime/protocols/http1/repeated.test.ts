@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { OK } from '../../../../runtime/protocols/http1/field-parser.ts';
 import { RequestHeadParser } from '../../../../runtime/protocols/http1/head-parser.ts';
 import { RepeatedAnswers } from '../../../../runtime/protocols/http1/repeated-answers.ts';
-import { open, serve, statusOf } from './wire.ts';
+import { openWire, serve, statusOf } from './wire.ts';
 
 const repeated = suite('HTTP/1.1: repeated messages');
 
@@ -15,7 +15,7 @@ repeated('changes that a handler makes to request fields do not appear in the ne
 		x.request.headers.delete('x-a');
 		x.response.body = `${before}|`;
 	});
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	for (let i = 1; i <= 4; i++) {
 		wire.send('GET /p?q HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n');
 		await wire.until(text => text.split('|').length > i);
@@ -70,7 +70,7 @@ repeated('a configuration load takes effect for previously seen heads', async ()
 	const server = await serve(x => {
 		x.response.body = `${body}|`;
 	});
-	const wire = await open(server.port);
+	const wire = await openWire(server.port);
 	const head = 'GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nY: 2\r\n\r\n';
 	for (const text of ['one', 'one', 'two', 'two']) {
 		body = text;

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import { open, send, serve, undated, type WireServer } from './wire.ts';
+import { openWire, send, serve, type WireServer, withoutDate } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
@@ -81,7 +81,7 @@ for (const [name, body, text] of BODIES) {
 				x.response.body = body();
 				if (later) return new Promise(resolve => setTimeout(resolve, 5));
 			};
-			assert.is(undated(await send(context.server.port, GET)), `HTTP/1.1 200 OK\r\nServer: svc\r\n${text}`);
+			assert.is(withoutDate(await send(context.server.port, GET)), `HTTP/1.1 200 OK\r\nServer: svc\r\n${text}`);
 			const x = context.server.finished.at(-1)!;
 			const count = Buffer.from(text.slice(text.indexOf('\r\n\r\n') + 4), 'latin1').length;
 			if (!text.startsWith('Transfer')) assert.is(x.response.bytesSent, count);
@@ -173,7 +173,7 @@ const BODILESS: readonly (readonly [name: string, request: string, answer: (x: E
 for (const [name, method, answer, head] of BODILESS) {
 	responses(`no body: ${name}`, async context => {
 		context.answer = answer;
-		const text = undated(await send(context.server.port, GET.replace('GET', method)));
+		const text = withoutDate(await send(context.server.port, GET.replace('GET', method)));
 		assert.is(text, `HTTP/1.1 ${head}\r\nConnection: close\r\n\r\n`);
 		assert.is(context.server.finished.at(-1)!.response.bytesSent, 0);
 	});
@@ -228,7 +228,7 @@ responses('a field that contains a line end is never sent, and is counted', asyn
 		x.response.headers.add('X-Wide', '\u010d\u010aX: y');
 		x.response.headers.add('X-Text', '→');
 	};
-	const text = undated(await send(context.server.port, GET));
+	const text = withoutDate(await send(context.server.port, GET));
 	assert.is(
 		text,
 		'HTTP/1.1 200 OK\r\nServer: svc\r\nX-Ok: \xfc\r\nX-Wide: \xc4\x8d\xc4\x8aX: y\r\nX-Text: \xe2\x86\x92\r\n' +
@@ -280,7 +280,7 @@ responses('a stream of unknown length ends with the connection in HTTP/1.0', asy
 		x.response.body = streamOf(['ab', 'c'], true);
 	};
 	assert.is(
-		undated(await send(context.server.port, 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')),
+		withoutDate(await send(context.server.port, 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')),
 		'HTTP/1.1 200 OK\r\nServer: svc\r\nConnection: close\r\n\r\nabc',
 	);
 });
@@ -314,7 +314,7 @@ responses('interim responses precede the response, in HTTP/1.1 only', async cont
 		x.inform(101, new HeaderList());
 		x.inform(204, new HeaderList());
 	};
-	const text = undated(await send(context.server.port, GET));
+	const text = withoutDate(await send(context.server.port, GET));
 	assert.ok(
 		text.startsWith(
 			'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\nHTTP/1.1 200',
@@ -332,11 +332,11 @@ responses('an upgrade gets the byte stream, including bytes that arrived after t
 			client.resume();
 		});
 	};
-	const wire = await open(context.server.port);
+	const wire = await openWire(context.server.port);
 	wire.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst');
 	await wire.until(text => text.endsWith('first'));
 	assert.is(
-		undated(wire.text),
+		withoutDate(wire.text),
 		'HTTP/1.1 101 Switching Protocols\r\nServer: svc\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nfirst',
 	);
 	const finished = context.server.finished.length;
@@ -397,7 +397,7 @@ responses('CONNECT gives 405 unless a handler takes the stream', async context =
 		x.upgrade(client => client.end('tunnel'));
 		x.response.status = 200;
 	};
-	assert.is(undated(await send(context.server.port, request)), 'HTTP/1.1 200 OK\r\nServer: svc\r\n\r\ntunnel');
+	assert.is(withoutDate(await send(context.server.port, request)), 'HTTP/1.1 200 OK\r\nServer: svc\r\n\r\ntunnel');
 	assert.is(context.server.exchanges.at(-1)!.received.authority, 'b:443');
 });
 

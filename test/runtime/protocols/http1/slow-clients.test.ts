@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
-import { bodyOf, open, serve, statusOf, type Wire, type WireServer } from './wire.ts';
+import { bodyOf, openWire, serve, statusOf, type WireClient, type WireServer } from './wire.ts';
 
 const slow = suite('HTTP/1.1: slow clients');
 const wait = (milliseconds: number) => new Promise(resolve => setTimeout(resolve, milliseconds));
@@ -22,7 +22,7 @@ async function withServer(
 }
 
 /** Sends a byte every 20 ms until a response arrives or 20 seconds have passed. Returns the elapsed time. */
-async function drip(wire: Wire): Promise<number> {
+async function drip(wire: WireClient): Promise<number> {
 	const began = performance.now();
 	while (wire.text === '' && !wire.ended && performance.now() - began < 20_000) {
 		wire.send('a');
@@ -38,7 +38,7 @@ const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n';
 
 slow('a request body below the minimum average rate gives 408, even if it never stops', async () => {
 	await withServer(reading, { bodyIdleTimeout: 300, bodyRate: 1000 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(POST);
 		const took = await drip(wire);
 		assert.is(statusOf(await wire.whole()), 408);
@@ -49,7 +49,7 @@ slow('a request body below the minimum average rate gives 408, even if it never 
 
 slow('a request body must be complete within its total time', async () => {
 	await withServer(reading, { bodyIdleTimeout: 5000, bodyTimeout: 300 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(POST);
 		const took = await drip(wire);
 		assert.is(statusOf(await wire.whole()), 408);
@@ -63,7 +63,7 @@ slow('time spent waiting for the handler to read a body is not held against the 
 		x.response.body = await bodyOf(x);
 	};
 	await withServer(late, { bodyIdleTimeout: 100, bodyRate: 10_000, bodyTimeout: 5000 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc');
 		assert.is(statusOf(await wire.whole()), 200);
 	});
@@ -75,7 +75,7 @@ slow('a handler can set other limits for its exchange', async () => {
 		x.response.body = await bodyOf(x);
 	};
 	await withServer(hasty, {}, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(POST);
 		const took = await drip(wire);
 		assert.is(statusOf(await wire.whole(15_000)), 408);
@@ -88,7 +88,7 @@ slow('a response read below the minimum average rate is cut off, even if reading
 		x.response.body = Buffer.alloc(50_000_000);
 	};
 	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		// Reads in steps of at most a megabyte. However fast the machine, that is 25 MB/s, a quarter of the required rate.
 		wire.socket.removeAllListeners('data');
 		wire.socket.pause();
@@ -112,7 +112,7 @@ slow('a response read below the minimum average rate is cut off, even if reading
 slow('a response must be sent within its total time', async () => {
 	const never: Handler = () => new Promise(() => {});
 	await withServer(never, { writeTimeout: 200 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		const began = performance.now();
 		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 		assert.is(await wire.whole(15_000), '');
@@ -126,7 +126,7 @@ slow('a slowly arriving unread body does not keep its connection open beyond the
 		x.response.body = 'ok';
 	};
 	await withServer(own, { bodyIdleTimeout: 200 }, async server => {
-		const wire = await open(server.port);
+		const wire = await openWire(server.port);
 		wire.send(POST);
 		await wire.until(text => text.endsWith('ok'));
 		const began = performance.now();

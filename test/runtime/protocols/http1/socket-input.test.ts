@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { PendingBytes } from '../../../../runtime/protocols/http1/pending-bytes.ts';
-import { bodyOf, open, serve, statusOf, type WireServer } from './wire.ts';
+import { bodyOf, openWire, serve, statusOf, type WireServer } from './wire.ts';
 
 const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 
@@ -33,7 +33,7 @@ for (const asStreams of [false, true]) {
 		async server => {
 			const size = 300_000;
 			const bodies = ['a', 'b', 'c'].map(letter => letter.repeat(size));
-			const wires = await Promise.all(bodies.map(() => open(server.port)));
+			const wires = await Promise.all(bodies.map(() => openWire(server.port)));
 			for (const [i, wire] of wires.entries()) {
 				wire.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
 				for (let at = 0; at < size; at += 50_000) {
@@ -57,7 +57,7 @@ for (const asStreams of [false, true]) {
 			x.response.body = `[${x.request.path}:${body}]`;
 		},
 		async server => {
-			const wires = await Promise.all(['a', 'b'].map(() => open(server.port)));
+			const wires = await Promise.all(['a', 'b'].map(() => openWire(server.port)));
 			for (const [i, wire] of wires.entries()) {
 				wire.send(`POST /${i} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n${i}${i}${i}\r\n`);
 				await wait(1);
@@ -87,7 +87,7 @@ for (const asStreams of [false, true]) {
 			});
 		},
 		async server => {
-			const wire = await open(server.port);
+			const wire = await openWire(server.port);
 			wire.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly');
 			await wire.until(text => text.endsWith('<early>'));
 			wire.send('late');
@@ -107,7 +107,7 @@ for (const asStreams of [false, true]) {
 			});
 		},
 		async server => {
-			const wire = await open(server.port);
+			const wire = await openWire(server.port);
 			wire.send('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: slow\r\n\r\n');
 			await wire.until(text => text.endsWith('\r\n\r\n'));
 			const piece = Buffer.alloc(1_000_000);
@@ -132,7 +132,7 @@ for (const asStreams of [false, true]) {
 		() => {},
 		async server => {
 			for (const last of ['\x01', '\x01\r\n', ' b\x01\r\n\r\n']) {
-				const wire = await open(server.port);
+				const wire = await openWire(server.port);
 				for (const piece of ['GET / HTTP/1.1\r\nHost: a\r', '\nX', ':']) {
 					wire.send(piece);
 					await wait(3);

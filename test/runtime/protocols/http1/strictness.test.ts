@@ -4,7 +4,7 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bodyOf, open, send, serve, statusOf, type WireServer } from './wire.ts';
+import { bodyOf, openWire, send, serve, statusOf, type WireServer } from './wire.ts';
 
 const H = 'Host: a\r\n';
 const C = 'Connection: close\r\n';
@@ -194,7 +194,7 @@ for (const [name, body] of BAD_CHUNKS) {
 refused.run();
 
 async function trickle(port: number, request: string): Promise<string> {
-	const wire = await open(port);
+	const wire = await openWire(port);
 	for (const byte of request) {
 		wire.send(byte);
 		await new Promise(resolve => setImmediate(resolve));

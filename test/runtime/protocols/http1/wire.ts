@@ -98,7 +98,7 @@ export async function serve(
 }
 
 /** The client's side of a connection. */
-export class Wire {
+export class WireClient {
 	readonly socket: Socket;
 	/** Everything received, as latin1. */
 	text = '';
@@ -160,15 +160,15 @@ export class Wire {
 }
 
 /** Opens a connection. */
-export async function open(port: number): Promise<Wire> {
+export async function openWire(port: number): Promise<WireClient> {
 	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	await once(socket, 'connect');
-	return new Wire(socket);
+	return new WireClient(socket);
 }
 
 /** Sends text, one write per piece, and returns everything received until the server closes. */
 export async function send(port: number, ...pieces: string[]): Promise<string> {
-	const wire = await open(port);
+	const wire = await openWire(port);
 	for (const piece of pieces) {
 		wire.send(piece);
 		if (pieces.length > 1) await new Promise(resolve => setTimeout(resolve, 5));
@@ -184,7 +184,7 @@ export function statusOf(text: string): number {
 }
 
 /** Returns a response without its `Date`, for comparisons. */
-export function undated(text: string): string {
+export function withoutDate(text: string): string {
 	return text.replace(/Date: [^\r]+\r\n/g, '');
 }
 

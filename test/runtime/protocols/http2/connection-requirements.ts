@@ -1,6 +1,6 @@
 /** The requirements of RFC 9113 for frames and streams: what a client sends, and the outcome that is required. */
 import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
-import { block, frame, numbers, POST, REQUEST, request, settings } from './frames.ts';
+import { encodeFieldBlock, encodeUint32s, frame, POST, REQUEST, request, settings } from './frames.ts';
 
 /** A required outcome. A connection error is a GOAWAY and the end of the connection; otherwise it must stay usable. */
 export type Outcome =
@@ -101,19 +101,25 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.3',
 		asks: 'another frame inside a header block ends the connection',
-		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
+		sends: [
+			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+			frame(FRAME.ping, 0, 0, Buffer.alloc(8)),
+		],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
 		asks: 'an unknown frame inside a header block ends the connection',
-		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(0xfa, 0, 1)],
+		sends: [frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)), frame(0xfa, 0, 1)],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
 		asks: 'CONTINUATION on another stream ends the connection',
-		sends: [frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)), frame(FRAME.continuation, FLAG.endHeaders, 3)],
+		sends: [
+			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+			frame(FRAME.continuation, FLAG.endHeaders, 3),
+		],
 		outcome: protocol,
 	},
 	// Streams
@@ -126,19 +132,19 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'RST_STREAM on an idle stream ends the connection',
-		sends: [frame(FRAME.resetStream, 0, 1, numbers(8))],
+		sends: [frame(FRAME.resetStream, 0, 1, encodeUint32s(8))],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'WINDOW_UPDATE on an idle stream ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 1, numbers(100))],
+		sends: [frame(FRAME.windowUpdate, 0, 1, encodeUint32s(100))],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'CONTINUATION on an idle stream ends the connection',
-		sends: [frame(FRAME.continuation, FLAG.endHeaders, 1, block(REQUEST))],
+		sends: [frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
 		outcome: protocol,
 	},
 	{
@@ -178,7 +184,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'DATA on a stream that the client has reset ends the connection',
-		sends: [request(1, POST, OPEN), frame(FRAME.resetStream, 0, 1, numbers(8)), data(1, 'x')],
+		sends: [request(1, POST, OPEN), frame(FRAME.resetStream, 0, 1, encodeUint32s(8)), data(1, 'x')],
 		outcome: { connection: H2_ERROR.streamClosed },
 		beyondNode: true,
 	},
@@ -187,8 +193,8 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'WINDOW_UPDATE, RST_STREAM and PRIORITY on a closed stream are ignored',
 		sends: [
 			request(1),
-			frame(FRAME.windowUpdate, 0, 1, numbers(9)),
-			frame(FRAME.resetStream, 0, 1, numbers(8)),
+			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(9)),
+			frame(FRAME.resetStream, 0, 1, encodeUint32s(8)),
 			frame(FRAME.priority, 0, 1, Buffer.alloc(5)),
 		],
 		outcome: 'served',
@@ -204,7 +210,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'trailers in transit to a stream that the server has reset are ignored',
 		sends: [
 			request(1, withField('bad name', 'x'), OPEN),
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([['x', 'y']])),
+			frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
 		],
 		outcome: 'served',
 	},
@@ -250,7 +256,12 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.2',
 		asks: 'HEADERS padding longer than the frame ends the connection',
 		sends: [
-			frame(FRAME.headers, OPEN | FLAG.padded | FLAG.endStream, 1, Buffer.concat([Buffer.from([255]), block(REQUEST)])),
+			frame(
+				FRAME.headers,
+				OPEN | FLAG.padded | FLAG.endStream,
+				1,
+				Buffer.concat([Buffer.from([255]), encodeFieldBlock(REQUEST)]),
+			),
 		],
 		outcome: protocol,
 	},
@@ -262,7 +273,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 				FRAME.headers,
 				OPEN | FLAG.padded | FLAG.priority | FLAG.endStream,
 				1,
-				Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 200]), block(REQUEST), Buffer.alloc(3)]),
+				Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 200]), encodeFieldBlock(REQUEST), Buffer.alloc(3)]),
 			),
 		],
 		outcome: { stream: 1, status: '200' },
@@ -289,7 +300,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.4',
 		asks: 'RST_STREAM on stream 0 ends the connection',
-		sends: [frame(FRAME.resetStream, 0, 0, numbers(8))],
+		sends: [frame(FRAME.resetStream, 0, 0, encodeUint32s(8))],
 		outcome: protocol,
 	},
 	{
@@ -384,13 +395,13 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.9',
 		asks: 'a WINDOW_UPDATE of 0 ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 0, numbers(0))],
+		sends: [frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0))],
 		outcome: protocol,
 	},
 	{
 		section: '6.9',
 		asks: 'a WINDOW_UPDATE of 0 on a stream is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0))],
+		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0))],
 		outcome: malformed,
 	},
 	{
@@ -402,14 +413,14 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.9.1',
 		asks: 'an overflow of the connection window ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 0, numbers(0x7fffffff))],
+		sends: [frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0x7fffffff))],
 		outcome: flowControl,
 		beyondNode: true,
 	},
 	{
 		section: '6.9.1',
 		asks: 'an overflow of a stream window is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0x7fffffff))],
+		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0x7fffffff))],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
 		beyondNode: true,
 	},
@@ -425,7 +436,11 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.9.2',
 		asks: 'settings that overflow the window of an open stream end the connection',
-		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, numbers(0x7fffffff - 65_535)), settings(4, 65_536)],
+		sends: [
+			request(1, POST, OPEN),
+			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0x7fffffff - 65_535)),
+			settings(4, 65_536),
+		],
 		outcome: flowControl,
 		beyondNode: true,
 	},
@@ -434,16 +449,16 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.10',
 		asks: 'a header block may be split',
 		sends: [
-			frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST).subarray(0, 9)),
-			frame(FRAME.continuation, 0, 1, block(REQUEST).subarray(9, 20)),
-			frame(FRAME.continuation, FLAG.endHeaders, 1, block(REQUEST).subarray(20)),
+			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST).subarray(0, 9)),
+			frame(FRAME.continuation, 0, 1, encodeFieldBlock(REQUEST).subarray(9, 20)),
+			frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST).subarray(20)),
 		],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
 		section: '6.10',
 		asks: 'CONTINUATION after a complete header block ends the connection',
-		sends: [request(1), frame(FRAME.continuation, FLAG.endHeaders, 1, block(REQUEST))],
+		sends: [request(1), frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
 		outcome: protocol,
 	},
 ];

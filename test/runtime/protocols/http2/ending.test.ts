@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { bodyOf } from '../http1/wire.ts';
-import { type FrameClient, frame, numbers, POST, REQUEST, request, settings, withClient } from './frames.ts';
+import { encodeUint32s, type FrameClient, frame, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
 const test = suite('HTTP/2: the end of connections');
 
@@ -143,7 +143,7 @@ test('a client that sends GOAWAY still gets its open streams completed', async (
 			x.response.body = await bodyOf(x);
 		},
 		async client => {
-			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.goAway, 0, 0, numbers(0, 0)));
+			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.goAway, 0, 0, encodeUint32s(0, 0)));
 			await client.alive();
 			client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.from('still')));
 			assert.is(await client.body(1), 'still');
@@ -159,7 +159,7 @@ test('reading an upload fails if its stream is reset or its connection ends', as
 	};
 	await withClient(handler, async (client, server) => {
 		client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.data, 0, 1, Buffer.from('a')));
-		client.send(frame(FRAME.resetStream, 0, 1, numbers(H2_ERROR.cancel)));
+		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
 		client.send(request(3, POST, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('a')));
 		await client.alive();
 		client.socket.end();

@@ -9,7 +9,17 @@ import { StreamBody } from '../../../../runtime/protocols/http2/request-body.ts'
 import { StreamOutput } from '../../../../runtime/protocols/http2/stream-output.ts';
 import { until } from '../../../harness.ts';
 import { bodyOf } from '../http1/wire.ts';
-import { block, frame, numbers, open, POST, REQUEST, request, settings, withClient } from './frames.ts';
+import {
+	encodeFieldBlock,
+	encodeUint32s,
+	frame,
+	openFrameClient,
+	POST,
+	REQUEST,
+	request,
+	settings,
+	withClient,
+} from './frames.ts';
 
 const test = suite('HTTP/2 floods');
 
@@ -21,7 +31,7 @@ const prompt: Handler = x => {
 /** Waits until the client disconnects. */
 const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
 
-const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, numbers(H2_ERROR.cancel));
+const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, encodeUint32s(H2_ERROR.cancel));
 const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
 
 /** Floods, by the reason for which the connection must be cut off. */
@@ -31,7 +41,10 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 		[
 			'streams that the server must reset',
 			many(600, i =>
-				Buffer.concat([request(i * 2 + 1, POST, FLAG.endHeaders), frame(FRAME.windowUpdate, 0, i * 2 + 1, numbers(0))]),
+				Buffer.concat([
+					request(i * 2 + 1, POST, FLAG.endHeaders),
+					frame(FRAME.windowUpdate, 0, i * 2 + 1, encodeUint32s(0)),
+				]),
 			),
 		],
 		['malformed requests', many(600, i => request(i * 2 + 1, [...REQUEST, ['Bad', '']]))],
@@ -41,7 +54,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 		[
 			'an endless header block',
 			[
-				frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
+				frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
 				...many(40, () => frame(FRAME.continuation, 0, 1, Buffer.alloc(8192))),
 			],
 		],
@@ -60,7 +73,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 		['unsolicited PING acknowledgments', many(5000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8)))],
 	],
 	priority_flood: [['priorities', many(5000, i => frame(FRAME.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
-	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, numbers(1)))]],
+	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, encodeUint32s(1)))]],
 	empty_frames: [
 		['empty DATA', [request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, 0, 1))]],
 		[
@@ -180,8 +193,8 @@ test('the window updates of a large download do not count as a flood', async () 
 			if (type !== FRAME.data || payload.length === 0) continue;
 			size += payload.length;
 			client.send(
-				frame(FRAME.windowUpdate, 0, 0, numbers(payload.length)),
-				frame(FRAME.windowUpdate, 0, 1, numbers(payload.length)),
+				frame(FRAME.windowUpdate, 0, 0, encodeUint32s(payload.length)),
+				frame(FRAME.windowUpdate, 0, 1, encodeUint32s(payload.length)),
 			);
 			assert.not(client.ended);
 		}
@@ -251,7 +264,7 @@ test('a connection whose client reads nothing times out; one whose client reads 
 	const handler: Handler = x => {
 		x.response.body = large;
 	};
-	const wide = frame(FRAME.windowUpdate, 0, 0, numbers(0x7f000000 - 65_535));
+	const wide = frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0x7f000000 - 65_535));
 	const run = async (slowly: boolean): Promise<string[]> => {
 		let cut: string[] = [];
 		await withClient(
@@ -291,7 +304,7 @@ test('a window opened byte by byte does not keep a response open indefinitely', 
 		handler,
 		async client => {
 			client.send(settings(4, 1), request(1));
-			const timer = setInterval(() => client.send(frame(FRAME.windowUpdate, 0, 1, numbers(1))), 20);
+			const timer = setInterval(() => client.send(frame(FRAME.windowUpdate, 0, 1, encodeUint32s(1))), 20);
 			try {
 				assert.is(await client.reset(1), H2_ERROR.cancel);
 			} finally {
@@ -337,7 +350,7 @@ test('limits of an exchange override those of its listener', async () => {
 
 test('an incomplete header block or frame ends the connection after the timeout', async () => {
 	for (const bytes of [
-		frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
+		frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
 		request(1).subarray(0, 20),
 		Buffer.from([0, 0]),
 	]) {
@@ -358,7 +371,7 @@ test('a connection that sends nothing is closed after the timeout', async () => 
 	await withClient(
 		prompt,
 		async (_client, server) => {
-			const silent = await open(server.port, false);
+			const silent = await openFrameClient(server.port, false);
 			await until('the connection is closed', () => silent.ended);
 			silent.socket.destroy();
 		},

@@ -107,7 +107,7 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
 }
 
 /** Encodes 32-bit numbers. */
-export function numbers(...values: number[]): Buffer {
+export function encodeUint32s(...values: number[]): Buffer {
 	const bytes = Buffer.alloc(values.length * 4);
 	for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, at * 4);
 	return bytes;
@@ -124,7 +124,7 @@ export function settings(...entries: number[]): Buffer {
 }
 
 /** Encodes a field block: literals without indexing and without Huffman coding. */
-export function block(fields: readonly (readonly [name: string, value: string])[]): Buffer {
+export function encodeFieldBlock(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [];
 	for (const [name, value] of fields) {
 		parts.push(Buffer.from([0]), text(name), text(value));
@@ -155,7 +155,7 @@ export const POST: readonly (readonly [name: string, value: string])[] = [[':met
 
 /** Builds the HEADERS frame of a request without further field blocks. */
 export function request(stream: number, fields = REQUEST, flags: number = FLAG.endStream | FLAG.endHeaders): Buffer {
-	return frame(FRAME.headers, flags, stream, block(fields));
+	return frame(FRAME.headers, flags, stream, encodeFieldBlock(fields));
 }
 
 /** The client's side of a connection. */
@@ -246,7 +246,7 @@ export class FrameClient {
 	 */
 	async alive(): Promise<void> {
 		this.#pings++;
-		const payload = numbers(this.#pings, 0x70696e67);
+		const payload = encodeUint32s(this.#pings, 0x70696e67);
 		this.send(frame(FRAME.ping, 0, 0, payload));
 		await this.until(found => found.type === FRAME.ping && found.flags === FLAG.ack && found.payload.equals(payload));
 	}
@@ -279,7 +279,7 @@ export class FrameClient {
 }
 
 /** Opens a connection and, unless told otherwise, sends the preface and empty SETTINGS. */
-export async function open(port: number, preface = true): Promise<FrameClient> {
+export async function openFrameClient(port: number, preface = true): Promise<FrameClient> {
 	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	await once(socket, 'connect');
 	const client = new FrameClient(socket);
@@ -295,7 +295,7 @@ export async function withClient(
 	asStreams = false,
 ): Promise<void> {
 	const server = await serve(handler, limits, asStreams);
-	const client = await open(server.port);
+	const client = await openFrameClient(server.port);
 	try {
 		await test(client, server);
 	} finally {

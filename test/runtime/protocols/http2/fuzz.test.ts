@@ -4,7 +4,17 @@ import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { bodyOf } from '../http1/wire.ts';
-import { block, frame, numbers, open, POST, REQUEST, request, serve, settings } from './frames.ts';
+import {
+	encodeFieldBlock,
+	encodeUint32s,
+	frame,
+	openFrameClient,
+	POST,
+	REQUEST,
+	request,
+	serve,
+	settings,
+} from './frames.ts';
 
 const test = suite('HTTP/2 under random frames');
 
@@ -38,9 +48,9 @@ function randomFrame(random: (below: number) => number, next: () => number): Buf
 		case 5:
 			return frame(FRAME.data, random(16), stream, Buffer.alloc(random(5000)));
 		case 6:
-			return frame(FRAME.windowUpdate, 0, random(3) === 0 ? 0 : stream, numbers(random(70_000)));
+			return frame(FRAME.windowUpdate, 0, random(3) === 0 ? 0 : stream, encodeUint32s(random(70_000)));
 		case 7:
-			return frame(FRAME.resetStream, 0, stream, numbers(random(14)));
+			return frame(FRAME.resetStream, 0, stream, encodeUint32s(random(14)));
 		case 8:
 			return settings(4, random(100_000), 1, random(5000));
 		case 9:
@@ -48,7 +58,7 @@ function randomFrame(random: (below: number) => number, next: () => number): Buf
 				FRAME.headers,
 				random(64),
 				stream,
-				Buffer.concat([block(REQUEST), Buffer.alloc(random(10), random(256))]),
+				Buffer.concat([encodeFieldBlock(REQUEST), Buffer.alloc(random(10), random(256))]),
 			);
 		case 10:
 			return frame(FRAME.ping, random(2), 0, Buffer.alloc(8));
@@ -74,7 +84,7 @@ test('the server survives them, and its counters return to zero', async () => {
 	const random = generator(2026);
 	try {
 		for (let i = 0; i < CONNECTIONS; i++) {
-			const client = await open(server.port);
+			const client = await openFrameClient(server.port);
 			let stream = -1;
 			const next = (): number => {
 				stream += 2;
@@ -93,7 +103,7 @@ test('the server survives them, and its counters return to zero', async () => {
 		assert.is(server.counts.sessions, 0);
 		assert.is(server.finished.length, server.exchanges.length);
 		assert.ok(server.exchanges.length > CONNECTIONS / 3, String(server.exchanges.length));
-		const client = await open(server.port);
+		const client = await openFrameClient(server.port);
 		client.send(request(1));
 		assert.is(await client.status(1), '200');
 		client.socket.destroy();

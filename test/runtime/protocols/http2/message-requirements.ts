@@ -1,7 +1,7 @@
 /** The requirements of RFC 9113 §8, RFC 7541 and RFC 8441 for a server: what a client sends, and the required outcome. */
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { Outcome, Requirement } from './connection-requirements.ts';
-import { block, frame, POST, REQUEST, request } from './frames.ts';
+import { encodeFieldBlock, frame, POST, REQUEST, request } from './frames.ts';
 
 const OPEN = FLAG.endHeaders;
 const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
@@ -15,13 +15,17 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1',
 		asks: 'trailers complete the request',
-		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN, 1, block([['x', 'y']]))],
+		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN, 1, encodeFieldBlock([['x', 'y']]))],
 		outcome: malformed,
 	},
 	{
 		section: '8.1',
 		asks: 'trailers are accepted',
-		sends: [request(1, POST, OPEN), data(1, 'x'), frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([['x', 'y']]))],
+		sends: [
+			request(1, POST, OPEN),
+			data(1, 'x'),
+			frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
+		],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
@@ -168,7 +172,7 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.3',
 		asks: 'pseudo-headers in trailers are malformed',
-		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([[':path', '/']]))],
+		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([[':path', '/']]))],
 		outcome: malformed,
 	},
 	{
@@ -314,14 +318,21 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'RFC 7541 4.2',
 		asks: 'a table size update after a field ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([block(REQUEST), Buffer.from([0x20])]))],
+		sends: [
+			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([encodeFieldBlock(REQUEST), Buffer.from([0x20])])),
+		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 4.2',
 		asks: 'a table size above the limit ends the connection',
 		sends: [
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), block(REQUEST)])),
+			frame(
+				FRAME.headers,
+				OPEN | FLAG.endStream,
+				1,
+				Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), encodeFieldBlock(REQUEST)]),
+			),
 		],
 		outcome: { connection: H2_ERROR.compression },
 	},

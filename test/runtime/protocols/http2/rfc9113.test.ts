@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { CONNECTION_REQUIREMENTS, type Requirement } from './connection-requirements.ts';
-import { type FrameClient, type FrameServer, open, request, serve } from './frames.ts';
+import { type FrameClient, type FrameServer, openFrameClient, request, serve } from './frames.ts';
 import { MESSAGE_REQUIREMENTS } from './message-requirements.ts';
 
 const test = suite('RFC 9113');
@@ -46,7 +46,7 @@ for (const requirement of [...CONNECTION_REQUIREMENTS, ...MESSAGE_REQUIREMENTS])
 }
 
 async function check({ sends, bare, outcome }: Requirement, port: number, size: number): Promise<void> {
-	const client = await open(port, !bare);
+	const client = await openFrameClient(port, !bare);
 	try {
 		const bytes = Buffer.concat(sends as Uint8Array[]);
 		if (size === Number.POSITIVE_INFINITY) client.send(bytes);
@@ -77,7 +77,7 @@ async function expect(client: FrameClient, outcome: Requirement['outcome']): Pro
 }
 
 test("the server's first SETTINGS contain its limits and disable push", async () => {
-	const client = await open(server.port);
+	const client = await openFrameClient(server.port);
 	const { payload } = await client.until(({ type, flags }) => type === 4 && flags === 0);
 	const named = new Map<number, number>();
 	for (let at = 0; at < payload.length; at += 6) named.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));

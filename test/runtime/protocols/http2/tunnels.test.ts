@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
-import { frame, numbers, REQUEST, request, settings, withClient } from './frames.ts';
+import { encodeUint32s, frame, REQUEST, request, settings, withClient } from './frames.ts';
 
 const test = suite('HTTP/2 tunnels');
 
@@ -67,7 +67,7 @@ test('a reset from either side ends a tunnel', async () => {
 	await withClient(handler, async (client, server) => {
 		client.send(open);
 		await client.status(1);
-		client.send(frame(FRAME.resetStream, 0, 1, numbers(H2_ERROR.cancel)));
+		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
 		assert.instance(await ended, Error);
 		assert.is(server.finished.length, 1);
 		client.send(request(3, CONNECT, FLAG.endHeaders));
@@ -110,7 +110,10 @@ test('a tunnel respects the windows of both sides', async () => {
 		for (let i = 0; i < 4; i++) client.send(data('y'.repeat(16_000)));
 		await client.alive();
 		assert.ok(written <= 40_000, String(written));
-		client.send(frame(FRAME.windowUpdate, 0, 0, numbers(size)), frame(FRAME.windowUpdate, 0, 1, numbers(size)));
+		client.send(
+			frame(FRAME.windowUpdate, 0, 0, encodeUint32s(size)),
+			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(size)),
+		);
 		assert.is((await client.body(1)).length, size);
 		client.send(data('', FLAG.endStream));
 		await client.alive();

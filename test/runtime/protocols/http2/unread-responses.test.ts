@@ -7,7 +7,16 @@ import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { FLAG, FRAME, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
 import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
-import { type FrameClient, type FrameServer, frame, numbers, open, request, serve, settings } from './frames.ts';
+import {
+	encodeUint32s,
+	type FrameClient,
+	type FrameServer,
+	frame,
+	openFrameClient,
+	request,
+	serve,
+	settings,
+} from './frames.ts';
 
 const test = suite('HTTP/2: unread responses');
 
@@ -43,7 +52,7 @@ class Watched implements BodySource {
 
 /** Opens a connection with the given initial stream window. */
 async function openWith(port: number, window: number): Promise<FrameClient> {
-	const client = await open(port, false);
+	const client = await openFrameClient(port, false);
 	client.send(Buffer.from(PREFACE), settings(4, window));
 	return client;
 }
@@ -63,7 +72,7 @@ async function withWindow(
 	}
 }
 
-const widen = (stream: number, bytes: number) => frame(FRAME.windowUpdate, 0, stream, numbers(bytes));
+const widen = (stream: number, bytes: number) => frame(FRAME.windowUpdate, 0, stream, encodeUint32s(bytes));
 const bytesOf = (client: FrameClient, stream: number) =>
 	client.frames
 		.filter(({ type, stream: id }) => type === FRAME.data && id === stream)
@@ -247,11 +256,11 @@ test('a waiting request still receives its body, and can be reset', async () => 
 			[':authority', 'a'],
 		] as const;
 		client.send(request(3, post, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('first ')));
-		client.send(request(5, post, FLAG.endHeaders), frame(FRAME.resetStream, 0, 5, numbers(8)));
+		client.send(request(5, post, FLAG.endHeaders), frame(FRAME.resetStream, 0, 5, encodeUint32s(8)));
 		client.send(frame(FRAME.data, FLAG.endStream, 3, Buffer.from('second')));
 		await client.alive();
 		assert.is(server.exchanges.length, 1);
-		client.send(frame(FRAME.resetStream, 0, 1, numbers(8)), widen(3, 1000));
+		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(8)), widen(3, 1000));
 		assert.is(await client.body(3), 'got it');
 		assert.equal(bodies, ['first second']);
 		assert.is(server.exchanges.length, 2);

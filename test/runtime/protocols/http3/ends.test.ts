@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import type { QuicConnection } from '../../../../runtime/sockets/quic/quic-connection.ts';
 import { until } from '../../../harness.ts';
-import { control, type FrameServer, headers, response, serve } from './frames.ts';
+import { type FrameServer, headers, openControlStream, response, serve } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { connect, type QuicClient } from './quic-client.ts';
 import { type UdpRelay, udpRelay } from './udp-relay.ts';
@@ -26,7 +26,7 @@ async function relay(...terms: Parameters<typeof udpRelay>): Promise<UdpRelay> {
 async function client(port: number): Promise<QuicClient> {
 	const one = await connect(port);
 	open.push(one);
-	control(one);
+	openControlStream(one);
 	return one;
 }
 

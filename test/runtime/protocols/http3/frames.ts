@@ -10,7 +10,7 @@ import type { ProtocolHost, ProtocolLimits } from '../../../../runtime/protocols
 import { QuicEndpoint } from '../../../../runtime/sockets/quic/quic-endpoint.ts';
 import type { QuicLimits } from '../../../../runtime/sockets/quic/quic-limits.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
-import type { QuicChoice, QuicHello } from '../../../../runtime/sockets/quic/quic-tls.ts';
+import type { QuicCertificateChoice, QuicHello } from '../../../../runtime/sockets/quic/quic-tls.ts';
 import { threadPoller } from '../../../../runtime/sockets/socket-poller.ts';
 import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, until } from '../../../harness.ts';
@@ -36,11 +36,11 @@ export interface FrameServer {
 }
 
 /** Settings of a test server that replace the defaults. */
-export interface ServerTerms {
+export interface FrameServerOptions {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;
 	readonly quicLimits?: Partial<QuicLimits>;
-	readonly choose?: (hello: QuicHello, resume: () => void) => QuicChoice;
+	readonly choose?: (hello: QuicHello, resume: () => void) => QuicCertificateChoice;
 	readonly admit?: (address: string) => (() => void) | undefined;
 }
 
@@ -51,13 +51,13 @@ export const certificate: Promise<{ readonly serial: number; readonly chain: str
 		.then(({ certificate: chain, key }) => ({ serial: 1, chain, key }));
 
 /** Resolves once this thread's poller works. Sockets are not read before that. */
-export async function polled(): Promise<void> {
+export async function pollerReady(): Promise<void> {
 	await until('the poller', () => threadPoller() !== undefined);
 }
 
 /** Serves on a free port of 127.0.0.1. If a handler throws, the response has the error's status, as in the runtime. */
-export async function serve(handler: Handler, terms: ServerTerms = {}): Promise<FrameServer> {
-	await polled();
+export async function serve(handler: Handler, terms: FrameServerOptions = {}): Promise<FrameServer> {
+	await pollerReady();
 	const exchanges: Exchange[] = [];
 	const finished: Exchange[] = [];
 	const refused: string[] = [];
@@ -141,17 +141,22 @@ export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buff
 }
 
 /** Encodes a field section: literals without Huffman coding. */
-export function section(fields: readonly (readonly [name: string, value: string])[]): Buffer {
+export function encodeFieldSection(fields: readonly (readonly [name: string, value: string])[]): Buffer {
 	const parts: Buffer[] = [Buffer.of(0, 0)];
 	for (const [name, value] of fields) {
 		const bytes = Buffer.from(name, 'latin1');
-		parts.push(prefixed(0x20, 3, bytes.length), bytes, prefixed(0, 7, value.length), Buffer.from(value, 'latin1'));
+		parts.push(
+			encodePrefixedInteger(0x20, 3, bytes.length),
+			bytes,
+			encodePrefixedInteger(0, 7, value.length),
+			Buffer.from(value, 'latin1'),
+		);
 	}
 	return Buffer.concat(parts);
 }
 
 /** Encodes an integer with a prefix of `prefix` bits, in the low bits of `first` (RFC 7541 §5.1). */
-export function prefixed(first: number, prefix: number, value: number): Buffer {
+export function encodePrefixedInteger(first: number, prefix: number, value: number): Buffer {
 	const mask = (1 << prefix) - 1;
 	if (value < mask) return Buffer.of(first | value);
 	const bytes = [first | mask];
@@ -174,7 +179,7 @@ export const POST: readonly (readonly [name: string, value: string])[] = [[':met
 
 /** Builds a HEADERS frame. */
 export function headers(fields: readonly (readonly [name: string, value: string])[] = REQUEST): Buffer {
-	return frame(0x1, section(fields));
+	return frame(0x1, encodeFieldSection(fields));
 }
 
 /** Builds a DATA frame with text. */
@@ -239,6 +244,6 @@ export async function response(client: QuicClient, stream: ClientStream): Promis
 }
 
 /** Opens the control stream that every client must open, with empty SETTINGS. */
-export function control(client: QuicClient): ClientStream {
+export function openControlStream(client: QuicClient): ClientStream {
 	return client.open(true).write(Buffer.concat([varint(0), frame(4)]));
 }

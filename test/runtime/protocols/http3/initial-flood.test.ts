@@ -6,7 +6,15 @@ import { createSocket } from 'node:dgram';
 import { Worker } from 'node:worker_threads';
 import * as assert from 'uvu/assert';
 import { until } from '../../../harness.ts';
-import { control, type FrameServer, headers, polled, response, type ServerTerms, serve } from './frames.ts';
+import {
+	type FrameServer,
+	type FrameServerOptions,
+	headers,
+	openControlStream,
+	pollerReady,
+	response,
+	serve,
+} from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { connect, QuicClient } from './quic-client.ts';
 
@@ -17,7 +25,7 @@ test.after.each(() => {
 	for (const one of open.splice(0).reverse()) one.close();
 });
 
-async function start(terms: ServerTerms): Promise<FrameServer> {
+async function start(terms: FrameServerOptions): Promise<FrameServer> {
 	const server = await serve(x => {
 		x.response.body = 'served';
 	}, terms);
@@ -27,7 +35,7 @@ async function start(terms: ServerTerms): Promise<FrameServer> {
 
 /** Records the first datagram of each of `count` clients: a valid Initial packet that a server answers. */
 async function firstPackets(count: number): Promise<Buffer[]> {
-	await polled();
+	await pollerReady();
 	const socket = createSocket('udp4');
 	await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve));
 	const found: Buffer[] = [];
@@ -93,7 +101,7 @@ test('requests of others succeed meanwhile, and new connections after it', async
 	const packets = await firstPackets(300);
 	const client = await connect(server.port);
 	open.push(client);
-	control(client);
+	openControlStream(client);
 	const ask = async (one: QuicClient): Promise<number> => {
 		const from = performance.now();
 		const stream = one.open().write(headers(), true);
@@ -127,7 +135,7 @@ test('requests of others succeed meanwhile, and new connections after it', async
 	assert.is(admitted, 1);
 	const fresh = await connect(server.port);
 	open.push(fresh);
-	control(fresh);
+	openControlStream(fresh);
 	await ask(fresh);
 });
 
@@ -138,7 +146,7 @@ test('who uses the address of another does not shut it out', async () => {
 	assert.is(server.endpoint.connections, 8);
 	const client = await connect(server.port);
 	open.push(client);
-	control(client);
+	openControlStream(client);
 	assert.is((await response(client, client.open().write(headers(), true))).body, 'served');
 });
 
@@ -162,7 +170,7 @@ test('a client that has to prove its address does so, and is served', async () =
 	assert.is(admitted, 0);
 	const client = await connect(server.port);
 	open.push(client);
-	control(client);
+	openControlStream(client);
 	assert.is((await response(client, client.open().write(headers(), true))).body, 'served');
 	assert.is(admitted, 1);
 });

@@ -12,11 +12,11 @@ import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { until } from '../../../harness.ts';
 import {
 	certificate,
-	control,
 	data,
 	type FrameServer,
 	framesOf,
 	headers,
+	openControlStream,
 	POST,
 	REQUEST,
 	response,
@@ -39,7 +39,7 @@ async function start(handler: (x: Exchange) => void | Promise<void>, terms = {})
 async function open(server: FrameServer): Promise<QuicClient> {
 	const client = await connect(server.port);
 	clients.push(client);
-	control(client);
+	openControlStream(client);
 	return client;
 }
 

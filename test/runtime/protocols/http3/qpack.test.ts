@@ -14,7 +14,7 @@ import {
 } from '../../../../runtime/protocols/http3/qpack-encoder.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from '../../../../runtime/protocols/http3/qpack-static-table.ts';
 import { MAX_VARINT, VarintReader, varintLength, writeVarint } from '../../../../runtime/protocols/http3/varint.ts';
-import { data, frame, headers, prefixed, varint } from './frames.ts';
+import { data, encodePrefixedInteger, frame, headers, varint } from './frames.ts';
 
 const test = suite('QPACK and frames');
 const decoder = new QpackDecoder(new StringMemory(65_536));
@@ -41,7 +41,7 @@ test('RFC 9204 B.2 to B.5: references to the dynamic table are refused, because 
 
 test('the static table has all entries in order', () => {
 	assert.is(QPACK_STATIC_FIELDS.length, QPACK_STATIC_COUNT * 2);
-	const at = (index: number) => decode(Buffer.concat([Buffer.of(0, 0), prefixed(0xc0, 6, index)]))?.[0];
+	const at = (index: number) => decode(Buffer.concat([Buffer.of(0, 0), encodePrefixedInteger(0xc0, 6, index)]))?.[0];
 	assert.equal(at(0), [':authority', '']);
 	assert.equal(at(17), [':method', 'GET']);
 	assert.equal(at(25), [':status', '200']);
@@ -61,15 +61,20 @@ test('Huffman-coded names and values, and names of every length, are decoded', (
 	const value = hex('25a849e95bb8e8b4bf');
 	const section = Buffer.concat([
 		Buffer.of(0, 0),
-		prefixed(0x28, 3, name.length),
+		encodePrefixedInteger(0x28, 3, name.length),
 		name,
-		prefixed(0x80, 7, value.length),
+		encodePrefixedInteger(0x80, 7, value.length),
 		value,
 	]);
 	assert.equal(decode(section), [['custom-key', 'custom-value']]);
 	for (const length of [1, 6, 7, 8, 127, 128, 300]) {
 		const text = 'n'.repeat(length);
-		const bytes = Buffer.concat([Buffer.of(0, 0), prefixed(0x20, 3, length), Buffer.from(text), Buffer.of(0)]);
+		const bytes = Buffer.concat([
+			Buffer.of(0, 0),
+			encodePrefixedInteger(0x20, 3, length),
+			Buffer.from(text),
+			Buffer.of(0),
+		]);
 		assert.equal(decode(bytes), [[text, '']]);
 	}
 });

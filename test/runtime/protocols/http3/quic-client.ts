@@ -150,14 +150,14 @@ export class ClientStream {
 }
 
 /** How the server closed a connection. */
-export interface Closed {
+export interface CloseReason {
 	readonly code: number;
 	readonly transport: boolean;
 	readonly byServer: boolean;
 }
 
 /** Options of a connection. */
-export interface ClientTerms {
+export interface QuicClientOptions {
 	readonly serverName?: string;
 	readonly alpn?: string;
 	/** The TLS session of an earlier client, to resume. */
@@ -169,7 +169,7 @@ export interface ClientTerms {
 /** A client connection. */
 export class QuicClient {
 	readonly streams: Map<bigint, ClientStream> = new Map();
-	closed: Closed | undefined = undefined;
+	closed: CloseReason | undefined = undefined;
 	connected = false;
 	readonly #ssl: bigint;
 	readonly #context: bigint;
@@ -178,7 +178,7 @@ export class QuicClient {
 	readonly #waiting: Set<() => void> = new Set();
 	#gone = false;
 
-	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session, groups }: ClientTerms = {}) {
+	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session, groups }: QuicClientOptions = {}) {
 		this.#context = f.SSL_CTX_new(f.OSSL_QUIC_client_method() as bigint) as bigint;
 		this.#ssl = f.SSL_new(this.#context) as bigint;
 		const name = cString(serverName);
@@ -260,7 +260,7 @@ export class QuicClient {
 	}
 
 	/** Waits for the end of the connection and returns how it was closed. */
-	async end(): Promise<Closed> {
+	async end(): Promise<CloseReason> {
 		await this.until('the end of the connection', () => this.closed !== undefined);
 		return this.closed!;
 	}
@@ -317,7 +317,7 @@ export class QuicClient {
 }
 
 /** Connects and resolves once the handshake is complete. */
-export async function connect(port: number, terms: ClientTerms = {}): Promise<QuicClient> {
+export async function connect(port: number, terms: QuicClientOptions = {}): Promise<QuicClient> {
 	const client = new QuicClient(port, terms);
 	await client.until('the handshake', () => client.connected);
 	return client;

@@ -1,6 +1,6 @@
 /** The requirements of RFC 9114 and RFC 9204 for a server: what a client sends, and the required outcome. */
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
-import { data, frame, headers, POST, prefixed, REQUEST, section, varint } from './frames.ts';
+import { data, encodeFieldSection, encodePrefixedInteger, frame, headers, POST, REQUEST, varint } from './frames.ts';
 
 /** A required outcome. Except after a connection error, the connection must serve another request. */
 export type Outcome =
@@ -402,7 +402,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'QPACK 3.1',
 		asks: 'an index beyond the static table ends the connection',
-		request: frame(1, Buffer.concat([Buffer.of(0, 0), prefixed(0xc0, 6, 99)])),
+		request: frame(1, Buffer.concat([Buffer.of(0, 0), encodePrefixedInteger(0xc0, 6, 99)])),
 		outcome: fails(H3_ERROR.decompression),
 	},
 	{
@@ -465,7 +465,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'QPACK 4.4.2',
 		asks: 'a stream cancellation is accepted',
-		uni: [Buffer.concat([Buffer.of(3), prefixed(0x40, 6, 400), Buffer.of(0x44)])],
+		uni: [Buffer.concat([Buffer.of(3), encodePrefixedInteger(0x40, 6, 400), Buffer.of(0x44)])],
 		outcome: 'served',
 	},
 	{
@@ -483,7 +483,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'QPACK 4.5.4',
 		asks: 'a literal with the name of a static entry is served',
-		request: frame(1, Buffer.concat([section(REQUEST.slice(0, 3)), Buffer.of(0x51, 2), Buffer.from('/a')])),
+		request: frame(1, Buffer.concat([encodeFieldSection(REQUEST.slice(0, 3)), Buffer.of(0x51, 2), Buffer.from('/a')])),
 		outcome: { status: '200' },
 	},
 ];

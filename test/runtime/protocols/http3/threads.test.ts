@@ -4,7 +4,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePorts, temporaryFolder } from '../../../harness.ts';
 import { withServer } from '../../running-server.ts';
-import { certificate, control, headers, response } from './frames.ts';
+import { certificate, headers, openControlStream, response } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { connect } from './quic-client.ts';
 
@@ -27,7 +27,7 @@ test('HTTP/3 is served from the first event-loop turn on', async () => {
 	await withServer({ settings, sites: [site] } as never, {}, async () => {
 		const ask = async (): Promise<void> => {
 			const clients = await Promise.all(Array.from({ length: 12 }, () => connect(port)));
-			for (const client of clients) control(client);
+			for (const client of clients) openControlStream(client);
 			const bodies = await Promise.all(
 				clients.map(async client => (await response(client, client.open().write(headers(), true))).body),
 			);

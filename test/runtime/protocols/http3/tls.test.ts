@@ -4,9 +4,9 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../../harness.ts';
-import { control, headers, response } from './frames.ts';
+import { headers, openControlStream, response } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
-import { type ClientTerms, connect, freeSession, QuicClient } from './quic-client.ts';
+import { connect, freeSession, QuicClient, type QuicClientOptions } from './quic-client.ts';
 
 const test = http3Suite('TLS over QUIC');
 const folder = temporaryFolder();
@@ -15,7 +15,7 @@ const CRYPTO_ERROR = 0x100;
 const UNRECOGNIZED_NAME = 112;
 const NO_APPLICATION_PROTOCOL = 120;
 /** Options for a ClientHello that fits in one datagram, and for one that needs two. */
-const SIZES: readonly ClientTerms[] = [{ groups: 'X25519' }, {}];
+const SIZES: readonly QuicClientOptions[] = [{ groups: 'X25519' }, {}];
 let server: ServerProcess;
 let port = 0;
 
@@ -46,7 +46,7 @@ test.after(async () => {
 });
 
 async function get(client: QuicClient): Promise<string> {
-	control(client);
+	openControlStream(client);
 	return (await response(client, client.open().write(headers(), true))).body;
 }
 
@@ -57,7 +57,7 @@ test('placeholders tell the facts', async () => {
 });
 
 /** Returns how the server ends a handshake. It must do so at once, because clients wait for seconds before they try TCP. */
-async function refusalOf(terms: ClientTerms): Promise<unknown> {
+async function refusalOf(terms: QuicClientOptions): Promise<unknown> {
 	const client = new QuicClient(port, terms);
 	const started = performance.now();
 	try {

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { freePorts } from '../../../harness.ts';
 
 /** How a relay treats datagrams. */
-export interface RelayTerms {
+export interface RelayOptions {
 	/** Milliseconds by which each datagram is delayed; the default is 0. */
 	readonly delay?: number;
 	/** Called for each datagram. Returns true to drop it. */
@@ -17,7 +17,7 @@ export interface UdpRelay {
 }
 
 /** Starts a relay between clients of its own port and the server at `port`. */
-export async function udpRelay(port: number, { delay = 0, loses }: RelayTerms): Promise<UdpRelay> {
+export async function udpRelay(port: number, { delay = 0, loses }: RelayOptions): Promise<UdpRelay> {
 	const [own] = (await freePorts(1)) as [number];
 	const front = createSocket('udp4');
 	const backs = new Map<number, Socket>();

@@ -13,7 +13,7 @@ import {
 	temporaryFolder,
 	until,
 } from '../../../harness.ts';
-import { control, headers, REQUEST, response } from './frames.ts';
+import { headers, openControlStream, REQUEST, response } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { connect, QuicClient } from './quic-client.ts';
 
@@ -120,7 +120,7 @@ async function metric(name: string): Promise<number> {
 
 test('many connections are served, whichever thread they reach', async () => {
 	const clients = await Promise.all(Array.from({ length: 16 }, () => connect(port)));
-	for (const client of clients) control(client);
+	for (const client of clients) openControlStream(client);
 	const bodies = await Promise.all(clients.map(client => get(client)));
 	for (const body of bodies) assert.is(body, 'one HTTP/3.0 localhost');
 	assert.is(await metric('svc_http3_connections'), 16);
@@ -159,7 +159,7 @@ test('a site that asks for client certificates is not served over HTTP/3', async
 
 test('reloads and new certificates lose no request on open connections', async () => {
 	const client = await connect(port);
-	control(client);
+	openControlStream(client);
 	let done = false;
 	const seen = new Set<string>();
 	const asking = Promise.all(
@@ -185,7 +185,7 @@ test('reloads and new certificates lose no request on open connections', async (
 
 test('HTTP/3 can be turned off and on again', async () => {
 	const client = await connect(port);
-	control(client);
+	openControlStream(client);
 	assert.match(await get(client), /HTTP\/3\.0/);
 	await reload(configuration('off', 'h1 h2'));
 	assert.is(await advertised(port, 'localhost'), undefined);
@@ -255,7 +255,7 @@ test('an explicit `h3` is refused where HTTP/3 is unavailable', async () => {
 
 test('a stop lets requests complete', async () => {
 	const client = await connect(port);
-	control(client);
+	openControlStream(client);
 	assert.match(await get(client), /HTTP\/3\.0/);
 	server.child.kill('SIGTERM');
 	assert.is((await client.end()).code, 0x100);

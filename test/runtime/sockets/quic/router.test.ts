@@ -5,8 +5,8 @@ import { type Deadline, DeadlineHeap } from '../../../../runtime/sockets/quic/de
 import { PacketHeader, versionNegotiation } from '../../../../runtime/sockets/quic/packet-header.ts';
 import { findQuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
 import { offersHttp3 } from '../../../../runtime/sockets/quic/quic-thread.ts';
-import { serverNameOf } from '../../../../runtime/sockets/quic/quic-tls.ts';
-import { type Routed, Router } from '../../../../runtime/sockets/quic/router.ts';
+import { parseServerName } from '../../../../runtime/sockets/quic/quic-tls.ts';
+import { DatagramRouter, type RouteTarget } from '../../../../runtime/sockets/quic/router.ts';
 import { readSocketAddress, writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
 
 const test = suite('the QUIC router');
@@ -30,11 +30,11 @@ function short(destination: number[], length = 40): Buffer {
 const ID = [1, 2, 3, 4, 5, 6, 7, 8];
 const OTHER = [8, 7, 6, 5, 4, 3, 2, 1];
 const text = (id: number[]) => Buffer.from(id).toString('latin1');
-const target = (): Routed => ({ ids: new Set() });
-const ask = (router: Router<Routed>, bytes: Buffer, now = 0) => router.route(bytes, 0, bytes.length, now);
+const target = (): RouteTarget => ({ ids: new Set() });
+const ask = (router: DatagramRouter<RouteTarget>, bytes: Buffer, now = 0) => router.route(bytes, 0, bytes.length, now);
 
 test('only an Initial packet of the full size starts a connection', () => {
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	assert.is(ask(router, long(0, 1, ID, OTHER)), 'new');
 	assert.is(router.header.destination, text(ID));
 	assert.is(ask(router, long(0, 1, ID, OTHER, 1199)), 'drop');
@@ -44,7 +44,7 @@ test('only an Initial packet of the full size starts a connection', () => {
 });
 
 test('datagrams reach the connection whose id they carry, until the connection is forgotten', () => {
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	const connection = target();
 	router.learn(text(ID), connection);
 	const answer = long(0, 1, OTHER, [9, 9, 9, 9, 9, 9, 9, 9]);
@@ -59,7 +59,7 @@ test('datagrams reach the connection whose id they carry, until the connection i
 });
 
 test('a connection cannot take over the id of another', () => {
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	const [first, second] = [target(), target()];
 	router.learn(text(ID), first);
 	router.learn(text(ID), second);
@@ -69,14 +69,14 @@ test('a connection cannot take over the id of another', () => {
 });
 
 test('the number of ids per connection is limited', () => {
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	const connection = target();
 	for (let i = 0; i < 100; i++) router.learn(text([i, ...ID.slice(1)]), connection);
 	assert.is(router.size, 8);
 });
 
 test('version negotiation is rate-limited', () => {
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	const unknown = long(0, 0xbabababa, ID, OTHER);
 	let answered = 0;
 	for (let i = 0; i < 1000; i++) if (ask(router, unknown, 5000) === 'negotiate') answered++;
@@ -97,7 +97,7 @@ test('a version negotiation packet swaps the ids and offers version 1', () => {
 
 test('random bytes are dropped', () => {
 	const header = new PacketHeader();
-	const router = new Router<Routed>();
+	const router = new DatagramRouter<RouteTarget>();
 	let seed = 7;
 	const random = (): number => {
 		seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
@@ -160,9 +160,9 @@ test("socket addresses survive a round trip through the system's format", () => 
 test('the server name and the h3 protocol are read from a ClientHello', () => {
 	const name = Buffer.from('Example.COM.');
 	const extension = Buffer.concat([Buffer.of(0, name.length + 3, 0, 0, name.length), name]);
-	assert.is(serverNameOf(extension), 'example.com');
-	assert.is(serverNameOf(extension.subarray(0, 8)), '');
-	assert.is(serverNameOf(Buffer.alloc(0)), '');
+	assert.is(parseServerName(extension), 'example.com');
+	assert.is(parseServerName(extension.subarray(0, 8)), '');
+	assert.is(parseServerName(Buffer.alloc(0)), '');
 	assert.ok(offersHttp3(Buffer.from('\x02h2\x02h3')));
 	assert.not.ok(offersHttp3(Buffer.from('\x02h2\x03h33')));
 	assert.not.ok(offersHttp3(Buffer.from('\x04\x02h3x')));

@@ -3,15 +3,15 @@ import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';
 import type { QuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
-import { type DatagramPath, SENT_BYTES, UdpSocket } from '../../../../runtime/sockets/quic/udp-socket.ts';
+import { type DatagramPath, SENT_DATAGRAM_BYTES, UdpSocket } from '../../../../runtime/sockets/quic/udp-socket.ts';
 import { freePorts, until } from '../../../harness.ts';
-import { polled } from '../../protocols/http3/frames.ts';
+import { pollerReady } from '../../protocols/http3/frames.ts';
 import { http3Suite } from '../../protocols/http3/http3-suite.ts';
 
 const test = http3Suite('UDP sockets');
 
 test('a path that refuses long writes gets single datagrams, each once; other paths are not concerned', async () => {
-	await polled();
+	await pollerReady();
 	const { library, datagrams } = quicThread()!;
 	const refusing = new Set<bigint>();
 	let calls = 0;
@@ -42,7 +42,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	}
 	const send = (path: DatagramPath): void => {
 		const lengths = new Uint32Array(6).fill(2);
-		for (let i = 0; i < 6; i++) datagrams.sent.write(`n${i}`, i * SENT_BYTES);
+		for (let i = 0; i < 6; i++) datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
 		socket.send(path, lengths, 6);
 	};
 	const all = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'];

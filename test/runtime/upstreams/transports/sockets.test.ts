@@ -4,9 +4,9 @@ import { connect, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { forwardProxyFor } from '../../../../runtime/upstreams/transports/forward-proxy.ts';
-import { proxyHeader } from '../../../../runtime/upstreams/transports/proxy-header.ts';
+import { encodeProxyHeader } from '../../../../runtime/upstreams/transports/proxy-header.ts';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { onRequest, scriptedUpstream } from '../scripted-upstream.ts';
+import { onRequestHead, scriptedUpstream } from '../scripted-upstream.ts';
 import { testAuthority } from './certificates.ts';
 
 const test = suite('sockets to upstreams');
@@ -38,14 +38,14 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 test('PROXY protocol headers have the exact bytes', () => {
 	const four = { address: '192.0.2.1', port: 1234, localAddress: '::ffff:192.0.2.9', localPort: 80 };
 	const six = { address: '2001:db8::1', port: 1, localAddress: '192.0.2.9', localPort: 2 };
-	assert.is(proxyHeader('v1', four).toString(), 'PROXY TCP4 192.0.2.1 192.0.2.9 1234 80\r\n');
-	assert.is(proxyHeader('v1', six).toString(), 'PROXY TCP6 2001:db8::1 :: 1 2\r\n');
-	assert.is(proxyHeader('v1', undefined).toString(), 'PROXY UNKNOWN\r\n');
+	assert.is(encodeProxyHeader('v1', four).toString(), 'PROXY TCP4 192.0.2.1 192.0.2.9 1234 80\r\n');
+	assert.is(encodeProxyHeader('v1', six).toString(), 'PROXY TCP6 2001:db8::1 :: 1 2\r\n');
+	assert.is(encodeProxyHeader('v1', undefined).toString(), 'PROXY UNKNOWN\r\n');
 	const signature = '0d0a0d0a000d0a515549540a';
-	assert.is(proxyHeader('v2', four).toString('hex'), `${signature}2111000cc0000201c000020904d20050`);
+	assert.is(encodeProxyHeader('v2', four).toString('hex'), `${signature}2111000cc0000201c000020904d20050`);
 	const long = '20010db8000000000000000000000001';
-	assert.is(proxyHeader('v2', six).toString('hex'), `${signature}21210024${long}${'0'.repeat(32)}00010002`);
-	assert.is(proxyHeader('v2', undefined).toString('hex'), `${signature}20000000`);
+	assert.is(encodeProxyHeader('v2', six).toString('hex'), `${signature}21210024${long}${'0'.repeat(32)}00010002`);
+	assert.is(encodeProxyHeader('v2', undefined).toString('hex'), `${signature}20000000`);
 });
 
 for (const version of ['v1', 'v2']) {
@@ -104,7 +104,7 @@ test('the PROXY header precedes TLS and HTTP/2', async () => {
 });
 
 test('connections through forward proxies work with CONNECT and SOCKS5, with credentials', async () => {
-	const server = await upstream(socket => onRequest(socket, () => socket.write(OK)));
+	const server = await upstream(socket => onRequestHead(socket, () => socket.write(OK)));
 	const asked: string[] = [];
 	const relay = (socket: Socket, port: number): void => {
 		const onward = connect(port, '127.0.0.1');
@@ -180,7 +180,7 @@ test('at the connection limit, requests wait for a connection', async () => {
 	let most = 0;
 	let now = 0;
 	const server = await upstream(socket =>
-		onRequest(socket, () => {
+		onRequestHead(socket, () => {
 			most = Math.max(most, ++now);
 			setTimeout(() => {
 				now--;
@@ -197,7 +197,7 @@ test('at the connection limit, requests wait for a connection', async () => {
 
 test('a stalled response, and an upstream that does not read, time out', async () => {
 	const stalling = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			if (head.startsWith('GET /body')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc');
 		}),
 	);
@@ -239,7 +239,7 @@ test('names are resolved by the configured name server, and connections use the 
 	let from = '';
 	const server = await upstream(socket => {
 		from = socket.remoteAddress!;
-		onRequest(socket, () => socket.write(OK));
+		onRequestHead(socket, () => socket.write(OK));
 	});
 	const lines = `resolvers 127.0.0.1:${dns.address().port}\n local_address 127.0.0.3`;
 	const { url } = await site(`reverse_proxy app.test:${server.port} {\n transport http {\n ${lines}\n }\n}`);
@@ -250,7 +250,7 @@ test('names are resolved by the configured name server, and connections use the 
 test('reads are limited to the configured buffer size, and the message is complete', async () => {
 	const body = 'x'.repeat(100_000);
 	const server = await upstream(socket =>
-		onRequest(socket, () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)),
+		onRequestHead(socket, () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)),
 	);
 	const { url, pools } = await site(`reverse_proxy ${server.address} {\n transport http {\n read_buffer 2KiB\n }\n}`);
 	assert.is(await get(url), `200 ${body}`);
@@ -263,7 +263,7 @@ test('gzip is requested from the upstream and decoded if the client accepts no c
 	const packed = gzipSync(text);
 	const heads: string[] = [];
 	const server = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			heads.push(head);
 			const body = head.startsWith('GET /cut') ? packed.subarray(0, packed.length / 2) : packed;
 			const coding = head.startsWith('GET /lie') ? 'x' : 'gzip';

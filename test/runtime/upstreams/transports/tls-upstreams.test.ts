@@ -16,7 +16,7 @@ import * as assert from 'uvu/assert';
 import { keyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { pace, quiet, temporaryFolder, until } from '../../../harness.ts';
+import { pauseFor, temporaryFolder, until, waitForNothing } from '../../../harness.ts';
 import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
 
 const test = suite('upstreams over TLS and HTTP/2');
@@ -157,7 +157,7 @@ test('an unusable client certificate that appears after the load fails each requ
 	// The first request must leave no state that makes the second one hang.
 	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
 	// A timer left by the first request must not end the process either.
-	await quiet(100);
+	await waitForNothing(100);
 });
 
 test("requests waiting for one handshake share its failure instead of waiting for each other's timeouts", async () => {
@@ -194,7 +194,7 @@ test('requests waiting for a stream on the only connection succeed if the upstre
 	const first = ask();
 	await until('a stream is open', () => streams > 0);
 	const others = Array.from({ length: 5 }, ask);
-	await pace(100);
+	await pauseFor(100);
 	behind = plain;
 	for (const socket of passing) socket.destroy();
 	assert.is(await first, 502);

@@ -5,7 +5,7 @@ import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
 import type { Leases } from '../../../../../compiler/exchange/leases.ts';
 import type { PasswordHash } from '../../../../../compiler/modules/directives/basic-auth/password-hash.ts';
 import { verifyPassword } from '../../../../../runtime/passwords/verify-password.ts';
-import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines } from '../../../fake-exchange.ts';
+import { bodyText, buildTestSite, type FakeExchange, fakeExchange, responseLines } from '../../../fake-exchange.ts';
 
 const BOB = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
 const COSTLY = '$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
@@ -33,7 +33,7 @@ const STEPS = [
 
 async function tried(authorization: readonly string[], asked: Asked[] = [], late = false): Promise<FakeExchange> {
 	const x = fakeExchange({ headers: authorization.map(value => ['Authorization', value] as const) });
-	await builtSite(STEPS, { leases: recording(asked, late) }).handle(x);
+	await buildTestSite(STEPS, { leases: recording(asked, late) }).handle(x);
 	return x;
 }
 
@@ -99,7 +99,7 @@ auth('verifies a decoy hash for an unknown user, and refuses whatever the result
 		lease: kind => (kind === 'password_verifier' ? { live: true, verify: () => true } : { record() {} }) as never,
 	};
 	const x = fakeExchange({ headers: [['Authorization', basic('nobody:hiccup')]] });
-	assert.throws(() => void builtSite(STEPS, { leases }).handle(x), /not valid/);
+	assert.throws(() => void buildTestSite(STEPS, { leases }).handle(x), /not valid/);
 });
 
 auth('a refusal message contains neither the name nor the password', async () => {
@@ -113,7 +113,7 @@ auth('with hashes of several costs, an unknown user always gets the same cost', 
 		{ user: 'bob', hash: BOB },
 		{ user: 'ann', hash: COSTLY },
 	];
-	const built = builtSite([{ handler: 'basic_auth', accounts }], { leases: recording(asked) });
+	const built = buildTestSite([{ handler: 'basic_auth', accounts }], { leases: recording(asked) });
 	for (let i = 0; i < 24; i++) {
 		for (let again = 0; again < 2; again++) {
 			const x = fakeExchange({ headers: [['Authorization', basic(`user${i}:x`)]] });
@@ -142,7 +142,7 @@ auth('a user name with line breaks reaches no field and no message', async () =>
 auth('error routes can handle a refusal, and its challenge is kept', async () => {
 	const errors = [{ statuses: ['401'], pipeline: [{ handler: 'respond', body: 'no, {http.auth.candidate.id}' }] }];
 	const x = fakeExchange({ headers: [['Authorization', basic('eve:x')]] });
-	await builtSite(STEPS, { errors, leases: recording([]) }).handle(x);
+	await buildTestSite(STEPS, { errors, leases: recording([]) }).handle(x);
 	assert.is(x.response.status, 401);
 	assert.is(bodyText(x), 'no, eve');
 	assert.ok(responseLines(x).some(line => line.startsWith('WWW-Authenticate: Basic')));
@@ -158,9 +158,9 @@ auth('variables are read when the configuration is loaded, not when it is valida
 		env: () => hash,
 	});
 	const fakeUpstream: Leases = { lease: () => ({ live: false, verify: () => false, record() {} }) as never };
-	builtSite(steps, { leases: fakeUpstream, facts: facts(undefined) });
-	builtSite(steps, { leases: recording([]), facts: facts(BOB) });
-	assert.throws(() => builtSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
+	buildTestSite(steps, { leases: fakeUpstream, facts: facts(undefined) });
+	buildTestSite(steps, { leases: recording([]), facts: facts(BOB) });
+	assert.throws(() => buildTestSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
 });
 
 auth('a password check refused because too many are waiting is attributed to this handler', async () => {
@@ -168,7 +168,7 @@ auth('a password check refused because too many are waiting is attributed to thi
 	const leases = { lease: () => ({ live: true, verify, record() {} }) as never };
 	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });
 	try {
-		await builtSite(STEPS, { leases }).handle(x);
+		await buildTestSite(STEPS, { leases }).handle(x);
 		assert.unreachable();
 	} catch (error) {
 		assert.is((error as HttpError).status, 429);

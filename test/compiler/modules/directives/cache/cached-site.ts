@@ -36,17 +36,17 @@ export interface ClientAnswer {
 }
 
 /** The time at which every test starts. */
-export const BEGINNING: number = Date.parse('2026-01-31T12:00:00Z');
+export const START_TIME_MS: number = Date.parse('2026-01-31T12:00:00Z');
 
 /** Returns a Date field value, in seconds after the start. */
 export function dateAt(seconds: number): string {
-	return new Date(BEGINNING + seconds * 1000).toUTCString();
+	return new Date(START_TIME_MS + seconds * 1000).toUTCString();
 }
 
 /** A site with a cache. */
 export class CachedSite {
 	readonly asked: OriginRequest[] = [];
-	now = BEGINNING;
+	now = START_TIME_MS;
 	#answers: (OriginAnswer | ((x: Exchange) => OriginAnswer))[] = [];
 	readonly #handle: (x: Exchange) => void | Promise<void>;
 

@@ -8,7 +8,14 @@ import { HeaderList as Headers } from '../../../../../compiler/exchange/header-l
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
 import type { Leases, UpstreamResponse } from '../../../../../compiler/exchange/leases.ts';
 import type { UpstreamPool } from '../../../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines, served } from '../../../fake-exchange.ts';
+import {
+	bodyText,
+	buildTestSite,
+	type FakeExchange,
+	fakeExchange,
+	responseLines,
+	serveRequest,
+} from '../../../fake-exchange.ts';
 
 class SpiedBody implements BodySource {
 	readonly length = undefined;
@@ -37,7 +44,7 @@ async function proxied(
 ): Promise<FakeExchange> {
 	const x = fakeExchange();
 	const steps = [{ handler: 'proxy', upstreams: { to: ['up:1'] }, responses }, ...more];
-	await builtSite(steps, { leases: upstream(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstream(body) }).handle(x);
 	return x;
 }
 
@@ -78,7 +85,7 @@ handled('copy_response outside its routes is an error that says so', async () =>
 		['copy_upstream_headers', 'copy_response_headers'],
 	] as const) {
 		try {
-			await served([{ handler }]);
+			await serveRequest([{ handler }]);
 			assert.unreachable();
 		} catch (error) {
 			assert.is((error as HttpError).status, 500);
@@ -105,7 +112,7 @@ handled('a response that no rule matches is forwarded', async () => {
 handled('a rule must have exactly one of its two actions', () => {
 	for (const rule of [{}, { status: 200, pipeline: [] }]) {
 		const steps = [{ handler: 'intercept_response', rules: [rule] }];
-		assert.throws(() => builtSite(steps), /either `status` or `pipeline`/);
+		assert.throws(() => buildTestSite(steps), /either `status` or `pipeline`/);
 	}
 });
 
@@ -124,7 +131,7 @@ intercepted('a streamed body is cancelled, and earlier deferred edits still appl
 		{ handler: 'intercept_response', rules: [{ pipeline: [{ handler: 'respond', body: 'new', status: 299 }] }] },
 		{ handler: 'proxy', upstreams: { to: ['up:1'] } },
 	];
-	await builtSite(steps, { leases: upstream(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstream(body) }).handle(x);
 	assert.is(body.cancelled, 1);
 	assert.is(bodyText(x), 'new');
 	assert.ok(responseLines(x).includes('X-Late: 299'));
@@ -132,7 +139,7 @@ intercepted('a streamed body is cancelled, and earlier deferred edits still appl
 });
 
 intercepted('values of the intercepted response are not expanded', async () => {
-	const x = await served(
+	const x = await serveRequest(
 		[
 			{
 				handler: 'intercept_response',
@@ -148,13 +155,13 @@ intercepted('values of the intercepted response are not expanded', async () => {
 
 intercepted('dropped and upgraded connections are not intercepted', async () => {
 	const rules = [{ status: 500 }];
-	const x = await served([{ handler: 'intercept_response', rules }, { handler: 'abort' }]);
+	const x = await serveRequest([{ handler: 'intercept_response', rules }, { handler: 'abort' }]);
 	assert.is(x.aborted, true);
 	assert.is.not(x.response.status, 500);
 });
 
 intercepted('nested intercepts run from the inside out', async () => {
-	const x = await served([
+	const x = await serveRequest([
 		{ handler: 'intercept_response', rules: [{ match: { status: ['401'] }, status: 402 }] },
 		{ handler: 'intercept_response', rules: [{ match: { status: ['400'] }, status: 401 }] },
 		{ handler: 'respond', status: 400 },
@@ -164,7 +171,7 @@ intercepted('nested intercepts run from the inside out', async () => {
 
 intercepted('an error is not intercepted', async () => {
 	try {
-		await served([
+		await serveRequest([
 			{ handler: 'intercept_response', rules: [{ status: 200 }] },
 			{ handler: 'fail', status: 404 },
 		]);

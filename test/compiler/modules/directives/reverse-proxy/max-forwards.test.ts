@@ -2,7 +2,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { send, statusOf } from '../../../../runtime/protocols/http1/wire.ts';
-import { onRequest, type ScriptedUpstream, scriptedUpstream } from '../../../../runtime/upstreams/scripted-upstream.ts';
+import {
+	onRequestHead,
+	type ScriptedUpstream,
+	scriptedUpstream,
+} from '../../../../runtime/upstreams/scripted-upstream.ts';
 import { proxiedSite } from './proxied-site.ts';
 
 const test = suite<{ up: ScriptedUpstream; heads: string[] }>('Max-Forwards');
@@ -10,7 +14,7 @@ const test = suite<{ up: ScriptedUpstream; heads: string[] }>('Max-Forwards');
 test.before(async context => {
 	context.heads = [];
 	context.up = await scriptedUpstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			context.heads.push(head);
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nupstream');
 		}),

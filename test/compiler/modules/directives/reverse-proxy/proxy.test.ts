@@ -2,8 +2,12 @@
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { open, send, statusOf, undated, type Wire } from '../../../../runtime/protocols/http1/wire.ts';
-import { onRequest, type ScriptedUpstream, scriptedUpstream } from '../../../../runtime/upstreams/scripted-upstream.ts';
+import { openWire, send, statusOf, type WireClient, withoutDate } from '../../../../runtime/protocols/http1/wire.ts';
+import {
+	onRequestHead,
+	type ScriptedUpstream,
+	scriptedUpstream,
+} from '../../../../runtime/upstreams/scripted-upstream.ts';
 import { type ProxiedSite, proxiedSite } from './proxied-site.ts';
 
 const test = suite('reverse_proxy');
@@ -29,7 +33,7 @@ async function site(lines: string, before = ''): Promise<ProxiedSite> {
 /** Starts an upstream that echoes the head of each request. */
 const echo = () =>
 	upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			socket.write(
 				`HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nContent-Length: ${head.length}\r\n\r\n${head}`,
 				'latin1',
@@ -57,7 +61,7 @@ test('end-to-end fields are forwarded, connection fields dropped, forwarding fie
 		body(response),
 		'GET /a%20b?x=%41 HTTP/1.1\r\nHost: Example.com:81\r\nX-End: 1\r\nVia: 1.0 other\r\nTE: trailers\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: Example.com:81\r\nVia: 1.1 svc\r\nAccept-Encoding: gzip\r\nConnection: TE\r\n\r\n',
 	);
-	assert.match(undated(response), 'HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nVia: 1.1 svc\r\n');
+	assert.match(withoutDate(response), 'HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nVia: 1.1 svc\r\n');
 });
 
 test('X-Forwarded-* depends on whether the peer is trusted', async () => {
@@ -143,7 +147,9 @@ test('rewrite changes path and query of the upstream request, and of no other', 
 
 test("policies that depend on the target use the upstream's target", async () => {
 	const named = (name: string) =>
-		upstream(socket => onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`)));
+		upstream(socket =>
+			onRequestHead(socket, () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`)),
+		);
 	const ups = await Promise.all(['a', 'b', 'c', 'd'].map(named));
 	const to = ups.map(({ address }) => address).join(' ');
 	const rewrite = 'rewrite /fixed?k={http.request.uri.path.0}';
@@ -183,7 +189,7 @@ test('bodies stream in both directions without buffering, and chunked if the len
 		});
 	});
 	const { port } = await site(`reverse_proxy ${up.address}`);
-	const client: Wire = await open(port);
+	const client: WireClient = await openWire(port);
 	client.send('POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n');
 	await client.until(text => text.includes('\r\n\r\n'));
 	client.send('3\r\nabc\r\n');
@@ -197,7 +203,7 @@ test('bodies stream in both directions without buffering, and chunked if the len
 
 test('1xx responses reach the client before the final response', async () => {
 	const up = await upstream(socket =>
-		onRequest(socket, () =>
+		onRequestHead(socket, () =>
 			socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
 		),
 	);
@@ -208,7 +214,7 @@ test('1xx responses reach the client before the final response', async () => {
 
 test('Expect is left to the upstream: it refuses without reading the body, or sends 100', async () => {
 	const up = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			if (head.startsWith('PUT')) socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
 			else {
 				socket.write('HTTP/1.1 100 Continue\r\n\r\n');
@@ -217,11 +223,11 @@ test('Expect is left to the upstream: it refuses without reading the body, or se
 		}),
 	);
 	const { port } = await site(`reverse_proxy ${up.address}`);
-	const refused = await open(port);
+	const refused = await openWire(port);
 	refused.send('PUT / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n');
 	assert.match(await refused.until(text => text.includes('\r\n\r\n')), /^HTTP\/1\.1 403/);
 	refused.socket.destroy();
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send('POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n');
 	await client.until(text => text === 'HTTP/1.1 100 Continue\r\n\r\n');
 	client.send('abc');
@@ -231,7 +237,7 @@ test('Expect is left to the upstream: it refuses without reading the body, or se
 
 test('HEAD, 204 and 304 have no body and leave the connection in sync', async () => {
 	const up = await upstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			if (head.startsWith('HEAD')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n');
 			else if (head.includes('/204')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
 			else socket.write('HTTP/1.1 304 Not Modified\r\nEtag: "a"\r\n\r\n');
@@ -284,7 +290,7 @@ test('failures are a 502, 503 or 504 by their cause, and each reaches the error 
 test("a truncated upstream body truncates the client's response", async () => {
 	for (const framing of ['Content-Length: 10\r\n\r\nabc', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n']) {
 		const up = await upstream(socket =>
-			onRequest(socket, async () => {
+			onRequestHead(socket, async () => {
 				socket.write(`HTTP/1.1 200 OK\r\n${framing}`);
 				await pause(20);
 				socket.resetAndDestroy();
@@ -308,7 +314,7 @@ test('a client disconnect is a 499 and cancels the upstream request', async () =
 		});
 	});
 	const { port, exchanges, pools } = await site(`reverse_proxy ${up.address}`);
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
 	await until(() => up.accepted === 1 && exchanges.length === 1);
 	client.socket.resetAndDestroy();
@@ -333,7 +339,7 @@ test('WebSocket: 101 is forwarded, bytes flow both ways, and either end closes t
 	const { port, pools } = await site(`reverse_proxy ${up.address}`);
 	const upgrade =
 		'GET /ws HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n';
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send(`${upgrade}early`);
 	await client.until(text => text.endsWith('helloearly'));
 	assert.match(client.text, /^HTTP\/1\.1 101 Switching Protocols\r\n/);
@@ -348,7 +354,7 @@ test('WebSocket: 101 is forwarded, bytes flow both ways, and either end closes t
 	assert.ok(client.text.endsWith(`early${large}`));
 	await until(() => pools[0]!.inFlight === 0);
 
-	const other = await open(port);
+	const other = await openWire(port);
 	other.send(upgrade);
 	await other.until(text => text.endsWith('hello'));
 	other.socket.resetAndDestroy();
@@ -373,7 +379,7 @@ test('no upgrade to h2c is forwarded, and a refused upgrade is an ordinary respo
 
 test('a switch to a protocol that was not requested is a 502', async () => {
 	const up = await upstream(socket =>
-		onRequest(socket, () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\n\r\n')),
+		onRequestHead(socket, () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\n\r\n')),
 	);
 	const { port, pools } = await site(`reverse_proxy ${up.address}`);
 	const response = await send(
@@ -401,14 +407,14 @@ test('a named upstream is one shared pool', async () => {
 test('10 MB through the proxy reach a slow client intact', async () => {
 	const total = 10 << 20;
 	const up = await upstream(socket =>
-		onRequest(socket, () =>
+		onRequestHead(socket, () =>
 			socket.write(
 				Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${total}\r\n\r\n`), Buffer.alloc(total, 'x')]),
 			),
 		),
 	);
 	const { port } = await site(`reverse_proxy ${up.address}`);
-	const client = await open(port);
+	const client = await openWire(port);
 	client.socket.removeAllListeners('data');
 	let received = 0;
 	client.socket.on('data', bytes => {

@@ -2,8 +2,12 @@
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { open, send, statusOf } from '../../../../runtime/protocols/http1/wire.ts';
-import { onRequest, type ScriptedUpstream, scriptedUpstream } from '../../../../runtime/upstreams/scripted-upstream.ts';
+import { openWire, send, statusOf } from '../../../../runtime/protocols/http1/wire.ts';
+import {
+	onRequestHead,
+	type ScriptedUpstream,
+	scriptedUpstream,
+} from '../../../../runtime/upstreams/scripted-upstream.ts';
 import { type ProxiedSite, proxiedDocument, proxiedSite } from './proxied-site.ts';
 
 const test = suite('retries');
@@ -22,7 +26,7 @@ interface Counted extends ScriptedUpstream {
 async function upstream(answer: (socket: Socket, head: string, number: number) => void): Promise<Counted> {
 	const requests: string[] = [];
 	const made = await scriptedUpstream(socket =>
-		onRequest(socket, head => {
+		onRequestHead(socket, head => {
 			requests.push(head);
 			answer(socket, head, requests.length);
 		}),
@@ -163,7 +167,7 @@ test('a partly sent streamed body is not sent again, but a buffered one is', asy
 		${more}
 	}`;
 	const streaming = await site(lines(''));
-	const client = await open(streaming.port);
+	const client = await openWire(streaming.port);
 	client.send('POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
 	await new Promise(resolve => setTimeout(resolve, 50));
 	client.send('0\r\n\r\n');
@@ -171,7 +175,7 @@ test('a partly sent streamed body is not sent again, but a buffered one is', asy
 	assert.is(two.requests.length, 0);
 
 	const buffering = await site(lines('request_buffers 1MiB'));
-	const other = await open(buffering.port);
+	const other = await openWire(buffering.port);
 	other.send('POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
 	await new Promise(resolve => setTimeout(resolve, 50));
 	other.send('3\r\ndef\r\n0\r\n\r\n');
@@ -189,7 +193,7 @@ test('a body larger than the buffer is streamed completely, and only once', asyn
 	);
 	closing.push(up);
 	const { port } = await site(`reverse_proxy ${up.address} {\nrequest_buffers 1KiB\n}`);
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send('POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
 	for (let i = 0; i < 20; i++) client.send(`c8\r\n${String.fromCharCode(97 + i).repeat(200)}\r\n`);
 	client.send('0\r\n\r\n');
@@ -237,7 +241,7 @@ test('with a duration, the proxy waits for an upstream to recover', async () => 
 test('a client disconnect ends the wait', async () => {
 	const dead = await deadAddress();
 	const { port, pools, exchanges } = await site(`reverse_proxy ${dead} {\nlb_try_duration 1h\nlb_try_interval 10ms\n}`);
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
 	await new Promise(resolve => setTimeout(resolve, 60));
 	client.socket.destroy();
@@ -345,7 +349,7 @@ test('a truncated response counts as a failure of its upstream; one cancelled by
 		lb_policy first
 		fail_duration 1m
 	}`);
-	const client = await open(port);
+	const client = await openWire(port);
 	client.send('GET /kept HTTP/1.1\r\nHost: h\r\n\r\n');
 	while (!client.text.includes('half')) await new Promise(resolve => setTimeout(resolve, 2));
 	client.socket.destroy();

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
 import type { Leases } from '../../../../../compiler/exchange/leases.ts';
 import type { PageTask, PageWork } from '../../../../../compiler/exchange/page-work.ts';
-import { bodyText, builtSite, fakeExchange } from '../../../fake-exchange.ts';
+import { bodyText, buildTestSite, fakeExchange } from '../../../fake-exchange.ts';
 
 /** A task requested by a page, and callbacks to finish it. */
 interface Asked {
@@ -26,7 +26,7 @@ function page(text: string, work: PageWork | undefined) {
 		},
 		pageWork: work,
 	};
-	const site = builtSite(
+	const site = buildTestSite(
 		[
 			{ handler: 'edit_headers', response: { set: [{ name: 'Content-Type', value: 'text/html' }] } },
 			{ handler: 'render' },

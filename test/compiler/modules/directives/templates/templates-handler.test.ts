@@ -11,7 +11,13 @@ import { isStream } from '../../../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
 import type { Leases } from '../../../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../../../runtime/files/file-reader.ts';
-import { bodyText, builtSite, type FakeExchange, fakeExchange, type RequestFields } from '../../../fake-exchange.ts';
+import {
+	bodyText,
+	buildTestSite,
+	type FakeExchange,
+	fakeExchange,
+	type RequestFields,
+} from '../../../fake-exchange.ts';
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'svc-templates-'));
 const root = path.join(scratch, 'www');
@@ -89,7 +95,7 @@ const SITE: readonly Step[] = [
 
 async function served(pipeline: readonly Step[], request: RequestFields): Promise<FakeExchange> {
 	const x = fakeExchange(request);
-	await builtSite(pipeline, { leases, facts }).handle(x);
+	await buildTestSite(pipeline, { leases, facts }).handle(x);
 	return x;
 }
 
@@ -299,7 +305,7 @@ errors('errors of a page reach the error routes, which may be templates too', as
 		RENDER,
 		{ handler: 'respond', body: '{{"E"}}{http.error.status_code} {http.error.message}' },
 	];
-	await builtSite(SITE, { leases, facts, errors: [{ pipeline: errorRoute }] }).handle(x);
+	await buildTestSite(SITE, { leases, facts, errors: [{ pipeline: errorRoute }] }).handle(x);
 	assert.is(x.response.status, 500);
 	assert.match(bodyText(x), /^E500 template: \/broken\.html:2:3/);
 });

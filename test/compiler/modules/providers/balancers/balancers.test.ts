@@ -7,7 +7,7 @@ import type {
 	UpstreamChoice,
 } from '../../../../../compiler/modules/providers/balancers/balancer.ts';
 import { balancers, compileBalance } from '../../../../../compiler/modules/providers/balancers/index.ts';
-import { exchange } from '../../../../runtime/upstreams/scripted-upstream.ts';
+import { fakeClientExchange } from '../../../../runtime/upstreams/scripted-upstream.ts';
 
 const choices = suite('balancers');
 
@@ -47,14 +47,14 @@ const NEEDED: { readonly [id: string]: object } = {
 function spread(settings: BalanceSettings, of: BalancerView, times: number): number[] {
 	const counts = new Array<number>(of.size).fill(0);
 	const choose = choice(settings);
-	for (let i = 0; i < times; i++) counts[choose(of, exchange())]!++;
+	for (let i = 0; i < times; i++) counts[choose(of, fakeClientExchange())]!++;
 	return counts;
 }
 
 choices('no policy chooses an unavailable upstream', () => {
 	for (const { id } of balancers) {
 		const choose = choice({ policy: id, ...NEEDED[id] });
-		const x = exchange('GET', [['X-Key', 'a']]);
+		const x = fakeClientExchange('GET', [['X-Key', 'a']]);
 		assert.is(choose(view([]), x), -1, id);
 		assert.is(choose(view([false]), x), -1, id);
 		assert.is(choose(view([false, false]), x), -1, id);
@@ -88,7 +88,7 @@ choices('round_robin starts with the second upstream and visits each in turn', (
 	const of = view([true, true, true]);
 	const choose = choice({ policy: 'round_robin' });
 	assert.equal(
-		Array.from({ length: 4 }, () => choose(of, exchange())),
+		Array.from({ length: 4 }, () => choose(of, fakeClientExchange())),
 		[1, 2, 0, 1],
 	);
 });
@@ -100,7 +100,7 @@ choices('weighted_round_robin gives each upstream its share, spread over the cyc
 	const choose = choice(weights);
 	let run = 0;
 	for (let i = 0; i < 14; i++) {
-		run = choose(of, exchange()) === 0 ? run + 1 : 0;
+		run = choose(of, fakeClientExchange()) === 0 ? run + 1 : 0;
 		assert.ok(run <= 5);
 	}
 	const without = spread(weights, view([false, true, true, true]), 70);
@@ -113,7 +113,7 @@ choices('weighted_round_robin without spreading selects each in consecutive turn
 	const turns = (weights: readonly number[], available: readonly boolean[], count: number) => {
 		const of = view(available);
 		const choose = choice({ policy: 'weighted_round_robin', weights, spread: false });
-		return Array.from({ length: count }, () => choose(of, exchange())).join('');
+		return Array.from({ length: count }, () => choose(of, fakeClientExchange())).join('');
 	};
 	assert.is(turns([5, 1, 1], [true, true, true], 14), '00001200000120');
 	assert.is(turns([1, 0, 2, 0, 3], [true, true, true, true, true], 12), '224440224440');
@@ -150,7 +150,7 @@ choices('hashing keeps a key on its upstream, spreads keys, and moves few when a
 	const choose = choice({ policy: 'header', field: 'x-key' });
 	const all = new Array<boolean>(10).fill(true);
 	const of = (key: string, available: readonly boolean[]) =>
-		choose(view(available, { prefix: '10.0.0.' }), exchange('GET', [['X-Key', key]]));
+		choose(view(available, { prefix: '10.0.0.' }), fakeClientExchange('GET', [['X-Key', key]]));
 	const keys = Array.from({ length: 5000 }, (_, i) => `client-${i}`);
 	const before = keys.map(key => of(key, all));
 	assert.equal(
@@ -183,7 +183,7 @@ choices('hashing selects the same upstreams as the compatible server', () => {
 	for (const [upstreams, chosen] of Object.entries(REFERENCE_CHOICES)) {
 		const of = view(new Array<boolean>(Number(upstreams)).fill(true), { prefix: '127.0.0.1:2810' });
 		const ours = Array.from(chosen, (_, i) =>
-			choose(of, exchange('GET', [['X-Key', `key-${i}${'-more'.repeat(i % 9)}`]])),
+			choose(of, fakeClientExchange('GET', [['X-Key', `key-${i}${'-more'.repeat(i % 9)}`]])),
 		);
 		assert.is(ours.join(''), chosen, upstreams);
 	}
@@ -193,11 +193,11 @@ choices('keys of any length and bytes are hashed, and decoded text as UTF-8', ()
 	const of = view([true, true, true, true, true]);
 	const byHeader = choice({ policy: 'header', field: 'X-Key' });
 	const byQuery = choice({ policy: 'query', key: 'k' });
-	const x = exchange();
+	const x = fakeClientExchange();
 	for (const text of ['ä€𝄞', 'x'.repeat(9000), 'é'.repeat(3000)]) {
 		x.request.query = `k=${encodeURIComponent(text)}`;
 		const bytes = Buffer.from(text, 'utf8').toString('latin1');
-		assert.is(byQuery(of, x), byHeader(of, exchange('GET', [['X-Key', bytes]])), text.slice(0, 5));
+		assert.is(byQuery(of, x), byHeader(of, fakeClientExchange('GET', [['X-Key', bytes]])), text.slice(0, 5));
 	}
 });
 
@@ -205,28 +205,28 @@ choices("a hash of X-Forwarded-For uses the forwarded value, not an untrusted cl
 	const choose = choice({ policy: 'header', field: 'X-Forwarded-For', fallback: { policy: 'first' } });
 	const byKey = choice({ policy: 'header', field: 'X-Key' });
 	const of = view(new Array<boolean>(20).fill(true));
-	const peer = exchange().connection.remoteAddress;
-	const expected = (key: string) => byKey(of, exchange('GET', [['X-Key', key]]));
-	assert.is(choose(of, exchange()), expected(peer));
-	assert.is(choose(of, exchange('GET', [['X-Forwarded-For', '1.2.3.4']])), expected(peer));
+	const peer = fakeClientExchange().connection.remoteAddress;
+	const expected = (key: string) => byKey(of, fakeClientExchange('GET', [['X-Key', key]]));
+	assert.is(choose(of, fakeClientExchange()), expected(peer));
+	assert.is(choose(of, fakeClientExchange('GET', [['X-Forwarded-For', '1.2.3.4']])), expected(peer));
 	const trusted: [string, string][] = [
 		['X-Forwarded-For', '1.2.3.4'],
 		['X-Trusted', 'yes'],
 	];
-	assert.is(choose(of, exchange('GET', trusted)), expected(`1.2.3.4, ${peer}`));
+	assert.is(choose(of, fakeClientExchange('GET', trusted)), expected(`1.2.3.4, ${peer}`));
 });
 
 choices('each hash policy has its key, and a fallback for requests without it', () => {
 	const of = view([true, true, true, true]);
-	const same = (settings: BalanceSettings, ...requests: Parameters<typeof exchange>[]) => {
+	const same = (settings: BalanceSettings, ...requests: Parameters<typeof fakeClientExchange>[]) => {
 		const choose = choice(settings);
-		return new Set(requests.map(request => choose(of, exchange(...request)))).size === 1;
+		return new Set(requests.map(request => choose(of, fakeClientExchange(...request)))).size === 1;
 	};
 	assert.ok(same({ policy: 'ip_hash' }, ['GET'], ['POST'], ['GET', [['X-Client', 'a']]]));
 	assert.ok(same({ policy: 'client_ip_hash' }, ['GET', [['X-Client', 'a']]], ['POST', [['X-Client', 'a']]]));
 	assert.ok(same({ policy: 'uri_hash' }, ['GET'], ['POST']));
 	const choose = choice({ policy: 'query', key: 'k', fallback: { policy: 'first' } });
-	const x = exchange();
+	const x = fakeClientExchange();
 	assert.is(choose(of, x), 0);
 	const chosen = new Set<number>();
 	for (let i = 0; i < 50; i++) {
@@ -240,7 +240,10 @@ choices('each hash policy has its key, and a fallback for requests without it', 
 		x.request.query = without;
 		assert.is(choose(of, x), 0, without);
 	}
-	assert.is(choice({ policy: 'header', field: 'Host', fallback: { policy: 'first' } })(of, exchange()) >= 0, true);
+	assert.is(
+		choice({ policy: 'header', field: 'Host', fallback: { policy: 'first' } })(of, fakeClientExchange()) >= 0,
+		true,
+	);
 });
 
 choices('a cookie keeps its client; it is signed, and secure behind TLS', () => {
@@ -253,29 +256,29 @@ choices('a cookie keeps its client; it is signed, and secure behind TLS', () => 
 	};
 	const choose = choice(settings);
 	const of = view([false, true, true]);
-	const x = exchange();
+	const x = fakeClientExchange();
 	assert.is(choose(of, x), 1);
 	const set = x.response.headers.get('set-cookie')!;
 	assert.match(set, /^sticky=[0-9a-f]{64}; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax$/);
 	const cookie = set.slice(0, set.indexOf(';'));
-	const back = exchange('GET', [['Cookie', `a=b; ${cookie}`]]);
+	const back = fakeClientExchange('GET', [['Cookie', `a=b; ${cookie}`]]);
 	assert.is(choose(view([true, true, true]), back), 1);
 	assert.is(back.response.headers.get('set-cookie'), undefined);
 	// The cookie's upstream is down, so another is chosen with a new cookie. Two attempts set only one cookie.
-	const moved = exchange('GET', [['Cookie', cookie]]);
+	const moved = fakeClientExchange('GET', [['Cookie', cookie]]);
 	assert.is(choose(view([false, false, true]), moved), 2);
 	assert.is(choose(view([true, false, false]), moved), 0);
 	assert.is(moved.response.headers.getAll('set-cookie').length, 1);
 	// A cookie signed with another secret, or forged, is ignored.
 	assert.is(choice({ ...settings, secret: 'other' })(view([true, true, true]), back), 0);
-	assert.is(choose(view([true, true, true]), exchange('GET', [['Cookie', 'sticky=up1:80']])), 0);
-	const secure = exchange('GET', [
+	assert.is(choose(view([true, true, true]), fakeClientExchange('GET', [['Cookie', 'sticky=up1:80']])), 0);
+	const secure = fakeClientExchange('GET', [
 		['X-Forwarded-Proto', 'https'],
 		['X-Trusted', '1'],
 	]);
 	choose(of, secure);
 	assert.match(secure.response.headers.get('set-cookie')!, /; HttpOnly; Secure; SameSite=None$/);
-	const untrusted = exchange('GET', [['X-Forwarded-Proto', 'https']]);
+	const untrusted = fakeClientExchange('GET', [['X-Forwarded-Proto', 'https']]);
 	choose(of, untrusted);
 	assert.match(untrusted.response.headers.get('set-cookie')!, /; SameSite=Lax$/);
 });

@@ -1,5 +1,5 @@
 /** The requirements of RFC 9110 and RFC 9112 for a client, which is the server's role towards upstreams. */
-import { CLOSE, GET_UP, LAST, type Requirement } from './requirement.ts';
+import { CLOSE, FINAL_REQUEST, PROXIED_GET_HEAD, type Requirement } from './requirement.ts';
 
 const row = (
 	section: string,
@@ -7,7 +7,7 @@ const row = (
 	says: string,
 	upstream: string,
 	rest: Omit<Requirement, 'section' | 'level' | 'says' | 'who' | 'send' | 'upstream'> & { readonly send?: string },
-): Requirement => ({ section, level, who: 'client', says, upstream, send: `${GET_UP}${CLOSE}\r\n`, ...rest });
+): Requirement => ({ section, level, who: 'client', says, upstream, send: `${PROXIED_GET_HEAD}${CLOSE}\r\n`, ...rest });
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
@@ -105,12 +105,12 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 		'treat responses to HEAD as having no body, whatever they declare',
 		`${HEAD}Content-Length: 50\r\n\r\n`,
 		{
-			send: `HEAD /up/x HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
+			send: `HEAD /up/x HTTP/1.1\r\nHost: a\r\n\r\n${FINAL_REQUEST}`,
 			statuses: [200, 200],
 		},
 	),
 	row('9112 §6.3', 'MUST', 'treat 204 as having no body', 'HTTP/1.1 204 No Content\r\n\r\n', {
-		send: `${GET_UP}\r\n${LAST}`,
+		send: `${PROXIED_GET_HEAD}\r\n${FINAL_REQUEST}`,
 		statuses: [204, 200],
 	}),
 	row(
@@ -144,7 +144,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 		'not reuse a connection that says close',
 		`${HEAD}Connection: close\r\nContent-Length: 2\r\n\r\nok`,
 		{
-			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
+			send: `${PROXIED_GET_HEAD}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
 			upstreamCloses: true,
 			statuses: [200, 200],
 		},
@@ -155,7 +155,7 @@ export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
 		'take unsolicited bytes for a response',
 		`${HEAD}Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 5\r\n\r\nstray`,
 		{
-			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
+			send: `${PROXIED_GET_HEAD}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
 			statuses: [200, 200],
 			lacks: ['X-Stray', 'stray'],
 		},

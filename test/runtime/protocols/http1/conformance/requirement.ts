@@ -31,10 +31,10 @@ export interface Requirement {
 /** The request line and Host of a request that the server itself answers with `ok`. */
 export const GET = 'GET /own HTTP/1.1\r\nHost: a.example\r\n';
 /** The request line and Host of a request that is proxied to the upstream. */
-export const GET_UP = 'GET /up/x HTTP/1.1\r\nHost: a.example\r\n';
+export const PROXIED_GET_HEAD = 'GET /up/x HTTP/1.1\r\nHost: a.example\r\n';
 /** The request line and Host of a POST that is proxied to the upstream. */
-export const POST_UP = 'POST /up/x HTTP/1.1\r\nHost: a.example\r\n';
+export const PROXIED_POST_HEAD = 'POST /up/x HTTP/1.1\r\nHost: a.example\r\n';
 /** A final request that closes the connection in an orderly way, which shows that the connection was still usable. */
-export const LAST = 'GET /own HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
+export const FINAL_REQUEST = 'GET /own HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
 /** The field that makes a request the last on its connection. */
 export const CLOSE = 'Connection: close\r\n';

@@ -1,5 +1,5 @@
 /** The requirements of RFC 9110 and RFC 9112 for an origin server. */
-import { CLOSE, GET, LAST, POST_UP, type Requirement } from './requirement.ts';
+import { CLOSE, FINAL_REQUEST, GET, PROXIED_POST_HEAD, type Requirement } from './requirement.ts';
 
 const row = (
 	section: string,
@@ -100,17 +100,17 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [431],
 	}),
 	row('9112 §6.1', 'MUST', 'parse the chunked coding', {
-		send: `${POST_UP}${CLOSE}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}${CLOSE}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`,
 		statuses: [200],
 		upstreamHas: ['abc'],
 	}),
 	row('9112 §6.1', 'SHOULD', 'answer 501 to an unknown transfer coding', {
-		send: `${POST_UP}Transfer-Encoding: gzip, chunked\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: gzip, chunked\r\n\r\n`,
 		statuses: [501],
 		upstreamRequests: 0,
 	}),
 	row('9112 §6.1', 'MUST', 'close after a request with both Transfer-Encoding and Content-Length', {
-		send: `${POST_UP}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n${LAST}`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [400],
 		upstreamRequests: 0,
 	}),
@@ -120,73 +120,76 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		upstreamRequests: 0,
 	}),
 	row('9112 §6.3', 'MUST', 'answer 400 when chunked is not the last coding', {
-		send: `${POST_UP}Transfer-Encoding: chunked, identity\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: chunked, identity\r\n\r\n`,
 		statuses: [400],
 	}),
 	row('9112 §6.3', 'MUST', 'answer 400 to an invalid Content-Length, and close', {
-		send: `${POST_UP}Content-Length: +3\r\n\r\nabc${LAST}`,
+		send: `${PROXIED_POST_HEAD}Content-Length: +3\r\n\r\nabc${FINAL_REQUEST}`,
 		statuses: [400],
 		upstreamRequests: 0,
 	}),
 	row('9112 §6.3', 'MUST', 'refuse differing lengths', {
-		send: `${POST_UP}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
+		send: `${PROXIED_POST_HEAD}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
 		statuses: [400],
 	}),
 	row('9112 §6.3', 'MUST', 'treat a request with neither length field as having no body', {
-		send: `POST /own HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
+		send: `POST /own HTTP/1.1\r\nHost: a\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [200, 200],
 	}),
 	row('9112 §6.3', 'SHOULD', 'answer an error if the body is truncated', {
-		send: [`${POST_UP}Content-Length: 10\r\n\r\nabc`, '<end>'],
+		send: [`${PROXIED_POST_HEAD}Content-Length: 10\r\n\r\nabc`, '<end>'],
 		statuses: [400],
 	}),
 	row('9112 §7.1', 'MUST', 'ignore unknown chunk extensions', {
-		send: `${POST_UP}${CLOSE}Transfer-Encoding: chunked\r\n\r\n3;a=b;c="d\\"e"\r\nabc\r\n0;f\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}${CLOSE}Transfer-Encoding: chunked\r\n\r\n3;a=b;c="d\\"e"\r\nabc\r\n0;f\r\n\r\n`,
 		statuses: [200],
 		upstreamLacks: ['a=b'],
 	}),
 	row('9112 §7.1', 'MUST', 'limit the length of chunk extensions', {
-		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n3;${'a'.repeat(10_000)}\r\nabc\r\n0\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: chunked\r\n\r\n3;${'a'.repeat(10_000)}\r\nabc\r\n0\r\n\r\n`,
 		statuses: [400],
 	}),
 	row('9112 §7.1', 'MUST', 'not overflow on a large chunk size', {
-		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n`,
 		statuses: [400],
 	}),
 	row('9112 §7.1.2', 'MUST NOT', 'merge trailers into the header section', {
-		send: `${POST_UP}${CLOSE}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Trailer: t\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}${CLOSE}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Trailer: t\r\n\r\n`,
 		statuses: [200],
 		upstreamLacks: [/X-Trailer: t[\s\S]*\r\n\r\n[\s\S]*a\r\n/],
 	}),
 	row('9110 §6.5.1', 'MUST NOT', 'trust framing fields in a trailer', {
-		send: `${POST_UP}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n`,
+		send: `${PROXIED_POST_HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n`,
 		statuses: [400],
 	}),
 	row('9112 §8', 'MUST', 'answer 400 to an incomplete request', {
 		send: ['POST /up/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab', '<end>'],
 		statuses: [400],
 	}),
-	row('9112 §9.3', 'MUST', 'keep a connection of HTTP/1.1 open', { send: `${GET}\r\n${LAST}`, statuses: [200, 200] }),
+	row('9112 §9.3', 'MUST', 'keep a connection of HTTP/1.1 open', {
+		send: `${GET}\r\n${FINAL_REQUEST}`,
+		statuses: [200, 200],
+	}),
 	row('9112 §9.3', 'MUST', 'close after a request that says close', {
-		send: `${GET}${CLOSE}\r\n${LAST}`,
+		send: `${GET}${CLOSE}\r\n${FINAL_REQUEST}`,
 		statuses: [200],
 		has: ['Connection: close\r\n'],
 	}),
 	row('9112 §9.3', 'MUST', 'close after HTTP/1.0 unless it asks to keep alive', {
-		send: `GET /own HTTP/1.0\r\n\r\n${LAST}`,
+		send: `GET /own HTTP/1.0\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [200],
 	}),
 	row('9112 §9.3', 'MAY', 'keep an HTTP/1.0 connection alive if asked, and say so', {
-		send: `GET /own HTTP/1.0\r\nConnection: keep-alive\r\n\r\n${LAST}`,
+		send: `GET /own HTTP/1.0\r\nConnection: keep-alive\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [200, 200],
 		has: [/^[\s\S]*?Connection: keep-alive\r\n/],
 	}),
 	row('9112 §9.3', 'MUST', 'read the whole body or close: an unread body must not become the next request', {
-		send: `POST /own HTTP/1.1\r\nHost: a\r\nContent-Length: ${LAST.length}\r\n\r\n${LAST}${LAST}`,
+		send: `POST /own HTTP/1.1\r\nHost: a\r\nContent-Length: ${FINAL_REQUEST.length}\r\n\r\n${FINAL_REQUEST}${FINAL_REQUEST}`,
 		statuses: [200, 200],
 	}),
 	row('9112 §9.3.2', 'MUST', 'answer pipelined requests in order', {
-		send: `${GET.replace('/own', '/up/slow')}\r\n${LAST}`,
+		send: `${GET.replace('/own', '/up/slow')}\r\n${FINAL_REQUEST}`,
 		upstream: 'HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n',
 		statuses: [201, 200],
 	}),
@@ -195,7 +198,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 	}),
 	row('9112 §9.6', 'SHOULD', 'deliver the last response even though the client keeps sending', {
-		send: [`${POST_UP}Content-Length: nonsense\r\n\r\n`, 'x'.repeat(100_000), 'x'.repeat(100_000)],
+		send: [`${PROXIED_POST_HEAD}Content-Length: nonsense\r\n\r\n`, 'x'.repeat(100_000), 'x'.repeat(100_000)],
 		statuses: [400],
 	}),
 	row('9112 §9.8', 'SHOULD', 'serve requests of a client that has closed its side', {
@@ -215,7 +218,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 	}),
 	row('9110 §7.6.1', 'MUST', 'read options of Connection without regard to case, in a list', {
-		send: `${GET}Connection: Foo, CLOSE\r\n\r\n${LAST}`,
+		send: `${GET}Connection: Foo, CLOSE\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [200],
 	}),
 	row('9110 §7.8', 'MUST', 'ignore an Upgrade to an unsupported protocol', {
@@ -243,7 +246,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		upstreamHas: [/^get \/up\/x /],
 	}),
 	row('9110 §9.3.2', 'MUST NOT', 'send a body in answer to HEAD', {
-		send: `HEAD /own HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
+		send: `HEAD /own HTTP/1.1\r\nHost: a\r\n\r\n${FINAL_REQUEST}`,
 		statuses: [200, 200],
 		has: [/^[\s\S]*?Content-Length: 2\r\n\r\nHTTP\/1\.1/],
 	}),
@@ -253,7 +256,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		lacks: ['HTTP/1.1 100'],
 	}),
 	row('9110 §10.1.1', 'MUST', 'send 100 before the final response when the body is read', {
-		send: [`${POST_UP}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n`, 'abc'],
+		send: [`${PROXIED_POST_HEAD}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n`, 'abc'],
 		upstreamContinues: true,
 		statuses: [100, 200],
 		upstreamHas: ['abc'],
@@ -263,11 +266,11 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [200],
 	}),
 	row('9110 §10.1.1', 'MAY', 'omit 100 if the body has already arrived', {
-		send: `${POST_UP}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`,
+		send: `${PROXIED_POST_HEAD}${CLOSE}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`,
 		statuses: [200],
 	}),
 	row('9110 §10.1.1', 'SHOULD', 'answer 417 to another expectation', {
-		send: `${POST_UP}Expect: tea\r\nContent-Length: 3\r\n\r\nabc`,
+		send: `${PROXIED_POST_HEAD}Expect: tea\r\nContent-Length: 3\r\n\r\nabc`,
 		statuses: [417],
 	}),
 	row('9110 §15.2', 'MUST NOT', 'send 1xx to a client of HTTP/1.0', {
