@@ -410,4 +410,36 @@ handover('of a background server leaves one process, which `svc stop` ends', asy
 	}
 });
 
+handover('the disk of a response cache passes to the new process', async () => {
+	let answers = 0;
+	const origin = createHttpServer((_, answer) => {
+		answer.setHeader('Cache-Control', 'max-age=600').end(`answer ${++answers}`);
+	}).listen(0, '127.0.0.1');
+	await once(origin, 'listening');
+	const { port: upstream } = origin.address() as AddressInfo;
+	const site = (port: number): string =>
+		`http://127.0.0.1:${port} {\n\tcache\n\treverse_proxy 127.0.0.1:${upstream}\n}\n`;
+	const disk = path.join(temporaryFolder(), 'cache');
+	try {
+		await running(
+			([first]) => site(first!),
+			async ({ ports: [first, second], load, server }) => {
+				assert.is(await bodyOf(first!), 'answer 1');
+				const folder = (): string[] => readdirSync(disk).filter(name => name.endsWith('.segment'));
+				await until('the response is on the disk', () =>
+					folder().some(name => statSync(path.join(disk, name)).size > 0),
+				);
+				const { status, body } = await load(`${site(first!)}${plain(second!, 'new')}`);
+				assert.is(status, 200, JSON.stringify(body));
+				// The new process opens the folder as soon as the old one has released it.
+				await until('the disk is open', () => /the cache disk is open.*"responses":1/.test(server.output()));
+				assert.is(await bodyOf(first!), 'answer 1');
+			},
+			`\tcache {\n\t\tdisk ${disk} 10MB\n\t}\n`,
+		);
+	} finally {
+		origin.close();
+	}
+});
+
 handover.run();

@@ -30,8 +30,13 @@ const MAX_READS = 64;
 const MAX_PURGES = 256;
 /** Maximum number of responses in a folder, because their positions take memory. */
 const MAX_RESPONSES = 4_194_304;
-/** Milliseconds between attempts to lock a folder that another process uses. */
+/**
+ * Milliseconds between attempts to lock a folder that another process uses: at first, when that process is probably about to hand
+ * over or to end, and after {@link SOON_FOR} milliseconds.
+ */
+const RETRY_SOON = 50;
 const RETRY = 2000;
+const SOON_FOR = 15_000;
 
 /** Bytes of a body that are hashed or copied before other work of the thread gets its turn. */
 const PIECE = 1024 * 1024;
@@ -330,13 +335,14 @@ export class DiskTier {
 	}
 
 	async #open(): Promise<void> {
+		const begun = performance.now();
 		for (let told = false; ; told = true) {
 			this.#lock = this.#is('closed') ? undefined : await this.#with.lock();
 			if (this.#lock !== undefined || this.#is('closed')) break;
 			if (!told) this.#with.log('warn', 'another process uses the cache folder', { folder: this.#with.folder });
 			const retry = Promise.withResolvers<void>();
 			this.#endWait = retry.resolve;
-			setTimeout(retry.resolve, RETRY).unref();
+			setTimeout(retry.resolve, performance.now() - begun < SOON_FOR ? RETRY_SOON : RETRY).unref();
 			await retry.promise;
 		}
 		if (this.#lock === undefined || this.#is('closed')) return;
