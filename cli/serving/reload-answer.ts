@@ -1,18 +1,18 @@
 /**
- * The answer to a reload by signal. A server that a service manager has given a folder for run-time files writes it there, and
- * `svc reload --pid` waits for it, so that `systemctl reload` fails if the configuration is refused.
+ * The result of a reload by signal. If a service manager has provided a folder for run-time files, the server writes the result to a
+ * file in it. `svc reload --pid` waits for that file, so that `systemctl reload` fails if the configuration is refused.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailure } from '../command/command.ts';
 
-/** How a reload ended. */
+/** The result of a reload. */
 export interface ReloadAnswer {
-	/** `process.hrtime.bigint()` when it began, as a decimal number. All processes of a machine have the same clock. */
+	/** Time at which the reload began: `process.hrtime.bigint()` as a decimal number. All processes of a machine share that clock. */
 	readonly began: string;
 	readonly isServed: boolean;
-	/** One sentence. */
+	/** A sentence. */
 	readonly message: string;
 	/** Diagnostics with source excerpts, to be printed before the message. */
 	readonly details: string;
@@ -20,10 +20,10 @@ export interface ReloadAnswer {
 
 type Environment = { readonly [name: string]: string | undefined };
 
-/** Milliseconds between two looks for the answer. */
+/** Milliseconds between two checks for the result. */
 const LOOK_INTERVAL_MS = 50;
 
-/** Returns the file in which a process answers, or undefined if it has no folder for run-time files. */
+/** Returns the file in which a process reports results; undefined if it has no folder for run-time files. */
 function answerFile(environment: Environment, pid: number): string | undefined {
 	const folder = environment.RUNTIME_DIRECTORY?.split(':')[0];
 	return folder ? path.join(folder, `reload-${pid}.json`) : undefined;

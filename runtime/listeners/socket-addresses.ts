@@ -1,12 +1,12 @@
-/** The addresses of listening sockets that this process was given, which Node cannot ask for without accepting on them. */
+/** Determines the addresses of inherited listening sockets, which Node can report only by accepting on them. */
 import { fstatSync, readFileSync } from 'node:fs';
 
 /** State of a listening TCP socket in /proc/net/tcp. */
 const LISTENING = '0A';
 
 /**
- * Returns the addresses of listening sockets, by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Descriptors
- * that are none, and all of them on systems without /proc, are left out.
+ * Returns the addresses of listening sockets by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Descriptors of
+ * anything else are omitted, and so are all of them on systems without /proc.
  */
 export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
 	const addresses = new Map<number, string>();
@@ -17,7 +17,7 @@ export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<num
 			const address = byInode.get(String(fstatSync(descriptor).ino));
 			if (address !== undefined) addresses.set(descriptor, address);
 		} catch {
-			// It is not open.
+			// The descriptor is not open.
 		}
 	}
 	return addresses;
@@ -45,13 +45,13 @@ function rows(file: string): string[][] {
 	}
 }
 
-/** Converts `0100007F:0050`: words of 32 bits in the machine's byte order, which is little-endian wherever the server runs. */
+/** Converts an address such as `0100007F:0050`: 32-bit words in the machine's byte order, which is little-endian wherever the server runs. */
 function tcpAddress(text: string): string {
 	const [address = '', port = ''] = text.split(':');
 	const bytes = Buffer.from(address, 'hex').swap32();
 	const number = Number.parseInt(port, 16);
 	if (bytes.length === 4) return `${bytes.join('.')}:${number}`;
 	const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
-	// The parser of URLs writes the shortest form.
+	// The URL parser returns the shortest form.
 	return `${new URL(`http://[${groups.join(':')}]`).hostname}:${number}`;
 }

@@ -1,8 +1,8 @@
-/** OpenSSL's object in a TLS context of Node. */
+/** The address of the OpenSSL object in a TLS context of Node. */
 import type { SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
-/** Returns the address of OpenSSL's context, which Node exposes only as an opaque value that it can print. */
+/** Returns the address of the SSL_CTX. Node exposes it only as an opaque value that can be printed. */
 export function contextAddress(context: SecureContext): bigint {
 	const { context: inner } = context as SecureContext & { readonly context?: { readonly _external?: unknown } };
 	const address = /^\[External: (?:0x)?([0-9a-f]+)\]$/i.exec(inspect(inner?._external))?.[1];

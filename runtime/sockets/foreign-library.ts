@@ -1,4 +1,4 @@
-/** Functions of the C library and of Node's own OpenSSL, with what is needed to call them: addresses, callbacks, native memory. */
+/** Calls functions of the C library and of Node's own OpenSSL: their lookup, addresses, callbacks and native memory. */
 import {
 	type ForeignFunction,
 	type ForeignSignature,
@@ -7,30 +7,30 @@ import {
 } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** Functions by name. Addresses and numbers of 64 bits are BigInts. */
+/** Functions by name. Addresses and 64-bit numbers are BigInts. */
 export type ForeignCalls<Name extends string> = { readonly [name in Name]: ForeignFunction };
 
-/** Functions that were found, with what is needed to call them. */
+/** Functions that were found, with everything needed for calling them. */
 export interface ForeignLibrary<Name extends string = string> {
 	readonly f: ForeignCalls<Name>;
-	/** Address of memory outside the heap. The memory must live, and not move, for as long as the address is used. */
+	/** Returns the address of memory outside the heap. The memory must neither be freed nor move while the address is used. */
 	addressOf(memory: Uint8Array): bigint;
-	/** Registers a function that C calls, on this thread. It is kept for the life of the thread and must not throw. */
+	/** Registers a function for C to call on this thread. It is kept as long as the thread lives, and must not throw. */
 	callback(result: string, takes: readonly string[], run: (...values: never[]) => unknown): bigint;
-	/** Reads bytes at an address into a Buffer of its own. */
+	/** Copies the bytes at an address into a new Buffer. */
 	copy(address: bigint, length: number): Buffer;
-	/** Reads a text that ends with a zero byte. */
+	/** Reads a zero-terminated string. */
 	text(address: bigint): string;
 	/** Writes bytes to an address. */
 	write(address: bigint, bytes: Uint8Array): void;
 	writeUint64(address: bigint, value: bigint): void;
 	writeUint8(address: bigint, value: number): void;
 	writeInt32(address: bigint, value: number): void;
-	/** The system's number of the last error. */
+	/** Returns the error number of the last system call. */
 	errno(): number;
 }
 
-/** The functions of one thread, or why there are none. */
+/** The functions available to one thread, or why they are not available. */
 export type ForeignSupport<Name extends string> =
 	| { readonly library: ForeignLibrary<Name>; readonly missing?: undefined }
 	| { readonly library?: undefined; readonly missing: string };
@@ -48,8 +48,8 @@ export function signature(result: string, ...takes: string[]): ForeignSignature 
 }
 
 /**
- * Looks up every function, in OpenSSL 3.5 or a later 3.x on Linux.
- * @param reentrant Functions that call back into JavaScript: they are called the way that Node documents.
+ * Looks up all functions in OpenSSL 3.5 or a later 3.x, on Linux.
+ * @param reentrant Functions that call back into JavaScript. They are called in the way that Node documents.
  */
 export function findOpenssl<Name extends string>(
 	signatures: { readonly [name in Name]: ForeignSignature },
@@ -77,7 +77,7 @@ export function findOpenssl<Name extends string>(
 	}
 }
 
-/** The answer of a thread that may not bypass Node. */
+/** Returns the reason why a thread without direct I/O cannot use the functions; undefined if it can. */
 export function withoutDirectIo(): { readonly missing: string } | undefined {
 	return isDirectIo() ? undefined : { missing: 'it needs `direct` I/O' };
 }
@@ -87,7 +87,7 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 	readonly #ffi: typeof import('node:ffi');
 	readonly #library: { registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint };
 	readonly #errnoAt: bigint;
-	/** C may call them as long as the thread lives. */
+	/** Registered callbacks, kept here because C may call them as long as the thread lives. */
 	readonly #callbacks: unknown[] = [];
 
 	constructor(

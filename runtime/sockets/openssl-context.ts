@@ -1,6 +1,6 @@
 /**
- * A TLS context whose connections are OpenSSL's own objects. Node makes the context, so that versions, ciphers, certificates and
- * tickets are the same as everywhere else. It is never used by a connection of Node, whose callbacks expect connections of Node.
+ * A TLS context whose connections are SSL objects without a Node object. Node creates the context, so that versions, ciphers,
+ * certificates and tickets are the same as everywhere else. Node's own connections must not use it, because its callbacks are ours.
  */
 import type { SecureContext } from 'node:tls';
 import { contextAddress } from './context-address.ts';
@@ -10,7 +10,7 @@ import type { OpensslThread } from './openssl-thread.ts';
 /** The context of one certificate and policy. */
 export class OpensslContext {
 	readonly thread: OpensslThread;
-	/** Node's object. OpenSSL's callback for tickets refers to it, so each connection keeps it from being collected. */
+	/** Node's object. OpenSSL's ticket callback refers to it, so each connection must keep it from being garbage-collected. */
 	readonly context: SecureContext;
 	readonly protocols: Buffer;
 	readonly protocolsAt: bigint;
@@ -24,7 +24,7 @@ export class OpensslContext {
 	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, stapled: Uint8Array | undefined) {
 		this.thread = thread;
 		this.context = context;
-		// Memory of its own: OpenSSL is given addresses within it.
+		// Copied into memory of its own, because OpenSSL receives addresses within it.
 		const kept = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
 		kept.set(protocols);
 		this.protocols = kept;
@@ -39,7 +39,7 @@ export class OpensslContext {
 		f.ERR_clear_error();
 	}
 
-	/** Creates OpenSSL's object of a connection; 0 if there is no memory, or the context has been closed. */
+	/** Creates the SSL object of a connection; 0 if there is no memory or the context has been closed. */
 	connection(): bigint {
 		return this.#address === 0n ? 0n : (this.thread.f.SSL_new(this.#address) as bigint);
 	}

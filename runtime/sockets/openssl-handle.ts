@@ -1,10 +1,10 @@
 /**
- * TLS of an accepted connection by OpenSSL itself, which reads and writes the connection's descriptor: Node's event loop, handles
- * and TLS take no part in it, except that Node's handle owns the descriptor and sends what the system does not accept at once.
- * To a DirectSocket, this is a handle like any other.
+ * TLS of an accepted connection, performed by OpenSSL itself, which reads and writes the connection's descriptor. Node's TLS is not
+ * involved. Node's handle only owns the descriptor and sends what the system does not accept at once. A DirectSocket uses this
+ * handle like any other.
  *
- * The object of OpenSSL belongs to this handle alone. It is freed once, by `close`, before the descriptor is closed, and nothing
- * is called for it after that.
+ * The SSL object belongs to this handle alone. `close` frees it exactly once, before the descriptor is closed, and no function is
+ * called for it after that.
  */
 import type { DirectSocket, StreamHandle } from './direct-socket.ts';
 import { type PendingWrite, systemError } from './handle-writes.ts';
@@ -28,7 +28,7 @@ const NO_CLOSE = 0;
 const CTRL_MODE = 33;
 /** SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, SSL_MODE_AUTO_RETRY. */
 const MODES = 6n;
-/** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without saying so in TLS gets its answer all the same. */
+/** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
 const OPTIONS = 128n;
 const VERSIONS: { readonly [number: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
@@ -36,22 +36,22 @@ const VERSIONS: { readonly [number: number]: string } = { 771: 'TLSv1.2', 772: '
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 const END_OF_STREAM = -4095;
-/** Bytes of a plaintext that one record holds: beyond it, several records are sent in one call. */
+/** Maximum plaintext of one record. Longer writes are sent as several records in one call. */
 const RECORD_BYTES = 16_384;
-/** A read of a socket that gave less has emptied it. */
+/** A socket from which fewer bytes than this were read is empty. */
 const SHORT_READ = READ_BYTES - 1024;
-/** Writes to the pair, which is emptied in between: small records take more room than large ones. */
+/** Maximum writes to the BIO pair, which is emptied in between, because small records take more room than large ones. */
 const MAX_TRIES = 16;
-/** Plaintexts of one connection, before others get their turn. */
+/** Maximum reads from one connection before others get their turn. */
 const READS_A_TURN = 32;
 
 /** The TLS of one connection. */
 export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget, BufferOwner {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
-	/** PolledSocket */
+	/** Implements PolledSocket. */
 	pollTurn = 0;
-	/** BufferOwner */
+	/** Implements BufferOwner. */
 	active = true;
 	readonly #tcp: StreamHandle;
 	readonly #thread: OpensslThread;
@@ -60,41 +60,41 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readonly #context: OpensslContext;
 	/** Undefined once the handshake is over. */
 	#end: HandshakeCallbacks | undefined;
-	/** 0 once it has been freed. */
+	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
-	/** OpenSSL's access to the descriptor, and to the bytes of the handshake. */
+	/** BIOs for the descriptor, and for the bytes of the handshake. */
 	#wire: bigint;
 	readonly #firstAt: bigint;
-	/** OpenSSL reads from memory what this handle reads, as it does until the handshake is over. */
+	/** True while OpenSSL reads from memory what this handle has read from the socket: until the handshake is over. */
 	#first = true;
-	/** OpenSSL is at work, maybe in a callback: nothing may be freed. */
+	/** True during calls of OpenSSL, which may call back: nothing may be freed then. */
 	#busy = false;
 	#closed = false;
 	#closeAfter: ((this: StreamHandle) => void) | undefined = undefined;
-	/** OpenSSL has failed: nothing can be sent. */
+	/** True once OpenSSL has failed, so that nothing can be sent. */
 	#broken = false;
 	#ended = false;
 	#reading = true;
-	/** There may be something to read that no event reports. */
+	/** True if there may be data to read for which the poller reports no event. */
 	#hasMore = false;
 	#asked = false;
-	/** OpenSSL holds nothing that it has read: an event reports everything else. */
+	/** True if OpenSSL holds no data that it has read, so that the poller reports everything else. */
 	#clean = false;
 	/** Bytes that OpenSSL has read from the descriptor, modulo 2³². */
 	#wireBytes = 0;
 	#memory: Uint8Array | undefined = undefined;
 	#address: bigint;
 	#room: number;
-	/** Records go to the thread's pair: in the handshake, or because bytes wait to be sent that they must not overtake. */
+	/** True if records are written to the thread's BIO pair: during the handshake, or because earlier bytes must be sent first. */
 	#paired = true;
-	/** Writes that Node's handle has not ended. */
+	/** Number of writes that Node's handle has not completed. */
 	#queued = 0;
 	#listed = false;
 	#protocol: string | false = false;
 
 	/**
 	 * Throws if OpenSSL has no memory for the connection.
-	 * @param hasMore There may be more to read that no event reports.
+	 * @param hasMore True if there may be more to read for which the poller reports no event.
 	 */
 	constructor(
 		socket: DirectSocket,
@@ -123,7 +123,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (ssl !== 0n) f.SSL_free(ssl);
 			throw thread.takeError();
 		}
-		// From here on OpenSSL frees them with the connection, but `wire` only once it has been given it.
+		// From here on, OpenSSL frees both BIOs with the connection, but `wire` only after it has been assigned.
 		f.BIO_up_ref(thread.pairIn);
 		f.SSL_set0_rbio(ssl, first);
 		f.SSL_set0_wbio(ssl, thread.pairIn);
@@ -138,13 +138,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#firstAt = first;
 	}
 
-	/** Processes the first bytes, and continues reading. */
+	/** Processes the first bytes and continues reading. */
 	begin(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
 		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#shake(true);
 	}
 
-	/** The facts of the handshake. */
+	/** Facts about the handshake. */
 	get facts(): HandshakeFacts {
 		const ssl = this.#ssl;
 		const thread = this.#thread;
@@ -160,7 +160,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		};
 	}
 
-	// CallbackTarget.
+	// Implements CallbackTarget.
 
 	get protocols(): Uint8Array {
 		return this.#context.protocols;
@@ -185,7 +185,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#ssl !== 0n && !this.#busy) this.#thread.f.SSL_free_buffers(this.#ssl);
 	}
 
-	// PolledSocket.
+	// Implements PolledSocket.
 
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		if (this.#ssl === 0n || this.#ended) return;
@@ -194,7 +194,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		else this.#read(hasEnd || hasMark);
 	}
 
-	// StreamHandle.
+	// Implements StreamHandle.
+	/** Bytes written here that the system has not accepted. */
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
@@ -235,7 +236,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return this.#write(this.#thread.library.addressOf(bytes), byteLength);
 	}
 
-	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
+	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
 		if (this.#closed) return CANCELED;
 		const step = allBuffers ? 1 : 2;
@@ -257,7 +258,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return this.#write(isLarge ? this.#thread.library.addressOf(memory) : writtenAt, filled);
 	}
 
-	/** Sends `close_notify`, then closes our half, after pending writes. */
+	/** Sends `close_notify` after pending writes, then closes our half of the connection. */
 	shutdown(request: object): number {
 		if (this.#closed) return CANCELED;
 		this.#sayEnd();
@@ -288,13 +289,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#poller.forget(this.#descriptor);
 		f.SSL_free(ssl);
 		this.#thread.connections--;
-		// The reference that is kept for the time after.
+		// Drops the reference that was kept for use after the pair.
 		if (this.#paired) f.BIO_free(this.#wire);
 		f.ERR_clear_error();
 		this.#tcp.close(() => closed?.call(this));
 	}
 
 	// The handshake.
+	/** Reads the available bytes of the handshake; with `hasEnd`, until nothing is left. */
 
 	/** Reads what has come of the handshake; with `hasEnd`, until there is nothing more. */
 	#shake(hasEnd: boolean): void {
@@ -307,13 +309,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return;
 			}
 			const hasMore = hasEnd || count === input.length;
-			// For whoever reads after the handshake.
+			// For reads after the handshake.
 			this.#hasMore = hasMore;
 			if (!this.#continue(inputAt, count) || !hasMore) return;
 		}
 	}
 
-	/** Continues the handshake with bytes at an address. Returns false if it is over. */
+	/** Continues the handshake with the bytes at an address. Returns false once it is over. */
 	#continue(address: bigint, length: number): boolean {
 		const thread = this.#thread;
 		const { f } = thread;
@@ -337,7 +339,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#secured();
 				return false;
 			}
-			// The pair was full.
+			// The BIO pair was full.
 			if (reason === WANT_WRITE) {
 				f.ERR_clear_error();
 				continue;
@@ -353,7 +355,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		}
 	}
 
-	/** Goes on to the descriptor after the handshake. Returns true if there may be something to read. */
+	/** Switches OpenSSL's input to the descriptor after the handshake. Returns true if there may be something to read. */
 	#nextInput(): boolean {
 		if (!this.#first) return false;
 		this.#first = false;
@@ -371,7 +373,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#queued === 0) this.#unpair();
 		end?.secured(this.svcSocket);
 		if (this.#closed) return;
-		// What the client has sent after its handshake may be in OpenSSL's hands already.
+		// OpenSSL may already hold data that the client has sent after its handshake.
 		if (this.#reading) this.#read(false);
 		else this.#hasMore = true;
 	}
@@ -386,14 +388,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	// Reading.
 
-	/** Reads later what no event reports. */
+	/** Schedules a read, because the poller reports no event for the available data. */
 	#ask(): void {
 		if (this.#asked) return;
 		this.#asked = true;
 		setImmediate(readOn, this);
 	}
 
-	/** For {@link readOn}. */
+	/** Performs a scheduled read. Called by {@link readOn}. */
 	readOn(): void {
 		this.#asked = false;
 		if (!this.#hasMore || !this.#reading || this.#ssl === 0n || this.#ended) return;
@@ -406,7 +408,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { f } = this.#thread;
 		const socket = this.svcSocket;
 		this.active = true;
-		// What others have left in the queue would be taken for this connection's.
+		// Errors left in the queue by other connections would be taken for errors of this one.
 		f.ERR_clear_error();
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
 			const ssl = this.#ssl;
@@ -430,7 +432,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return;
 			}
 			if (hasEnd || !this.#clean || f.SSL_has_pending(ssl) !== 0) continue;
-			// A socket that gave less than was asked for is empty, and what comes now is reported.
+			// If the socket returned fewer bytes than requested, it is empty, and the poller reports whatever arrives next.
 			const bytes = f.BIO_number_read(this.#wire) as number;
 			const isEmpty = (bytes - this.#wireBytes) >>> 0 < SHORT_READ;
 			this.#wireBytes = bytes;
@@ -443,7 +445,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#ask();
 	}
 
-	/** A read has given nothing. Returns true if it is to be repeated. */
+	/** Handles a read without data. Returns true if the read must be repeated. */
 	#stopped(count: number): boolean {
 		const thread = this.#thread;
 		const { f } = thread;
@@ -483,7 +485,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.svcSocket.read(status);
 	}
 
-	/** OpenSSL keeps its buffers until the connection is idle, unless many do. */
+	/** Lets OpenSSL keep its buffers until the connection is idle, unless too many connections do. */
 	#keepBuffers(): void {
 		if (this.#thread.keepBuffers(this)) this.#listed = true;
 		else this.#thread.f.SSL_free_buffers(this.#ssl);
@@ -491,7 +493,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	// Writing.
 
-	/** Writes plaintext at an address. Returns 0 if the system has accepted all records, an error, or the write in progress. */
+	/** Writes the plaintext at an address. Returns 0 if the system has accepted all records, an error number, or the write in progress. */
 	#write(address: bigint, length: number): number | PendingWrite {
 		if (this.#broken || this.#ssl === 0n || this.#end !== undefined) return CONNECTION_RESET;
 		const { f } = this.#thread;
@@ -527,7 +529,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return result;
 	}
 
-	/** A write was not accepted. Returns false if the connection is broken. */
+	/** Handles a write that was not accepted. Returns false if the connection is broken. */
 	#mustWait(count: number): boolean {
 		const { f } = this.#thread;
 		const reason = f.SSL_get_error(this.#ssl, count) as number;
@@ -537,33 +539,33 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return false;
 	}
 
-	/** Sends records to the thread's pair from now on. */
+	/** Makes OpenSSL write records to the thread's BIO pair. */
 	#pair(): void {
 		if (this.#paired) return;
 		const { f, pairIn } = this.#thread;
 		this.#thread.dropRecords();
 		this.#paired = true;
 		f.BIO_up_ref(pairIn);
-		// OpenSSL drops its reference to the descriptor's, which it may need for reading, too.
+		// OpenSSL drops its reference to the descriptor's BIO, which it may still need for reading.
 		f.BIO_up_ref(this.#wire);
 		f.SSL_set0_wbio(this.#ssl, pairIn);
 	}
 
-	/** Sends them to the descriptor again. */
+	/** Makes OpenSSL write records to the descriptor again. */
 	#unpair(): void {
 		if (!this.#paired || this.#ssl === 0n) return;
 		this.#paired = false;
-		// The reference is the one that was kept.
+		// Passes on the reference that was kept.
 		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#wire);
 	}
 
-	/** Sends the records in the pair, and then to the descriptor again if nothing waits. */
+	/** Sends the records in the BIO pair. If nothing is pending then, OpenSSL writes to the descriptor again. */
 	#flush(): void {
 		this.#sendRecords();
 		if (this.#queued === 0) this.#unpair();
 	}
 
-	/** Sends the records in the pair. Returns like a write. */
+	/** Sends the records in the BIO pair. Returns the same as a write. */
 	#sendRecords(): number | PendingWrite {
 		const thread = this.#thread;
 		let result: number | PendingWrite = 0;
@@ -578,7 +580,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return result;
 	}
 
-	/** Leaves records to Node's handle, which finds out why the system does not accept them. */
+	/** Passes records to Node's handle, which finds out why the system does not accept them. */
 	#enqueue(records: Buffer): number | PendingWrite {
 		const result = this.#tcp.writeBuffer(null, records);
 		if (typeof result === 'number') {
@@ -627,7 +629,7 @@ function sizeOf(chunk: unknown, encoding: unknown, isBuffer: boolean): number {
 	return encoding === 'latin1' ? chunk.length : Buffer.byteLength(chunk, encoding as BufferEncoding);
 }
 
-/** The facts of a closed connection. */
+/** The facts reported for a closed connection. */
 const NO_FACTS: HandshakeFacts = {
 	getProtocol: () => null,
 	getCipher: () => undefined,

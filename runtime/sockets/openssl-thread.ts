@@ -1,4 +1,4 @@
-/** What the TLS connections of one thread share: OpenSSL's functions, memory, and the callbacks that OpenSSL makes. */
+/** What the TLS connections of one thread share: OpenSSL's functions, buffers, and the callbacks that OpenSSL calls. */
 import { foreignFunctions } from './foreign-functions.ts';
 import {
 	type ForeignLibrary,
@@ -17,13 +17,13 @@ const U64 = 'uint64';
 const V = 'void';
 const L = 'int64';
 
-/** Those that are called for each connection, read or write. They never call back. */
+/** Functions that are called for each connection, read or write. They never call back into JavaScript. */
 const HOT = {
 	SSL_read: signature(I, P, P, I),
 	SSL_write: signature(I, P, P, I),
 	SSL_has_pending: signature(I, P),
 	SSL_free_buffers: signature(I, P),
-	/** Of the number, the 32 bits that are enough here. */
+	// The low 32 bits of the number are sufficient here.
 	BIO_number_read: signature(U32, P),
 	ERR_clear_error: signature(V),
 	SSL_new: signature(P, P),
@@ -67,62 +67,62 @@ const SIGNATURES = {
 /** The functions that TLS over TCP needs. */
 export type OpensslLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 
-/** Bytes of a plaintext that is written at once. Sixteen KiB are a record. */
+/** Maximum bytes of plaintext per write. A record holds sixteen KiB. */
 export const WRITE_BYTES = 65_536;
-/** Bytes that four records and what OpenSSL adds to them fill, with room for an alert. */
+/** Size of the BIO pair: four records with OpenSSL's overhead, and room for an alert. */
 const PAIR_BYTES = WRITE_BYTES + 8192;
-/** Bytes that OpenSSL reads from a socket at once. */
+/** Maximum bytes that OpenSSL reads from a socket at once. */
 export const READ_BYTES = 32_768;
-/** Connections that keep OpenSSL's buffers between requests: about 50 KB each. */
+/** Maximum number of connections that keep OpenSSL's buffers between requests, about 50 KB each. */
 const MAX_BUFFERED = 256;
-/** Milliseconds for which they are kept. */
+/** Milliseconds for which idle connections keep them. */
 const BUFFER_TIME = 1000;
 const ALPN_OK = 0;
 const ALPN_FATAL = 2;
 const ALPN_NONE = 3;
 const NEGOTIATED = 1;
 
-/** What the callbacks of a handshake ask for. */
+/** Provides the data for the callbacks during a handshake. */
 export interface CallbackTarget {
-	/** The server's protocols in wire format (RFC 7301 §3.1), and where they are. */
+	/** The server's ALPN protocols in wire format (RFC 7301 §3.1), and their address. */
 	readonly protocols: Uint8Array;
 	readonly protocolsAt: bigint;
 	/** DER of an OCSP response to staple. */
 	readonly stapled: Uint8Array | undefined;
-	/** The protocol that was negotiated, by its place in `protocols`. */
+	/** Called with the position and length of the negotiated protocol in `protocols`. */
 	negotiated(at: number, length: number): void;
 }
 
 /** A connection whose buffers are freed when it is idle. */
 export interface BufferOwner {
-	/** Something has been read since the last look. */
+	/** Set when something is read, and cleared by each check for idle connections. */
 	active: boolean;
 	freeBuffers(): void;
 }
 
-/** The shared part. */
+/** The parts that all TLS connections of one thread share. */
 export class OpensslThread {
 	readonly library: OpensslLibrary;
 	readonly f: OpensslLibrary['f'];
-	/** What is being written. */
+	/** Buffer for plaintext that is being written. */
 	readonly written: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
 	readonly writtenAt: bigint;
-	/** For reads whose bytes nobody wants. */
+	/** Buffer for reads whose bytes are discarded. */
 	readonly scratch: Buffer = Buffer.allocUnsafeSlow(4096);
 	readonly scratchAt: bigint;
-	/** What is read in handshakes. */
+	/** Buffer for reads during handshakes. */
 	readonly input: Buffer = Buffer.allocUnsafeSlow(16_384);
 	readonly inputAt: bigint;
 	readonly results: Buffer = Buffer.allocUnsafeSlow(64).fill(0);
 	readonly resultsAt: bigint;
-	/** Whose handshake is under way. */
+	/** The target of callbacks: the connection whose handshake is in progress. */
 	current: CallbackTarget | undefined;
-	/** Connections of OpenSSL that have not been freed. */
+	/** Number of SSL objects that have not been freed. */
 	connections = 0;
 	readonly alpn: bigint;
 	readonly status: bigint;
 	readonly memoryMethod: bigint;
-	/** OpenSSL's end of a pair that takes records where they are not to go to a socket at once; and our end. */
+	/** A BIO pair for records that must not be sent to a socket at once: OpenSSL's end, and ours. */
 	readonly pairIn: bigint;
 	readonly #pairOut: bigint;
 	readonly #ciphers = new Map<bigint, string>();
@@ -147,7 +147,7 @@ export class OpensslThread {
 		}
 		this.pairIn = this.results.readBigUInt64LE(0);
 		this.#pairOut = this.results.readBigUInt64LE(8);
-		// Neither may throw: there is nobody between them and OpenSSL to catch it.
+		// The callbacks must not throw, because only OpenSSL is between them and the caller.
 		const types = [P, P, P, P, U32, P];
 		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
 			try {
@@ -189,15 +189,15 @@ export class OpensslThread {
 	}
 
 	/**
-	 * Returns how many bytes of records the pair holds in one piece, and takes them out: they are at {@link pairAt} until something is
-	 * written to the pair. 0 for none.
+	 * Removes records from the BIO pair, as many as it holds contiguously, and returns their size in bytes; 0 if there are none. They are
+	 * at {@link pairAt} until something is written to the pair.
 	 */
 	takeRecords(): number {
 		const count = this.f.BIO_nread(this.#pairOut, this.resultsAt, PAIR_BYTES) as number;
 		return count > 0 ? count : 0;
 	}
 
-	/** See {@link takeRecords}. */
+	/** The address of the records that {@link takeRecords} removed. */
 	get pairAt(): bigint {
 		return this.results.readBigUInt64LE(0);
 	}
@@ -207,7 +207,7 @@ export class OpensslThread {
 		while (this.takeRecords() > 0);
 	}
 
-	/** Takes OpenSSL's last errors out of its queue, and returns the first one, as Node would throw it. */
+	/** Empties OpenSSL's error queue and returns the first error in the form in which Node would throw it. */
 	takeError(): Error & { code?: string } {
 		const reasons: string[] = [];
 		for (let turn = 0; turn < 8; turn++) {
@@ -225,7 +225,7 @@ export class OpensslThread {
 		return Object.assign(error, { code });
 	}
 
-	/** Frees a connection's buffers when it has been idle for a while. Returns false if too many connections keep theirs. */
+	/** Frees a connection's buffers once it has been idle for a while. Returns false if too many connections keep theirs. */
 	keepBuffers(owner: BufferOwner): boolean {
 		if (this.#buffered.length >= MAX_BUFFERED) return false;
 		this.#buffered.push(owner);
@@ -248,7 +248,7 @@ export class OpensslThread {
 	}
 }
 
-/** Looks up every function; tests simulate that something is missing. */
+/** Looks up all functions. Tests simulate that something is missing. */
 export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread | undefined {
 	if (withoutDirectIo()) return undefined;
 	const { library } = findOpenssl(SIGNATURES, ['SSL_do_handshake'], simulated);
@@ -262,7 +262,7 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 
 let thread: OpensslThread | undefined | null = null;
 
-/** Returns this thread's shared part; undefined where it is unavailable. The first call decides. */
+/** Returns the shared part of this thread; undefined if not available. The first call decides. */
 export function opensslThread(): OpensslThread | undefined {
 	if (withoutDirectIo()) return undefined;
 	if (thread === null) thread = findOpensslThread();

@@ -1,10 +1,10 @@
-/** Starts TLS on accepted connections without streams, by OpenSSL itself or by Node's handles. */
+/** Starts TLS on accepted connections without streams, either with OpenSSL directly or with Node's handles. */
 import type { DirectSocket } from './direct-socket.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { type OpensslThread, opensslThread } from './openssl-thread.ts';
 import { type HandshakeCallbacks, type HandshakeFacts, type HandshakeOptions, TlsHandle } from './tls-handle.ts';
 
-/** Starts a handshake on a connection whose first bytes, of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
+/** Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
 export function startTls(
 	socket: DirectSocket,
 	first: Uint8Array,
@@ -31,12 +31,12 @@ export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
 
 let isOn = process.env.SVC_TLS === 'openssl';
 
-/** Returns what the connections of this thread share where OpenSSL itself does their TLS; undefined where Node does. */
+/** Returns the parts that connections share if OpenSSL is used directly; undefined if Node's handles are used. */
 export function directTls(): OpensslThread | undefined {
 	return isOn ? opensslThread() : undefined;
 }
 
-/** For tests of both implementations. */
+/** For tests of both implementations: turns direct use of OpenSSL on or off. */
 export function useDirectTls(on: boolean): void {
 	isOn = on;
 }

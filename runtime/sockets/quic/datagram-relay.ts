@@ -1,17 +1,17 @@
 /**
- * Passes datagrams from a process to its predecessor; see runtime/main/handover. Both have the same UDP socket. The successor
- * reads it, and passes on what belongs to connections of the predecessor, which sends its answers by the socket itself.
+ * Passes datagrams from a process to its predecessor; see runtime/main/handover. Both processes have the same UDP socket. The
+ * successor reads it and passes on datagrams of the predecessor's connections. The predecessor replies through the socket itself.
  *
  *     successor                                  predecessor
  *     hello ───────────────────────────────────▶ stops reading the socket
- *           ◀────────── ids of its connections, then listed
+ *           ◀──── IDs of its connections, then `listed`
  *     reads the socket
  *     datagram ────────────────────────────────▶ handles it as if it had read it
- *           ◀──────────── ids of new connections (handshakes that were under way)
+ *           ◀──── IDs of new connections (from handshakes that were in progress)
  *
- * The channel is a pair of SOCK_SEQPACKET sockets, which keeps messages apart and reports the end of the other process. If the
- * successor ends, the predecessor reads the socket again. Sharing the sockets, rather than binding new ones beside them, keeps the
- * kernel's choice of a socket for each connection (SO_REUSEPORT) as it is, also when the predecessor ends.
+ * The channel is a pair of SOCK_SEQPACKET sockets, which preserves message boundaries and reports the end of the other process. If
+ * the successor ends, the predecessor reads the socket again. Because the processes share sockets instead of binding new ones, the
+ * kernel's choice of a socket for each connection (SO_REUSEPORT) does not change, even when the predecessor ends.
  */
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
@@ -25,13 +25,13 @@ const SOL_SOCKET = 1;
 const SO_SNDBUF = 7;
 const DONTWAIT = 0x40;
 const NO_SIGNAL = 0x4000;
-/** Bytes of the kernel's queue that are asked for, in one direction. */
+/** Requested size in bytes of the kernel's queue for one direction. */
 const QUEUE = 4 * 1024 * 1024;
 /** Maximum bytes of a message. */
 const MESSAGE_BYTES = 68_000;
-/** Maximum bytes of ids in a message. */
+/** Maximum bytes of connection IDs in one message. */
 const MOST_ID_BYTES = 32_000;
-/** Milliseconds after which messages that found the queue full are sent again. */
+/** Milliseconds until messages that found the queue full are sent again. */
 const AGAIN = 2;
 
 const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4 } as const;
@@ -45,21 +45,21 @@ export interface RelayedDatagram {
 
 /** Callbacks of a relay's owner. */
 export interface RelayOwner {
-	/** The successor is about to read the socket. */
+	/** Called when the successor is about to read the socket. */
 	hello?(): void;
-	/** The predecessor has connections with these ids. */
+	/** Called with connection IDs of the predecessor. */
 	ids?(ids: readonly string[]): void;
-	/** The predecessor has told all its ids, and no longer reads the socket. */
+	/** Called when the predecessor has sent all its IDs and no longer reads the socket. */
 	listed?(): void;
-	/** The bytes are valid only during the call. */
+	/** Called with a datagram, whose bytes are valid only during the call. */
 	datagram?(datagram: RelayedDatagram): void;
-	/** All messages of a turn have been delivered. */
+	/** Called after all messages of a turn have been delivered. */
 	delivered?(): void;
-	/** The other process has closed its end. The relay is closed. */
+	/** Called when the other process has closed its end. The relay is closed then. */
 	ended(): void;
 }
 
-/** Creates the two ends. Returns undefined if the system has no descriptors left. */
+/** Creates both ends of a channel. Returns undefined if no descriptors are free. */
 export function relayPair(library: QuicLibrary): readonly [number, number] | undefined {
 	const pair = Buffer.allocUnsafeSlow(8);
 	const { f } = library;
@@ -81,7 +81,7 @@ export class DatagramRelay implements PolledSocket {
 	readonly #memoryAt: bigint;
 	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
 	readonly #outgoingAt: bigint;
-	/** Messages that found the queue full. Datagrams are dropped then, as by any full queue. */
+	/** Messages that found the queue full. Datagrams are dropped in that case, as by any full queue. */
 	readonly #unsent: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
 	#closed = false;
@@ -118,7 +118,7 @@ export class DatagramRelay implements PolledSocket {
 		this.#send(Buffer.of(TYPE.listed));
 	}
 
-	/** Tells the successor ids of connections; each is a string of bytes as Latin-1. */
+	/** Sends connection IDs to the successor. Each is a string with one Latin-1 character per byte. */
 	ids(ids: Iterable<string>): void {
 		let pieces: Buffer[] = [Buffer.of(TYPE.ids)];
 		let length = 0;
@@ -133,7 +133,7 @@ export class DatagramRelay implements PolledSocket {
 		if (length > 0) this.#send(Buffer.concat(pieces));
 	}
 
-	/** Passes a datagram on. */
+	/** Passes on a datagram. */
 	pass({ name, control, payload }: RelayedDatagram): void {
 		const out = this.#outgoing;
 		out[0] = TYPE.datagram;
@@ -146,7 +146,7 @@ export class DatagramRelay implements PolledSocket {
 		if (!this.#closed) this.#write(at + payload.length);
 	}
 
-	/** Delivers the messages that have come. */
+	/** Delivers the messages that have arrived. */
 	readable(): void {
 		const { f } = this.#library;
 		let failed = false;
@@ -157,7 +157,7 @@ export class DatagramRelay implements PolledSocket {
 				continue;
 			}
 			if (length < 0) {
-				// Nothing there, or an error after which the end follows. The system's number of it may have been changed since.
+				// Either nothing is left, or an error occurred, after which the end follows. `errno` may have changed since the call.
 				if (failed) break;
 				failed = true;
 				continue;
@@ -224,7 +224,7 @@ export class DatagramRelay implements PolledSocket {
 		}
 	}
 
-	/** Returns false if the queue is full, or the other process has ended, which is seen by reading. */
+	/** Returns false if the queue is full or the other process has ended, which shows when reading. */
 	#write(length: number): boolean {
 		const { f } = this.#library;
 		return Number(f.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
