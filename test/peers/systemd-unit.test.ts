@@ -11,7 +11,7 @@ const folder = temporaryFolder();
 const unit = path.join(folder, 'svc.service');
 const text = readFileSync(path.join(ROOT, 'cli/packaging/svc.service'), 'utf8');
 // systemd-analyze checks that the program exists, so a program that does replaces it. The manual pages are not checked.
-writeFileSync(unit, text.replace('ExecStart=/usr/local/bin/svc', 'ExecStart=/bin/sh'));
+writeFileSync(unit, text.replaceAll('/usr/local/bin/svc', '/bin/sh'));
 
 const systemd = suite('systemd');
 

@@ -56,8 +56,9 @@ http://:${port} {
 		);
 		const holds = temporaryFolder();
 		const watch = path.join(import.meta.dirname, 'loop-holds.ts');
-		// The packaged binary ignores NODE_OPTIONS, so the server runs through the launcher.
-		const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds };
+		// The packaged binary ignores NODE_OPTIONS, so the server runs through the launcher. Threads that start from a
+		// bundle ignore it too.
+		const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds, SVC_THREAD_CODE: '' };
 		const server = await serve(['--config', file], port, { env, command: LAUNCHER });
 		try {
 			const ranks = zipfTrace(11);

@@ -11,9 +11,9 @@ const test = suite('memory after a burst');
 const THREAD = `
 import { getHeapStatistics } from 'node:v8';
 import { parentPort } from 'node:worker_threads';
-import { relieveThread } from ${JSON.stringify(new URL('../../../runtime/threads/memory-relief.ts', import.meta.url).href)};
+import { startThreadMemoryRelief } from ${JSON.stringify(new URL('../../../runtime/threads/memory-relief.ts', import.meta.url).href)};
 
-relieveThread(50);
+startThreadMemoryRelief(50);
 const taken = () => {
 	const { total_heap_size, external_memory } = getHeapStatistics();
 	return Math.round((total_heap_size + external_memory) / 1048576);
