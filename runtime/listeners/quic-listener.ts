@@ -1,11 +1,15 @@
 /** HTTP/3 of one listener on one thread: a UDP socket beside the TCP one, at the same address and port. */
+import { X509Certificate } from 'node:crypto';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { QuicCounters } from '../metrics/http3-counters.ts';
+import { PresentedCertificate } from '../protocols/client-certificate.ts';
+import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
 import type { Closable, ProtocolHost } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
+import type { HandshakeAlert } from '../sockets/quic/quic-engine.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { quicThread } from '../sockets/quic/quic-thread.ts';
@@ -21,6 +25,18 @@ import { checkQuicPort } from './protocol-check.ts';
 
 /** Seconds for which clients remember that a site offers HTTP/3. */
 const ADVERTISED_SECONDS = 2_592_000;
+
+/** Reasons by the TLS alert that we sent (RFC 8446 §6). */
+const ALERT_REASONS: { readonly [alert: number]: string } = {
+	40: 'no_shared_cipher',
+	42: 'client_certificate_untrusted',
+	45: 'client_certificate_expired',
+	46: 'client_certificate_untrusted',
+	48: 'client_certificate_untrusted',
+	70: 'version',
+	116: 'client_certificate_missing',
+	120: 'no_application_protocol',
+};
 
 /** Dependencies of {@link QuicListener}. */
 export interface QuicListenerDeps extends QuicCertificatesDeps {
@@ -42,6 +58,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	readonly #port: number;
 	/** One, but several or none for a thread that continues with the sockets of an earlier process's threads. */
 	readonly #endpoints: QuicEndpoint[] = [];
+	/** The key of the trust that each connection's client was verified with. */
+	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
 	#rate: HandshakeRate | undefined;
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#opened = false;
@@ -154,15 +172,27 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#certificates.choose(hello, resume);
 
 	connected(connection: QuicConnection): void {
-		const { cipherSuite, serverName, resumed } = connection.facts;
-		const tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
+		const { cipherSuite, serverName, resumed, client } = connection.facts;
+		let tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
+		if (client !== undefined) {
+			const certificate = client.certificate && new X509Certificate(client.certificate);
+			const refusal = this.#certificates.refusal(client, certificate);
+			if (refusal !== undefined) {
+				this.#deps.failed(refusal);
+				connection.close(H3_ERROR.rejected);
+				return;
+			}
+			if (certificate !== undefined) tls = { ...tls, client: new PresentedCertificate(certificate) };
+			this.#verifiedBy.set(tls, this.#certificates.trustKey(client));
+		}
 		this.#deps.completed('tls1.3', resumed);
 		this.#http3.accept(connection, tls);
 	}
 
-	handshake(result: HandshakeResult, resumed: boolean): void {
+	handshake(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
 		this.#deps.counters.handshake(result, resumed);
 		if (result === 'timeout') this.#deps.failed('timeout');
+		else if (alert !== undefined) this.#deps.failed(alertReason(alert));
 	}
 
 	admit(address: string): (() => void) | undefined {
@@ -205,7 +235,16 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKey(this.#deps.tls.ticketKeys[0]);
 	}
 
-	onTrustLost(): void {
-		// No client certificates are verified over QUIC.
+	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
+	onTrustLost(keys: ReadonlySet<string>): void {
+		this.retire(tls => {
+			const key = tls && this.#verifiedBy.get(tls);
+			return key !== undefined && keys.has(key);
+		});
 	}
+}
+
+/** Returns the reason for metrics and logs, one of those for TCP. */
+function alertReason({ alert, byPeer }: HandshakeAlert): string {
+	return byPeer ? 'alert' : (ALERT_REASONS[alert] ?? 'protocol');
 }

@@ -20,6 +20,12 @@ export interface ClientCertificateCriteria {
 export interface ClientVerifier {
 	/** Enables verification for a context. Throws if the context's internals are not as expected. */
 	judge(context: SecureContext, terms: ClientCertificateCriteria): void;
+	/**
+	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link judge}. Returns false if it is
+	 * rejected. Never throws.
+	 * @param store The callback's `X509_STORE_CTX`, with the trusted authorities set.
+	 */
+	accepts(store: bigint, criteria: ClientCertificateCriteria): boolean;
 	/** Whether the last rejected certificate had expired. There is no other way to find this out. */
 	readonly refusedAsExpired: boolean;
 }
@@ -49,6 +55,17 @@ export function clientVerifier(): ClientVerifier | undefined {
 	return verifier;
 }
 
+/** Criteria whose fingerprints are hexadecimal, without separators. */
+interface PreparedCriteria {
+	readonly chain: boolean;
+	readonly leaves: ReadonlySet<string> | undefined;
+}
+
+function prepare({ chain, leaves }: ClientCertificateCriteria): PreparedCriteria {
+	const hex = leaves?.map(fingerprint => fingerprint.replaceAll(':', '').toLowerCase());
+	return { chain, leaves: hex && new Set(hex) };
+}
+
 function makeVerifier(): ClientVerifier | undefined {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return undefined;
@@ -72,8 +89,9 @@ function makeVerifier(): ClientVerifier | undefined {
 	 * Criteria by number; the number is passed to OpenSSL. There are few of them, and none is removed, because a handshake in
 	 * progress may refer to it.
 	 */
-	const terms: { readonly chain: boolean; readonly leaves: ReadonlySet<string> | undefined }[] = [];
+	const terms: PreparedCriteria[] = [];
 	const numbers = new Map<string, number>();
+	const prepared = new WeakMap<ClientCertificateCriteria, PreparedCriteria>();
 	let expired = false;
 
 	// OpenSSL calls this for each certificate. It replaces Node's callback, which would ignore every problem.
@@ -84,8 +102,7 @@ function makeVerifier(): ClientVerifier | undefined {
 		if (functions.X509_cmp_current_time(functions.X509_get0_notBefore(certificate)) > 0) return NOT_YET_VALID;
 		return functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) > 0 ? OK : EXPIRED;
 	};
-	const verdict = (store: bigint, number: bigint): number => {
-		const one = terms[Number(number)];
+	const verdict = (store: bigint, one: PreparedCriteria | undefined): number => {
 		if (one === undefined) return FAILED;
 		if (one.chain) {
 			functions.X509_STORE_CTX_set_verify_cb(store, firstProblem);
@@ -95,28 +112,33 @@ function makeVerifier(): ClientVerifier | undefined {
 		const certificate = functions.X509_STORE_CTX_get0_cert(store);
 		return certificate === 0n ? FAILED : leafVerdict(certificate, one.leaves);
 	};
+	const accepts = (store: bigint, one: PreparedCriteria | undefined): boolean => {
+		let error = FAILED;
+		try {
+			error = verdict(store, one);
+			functions.X509_STORE_CTX_set_error(store, error);
+		} catch {
+			error = FAILED;
+		}
+		expired = error === EXPIRED;
+		return error === OK;
+	};
 	const callback = lib.registerCallback(
 		{ return: 'int32', arguments: ['pointer', 'pointer'] },
-		(store, number): number => {
-			let error = FAILED;
-			try {
-				error = verdict(store as bigint, number as bigint);
-				functions.X509_STORE_CTX_set_error(store, error);
-			} catch {
-				error = FAILED;
-			}
-			expired = error === EXPIRED;
-			return error === OK ? 1 : 0;
-		},
+		(store, number): number => (accepts(store as bigint, terms[Number(number)]) ? 1 : 0),
 	);
 	return {
-		judge(context, { chain, leaves }) {
-			const key = JSON.stringify([chain, leaves]);
+		accepts(store, criteria) {
+			const one = prepared.get(criteria) ?? prepare(criteria);
+			prepared.set(criteria, one);
+			return accepts(store, one);
+		},
+		judge(context, criteria) {
+			const key = JSON.stringify([criteria.chain, criteria.leaves]);
 			let number = numbers.get(key);
 			if (number === undefined) {
 				number = terms.length;
-				const hex = leaves?.map(fingerprint => fingerprint.replaceAll(':', '').toLowerCase());
-				terms.push({ chain, leaves: hex && new Set(hex) });
+				terms.push(prepare(criteria));
 				numbers.set(key, number);
 			}
 			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), callback, BigInt(number));

@@ -11,9 +11,12 @@ export type ClientRefusal =
 	| 'client_certificate_untrusted'
 	| 'client_certificate_expired';
 
+/** What verification during the handshake found out, as Node reports it. */
+export type ClientVerdict = Pick<TLSSocket, 'authorized' | 'authorizationError'>;
+
 /** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
 export function clientRefusal(
-	socket: TLSSocket,
+	socket: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,
 	certificate: X509Certificate | undefined,
@@ -33,7 +36,7 @@ export function clientRefusal(
 }
 
 function verdict(
-	socket: TLSSocket,
+	socket: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,
 	certificate: X509Certificate,
@@ -53,7 +56,7 @@ function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certific
 }
 
 /** Returns the reason for which Node did not authorize a client. */
-export function refusalByNode({ authorizationError }: TLSSocket): ClientRefusal {
+export function refusalByNode({ authorizationError }: ClientVerdict): ClientRefusal {
 	return String(authorizationError) === 'CERT_HAS_EXPIRED'
 		? 'client_certificate_expired'
 		: 'client_certificate_untrusted';

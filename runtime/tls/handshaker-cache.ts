@@ -1,11 +1,10 @@
 /** A bounded cache of handshakers, one for each policy and certificate of a listener, created on first use. */
-import { createHash } from 'node:crypto';
 import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import { type ClientCertificateCriteria, clientVerifier } from '../sockets/client-verifier.ts';
+import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
+import { clientAuthTerms } from './client-auth-terms.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
 import {
 	type HandshakeOutcome,
@@ -149,29 +148,17 @@ export class HandshakerCache {
 		return handshaker;
 	}
 
-	/**
-	 * Returns the settings of client authentication, or undefined if the trusted certificates are not known. `context` is the
-	 * session ID context: a session can be resumed only with the same client authentication.
-	 */
+	/** Returns the settings of client authentication, or undefined if the trusted certificates are not known. */
 	#clientAuth({ client_auth: auth }: HandshakePolicy) {
 		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
-		const key = canonicalJson(auth);
-		const trust = this.#tls.trust(key);
-		if (!trust) return undefined;
-		const ca = [...trust.authorities];
-		// When the trusted certificates change, earlier sessions must not be resumed: their clients were verified against the old ones.
-		const context = createHash('sha256')
-			.update(JSON.stringify([key, ca, trust.leaves]))
-			.digest('hex')
-			.slice(0, 32);
-		const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';
-		const chain = verifies && (auth.trust_pool !== undefined || trust.leaves === undefined);
-		const terms: ClientCertificateCriteria = { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves };
+		const terms = clientAuthTerms(auth, this.#tls);
+		if (!terms) return undefined;
 		// Without access to OpenSSL's verification, `rejectUnauthorized` would make Node demand a verified chain. It is then set
 		// only where that is wanted, and the rest is checked after the handshake (see client-verification.ts).
 		const rejectUnauthorized = clientVerifier()
-			? auth.mode === 'require' || auth.mode === 'require_and_verify'
+			? terms.required
 			: auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;
-		return { options: { ca, requestCert: true, rejectUnauthorized }, context, terms };
+		const options = { ca: [...terms.authorities], requestCert: true, rejectUnauthorized };
+		return { options, context: terms.context, terms: terms.criteria };
 	}
 }

@@ -1,9 +1,17 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
+import type { X509Certificate } from 'node:crypto';
+import { appendFile } from 'node:fs';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import { TLS_CURVE_NAMES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
-import type { QuicCertificate, QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import { clientVerifier } from '../sockets/client-verifier.ts';
+import type { QuicClientFacts } from '../sockets/quic/quic-connection.ts';
+import type { QuicCertificate, QuicCertificateChoice, QuicClientAuth, QuicHello } from '../sockets/quic/quic-tls.ts';
+import { clientAuthTerms } from './client-auth-terms.ts';
 import type { ClientHello } from './client-hello.ts';
+import { type ClientRefusal, clientRefusal } from './client-verification.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
@@ -12,6 +20,7 @@ import type { ThreadTls } from './thread-tls.ts';
 const MAX_WAITING = 64;
 /** TLS alerts (RFC 8446 §6). */
 const HANDSHAKE_FAILURE = 40;
+const INTERNAL_ERROR = 80;
 const UNRECOGNIZED_NAME = 112;
 
 /** Dependencies of {@link QuicCertificates}. */
@@ -25,14 +34,16 @@ export interface QuicCertificatesDeps {
 	failed(reason: string): void;
 }
 
-/**
- * Reports whether sites with a policy are served over HTTP/3. Those that ask for client certificates are not: their clients
- * use HTTP/2, where OpenSSL verifies certificates as for every other version. Nor are those that write a secrets log, or that
- * end with TLS 1.2, which QUIC does not know.
- */
+/** Reports whether sites with a policy are served over HTTP/3. QUIC does not have TLS 1.2. */
 export function servesHttp3(policy: HandshakePolicy): boolean {
-	const { client_auth: asks, insecure_secrets_log: log, max_version: newest } = policy;
-	return asks === undefined && log === undefined && newest !== 'tls1.2';
+	return policy.max_version !== 'tls1.2';
+}
+
+/** Client authentication of one handshake. */
+interface HandshakeClientAuth extends QuicClientAuth {
+	readonly auth: ClientAuth;
+	/** {@link ThreadTls.trustLosses} when the handshake began. */
+	readonly trustLosses: number;
 }
 
 /** Chooses certificates for one listener. */
@@ -61,7 +72,38 @@ export class QuicCertificates {
 			certificate = tls.certificates.find(name, client);
 		}
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, client);
-		return certificate ? certificateOf(certificate, policy) : this.#refuse('no_certificate', UNRECOGNIZED_NAME);
+		if (certificate === undefined) return this.#refuse('no_certificate', UNRECOGNIZED_NAME);
+		const { client_auth: auth, insecure_secrets_log: file } = policy;
+		const chosen = certificateOf(certificate, policy);
+		if (auth === undefined && file === undefined) return chosen;
+		const clientAuth = auth && this.#clientAuth(auth);
+		if (auth !== undefined && clientAuth === undefined) return this.#refuse('no_certificate', INTERNAL_ERROR);
+		return { ...chosen, clientAuth, keyLog: file === undefined ? undefined : line => logSecret(file, line) };
+	}
+
+	/** Returns undefined if the trusted certificates are not known, or if OpenSSL's verification is not accessible. */
+	#clientAuth(auth: ClientAuth): HandshakeClientAuth | undefined {
+		const { tls } = this.#deps;
+		const terms = clientVerifier() && clientAuthTerms(auth, tls);
+		return terms && { ...terms, auth, trustLosses: tls.trustLosses };
+	}
+
+	/** Returns the reason to reject the client of a completed handshake, or undefined to accept it. */
+	refusal(
+		{ auth: demanded, verified }: QuicClientFacts,
+		certificate: X509Certificate | undefined,
+	): ClientRefusal | undefined {
+		const { tls } = this.#deps;
+		const { auth, trustLosses } = demanded as HandshakeClientAuth;
+		// The authority that verified this certificate may have been removed during the handshake.
+		if (certificate && trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
+		const verdict = { authorized: verified, authorizationError: new Error('rejected') };
+		return clientRefusal(verdict, auth, tls, certificate);
+	}
+
+	/** Returns the key of the trust that a client was verified with; see `ThreadTlsListener.onTrustLost`. */
+	trustKey({ auth }: QuicClientFacts): string {
+		return canonicalJson((auth as HandshakeClientAuth).auth);
 	}
 
 	/** Requests a certificate. Returns true if the handshake must wait for it. */
@@ -99,4 +141,8 @@ function certificateOf({ published, serial }: TableCertificate, policy: Handshak
 	const { chain, key, ocsp } = published;
 	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []) ?? [];
 	return { serial, chain, key, ocsp, groups: curves.length > 0 ? curves.join(':') : undefined };
+}
+
+function logSecret(file: string, line: string): void {
+	appendFile(file, `${line}\n`, { mode: 0o600 }, () => {});
 }

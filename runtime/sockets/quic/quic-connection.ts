@@ -1,4 +1,5 @@
 /** A QUIC connection, as a protocol sees it: streams, regardless of how they are transported. */
+import type { QuicClientAuth } from './quic-tls.ts';
 
 /** The results of a handshake. */
 export interface QuicHandshakeFacts {
@@ -7,6 +8,17 @@ export interface QuicHandshakeFacts {
 	/** The server name that the client sent, in lowercase; '' if it sent none. */
 	readonly serverName: string;
 	readonly resumed: boolean;
+	/** How the client authenticated; undefined if no certificate was requested. */
+	readonly client?: QuicClientFacts | undefined;
+}
+
+/** How a client authenticated with a certificate. */
+export interface QuicClientFacts {
+	/** What was demanded: the object that was chosen for the handshake. */
+	readonly auth: QuicClientAuth;
+	/** In DER; undefined if the client has shown none. */
+	readonly certificate: Buffer | undefined;
+	readonly verified: boolean;
 }
 
 /** How a connection ended. */

@@ -9,7 +9,7 @@ import { DatagramRelay, relayPair } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
-import { type EngineOwner, QuicEngine } from './quic-engine.ts';
+import { type EngineOwner, type HandshakeAlert, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
 import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
@@ -23,8 +23,8 @@ import { type DatagramPath, type DatagramSink, SENT_DATAGRAM_BYTES, type UdpAddr
 export interface QuicEndpointOwner {
 	/** Called when a handshake is complete. The owner must set `connection.owner`. */
 	connected(connection: QuicConnection): void;
-	/** Called when a handshake has ended, with its result. */
-	handshake(result: HandshakeResult, resumed: boolean): void;
+	/** Called when a handshake has ended, with its result, and the TLS alert with which it failed, if any. */
+	handshake(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
 	/**
 	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise, returns
 	 * a function to call when the connection ends.
@@ -321,7 +321,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 			if (engine.proven) claim.client.handshakes--;
 			const late = performance.now() - engine.startedAt >= this.#owner.handshakeLimit;
 			if (engine === this.#evicted) this.#owner.refused('evicted');
-			else if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false);
+			else if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false, engine.failure);
 			else this.#owner.refused('noise');
 		}
 		if (engine.proven) claim.client.connections--;

@@ -14,7 +14,7 @@ import type {
 import * as BOUND from './quic-limits.ts';
 import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
-import type { QuicTls } from './quic-tls.ts';
+import type { QuicClientAuth, QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
@@ -42,6 +42,8 @@ const CLOSED_BY_TRANSPORT = 2;
 const BIO_MESSAGE = 40;
 /** Offsets of results in the thread's memory for results. */
 const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
+/** What QUIC adds to the number of a TLS alert (RFC 9001 §4.8). */
+const CRYPTO_ERROR = 0x100;
 const INTERNAL_ERROR = 80;
 const NO_APPLICATION_PROTOCOL = 120;
 /** Result of the ClientHello callback that makes OpenSSL call it again when events are handled next. */
@@ -66,6 +68,12 @@ export interface EngineOwner {
 	resumed(engine: QuicEngine): void;
 	/** Called when the engine or its protocol has thrown an error. The engine is destroyed afterwards. */
 	failed(error: unknown): void;
+}
+
+/** A TLS alert (RFC 8446 §6) that ended a handshake. */
+export interface HandshakeAlert {
+	readonly alert: number;
+	readonly byPeer: boolean;
 }
 
 /** State of the graceful end of a connection. */
@@ -106,6 +114,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Bytes written but not acknowledged, on all streams. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
+	/** The TLS alert with which the handshake failed, other than by a choice of the owner's. */
+	failure: HandshakeAlert | undefined = undefined;
 	readonly remoteAddress: string;
 	readonly remotePort: number;
 	readonly thread: QuicThread;
@@ -119,6 +129,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	readonly #lingering = new Map<bigint, EngineStream>();
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
 	#serverName = '';
+	#clientAuth: QuicClientAuth | undefined = undefined;
+	#keyLog: ((line: string) => void) | undefined = undefined;
 	#running = false;
 	#gone = false;
 	#waiting = false;
@@ -272,7 +284,17 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			return LATER;
 		}
 		this.stapled = choice.ocsp;
+		this.#clientAuth = choice.clientAuth;
+		this.#keyLog = choice.keyLog;
 		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
+	}
+
+	verifyClient(store: bigint): boolean {
+		return this.#clientAuth !== undefined && this.#owner.tls.verifyClient(store, this.#clientAuth);
+	}
+
+	secret(line: string): void {
+		this.#keyLog?.(line);
 	}
 
 	openUni(): QuicStream | undefined {
@@ -386,12 +408,19 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { f } = library;
 		if ((f.SSL_is_init_finished(this.#connection) as number) !== 1) return;
 		this.established = true;
+		const auth = this.#clientAuth;
+		const { tls } = this.#owner;
 		const cipher = f.SSL_get_current_cipher(this.#connection) as bigint;
 		const name = cipher === 0n ? 0n : (f.SSL_CIPHER_standard_name(cipher) as bigint);
 		this.#facts = {
 			cipherSuite: name === 0n ? '' : library.text(name),
 			serverName: this.#serverName,
 			resumed: (f.SSL_session_reused(this.#connection) as number) === 1,
+			client: auth && {
+				auth,
+				certificate: tls.clientCertificate(this.#connection),
+				verified: tls.isVerified(this.#connection),
+			},
 		};
 		this.#owner.established(this);
 	}
@@ -492,8 +521,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { results } = this.thread;
 		const code = Number(results.readBigUInt64LE(72));
 		const flags = results.readUInt32LE(72 + 32);
+		const byPeer = (flags & CLOSED_LOCALLY) === 0;
+		if (!this.established && this.#refusal === undefined && code >= CRYPTO_ERROR && code <= CRYPTO_ERROR + 255) {
+			this.failure = { alert: code - CRYPTO_ERROR, byPeer };
+		}
 		this.#end({
-			byPeer: (flags & CLOSED_LOCALLY) === 0,
+			byPeer,
 			transport: (flags & CLOSED_BY_TRANSPORT) !== 0,
 			code,
 		});

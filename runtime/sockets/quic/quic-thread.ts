@@ -14,6 +14,10 @@ export interface CallbackTarget {
 	 * to send.
 	 */
 	clientHello(ssl: bigint): number;
+	/** Verifies a client's certificate. `store` is an `X509_STORE_CTX`. Returns false to reject it. */
+	verifyClient(store: bigint): boolean;
+	/** Receives a line of the NSS key log. */
+	secret(line: string): void;
 	/** The OCSP response to staple, in DER. */
 	readonly stapled: Uint8Array | undefined;
 }
@@ -43,6 +47,8 @@ export class QuicThread {
 	readonly clientHello: bigint;
 	readonly alpn: bigint;
 	readonly status: bigint;
+	readonly verify: bigint;
+	readonly keyLog: bigint;
 	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
 
 	constructor(library: QuicLibrary) {
@@ -77,6 +83,20 @@ export class QuicThread {
 			}
 		};
 		this.alpn = library.callback('int32', alpnTypes, chooseAlpn);
+		this.verify = library.callback('int32', ['pointer', 'pointer'], (store: bigint): number => {
+			try {
+				return this.current?.verifyClient(store) === true ? 1 : 0;
+			} catch {
+				return 0;
+			}
+		});
+		this.keyLog = library.callback('void', ['pointer', 'pointer'], (_ssl: bigint, line: bigint): void => {
+			try {
+				this.current?.secret(library.text(line));
+			} catch {
+				// The log lacks a line. The connection is not affected.
+			}
+		});
 		this.status = stapleCallback(library, () => this.current?.stapled);
 	}
 }

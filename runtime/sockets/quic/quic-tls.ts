@@ -1,5 +1,6 @@
 /** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates by ClientHello. */
 import { hkdfSync } from 'node:crypto';
+import { type ClientCertificateCriteria, clientVerifier } from '../client-verifier.ts';
 import { CTRL_STATUS_CALLBACK } from '../ocsp-staple.ts';
 import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
@@ -14,6 +15,17 @@ export interface QuicHello {
 	readonly localAddress: string;
 }
 
+/** What is demanded of a client's certificate. */
+export interface QuicClientAuth {
+	/** Authorities in PEM. They verify the certificate, and the server names them in its request for one. */
+	readonly authorities: readonly string[];
+	/** Whether a client without a certificate is rejected. */
+	readonly required: boolean;
+	/** At most 32 bytes. A session can be resumed only in the same context. */
+	readonly context: string;
+	readonly criteria: ClientCertificateCriteria;
+}
+
 /** A certificate with its key in PEM. Each published version of a certificate has its own `serial`. */
 export interface QuicCertificate {
 	readonly serial: number;
@@ -23,6 +35,19 @@ export interface QuicCertificate {
 	readonly ocsp?: Uint8Array | undefined;
 	/** Key exchange groups by their OpenSSL names; undefined for the context's default. */
 	readonly groups?: string | undefined;
+	/** Undefined if no client certificate is requested. */
+	readonly clientAuth?: QuicClientAuth | undefined;
+	/** Receives the handshake's secrets, as lines of an NSS key log. */
+	readonly keyLog?: ((line: string) => void) | undefined;
+}
+
+/** The authorities that verify client certificates, in parsed form. */
+interface Authorities {
+	readonly certificates: readonly bigint[];
+	/** The same certificates, as an OpenSSL stack. */
+	readonly stack: bigint;
+	/** Their names, as an OpenSSL stack. */
+	readonly names: bigint;
 }
 
 /** The result of a choice: a certificate, a TLS alert (RFC 8446 §6), or `wait` if `resume` will be called later. */
@@ -45,6 +70,12 @@ const EXTENSION_PROTOCOLS = 16;
 /** Maximum number of certificates kept in parsed form. The oldest is removed first. */
 const MAX_PARSED = 2000;
 const MAX_HELLO_PART = 16_384;
+/** Maximum number of sets of authorities kept in parsed form. The oldest is removed first. */
+const MAX_AUTHORITIES = 64;
+/** Modes for SSL_set_verify. */
+const VERIFY_PEER = 1;
+const VERIFY_FAIL_IF_NO_PEER_CERT = 2;
+const VERIFY_OK = 0n;
 
 interface Parsed {
 	readonly certificate: bigint;
@@ -60,6 +91,9 @@ export class QuicTls {
 	readonly choose: ChooseCertificate;
 	readonly #thread: QuicThread;
 	readonly #parsed = new Map<number, Parsed>();
+	/** By {@link QuicClientAuth.context}. */
+	readonly #authorities = new Map<string, Authorities>();
+	#logsKeys = false;
 
 	/** Throws if OpenSSL refuses a setting. */
 	constructor(thread: QuicThread, choose: ChooseCertificate) {
@@ -78,6 +112,8 @@ export class QuicTls {
 		f.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
 		f.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
 		f.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
+		// Called only for connections that request a certificate.
+		f.SSL_CTX_set_cert_verify_callback(context, thread.verify, 0n);
 		f.ERR_clear_error();
 	}
 
@@ -104,7 +140,7 @@ export class QuicTls {
 		};
 	}
 
-	/** Sets the certificate of a handshake. Returns false if OpenSSL rejects it. */
+	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects it. */
 	use(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { f } = library;
@@ -113,10 +149,47 @@ export class QuicTls {
 		if (choice.groups !== undefined) {
 			f.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
 		}
+		if (choice.clientAuth !== undefined && !this.#requestCertificate(ssl, choice.clientAuth)) return false;
+		if (choice.keyLog !== undefined && !this.#logsKeys) {
+			this.#logsKeys = true;
+			f.SSL_CTX_set_keylog_callback(this.context, this.#thread.keyLog);
+		}
 		const { certificate, key, stack } = parsed;
 		const used = (f.SSL_use_cert_and_key(ssl, certificate, key, stack, 1) as number) === 1;
 		f.ERR_clear_error();
 		return used;
+	}
+
+	/** Verifies a client's certificate inside OpenSSL's callback. Returns false if it is rejected. */
+	verifyClient(store: bigint, auth: QuicClientAuth): boolean {
+		const verifier = clientVerifier();
+		const authorities = this.#authoritiesOf(auth);
+		if (verifier === undefined || authorities === undefined) return false;
+		// The context's own store is shared by all sites, so it stays empty.
+		this.#thread.library.f.X509_STORE_CTX_set0_trusted_stack(store, authorities.stack);
+		return verifier.accepts(store, auth.criteria);
+	}
+
+	/** Returns a client's certificate in DER, or undefined if it has shown none. A resumed session has that of its first handshake. */
+	clientCertificate(ssl: bigint): Buffer | undefined {
+		const { library, results, resultsAt } = this.#thread;
+		const { f } = library;
+		const certificate = f.SSL_get1_peer_certificate(ssl) as bigint;
+		if (certificate === 0n) return undefined;
+		const length = f.i2d_X509(certificate, 0n) as number;
+		let der: Buffer | undefined;
+		if (length > 0) {
+			der = Buffer.allocUnsafeSlow(length);
+			results.writeBigUInt64LE(library.addressOf(der), 0);
+			f.i2d_X509(certificate, resultsAt);
+		}
+		f.X509_free(certificate);
+		return der;
+	}
+
+	/** Reports whether the client's certificate was accepted, now or in the handshake of the session that was resumed. */
+	isVerified(ssl: bigint): boolean {
+		return (this.#thread.library.f.SSL_get_verify_result(ssl) as bigint) === VERIFY_OK;
 	}
 
 	/** Releases a certificate that is no longer served. */
@@ -131,7 +204,61 @@ export class QuicTls {
 	close(): void {
 		for (const parsed of this.#parsed.values()) this.#free(parsed);
 		this.#parsed.clear();
+		for (const authorities of this.#authorities.values()) this.#freeAuthorities(authorities);
+		this.#authorities.clear();
 		this.#thread.library.f.SSL_CTX_free(this.context);
+	}
+
+	#requestCertificate(ssl: bigint, auth: QuicClientAuth): boolean {
+		const { library } = this.#thread;
+		const { f } = library;
+		const authorities = this.#authoritiesOf(auth);
+		if (authorities === undefined || clientVerifier() === undefined) return false;
+		const context = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
+		context.write(auth.context);
+		// This is before OpenSSL decrypts the client's ticket, whose session must have the same context.
+		if ((f.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1) return false;
+		const names = f.SSL_dup_CA_list(authorities.names) as bigint;
+		if (names === 0n) return false;
+		f.SSL_set0_CA_list(ssl, names);
+		f.SSL_set_verify(ssl, VERIFY_PEER | (auth.required ? VERIFY_FAIL_IF_NO_PEER_CERT : 0), 0n);
+		return true;
+	}
+
+	/** Returns undefined if a certificate cannot be parsed. */
+	#authoritiesOf({ context, authorities: pems }: QuicClientAuth): Authorities | undefined {
+		const known = this.#authorities.get(context);
+		if (known !== undefined) return known;
+		const { f } = this.#thread.library;
+		const certificates = pems.flatMap(pem =>
+			this.#readAll(pem, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
+		);
+		const stack = f.OPENSSL_sk_new_null() as bigint;
+		const names = f.OPENSSL_sk_new_null() as bigint;
+		for (const one of certificates) {
+			f.OPENSSL_sk_push(stack, one);
+			// The name belongs to the certificate. Each connection gets a copy.
+			f.OPENSSL_sk_push(names, f.X509_get_subject_name(one));
+		}
+		const made = { certificates, stack, names };
+		if (certificates.length < pems.length) {
+			this.#freeAuthorities(made);
+			return undefined;
+		}
+		if (this.#authorities.size >= MAX_AUTHORITIES) {
+			const [[oldest, first]] = this.#authorities as unknown as [[string, Authorities]];
+			this.#authorities.delete(oldest);
+			this.#freeAuthorities(first);
+		}
+		this.#authorities.set(context, made);
+		return made;
+	}
+
+	#freeAuthorities({ certificates, stack, names }: Authorities): void {
+		const { f } = this.#thread.library;
+		f.OPENSSL_sk_free(names);
+		f.OPENSSL_sk_free(stack);
+		for (const one of certificates) f.X509_free(one);
 	}
 
 	#extension(ssl: bigint, type: number): Buffer {

@@ -22,6 +22,19 @@ const f = loadForeignFunctions(ffi, {
 	SSL_set_default_stream_mode: define(I, P, 'uint32'),
 	SSL_set_incoming_stream_policy: define(I, P, I, U64),
 	SSL_connect: define(I, P),
+	SSL_use_cert_and_key: define(I, P, P, P, P, I),
+	PEM_read_bio_X509: define(P, P, P, P, P),
+	PEM_read_bio_PrivateKey: define(P, P, P, P, P),
+	BIO_new_mem_buf: define(P, P, I),
+	BIO_free: define(I, P),
+	X509_free: define('void', P),
+	EVP_PKEY_free: define('void', P),
+	X509_get_subject_name: define(P, P),
+	X509_NAME_oneline: define(P, P, P, I),
+	SSL_get1_peer_certificate: define(P, P),
+	SSL_get0_peer_CA_list: define(P, P),
+	OPENSSL_sk_num: define(I, P),
+	OPENSSL_sk_value: define(P, P, I),
 	SSL_is_init_finished: define(I, P),
 	SSL_handle_events: define(I, P),
 	SSL_new_stream: define(P, P, U64),
@@ -56,6 +69,7 @@ const memoryAt: bigint = ffi.getRawPointer(memory);
 const resultsAt: bigint = memoryAt + 65_536n;
 const result = (): Buffer => memory.subarray(65_536);
 const AF_INET = 2;
+const AF_INET6 = 10;
 const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
 /** Milliseconds between two polls, because OpenSSL does not notify this client of events. */
 const POLL_INTERVAL = 2;
@@ -164,6 +178,12 @@ export interface QuicClientOptions {
 	readonly session?: bigint;
 	/** Groups for the key exchange. If all are elliptic curves, the ClientHello fits in one datagram. */
 	readonly groups?: string;
+	/** The client's certificate and its key, in PEM. */
+	readonly pair?: { readonly certificate: string; readonly key: string } | undefined;
+	/** Asks for an OCSP response. */
+	readonly ocsp?: boolean;
+	/** The address of the server, 127.0.0.1 by default. */
+	readonly host?: string;
 }
 
 /** A client connection. */
@@ -178,20 +198,25 @@ export class QuicClient {
 	readonly #waiting: Set<() => void> = new Set();
 	#gone = false;
 
-	constructor(port: number, { serverName = 'localhost', alpn = 'h3', session, groups }: QuicClientOptions = {}) {
+	constructor(port: number, options: QuicClientOptions = {}) {
+		const { serverName = 'localhost', alpn = 'h3', session, groups, pair, ocsp = false, host = '127.0.0.1' } = options;
 		this.#context = f.SSL_CTX_new(f.OSSL_QUIC_client_method() as bigint) as bigint;
 		this.#ssl = f.SSL_new(this.#context) as bigint;
 		const name = cString(serverName);
 		f.SSL_ctrl(this.#ssl, 55, 0n, ffi.getRawPointer(name));
 		if (groups !== undefined) f.SSL_ctrl(this.#ssl, 92, 0n, ffi.getRawPointer(cString(groups)));
+		if (pair !== undefined) this.#usePair(pair);
+		// SSL_CTRL_SET_TLSEXT_STATUS_REQ_TYPE with TLSEXT_STATUSTYPE_ocsp.
+		if (ocsp) f.SSL_ctrl(this.#ssl, 65, 1n, 0n);
 		const protocols = Buffer.concat([Buffer.of(alpn.length), Buffer.from(alpn)]);
 		const kept = Buffer.allocUnsafeSlow(protocols.length);
 		protocols.copy(kept);
 		f.SSL_set_alpn_protos(this.#ssl, ffi.getRawPointer(kept), kept.length);
 		// SSL_MODE_ENABLE_PARTIAL_WRITE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER.
 		f.SSL_ctrl(this.#ssl, 33, 3n, 0n);
-		this.#fd = f.socket(AF_INET, SOCK_DGRAM_NONBLOCK, 0) as number;
-		const address = writeSocketAddress('127.0.0.1', port)!;
+		const family = host.includes(':') ? AF_INET6 : AF_INET;
+		this.#fd = f.socket(family, SOCK_DGRAM_NONBLOCK, 0) as number;
+		const address = writeSocketAddress(host, port)!;
 		const addressAt = Buffer.allocUnsafeSlow(address.length);
 		address.copy(addressAt);
 		f.connect(this.#fd, ffi.getRawPointer(addressAt), address.length);
@@ -199,7 +224,9 @@ export class QuicClient {
 		f.SSL_set_bio(this.#ssl, bio, bio);
 		const peer = f.BIO_ADDR_new() as bigint;
 		// The port must be in network byte order.
-		f.BIO_ADDR_rawmake(peer, AF_INET, ffi.getRawPointer(addressAt.subarray(4)), 4n, ((port & 0xff) << 8) | (port >> 8));
+		const [at, length] = family === AF_INET ? [4, 4n] : [8, 16n];
+		const raw = ffi.getRawPointer(addressAt.subarray(at));
+		f.BIO_ADDR_rawmake(peer, family, raw, length, ((port & 0xff) << 8) | (port >> 8));
 		f.SSL_set1_initial_peer_addr(this.#ssl, peer);
 		f.BIO_ADDR_free(peer);
 		f.SSL_set_blocking_mode(this.#ssl, 0);
@@ -281,6 +308,28 @@ export class QuicClient {
 		return undefined;
 	}
 
+	/** The subject of the server's certificate. */
+	get serverSubject(): string {
+		const certificate = f.SSL_get1_peer_certificate(this.#ssl) as bigint;
+		const subject = nameText(f.X509_get_subject_name(certificate) as bigint);
+		f.X509_free(certificate);
+		return subject;
+	}
+
+	/** The authorities that the server named in its request for a certificate. */
+	get requestedAuthorities(): string[] {
+		const names = f.SSL_get0_peer_CA_list(this.#ssl) as bigint;
+		const count = names === 0n ? 0 : (f.OPENSSL_sk_num(names) as number);
+		return Array.from({ length: Math.max(count, 0) }, (_, i) => nameText(f.OPENSSL_sk_value(names, i) as bigint));
+	}
+
+	/** The OCSP response that the server stapled, in DER. */
+	get stapled(): Buffer | undefined {
+		// SSL_CTRL_GET_TLSEXT_STATUS_REQ_OCSP_RESP.
+		const length = Number(f.SSL_ctrl(this.#ssl, 70, 0n, resultsAt));
+		return length > 0 ? Buffer.from(ffi.toBuffer(result().readBigUInt64LE(0), length, true)) : undefined;
+	}
+
 	get resumed(): boolean {
 		return (f.SSL_session_reused(this.#ssl) as number) === 1;
 	}
@@ -288,6 +337,22 @@ export class QuicClient {
 	/** Returns the TLS session, for another client. It must be freed with `freeSession`. */
 	session(): bigint {
 		return f.SSL_get1_session(this.#ssl) as bigint;
+	}
+
+	#usePair({ certificate, key }: { readonly certificate: string; readonly key: string }): void {
+		const read = (text: string, parse: typeof f.PEM_read_bio_X509): bigint => {
+			const bytes = Buffer.allocUnsafeSlow(text.length);
+			bytes.write(text);
+			const bio = f.BIO_new_mem_buf(ffi.getRawPointer(bytes), bytes.length) as bigint;
+			const parsed = parse(bio, 0n, 0n, 0n) as bigint;
+			f.BIO_free(bio);
+			return parsed;
+		};
+		const one = read(certificate, f.PEM_read_bio_X509);
+		const own = read(key, f.PEM_read_bio_PrivateKey);
+		f.SSL_use_cert_and_key(this.#ssl, one, own, 0n, 1);
+		f.X509_free(one);
+		f.EVP_PKEY_free(own);
 	}
 
 	/** Closes the connection with a code and frees it. */
@@ -331,4 +396,9 @@ function cString(text: string): Buffer {
 	const bytes = Buffer.allocUnsafeSlow(text.length + 1);
 	bytes.write(`${text}\0`);
 	return bytes;
+}
+
+function nameText(name: bigint): string {
+	f.X509_NAME_oneline(name, memoryAt, 1024);
+	return memory.toString('latin1', 0, memory.indexOf(0));
 }

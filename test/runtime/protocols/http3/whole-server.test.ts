@@ -51,14 +51,12 @@ https://other.test:${port} {
 	tls ${folder}/other.crt ${folder}/other.key
 	respond "other"
 }
-https://closed.test:${port} {
+https://old.test:${port} {
 	bind 127.0.0.1
 	tls ${folder}/other.crt ${folder}/other.key {
-		client_auth {
-			mode require
-		}
+		protocols tls1.2 tls1.2
 	}
-	respond "closed"
+	respond "old"
 }
 https://localhost:${tcpOnly} {
 	bind 127.0.0.1
@@ -77,7 +75,7 @@ async function reload(text: string): Promise<void> {
 test.before(async () => {
 	[port, admin, tcpOnly] = (await freePorts(3)) as [number, number, number];
 	const authority = await TestAuthority.make();
-	const certificates = { localhost: ['localhost'], other: ['other.test', 'closed.test'] };
+	const certificates = { localhost: ['localhost'], other: ['other.test', 'old.test'] };
 	for (const [name, names] of Object.entries(certificates)) {
 		const { certificate, key } = await authority.issue({ names });
 		writeFileSync(path.join(folder, `${name}.crt`), certificate);
@@ -146,12 +144,13 @@ test('certificates and sites are selected by name', async () => {
 
 test('Alt-Svc is sent over TCP, only for sites served over HTTP/3', async () => {
 	assert.is(await advertised(port, 'localhost'), `h3=":${port}"; ma=2592000`);
+	assert.is(await advertised(port, 'old.test'), undefined);
 	assert.is(await advertised(tcpOnly, 'localhost'), undefined);
 });
 
-test('a site that asks for client certificates is not served over HTTP/3', async () => {
+test('a site whose newest version is TLS 1.2 is not served over HTTP/3', async () => {
 	const before = await metric('svc_http3_handshakes_total{result="failed"}');
-	const client = new QuicClient(port, { serverName: 'closed.test' });
+	const client = new QuicClient(port, { serverName: 'old.test' });
 	await until('the refusal', async () => (await metric('svc_http3_handshakes_total{result="failed"}')) > before);
 	assert.not.ok(client.connected);
 	client.close();

@@ -1,0 +1,40 @@
+/** What a policy's client authentication demands of a handshake, the same for TCP and QUIC. */
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
+import type { ClientCertificateCriteria } from '../sockets/client-verifier.ts';
+import type { ThreadTls } from './thread-tls.ts';
+
+/** The terms of one `client_auth` with the certificates that are trusted now. */
+export interface ClientAuthTerms {
+	/** Authorities in PEM. They verify the certificate, and the server names them in its request for one. */
+	readonly authorities: readonly string[];
+	/** Whether a client without a certificate is rejected. */
+	readonly required: boolean;
+	/**
+	 * Session ID context: a session can be resumed only under the same terms. When the trusted certificates change, earlier sessions
+	 * must not be resumed, because their clients were verified against the old ones.
+	 */
+	readonly context: string;
+	readonly criteria: ClientCertificateCriteria;
+}
+
+/** Returns the terms, or undefined if the trusted certificates are not known. */
+export function clientAuthTerms(auth: ClientAuth, tls: ThreadTls): ClientAuthTerms | undefined {
+	const key = canonicalJson(auth);
+	const trust = tls.trust(key);
+	if (!trust) return undefined;
+	const authorities = [...trust.authorities];
+	const context = createHash('sha256')
+		.update(JSON.stringify([key, authorities, trust.leaves]))
+		.digest('hex')
+		.slice(0, 32);
+	const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';
+	const chain = verifies && (auth.trust_pool !== undefined || trust.leaves === undefined);
+	return {
+		authorities,
+		required: auth.mode === 'require' || auth.mode === 'require_and_verify',
+		context,
+		criteria: { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves },
+	};
+}
