@@ -45,6 +45,7 @@ const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as c
 /** What QUIC adds to the number of a TLS alert (RFC 9001 §4.8). */
 const CRYPTO_ERROR = 0x100;
 const INTERNAL_ERROR = 80;
+const HANDSHAKE_FAILURE = 40;
 const NO_APPLICATION_PROTOCOL = 120;
 /** Result of the ClientHello callback that makes OpenSSL call it again when events are handled next. */
 const LATER = -1;
@@ -114,7 +115,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Bytes written but not acknowledged, on all streams. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
-	/** The TLS alert with which the handshake failed, other than by a choice of the owner's. */
+	/** The TLS alert with which the handshake failed, unless the owner chose it. */
 	failure: HandshakeAlert | undefined = undefined;
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -271,22 +272,30 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const hello = tls.hello(ssl);
 		this.#serverName = hello.serverName;
 		const { remoteAddress, localAddress } = this;
-		const choice = hello.offersHttp3
-			? tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume())
-			: { alert: NO_APPLICATION_PROTOCOL };
+		if (!hello.offersHttp3) return this.#fail(NO_APPLICATION_PROTOCOL);
+		const choice = tls.choose({ ...hello, remoteAddress, localAddress }, () => this.#resume());
 		if (choice === 'wait') {
 			this.#waiting = true;
 			return LATER;
 		}
-		if ('alert' in choice) {
-			this.#refusal = choice.alert;
-			// If the handshake fails before its first packet, OpenSSL does not send the reason. So an acknowledgment is sent first.
-			return LATER;
-		}
+		if ('alert' in choice) return this.#refuse(choice.alert);
+		if (!tls.sharesTerms(ssl, choice, hello)) return this.#fail(HANDSHAKE_FAILURE);
 		this.stapled = choice.ocsp;
 		this.#clientAuth = choice.clientAuth;
 		this.#keyLog = choice.keyLog;
 		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
+	}
+
+	/** Fails the handshake for a reason that the owner does not know. */
+	#fail(alert: number): number {
+		this.failure = { alert, byPeer: false };
+		return this.#refuse(alert);
+	}
+
+	/** If the handshake fails before its first packet, OpenSSL does not send the reason. So an acknowledgment is sent first. */
+	#refuse(alert: number): number {
+		this.#refusal = alert;
+		return LATER;
 	}
 
 	verifyClient(store: bigint): boolean {

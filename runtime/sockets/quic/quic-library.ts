@@ -25,6 +25,8 @@ const SIGNATURES = {
 	SSL_CTX_set_alpn_select_cb: signature(V, P, P, P),
 	SSL_CTX_set_client_hello_cb: signature(V, P, P, P),
 	SSL_CTX_callback_ctrl: signature('int64', P, I, P),
+	SSL_CTX_set_options: signature(U64, P, U64),
+	SSL_CTX_set_timeout: signature('int64', P, 'int64'),
 	SSL_CTX_set_ciphersuites: signature(I, P, P),
 	SSL_CTX_set_session_id_context: signature(I, P, P, U32),
 	SSL_CTX_set_cert_verify_callback: signature(V, P, P, P),

@@ -58,6 +58,20 @@ export type ChooseCertificate = (hello: QuicHello, resume: () => void) => QuicCe
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
+/** The IDs of all TLS 1.3 cipher suites above (RFC 8446 §B.4). */
+const SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
+/** IDs of groups by their OpenSSL names (RFC 8446 §4.2.7). */
+const GROUP_IDS: { readonly [name: string]: string } = {
+	X25519MLKEM768: '11ec',
+	X25519: '001d',
+	'P-256': '0017',
+	'P-384': '0018',
+	'P-521': '0019',
+};
+/** SSL_OP_CIPHER_SERVER_PREFERENCE: our order of cipher suites decides, as over TCP. */
+const SERVER_PREFERENCE = 1n << 22n;
+/** Seconds during which a session can be resumed, as over TCP. */
+const SESSION_LIFETIME_SECONDS = 43_200n;
 const SESSION_CONTEXT = 'svc h3';
 const CTRL_SET_SESSION_CACHE_MODE = 44;
 const CTRL_SET_TICKET_KEYS = 59;
@@ -65,6 +79,7 @@ const CTRL_SET_GROUPS_LIST = 92;
 /** Total size of a ticket key: a key name, a MAC key and an AES key. */
 const TICKET_KEY_BYTES = 80;
 const EXTENSION_SERVER_NAME = 0;
+const EXTENSION_SUPPORTED_GROUPS = 10;
 const EXTENSION_SIGNATURE_ALGORITHMS = 13;
 const EXTENSION_PROTOCOLS = 16;
 /** Maximum number of certificates kept in parsed form. The oldest is removed first. */
@@ -106,6 +121,8 @@ export class QuicTls {
 		this.context = context;
 		f.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
 		f.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(GROUPS)));
+		f.SSL_CTX_set_options(context, SERVER_PREFERENCE);
+		f.SSL_CTX_set_timeout(context, SESSION_LIFETIME_SECONDS);
 		// Sessions are kept in tickets only, not in OpenSSL's cache.
 		f.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
 		f.SSL_CTX_set_session_id_context(context, library.addressOf(cString(SESSION_CONTEXT)), SESSION_CONTEXT.length);
@@ -138,6 +155,17 @@ export class QuicTls {
 			cipherSuites: this.#suites(ssl),
 			signatureSchemes: pairs(this.#extension(ssl, EXTENSION_SIGNATURE_ALGORITHMS), 2),
 		};
+	}
+
+	/** Reports whether the client supports one of our cipher suites and one of the handshake's groups. */
+	sharesTerms(
+		ssl: bigint,
+		{ groups = GROUPS }: QuicCertificate,
+		{ cipherSuites }: Pick<QuicHello, 'cipherSuites'>,
+	): boolean {
+		if (!cipherSuites.some(suite => SUITE_IDS.has(suite))) return false;
+		const offered = pairs(this.#extension(ssl, EXTENSION_SUPPORTED_GROUPS), 2);
+		return groups.split(':').some(name => offered.includes(GROUP_IDS[name] ?? ''));
 	}
 
 	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects it. */
