@@ -6,7 +6,7 @@ import { COMMANDS } from './index.ts';
 
 /** Returns the entry of a command. @throws {@link CommandFailure} if there is none of that name */
 export function findCommand(name: string): CommandEntry {
-	const entry = COMMANDS.find(command => command.name === name);
+	const entry = COMMANDS.find(command => command.name === (name === 'lsp' ? 'language-server' : name));
 	if (entry) return entry;
 	if (name === 'storage') {
 		throw new CommandFailure(`${quoteWord('svc storage')} needs ${quoteWord('export')} or ${quoteWord('import')}.`);

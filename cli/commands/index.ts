@@ -41,6 +41,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./explain.ts')).explain,
 	},
 	{ name: 'fmt', summary: 'Format a Configfile or Caddyfile', load: async () => (await import('./fmt.ts')).fmt },
+	{
+		name: 'language-server',
+		summary: 'Serve an editor by the Language Server Protocol (also lsp)',
+		load: async () => (await import('./language-server.ts')).languageServer,
+	},
 	{ name: 'respond', summary: 'Serve one fixed response', load: async () => (await import('./respond.ts')).respond },
 	{
 		name: 'file-server',

@@ -23,7 +23,7 @@ import { checkLogFiles, checkValues } from '../schema/check-values.ts';
 import { objectIds } from '../schema/object-ids.ts';
 import { rejectRedactedSecrets } from '../schema/secrets.ts';
 import { checkDocument } from '../schema/validate.ts';
-import type { Reader } from '../source/reader.ts';
+import { type Reader, WITHHELD } from '../source/reader.ts';
 import { type RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { NamedBlock } from '../syntax/ast.ts';
@@ -109,7 +109,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 		if (input.text.includes('redacted')) rejectRedactedSecrets(document, report);
 		if (phases.validate(document, report)) {
 			checkValues(document, report);
-			plan = planAndBuild(phases, document, report, new RecordingReader(reader));
+			plan = planAndBuild(phases, document, withoutWithheld(report), new RecordingReader(reader));
 			checkLogFiles(document, reader, report);
 		}
 	}
@@ -165,6 +165,13 @@ function planAndBuild(phases: CompilePhases, document: Document, report: Report,
 		(document.sites ?? []).map(site => built.get(site) ?? []),
 	);
 	return files ? { ...plan, files } : plan;
+}
+
+/** Drops findings about files that the reader withholds: nothing is known about them. */
+function withoutWithheld(report: Report): Report {
+	return diagnostic => {
+		if (!diagnostic.message.includes(WITHHELD)) report(diagnostic);
+	};
 }
 
 /** Returns a digest of what was read for the plan and for each site; undefined if nothing was read. */

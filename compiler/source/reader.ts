@@ -1,6 +1,9 @@
 /** The compiler's only access to files and the environment. It is injected, so that tests can fake both. */
 
-/** Reports why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …). */
+/** The code of a {@link ReadError} for a file that a reader does not look at, such as one outside of an editor's workspace. */
+export const WITHHELD = 'WITHHELD';
+
+/** Reports why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …), or {@link WITHHELD}. */
 export class ReadError extends Error {
 	readonly code: string;
 	readonly path: string;
@@ -13,6 +16,9 @@ export class ReadError extends Error {
 	}
 }
 
+/** The kind of a file, as {@link Reader.kind} returns it. */
+export type FileKind = 'file' | 'directory' | 'other' | 'withheld';
+
 /** Reads files and the environment, synchronously: the compiler runs in its own thread or in a command. */
 export interface Reader {
 	/** Returns the UTF-8 text of a file. Throws {@link ReadError}. */
@@ -23,9 +29,9 @@ export interface Reader {
 	list(path: string): readonly string[];
 	/**
 	 * Returns the kind of file that a path names, or undefined if it does not exist. `other` is a pipe, socket or device: reading
-	 * it may never end.
+	 * it may never end. `withheld`: the reader does not look there, so nothing is known about the path.
 	 */
-	kind(path: string): 'file' | 'directory' | 'other' | undefined;
+	kind(path: string): FileKind | undefined;
 	/** Returns an environment variable, or undefined if it is not set. */
 	env(name: string): string | undefined;
 	/** The folder against which relative paths are resolved in configurations that are not files (standard input, the Admin API). */

@@ -2,7 +2,7 @@
  * A reader that reads each thing once and records what was read, so that a later compilation can check whether it has changed.
  */
 import { hash } from 'node:crypto';
-import { ReadError, type Reader } from './reader.ts';
+import { type FileKind, ReadError, type Reader } from './reader.ts';
 
 /** One recorded read and its result. */
 export interface RecordedRead {
@@ -42,7 +42,7 @@ export class RecordingReader implements Reader {
 		return this.#ask('list', path, names => names.join('\0'));
 	}
 
-	kind(path: string): 'file' | 'directory' | 'other' | undefined {
+	kind(path: string): FileKind | undefined {
 		return this.#ask('kind', path, kind => kind ?? '');
 	}
 

@@ -11,12 +11,13 @@ interface Range {
 }
 
 /** Returns lines including their newlines; the last may have none. */
-function linesOf(text: string): string[] {
+/** Returns the lines of a text, each with its newline. */
+export function linesOf(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
 /** A line of both texts (` `), of the old one (`-`) or of the new one (`+`). */
-interface MarkedLine {
+export interface MarkedLine {
 	readonly mark: ' ' | '-' | '+';
 	readonly line: string;
 }
@@ -88,7 +89,8 @@ function shown({ mark, line }: MarkedLine): string {
 }
 
 /** Returns both texts merged into one list of marked lines. */
-function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
+/** Returns the lines of both texts in order, each marked as kept, removed or added. */
+export function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
 		{ oldFrom: 0, oldTo: old.length, newFrom: 0, newTo: now.length },

@@ -30,7 +30,7 @@ export function importPaths(
 	if (!/[*?[]/.test(pattern)) {
 		const path = resolve(folder, pattern);
 		const kind = reader.kind(path);
-		if (kind === 'file') return { files: [{ path, name: nameOf(pattern) }] };
+		if (kind === 'file' || kind === 'withheld') return { files: [{ path, name: nameOf(pattern) }] };
 		if (kind === 'directory') return { files: [], problem: directory(pattern) };
 		if (kind === 'other') {
 			const message = `Could not import ${pattern}: is neither a file nor a directory`;

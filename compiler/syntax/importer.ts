@@ -1,7 +1,7 @@
 /** Processes `import` and `use`: finds the snippet or files and prepares the frame in which to expand them. */
 import { dirname } from 'node:path';
 import { nearestName } from '../diagnostics/suggest.ts';
-import { ReadError, type Reader } from '../source/reader.ts';
+import { ReadError, type Reader, WITHHELD } from '../source/reader.ts';
 import { Source, type SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import { parseSource } from './config-parser.ts';
@@ -342,6 +342,16 @@ export class Importer {
 		} catch (error) {
 			if (!(error instanceof ReadError)) throw error;
 			this.#parsed.set(path, undefined);
+			if (error.code === WITHHELD) {
+				this.#report.report({
+					code: 'import/withheld',
+					severity: 'warning',
+					message: `${target.text} is outside of the workspace and was not read.`,
+					span: target.span,
+					hint: 'Open the folder that contains both files.',
+				});
+				return undefined;
+			}
 			const why = error.code === 'EACCES' ? 'permission denied' : error.code;
 			this.#problem('import/unreadable', target.span, `Could not import ${target.text}: ${why}`);
 			return undefined;

@@ -1,0 +1,17 @@
+/** `svc language-server`. */
+import type { Command } from '../command/command.ts';
+
+/** Serves editors over standard input and output. */
+export const languageServer: Command = {
+	name: 'language-server',
+	summary: 'Serve an editor by the Language Server Protocol (also lsp)',
+	details: [
+		'Speaks the Language Server Protocol over standard input and output, for Configfiles and Caddyfiles. Editors start it; README.md shows how to set up some of them.',
+		'Reports what `svc validate --lint` reports while you type, except what depends on this machine, and does not run tests by itself. Nothing is executed, and only files in the folders of the workspace are read; links that lead out of them are not followed.',
+	],
+	options: [{ name: 'stdio', summary: 'Accepted for editors that pass it; standard input and output are always used' }],
+	run: async () => {
+		const { serveEditor } = await import('../language-server/server.ts');
+		return serveEditor();
+	},
+};

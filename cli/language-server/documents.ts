@@ -1,0 +1,79 @@
+/** The editor's documents: their paths, versions and positions. */
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Position, Range } from 'vscode-languageserver';
+import { TextDocument } from 'vscode-languageserver-textdocument';
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import type { FileRange, TextRange } from '../../compiler/queries/text-syntax.ts';
+import type { Workspace } from '../../compiler/queries/workspace.ts';
+
+/** Open documents by path, and positions in all files. */
+export class Documents {
+	readonly #open = new Map<string, TextDocument>();
+	readonly #uris = new Map<string, string>();
+	#closed: { readonly path: string; readonly document: TextDocument } | undefined;
+
+	/** Returns the path of a document. One that is not a file gets a path of its own, so that the compiler can name it. */
+	pathOf(uri: string): string {
+		const file = uri.startsWith('file:') ? fileURLToPath(uri) : path.join('/', encodeURIComponent(uri));
+		this.#uris.set(file, uri);
+		return file;
+	}
+
+	/** Returns the URI of a path, in the editor's own spelling if it has used one. */
+	uriOf(file: string): string {
+		return this.#uris.get(file) ?? pathToFileURL(file).href;
+	}
+
+	set(file: string, document: TextDocument): void {
+		this.#open.set(file, document);
+	}
+
+	delete(file: string): void {
+		this.#open.delete(file);
+	}
+
+	/** Returns an open document. */
+	get(file: string): TextDocument | undefined {
+		return this.#open.get(file);
+	}
+
+	/** Returns the versions of all open documents. */
+	versions(): ReadonlyMap<string, number> {
+		return new Map([...this.#open].map(([file, { version }]) => [file, version]));
+	}
+
+	/** Returns a document with which to convert positions: the open one, or one with the given text. */
+	#document(file: string, text: string): TextDocument {
+		const open = this.#open.get(file);
+		if (open) return open;
+		if (this.#closed?.path !== file || this.#closed.document.getText() !== text)
+			this.#closed = { path: file, document: TextDocument.create(this.uriOf(file), '', 0, text) };
+		return this.#closed.document;
+	}
+
+	/** Converts offsets in a text to positions. */
+	range(file: string, text: string, { start, end }: TextRange): Range {
+		const document = this.#document(file, text);
+		return { start: document.positionAt(start), end: document.positionAt(end) };
+	}
+
+	/** Converts a range in a file of the workspace; undefined if the file cannot be read. */
+	location(workspace: Workspace, { path: file, start, end }: FileRange): { uri: string; range: Range } | undefined {
+		const text = this.#open.get(file)?.getText() ?? workspace.syntax(file)?.text;
+		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
+	}
+
+	/** Converts a position in an open document to an offset. */
+	offset(document: TextDocument, position: Position): number {
+		return document.offsetAt(position);
+	}
+}
+
+/** Returns the language of a document: as the editor names it, otherwise by its file name. */
+export function dialectOf(languageId: string, file: string): Dialect {
+	const id = languageId.toLowerCase();
+	if (id === 'caddyfile' || id === 'compatfile') return 'compatfile';
+	if (id === 'configfile') return 'configfile';
+	return /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i.test(path.basename(file)) ? 'compatfile' : 'configfile';
+}

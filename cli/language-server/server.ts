@@ -1,0 +1,117 @@
+/** `svc language-server` from inside: the connection, the documents and the requests. Answers come from compiler/queries/. */
+import path from 'node:path';
+import {
+	type Connection,
+	createConnection,
+	DidChangeWatchedFilesNotification,
+	type InitializeParams,
+	type InitializeResult,
+	TextDocumentSyncKind,
+} from 'vscode-languageserver/node';
+import { TextDocument } from 'vscode-languageserver-textdocument';
+import { Workspace } from '../../compiler/queries/workspace.ts';
+import { version } from '../command/version.ts';
+import { DiagnosticsPublisher } from './diagnostics.ts';
+import { Documents, dialectOf } from './documents.ts';
+import { answerFeatures, FEATURES } from './features.ts';
+import { workspaceReader } from './workspace-reader.ts';
+
+/** Serves one editor over standard input and output. Resolves to the exit status. */
+export function serveEditor(): Promise<number> {
+	// Anything else that is printed would break the protocol.
+	console.log = console.error;
+	const connection = createConnection(process.stdin, process.stdout);
+	return new Promise(resolve => {
+		const server = new LanguageServer(connection);
+		connection.onExit(() => resolve(server.isShutDown ? 0 : 1));
+		process.stdin.on('end', () => resolve(server.isShutDown ? 0 : 1));
+		connection.listen();
+	});
+}
+
+class LanguageServer {
+	readonly #connection: Connection;
+	readonly #documents = new Documents();
+	readonly #folders = new Set<string>();
+	readonly #publisher: DiagnosticsPublisher;
+	#workspace: Workspace;
+	#watches = false;
+	isShutDown = false;
+
+	constructor(connection: Connection) {
+		this.#connection = connection;
+		this.#workspace = new Workspace(workspaceReader(this.#folders), []);
+		this.#publisher = new DiagnosticsPublisher(connection, this.#documents, () => this.#workspace);
+		connection.onInitialize(params => this.#initialize(params));
+		connection.onInitialized(() => this.#initialized());
+		connection.onShutdown(() => {
+			this.isShutDown = true;
+			this.#publisher.stop();
+		});
+		this.#takeDocuments();
+		answerFeatures(connection, {
+			documents: this.#documents,
+			workspace: () => this.#workspace,
+			publisher: this.#publisher,
+		});
+	}
+
+	#initialize({ workspaceFolders, rootUri, rootPath, capabilities }: InitializeParams): InitializeResult {
+		const uris = workspaceFolders?.map(({ uri }) => uri) ?? (rootUri ? [rootUri] : []);
+		for (const uri of uris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
+		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
+		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
+		this.#watches = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+		return {
+			serverInfo: { name: 'svc', version: version() },
+			capabilities: {
+				textDocumentSync: { openClose: true, change: TextDocumentSyncKind.Incremental, save: false },
+				positionEncoding: 'utf-16',
+				...FEATURES,
+			},
+		};
+	}
+
+	#initialized(): void {
+		if (!this.#watches) return;
+		// Imported files have any name.
+		const watchers = [{ globPattern: '**/*' }];
+		void this.#connection.client.register(DidChangeWatchedFilesNotification.type, { watchers });
+	}
+
+	#takeDocuments(): void {
+		const connection = this.#connection;
+		connection.onDidOpenTextDocument(({ textDocument: { uri, languageId, version: number, text } }) => {
+			const file = this.#documents.pathOf(uri);
+			// A file opened on its own is a workspace of one folder.
+			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
+				this.#folders.add(path.dirname(file));
+			this.#take(file, TextDocument.create(uri, languageId, number, text), 0);
+		});
+		connection.onDidChangeTextDocument(({ textDocument: { uri, version: number }, contentChanges }) => {
+			const file = this.#documents.pathOf(uri);
+			const document = this.#documents.get(file);
+			if (document) this.#take(file, TextDocument.update(document, contentChanges, number));
+		});
+		connection.onDidCloseTextDocument(({ textDocument: { uri } }) => {
+			const file = this.#documents.pathOf(uri);
+			this.#documents.delete(file);
+			this.#workspace.close(file);
+			this.#publisher.changed();
+		});
+		connection.onDidChangeWatchedFiles(() => {
+			this.#workspace.forgetFiles();
+			this.#publisher.changed();
+		});
+	}
+
+	#take(file: string, document: TextDocument, delay?: number): void {
+		this.#documents.set(file, document);
+		this.#workspace.open(file, { text: document.getText(), dialect: dialectOf(document.languageId, file) });
+		this.#publisher.changed(delay);
+	}
+}
+
+function isIn(file: string, folder: string): boolean {
+	return file.startsWith(folder.endsWith(path.sep) ? folder : folder + path.sep);
+}

@@ -1,0 +1,30 @@
+/** Links from a text to the files that it names. */
+import { registryOf } from '../lower/registry.ts';
+import { filePathsOf } from './observed-lowering.ts';
+import { everyLine, kindOfTopLevel, type TextRange, type TextSyntax } from './text-syntax.ts';
+import type { Workspace } from './workspace.ts';
+
+/** A word that names a file or folder that exists. */
+export interface FileLink extends TextRange {
+	readonly path: string;
+}
+
+/** Returns the links of a text: imported files, and files and folders that directives name. */
+export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
+	const links: FileLink[] = [];
+	for (const { line } of everyLine(syntax.lines)) {
+		const [keyword, target] = line.words;
+		if (keyword?.text !== 'import' || keyword.quote !== 'none' || !target) continue;
+		const [path] = workspace.filesOfImport(target.text, syntax.path);
+		if (path !== undefined) links.push({ start: target.span.start, end: target.span.end, path });
+	}
+	const { directives } = registryOf(syntax.dialect);
+	for (const line of syntax.lines) {
+		const kind = kindOfTopLevel(line, syntax.dialect, directives);
+		for (const { span, path } of filePathsOf(line, kind, syntax)) {
+			const known = workspace.reader.kind(path);
+			if (known === 'file' || known === 'directory') links.push({ start: span.start, end: span.end, path });
+		}
+	}
+	return links;
+}

@@ -1,0 +1,214 @@
+/**
+ * Asks the modules themselves what a line means: lowers a part of a text and records what its modules ask for. Completion, hover
+ * and signatures derive from this, so no list of words is kept beside the modules.
+ */
+import { dirname, resolve } from 'node:path';
+import type { Matcher } from '../document/document.ts';
+import { DEFAULT_ORDER, directivePositions } from '../lower/directive-order.ts';
+import { knownPlaceholders } from '../lower/known-placeholders.ts';
+import { NamedRoutes } from '../lower/lower-named-routes.ts';
+import { lowerOptions } from '../lower/lower-options.ts';
+import { lowerLines } from '../lower/lower-pipeline.ts';
+import { Lowering } from '../lower/lowering.ts';
+import { NoOrigins } from '../lower/origins.ts';
+import { registryOf } from '../lower/registry.ts';
+import type { SubdirectiveHandler, UnknownSubdirective } from '../modules/contract/lower-context.ts';
+import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Block, Line, Word } from '../syntax/ast.ts';
+import type { ParsedLine } from '../syntax/parsed-file.ts';
+import type { TextSyntax, TopLevelKind } from './text-syntax.ts';
+
+/** Kinds of values that modules read from words. */
+export type ReadValue =
+	| 'duration'
+	| 'size'
+	| 'status'
+	| 'integer'
+	| 'boolean'
+	| 'regexp'
+	| 'template'
+	| 'file'
+	| 'upstream'
+	| 'route';
+
+/** Receives what modules ask for. All are optional. */
+export interface LoweringObserver {
+	/** A block whose lines begin with one of these words. `of` is what the block belongs to. */
+	block?(block: Block, words: readonly string[], of: string): void;
+	/** A word that must be one of these. */
+	choice?(word: Word, values: readonly string[]): void;
+	/** A word that is read as a value of this kind. */
+	value?(span: SourceSpan, kind: ReadValue, text: string): void;
+	/** The usage of a line. */
+	usage?(line: Line, usage: string): void;
+	/** Lines that are directives. */
+	pipeline?(lines: readonly Line[]): void;
+	/** Words and a block that are a matcher. */
+	matcher?(words: readonly Word[], block: Block | undefined): void;
+}
+
+/** Lowers lines and reports to an observer what they ask for. Mistakes and results are ignored. */
+export function observeLowering(
+	top: ParsedLine,
+	kind: TopLevelKind,
+	{ dialect, path }: Pick<TextSyntax, 'dialect' | 'path'>,
+	observer: LoweringObserver,
+): void {
+	const lowering = new ObservedLowering(
+		{
+			dialect,
+			report: () => {},
+			registry: registryOf(dialect),
+			placeholders: knownPlaceholders,
+			origins: new NoOrigins(),
+			files: [path],
+			workingDirectory: '/',
+			upstreams: new Map(),
+			routes: new NamedRoutes(),
+			mapped: () => new Set(),
+			positions: directivePositions(DEFAULT_ORDER),
+			settings: {},
+			watch: undefined,
+		},
+		observer,
+	);
+	const [line] = withoutBareBlocks([top], true);
+	if (!line) return;
+	const { block } = line;
+	if (kind === 'options') lowerOptions(lowering, block, {});
+	else if (kind === 'upstream' && line.words[1])
+		lowerNamedUpstream({ name: line.words[1], lines: block?.lines ?? [], span: line.span }, lowering);
+	else if (kind === 'site' || kind === 'snippet' || kind === 'route' || kind === 'directive') {
+		const lines = kind === 'directive' ? [line] : (block?.lines ?? []);
+		observer.pipeline?.(lines);
+		lowerLines(lowering, lines, 'route', { addresses: [] });
+	}
+}
+
+/** Returns lines without those that have no words, which expansion would have removed. */
+function withoutBareBlocks(lines: readonly ParsedLine[], top: boolean): readonly ParsedLine[] {
+	const cleaned: ParsedLine[] = [];
+	for (const line of lines) {
+		if (line.words.length === 0 && !top) continue;
+		const { block, alternative } = line;
+		cleaned.push({
+			...line,
+			block: block && { ...block, lines: withoutBareBlocks(block.lines, false) },
+			alternative: alternative && withoutBareBlocks([alternative], false)[0],
+		});
+	}
+	return cleaned;
+}
+
+class ObservedLowering extends Lowering {
+	readonly #observer: LoweringObserver;
+
+	constructor(environment: ConstructorParameters<typeof Lowering>[0], observer: LoweringObserver) {
+		super(environment);
+		this.#observer = observer;
+	}
+
+	override count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean {
+		this.#observer.usage?.(line, usage);
+		return super.count(line, args, min, max, usage);
+	}
+
+	override subdirectives(
+		block: Block | undefined,
+		known: { readonly [name: string]: SubdirectiveHandler },
+		of: string,
+		unknown?: UnknownSubdirective,
+	): void {
+		if (block) this.#observer.block?.(block, Object.keys(known), of);
+		super.subdirectives(block, known, of, unknown);
+	}
+
+	override template(word: Word): string {
+		this.#observer.value?.(word.span, 'template', word.text);
+		return super.template(word);
+	}
+
+	override duration(word: Word): number | undefined {
+		this.#observer.value?.(word.span, 'duration', word.text);
+		return super.duration(word);
+	}
+
+	override size(word: Word): number | undefined {
+		this.#observer.value?.(word.span, 'size', word.text);
+		return super.size(word);
+	}
+
+	override status(word: Word): number | undefined {
+		this.#observer.value?.(word.span, 'status', word.text);
+		return super.status(word);
+	}
+
+	override integer(word: Word, min?: number, max?: number): number | undefined {
+		this.#observer.value?.(word.span, 'integer', word.text);
+		return super.integer(word, min, max);
+	}
+
+	override boolean(word: Word): boolean | undefined {
+		this.#observer.value?.(word.span, 'boolean', word.text);
+		return super.boolean(word);
+	}
+
+	override regexp(word: Word, of?: 'matcher'): string | undefined {
+		this.#observer.value?.(word.span, 'regexp', word.text);
+		return super.regexp(word, of);
+	}
+
+	override oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined {
+		this.#observer.choice?.(word, values);
+		return super.oneOf(word, values, what);
+	}
+
+	override pipeline(lines: readonly Line[]): ReturnType<Lowering['pipeline']> {
+		this.#observer.pipeline?.(lines);
+		return lowerLines(this, lines, 'route', undefined);
+	}
+
+	override pipelineInOrder(lines: readonly Line[]): ReturnType<Lowering['pipelineInOrder']> {
+		this.#observer.pipeline?.(lines);
+		return super.pipelineInOrder(lines);
+	}
+
+	override matcherExpression(
+		words: readonly Word[],
+		block: Block | undefined,
+		name: string | undefined,
+	): Matcher | undefined {
+		this.#observer.matcher?.(words, block);
+		return super.matcherExpression(words, block, name);
+	}
+
+	override filePath(text: string, span: SourceSpan): string {
+		this.#observer.value?.(span, 'file', text);
+		return super.filePath(text, span);
+	}
+
+	override useRoute(name: Word): void {
+		this.#observer.value?.(name.span, 'route', name.text);
+		super.useRoute(name);
+	}
+}
+
+/** Returns the words of a top-level line, and of the lines in it, that name files, with their absolute paths. */
+export function filePathsOf(
+	top: ParsedLine,
+	kind: TopLevelKind,
+	syntax: TextSyntax,
+): { readonly span: SourceSpan; readonly path: string }[] {
+	const found: { span: SourceSpan; path: string }[] = [];
+	const observer: LoweringObserver = {
+		value: (span, what, text) => {
+			if (what !== 'file' || text === '' || /[{}]/.test(text)) return;
+			// Relative paths in a Compatfile are relative to the server's working directory, which is unknown.
+			if (syntax.dialect === 'configfile' || text.startsWith('/'))
+				found.push({ span, path: resolve(dirname(syntax.path), text) });
+		},
+	};
+	observeLowering(top, kind, syntax, observer);
+	return found;
+}

@@ -1,0 +1,166 @@
+/** The structure of a text: symbols, folding ranges, selection ranges and links. */
+import { registryOf } from '../lower/registry.ts';
+import type { ParsedLine } from '../syntax/parsed-file.ts';
+import { scanComments } from '../syntax/scan-comments.ts';
+import {
+	everyLine,
+	kindOfTopLevel,
+	placeAt,
+	rangeOf,
+	rangeOfLine,
+	type TextRange,
+	type TextSyntax,
+} from './text-syntax.ts';
+
+/** What a symbol is. */
+export type SymbolKind =
+	| 'options'
+	| 'site'
+	| 'snippet'
+	| 'route'
+	| 'upstream'
+	| 'test'
+	| 'let'
+	| 'matcher'
+	| 'directive';
+
+/** A named part of a configuration. */
+export interface TextSymbol {
+	readonly name: string;
+	readonly detail: string;
+	readonly kind: SymbolKind;
+	/** The whole block or line. */
+	readonly range: TextRange;
+	/** The name. */
+	readonly name_range: TextRange;
+	readonly children: readonly TextSymbol[];
+}
+
+/** Returns the symbols of a text: its top-level blocks and, in them, named matchers and directives with blocks. */
+export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
+	const { directives } = registryOf(syntax.dialect);
+	const lines = joinedHeads(syntax.lines);
+	return lines.flatMap(({ head, line }) => {
+		const kind = kindOfTopLevel(head, syntax.dialect, directives);
+		if (kind === 'import') return [];
+		const range = { start: rangeOfLine(head).start, end: rangeOfLine(line).end };
+		const { words } = head;
+		const first = words[0];
+		const nameWord = kind === 'upstream' || kind === 'test' || kind === 'let' ? (words[1] ?? first) : first;
+		const name_range = nameWord ? rangeOf(nameWord.span) : { start: range.start, end: range.start + 1 };
+		const name =
+			kind === 'options'
+				? 'global options'
+				: kind === 'site'
+					? words.map(({ text }) => text).join(' ')
+					: (nameWord?.text ?? '');
+		const detail =
+			kind === 'let'
+				? words
+						.slice(2)
+						.map(({ text }) => text)
+						.join(' ')
+				: kind === 'site'
+					? ''
+					: kind;
+		return [{ name: name || '(no name)', detail, kind, range, name_range, children: innerSymbols(line) }];
+	});
+}
+
+/** Joins the head of a block with the `{` on the next line. */
+function joinedHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; readonly line: ParsedLine }[] {
+	const joined: { head: ParsedLine; line: ParsedLine }[] = [];
+	for (const line of lines) {
+		const before = joined.at(-1);
+		if (line.words.length === 0 && before && !before.line.block && before.line.words.length > 0) before.line = line;
+		else joined.push({ head: line, line });
+	}
+	return joined;
+}
+
+function innerSymbols({ block, alternative }: ParsedLine): TextSymbol[] {
+	const own = (block?.lines ?? []).flatMap(line => {
+		const first = line.words[0];
+		if (!first) return [];
+		const matcher = first.text.startsWith('@');
+		if (!matcher && !line.block) return [];
+		const detail = line.words
+			.slice(1)
+			.map(({ text }) => text)
+			.join(' ');
+		const kind: SymbolKind = matcher ? 'matcher' : 'directive';
+		const range = rangeOfLine(line);
+		return [{ name: first.text, detail, kind, range, name_range: rangeOf(first.span), children: innerSymbols(line) }];
+	});
+	return alternative ? [...own, ...innerSymbols(alternative)] : own;
+}
+
+/** A range of lines that an editor can fold. */
+export interface Fold extends TextRange {
+	readonly kind: 'block' | 'comment' | 'imports';
+}
+
+/** Returns the blocks, the runs of comment lines and the runs of imports that span several lines. */
+export function foldsOf(syntax: TextSyntax): Fold[] {
+	const { text } = syntax;
+	const folds: Fold[] = [];
+	const add = (kind: Fold['kind'], start: number, end: number): void => {
+		if (text.slice(start, end).includes('\n')) folds.push({ kind, start, end });
+	};
+	for (const { line } of everyLine(syntax.lines)) {
+		if (line.block) add('block', line.block.open.start, line.block.close.end);
+		for (const { span, quote } of line.words) if (quote !== 'none') add('block', span.start, span.end);
+	}
+	let run: { start: number; end: number } | undefined;
+	for (const { start, end, alone } of scanComments(text, syntax.dialect)) {
+		if (alone && run && /^\s*$/.test(text.slice(run.end, start)) && !/\n\s*\n/.test(text.slice(run.end, start)))
+			run.end = end;
+		else {
+			if (run) add('comment', run.start, run.end);
+			run = alone ? { start, end } : undefined;
+		}
+	}
+	if (run) add('comment', run.start, run.end);
+	let imports: TextRange | undefined;
+	for (const line of syntax.lines) {
+		const word = line.words[0]?.text;
+		const range = rangeOfLine(line);
+		if (word === 'import' || word === 'use') imports = { start: imports?.start ?? range.start, end: range.end };
+		else {
+			if (imports) add('imports', imports.start, imports.end);
+			imports = undefined;
+		}
+	}
+	if (imports) add('imports', imports.start, imports.end);
+	return folds;
+}
+
+/** Returns the ranges that enclose an offset, innermost first: word, line, block with its head, …, the whole text. */
+export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[] {
+	const { around, line, word } = placeAt(syntax, offset);
+	const ranges: TextRange[] = [];
+	const add = (range: TextRange): void => {
+		const inner = ranges.at(-1);
+		if (inner && (range.start > inner.start || range.end < inner.end)) return;
+		if (inner?.start !== range.start || inner.end !== range.end) ranges.push(range);
+	};
+	if (word) {
+		const { start, end } = word.span;
+		if (word.quote !== 'none' && word.quote !== 'heredoc' && offset > start && offset < end)
+			add({ start: start + 1, end: end - 1 });
+		add({ start, end });
+	}
+	if (line && line.words.length > 0) {
+		add({ start: line.words[0]!.span.start, end: line.words.at(-1)!.span.end });
+		add(rangeOfLine(line));
+	}
+	for (const outer of around.toReversed()) {
+		if (outer.block) {
+			add({ start: outer.block.open.end, end: outer.block.close.start });
+			add({ start: outer.block.open.start, end: outer.block.close.end });
+		}
+		add(rangeOfLine(outer));
+	}
+	add({ start: 0, end: syntax.text.length });
+	return ranges;
+}

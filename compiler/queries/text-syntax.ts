@@ -1,0 +1,150 @@
+/** The syntax of one configuration text as written, before expansion: what an editor's cursor is in. */
+import type { Dialect } from '../dialects/dialect.ts';
+import { Source, type SourceSpan } from '../source/source.ts';
+import { parseSubstitutedText } from '../syntax/config-parser.ts';
+import type { ParsedBlock, ParsedLine, ParsedWord } from '../syntax/parsed-file.ts';
+import { isSnippetHead } from '../syntax/snippet-definition.ts';
+
+/** A half-open range of UTF-16 offsets in one text. */
+export interface TextRange {
+	readonly start: number;
+	readonly end: number;
+}
+
+/** A range in a file. */
+export interface FileRange extends TextRange {
+	/** Absolute path. */
+	readonly path: string;
+}
+
+/** One text and its lines. `{$NAME}` stays as written, so that every word is where the text has it. */
+export interface TextSyntax {
+	readonly path: string;
+	readonly text: string;
+	readonly dialect: Dialect;
+	readonly source: Source;
+	readonly lines: readonly ParsedLine[];
+}
+
+/** Parses a text as it is. Mistakes are ignored: the compiler reports them. */
+export function parseSyntax(path: string, text: string, dialect: Dialect): TextSyntax {
+	const source = new Source({ name: path, text, path });
+	const asWritten = { text, start: (offset: number) => offset, end: (offset: number) => offset };
+	const { lines } = parseSubstitutedText(source, asWritten, dialect, () => {});
+	return { path, text, dialect, source, lines };
+}
+
+/** The kinds of top-level lines. A directive at the top level is in a file that is imported into a site, or in a site without braces. */
+export type TopLevelKind =
+	| 'options'
+	| 'snippet'
+	| 'route'
+	| 'upstream'
+	| 'test'
+	| 'import'
+	| 'let'
+	| 'site'
+	| 'directive';
+
+/** Returns what a top-level line is. `directives` are the names of the dialect's directives. */
+export function kindOfTopLevel(
+	line: ParsedLine,
+	dialect: Dialect,
+	directives: { has(name: string): boolean },
+): TopLevelKind {
+	const first = line.words[0];
+	if (!first) return 'options';
+	const { text, quote } = first;
+	if (quote !== 'none') return 'site';
+	if (isSnippetHead(text)) return 'snippet';
+	if (text.startsWith('&(') && text.endsWith(')')) return 'route';
+	const own = dialect === 'configfile';
+	if (text === 'import' || (own && text === 'use')) return 'import';
+	if (own && text === 'let') return 'let';
+	if (own && (text === 'upstream' || text === 'test')) return text;
+	if (text.startsWith('@') || text.startsWith('{block') || directives.has(text)) return 'directive';
+	return 'site';
+}
+
+/** Where an offset is in a text. */
+export interface Place {
+	/** The lines whose blocks contain the offset, outermost first. */
+	readonly around: readonly ParsedLine[];
+	/** The line that the offset is in, or at whose end it is; undefined between lines. */
+	readonly line: ParsedLine | undefined;
+	/** Index of the word that the offset is in, or at whose end it is; otherwise, of the word that would be inserted there. */
+	readonly index: number;
+	/** The word at the offset, if any. */
+	readonly word: ParsedWord | undefined;
+}
+
+/** Returns where an offset is. */
+export function placeAt(syntax: TextSyntax, offset: number): Place {
+	return placeIn(syntax, syntax.lines, [], offset);
+}
+
+function placeIn(
+	syntax: TextSyntax,
+	lines: readonly ParsedLine[],
+	around: readonly ParsedLine[],
+	offset: number,
+): Place {
+	for (const line of lines) {
+		for (let part: ParsedLine | undefined = line; part; part = part.alternative) {
+			const { block } = part;
+			if (block && offset >= block.open.end && offset <= insideEnd(syntax, block))
+				return placeIn(syntax, block.lines, [...around, part], offset);
+			if (isOnLine(syntax, part, offset)) return atWord(part, around, offset);
+		}
+	}
+	return { around, line: undefined, index: 0, word: undefined };
+}
+
+/** Returns the offset up to which a position is inside of a block. A block without its `}` extends to where the parser ended it. */
+function insideEnd({ text }: TextSyntax, { close }: ParsedBlock): number {
+	return text[close.start] === '}' ? close.start : close.end;
+}
+
+/** Reports whether an offset is among the words of a line, or in white space after them on the same line. */
+function isOnLine({ text }: TextSyntax, { words, block }: ParsedLine, offset: number): boolean {
+	const first = words[0];
+	const last = words.at(-1);
+	if (!first || !last || offset < first.span.start) return false;
+	if (offset <= last.span.end) return true;
+	if (block && offset > block.open.start) return false;
+	const between = text.slice(last.span.end, offset);
+	return !/[\n#]/.test(between.replace(/\\\r?\n/g, ''));
+}
+
+function atWord(line: ParsedLine, around: readonly ParsedLine[], offset: number): Place {
+	const { words } = line;
+	const index = words.findIndex(({ span }) => offset <= span.end);
+	const at = index === -1 ? words.length : index;
+	const word = words[at];
+	return { around, line, index: at, word: word && word.span.start <= offset ? word : undefined };
+}
+
+/** Yields every line of a text, depth first, with the lines around it. An `else` part follows the line that it belongs to. */
+export function* everyLine(
+	lines: readonly ParsedLine[],
+	around: readonly ParsedLine[] = [],
+): Generator<{ readonly line: ParsedLine; readonly around: readonly ParsedLine[] }> {
+	for (const line of lines) {
+		for (let part: ParsedLine | undefined = line; part; part = part.alternative) {
+			yield { line: part, around };
+			if (part.block) yield* everyLine(part.block.lines, [...around, part]);
+		}
+	}
+}
+
+/** Returns the range of a line, from its first word to its last word or `}`. */
+export function rangeOfLine({ words, block, span }: ParsedLine): TextRange {
+	const start = words[0]?.span.start ?? block?.open.start ?? span.start;
+	const end = Math.max(words.at(-1)?.span.end ?? start, block?.close.end ?? start);
+	return { start, end };
+}
+
+/** Returns a span's offsets without its source. */
+export function rangeOf({ start, end }: SourceSpan): TextRange {
+	return { start, end };
+}

@@ -1,0 +1,251 @@
+/**
+ * The configurations of an editor's workspace: which texts there are, which of them import which, and what the compiler says
+ * about each.
+ */
+import { dirname, join } from 'node:path';
+import { UNKNOWN_HOST_FACTS } from '../codegen/placeholders/index.ts';
+import { type CompileResult, createCompiler } from '../compiler.ts';
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
+import type { DryRunEnvironment } from '../dry-run/dry-run.ts';
+import type { CompilerSession } from '../incremental/compiler-session.ts';
+import { lint } from '../lint/lint.ts';
+import { SilencingComments } from '../lint/silencing-comments.ts';
+import { ReadError, type Reader } from '../source/reader.ts';
+import { importPaths } from '../syntax/import-paths.ts';
+import { everyLine, parseSyntax, type TextSyntax } from './text-syntax.ts';
+
+/** A text that an editor has open; it hides the file on disk. */
+export interface OpenText {
+	readonly text: string;
+	readonly dialect: Dialect;
+}
+
+/** The result of checking one configuration. */
+export interface CheckedConfiguration {
+	/** Findings about the configuration and everything that it imports. */
+	readonly diagnostics: readonly Diagnostic[];
+	readonly compiled: CompileResult;
+	readonly input: ConfigInput;
+}
+
+/** Files whose names say that they are configurations. */
+const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
+const COMPATIBLE = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
+
+/** Bounds of the search for configurations in a workspace. */
+const MAX_FOLDERS = 2000;
+const MAX_DEPTH = 8;
+const MAX_CONFIGURATIONS = 200;
+
+/** Dry runs without files, network or environment: nothing is executed while somebody types. */
+const NOTHING_REAL: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
+
+/** The texts of a workspace. Reads everything through its reader, which decides what may be read. */
+export class Workspace {
+	readonly #reader: Reader;
+	readonly #folders: readonly string[];
+	readonly #open = new Map<string, OpenText>();
+	readonly #syntax = new Map<string, TextSyntax>();
+	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
+	#found: readonly string[] | undefined;
+
+	/** `folders` are absolute; configurations are searched for in them. */
+	constructor(reader: Reader, folders: readonly string[]) {
+		this.#folders = folders;
+		this.#reader = { ...overlaid(reader, this.#open), workingDirectory: reader.workingDirectory };
+	}
+
+	/** The files as the editor sees them: open texts hide those on disk. */
+	get reader(): Reader {
+		return this.#reader;
+	}
+
+	/** Sets the text of an open file. */
+	open(path: string, text: OpenText): void {
+		this.#open.set(path, text);
+	}
+
+	/** Closes a file: from now on, its contents on disk count. */
+	close(path: string): void {
+		this.#open.delete(path);
+		this.#syntax.delete(path);
+		this.#sessions.delete(path);
+	}
+
+	/** Forgets which configurations exist, after files were created or deleted. */
+	forgetFiles(): void {
+		this.#found = undefined;
+	}
+
+	/** Paths of the open texts. */
+	get opened(): readonly string[] {
+		return [...this.#open.keys()];
+	}
+
+	/** Returns the syntax of a file; undefined if it cannot be read. Unchanged texts are parsed once. */
+	syntax(path: string, dialect: Dialect = this.dialectOf(path)): TextSyntax | undefined {
+		const text = this.#open.get(path)?.text ?? this.#readText(path);
+		if (text === undefined) return undefined;
+		const known = this.#syntax.get(path);
+		if (known?.text === text && known.dialect === dialect) return known;
+		const syntax = parseSyntax(path, text, dialect);
+		this.#syntax.set(path, syntax);
+		return syntax;
+	}
+
+	/** Returns the language of a file: that of the configuration that imports it, otherwise its own. */
+	dialectOf(path: string): Dialect {
+		const [root] = this.rootsOf(path);
+		return this.#ownDialect(root ?? path);
+	}
+
+	#ownDialect(path: string): Dialect {
+		const open = this.#open.get(path);
+		if (open) return open.dialect;
+		return COMPATIBLE.test(path.slice(path.lastIndexOf('/') + 1)) ? 'compatfile' : 'configfile';
+	}
+
+	/**
+	 * Returns the configurations that a file belongs to: those that import it, directly or not, or the file itself if there are
+	 * none.
+	 */
+	rootsOf(path: string): readonly string[] {
+		const roots = this.#configurations().filter(root => root !== path && this.filesOf(root).includes(path));
+		const own = roots.filter(root => !roots.some(other => other !== root && this.filesOf(other).includes(root)));
+		return own.length > 0 ? own : [path];
+	}
+
+	/** Returns a configuration and the files that it imports, directly or not. */
+	filesOf(root: string): readonly string[] {
+		const dialect = this.#ownDialect(root);
+		const files = new Set([root]);
+		for (const path of files) for (const imported of this.#importsOf(path, dialect)) files.add(imported);
+		return [...files];
+	}
+
+	/** Returns the files that belong to a configuration together with a file. */
+	related(path: string): readonly string[] {
+		return [...new Set(this.rootsOf(path).flatMap(root => this.filesOf(root)))];
+	}
+
+	/** Returns the configurations of the workspace, the open texts and everything that these import. */
+	everyFile(): readonly string[] {
+		return [...new Set(this.#configurations().flatMap(root => this.filesOf(root)))];
+	}
+
+	/** Returns the configurations found in the folders, and the open texts. */
+	#configurations(): readonly string[] {
+		this.#found ??= this.#search();
+		return [...new Set([...this.#found, ...this.#open.keys()])];
+	}
+
+	#search(): readonly string[] {
+		const found: string[] = [];
+		const folders = this.#folders.map(folder => ({ folder, depth: 0 }));
+		for (let at = 0; at < folders.length && at < MAX_FOLDERS; at++) {
+			const { folder, depth } = folders[at]!;
+			for (const name of this.#list(folder)) {
+				const path = join(folder, name);
+				if (CONFIGURATION.test(name) && this.#reader.kind(path) === 'file') found.push(path);
+				else if (depth < MAX_DEPTH && !name.startsWith('.') && name !== 'node_modules' && !/\.\w{1,4}$/.test(name)) {
+					if (this.#reader.kind(path) === 'directory') folders.push({ folder: path, depth: depth + 1 });
+				}
+				if (found.length >= MAX_CONFIGURATIONS) return found;
+			}
+		}
+		return found;
+	}
+
+	/** Returns the files that one file imports. */
+	#importsOf(path: string, dialect: Dialect): readonly string[] {
+		const syntax = this.#syntaxAs(path, dialect);
+		if (!syntax?.text.includes('import')) return [];
+		const imported: string[] = [];
+		for (const { line } of everyLine(syntax.lines)) {
+			const [keyword, target] = line.words;
+			if (keyword?.text !== 'import' || keyword.quote !== 'none' || !target || target.text === '') continue;
+			imported.push(...this.filesOfImport(target.text, path));
+		}
+		return imported;
+	}
+
+	#syntaxAs(path: string, dialect: Dialect): TextSyntax | undefined {
+		return this.syntax(path, this.#open.get(path)?.dialect ?? dialect);
+	}
+
+	/** Returns the files that `import pattern` in a file names, without those that may not be read. */
+	filesOfImport(pattern: string, path: string): readonly string[] {
+		if (/[{}]/.test(pattern)) return [];
+		const { files } = importPaths(pattern, dirname(path), path, [], this.#reader);
+		return files.map(file => file.path).filter(file => this.#reader.kind(file) === 'file');
+	}
+
+	#list(folder: string): readonly string[] {
+		try {
+			return this.#reader.list(folder);
+		} catch (error) {
+			if (error instanceof ReadError) return [];
+			throw error;
+		}
+	}
+
+	#readText(path: string): string | undefined {
+		try {
+			return this.#reader.readText(path);
+		} catch (error) {
+			if (error instanceof ReadError) return undefined;
+			throw error;
+		}
+	}
+
+	/** Returns the input for the compiler; undefined if the file cannot be read. */
+	input(root: string): ConfigInput | undefined {
+		const text = this.#open.get(root)?.text ?? this.#readText(root);
+		if (text === undefined) return undefined;
+		return { format: this.#ownDialect(root), text, name: root, path: root };
+	}
+
+	/** Compiles a configuration; undefined if it cannot be read. What did not change is not compiled again. */
+	compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
+		const input = this.input(root);
+		if (!input) return undefined;
+		const dialect = input.format as Dialect;
+		let known = this.#sessions.get(root);
+		if (known?.dialect !== dialect) {
+			known = { dialect, session: createCompiler(this.#reader) };
+			this.#sessions.set(root, known);
+		}
+		return { input, compiled: known.session.compile(input) };
+	}
+
+	/** Compiles and lints a configuration, as `svc validate --lint` does, without its checks of the machine and without its tests. */
+	async check(root: string): Promise<CheckedConfiguration | undefined> {
+		const made = this.compile(root);
+		if (!made) return undefined;
+		const { compiled, input } = made;
+		const { document, plan, diagnostics } = compiled;
+		if (!document || !plan) {
+			const silences = new SilencingComments(input.format as Dialect);
+			return { compiled, input, diagnostics: silences.filter(diagnostics) };
+		}
+		const told = { ...compiled, document, plan };
+		const found = await lint({ input, compiled: told, reader: this.#reader, deps: NOTHING_REAL });
+		return { compiled, input, diagnostics: found };
+	}
+}
+
+/** Returns a reader in which open texts hide files. */
+function overlaid(reader: Reader, open: ReadonlyMap<string, OpenText>): Reader {
+	return {
+		workingDirectory: reader.workingDirectory,
+		readText: path => open.get(path)?.text ?? reader.readText(path),
+		readBytes: path => {
+			const text = open.get(path)?.text;
+			return text === undefined ? reader.readBytes(path) : Buffer.from(text);
+		},
+		list: path => reader.list(path),
+		kind: path => (open.has(path) ? 'file' : reader.kind(path)),
+		env: name => reader.env(name),
+	};
+}
