@@ -22,7 +22,18 @@ const DIAGNOSTIC: AnswerSchema = {
 		end_column: { type: 'integer', minimum: 1 },
 		pointer: { type: 'string', description: 'JSON pointer into the document.' },
 		hint: { type: 'string' },
-		fix: { type: 'array', items: { type: 'object' }, description: 'Edits that fix the problem when made together.' },
+		fixes: {
+			type: 'array',
+			items: {
+				type: 'object',
+				required: ['safety', 'edits'],
+				properties: {
+					safety: { enum: ['safe', 'unsafe'], description: '`unsafe`: a person has to confirm it.' },
+					edits: { type: 'array', items: { type: 'object' }, description: 'All of them are made together.' },
+				},
+			},
+			description: 'Ways to fix the problem; any one of them suffices.',
+		},
 		text: { type: 'string', description: 'The rendered message, with a source excerpt and a caret.' },
 	},
 	required: ['code', 'severity', 'message', 'text'],

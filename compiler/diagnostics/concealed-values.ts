@@ -36,7 +36,7 @@ export class ConcealedValues {
 		const concealed = { message: this.#text(message), label: this.#text(label), hint: this.#text(hint) };
 		const same = concealed.message === message && concealed.label === label && concealed.hint === hint;
 		// Drops a fix whose edits would write a hidden value into the file.
-		const tells = fix?.some(({ text }) => this.#text(text) !== text) ?? false;
+		const tells = fix?.edits.some(({ text }) => this.#text(text) !== text) ?? false;
 		if (same && !tells) return diagnostic;
 		return { ...diagnostic, ...concealed, fix: tells ? undefined : fix };
 	}

@@ -26,7 +26,7 @@ function reportOf(diagnostic: Diagnostic, frame: boolean): DiagnosticReport {
 			: {}),
 		...(pointer === undefined ? {} : { pointer }),
 		...(hint === undefined ? {} : { hint }),
-		...(fix && fix.length > 0 ? { fix: fix.map(reportedEdit) } : {}),
+		...(fix ? { fixes: [{ safety: fix.safety, edits: fix.edits.map(reportedEdit) }] } : {}),
 		text: renderDiagnostic(diagnostic, { frame }),
 	};
 }

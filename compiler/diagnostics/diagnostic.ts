@@ -4,11 +4,23 @@ import type { SourceSpan } from '../source/source.ts';
 /** `error` rejects the configuration; `warning` and `note` do not. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** The replacement of a range of text. All edits of a fix are applied together. */
+/** The replacement of a range of text. */
 export interface TextEdit {
 	readonly span: SourceSpan;
 	readonly text: string;
 }
+
+/** Edits that fix a problem, all of which are applied together. */
+export interface Fix {
+	readonly edits: readonly TextEdit[];
+	/**
+	 * `safe`: the meaning stays the same, or, where the text was refused, it can be read in one way only. `unsafe`: a person has to
+	 * confirm it, because it rests on a guess, such as the nearest known name, or changes what requests get.
+	 */
+	readonly safety: FixSafety;
+}
+
+export type FixSafety = 'safe' | 'unsafe';
 
 /** A second place that explains the first, such as "first defined here". */
 export interface RelatedPlace {
@@ -34,8 +46,7 @@ export interface Diagnostic {
 	 * Where `FILE:LINE` goes in messages worded like the compatible server's. It is inserted when the diagnostic is collected.
 	 */
 	readonly place?: 'before' | 'behind' | undefined;
-	/** Edits that fix the problem. */
-	readonly fix?: readonly TextEdit[] | undefined;
+	readonly fix?: Fix | undefined;
 }
 
 /** Receives each diagnostic as it is found. Phases never throw for a mistake in the input: they report it and continue. */
@@ -56,12 +67,18 @@ export interface DiagnosticReport {
 	readonly end_column?: number;
 	readonly pointer?: string;
 	readonly hint?: string;
-	/** Edits that fix the problem, to be applied together; ends are exclusive. */
-	readonly fix?: readonly ReportedEdit[];
+	/** Ways to fix the problem. Any one of them suffices. */
+	readonly fixes?: readonly ReportedFix[];
 	readonly text: string;
 }
 
-/** An edit in {@link DiagnosticReport.fix}: replaces the text between two places. */
+/** A {@link Fix} as plain data. */
+export interface ReportedFix {
+	readonly safety: FixSafety;
+	readonly edits: readonly ReportedEdit[];
+}
+
+/** The replacement of the text between two places. The end is exclusive. */
 export interface ReportedEdit {
 	readonly file: string;
 	readonly line: number;

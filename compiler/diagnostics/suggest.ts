@@ -1,7 +1,50 @@
-/** "Did you mean": finds the known name nearest to a misspelled one. */
+/** "Did you mean": finds the known name nearest to a misspelled one, and suggests it. */
+import type { SourceSpan } from '../source/source.ts';
+import type { Fix } from './diagnostic.ts';
 
 /** Longer words are not compared: it would cost the product of both lengths, and nobody misspells such a long word. */
 const longestWord = 200;
+
+/** The members of a diagnostic that suggest a name. There is no fix if the text at its place is not the misspelled name. */
+export interface Suggestion {
+	readonly label?: string;
+	readonly fix?: Fix;
+}
+
+/** Suggests the known name nearest to a word. The result is empty if no name is near enough. */
+export function didYouMean(word: WrittenWord, known: Iterable<string>): Suggestion {
+	return suggestName(word, nearestName(word.text, known));
+}
+
+/**
+ * Suggests a name, or other text, instead of `text`; nothing if `meant` is undefined. A fix is offered only if the file has
+ * `text` exactly once at that place, in the form in which it is compared: it may be quoted, or a part of a longer word, but not
+ * the result of a substitution.
+ */
+export function suggestName({ text, span }: WrittenWord, meant: string | undefined): Suggestion {
+	if (meant === undefined) return {};
+	const label = `did you mean \`${meant}\`?`;
+	const written = span.source.text.slice(span.start, span.end);
+	const at = written.indexOf(text);
+	if (text === '' || at === -1 || written.indexOf(text, at + 1) !== -1) return { label };
+	const start = span.start + at;
+	return {
+		label,
+		fix: { safety: 'unsafe', edits: [{ span: { ...span, start, end: start + text.length }, text: meant }] },
+	};
+}
+
+/** Like {@link didYouMean}, for a name whose place in the text is unknown. */
+export function didYouMeanLabel(name: string, known: Iterable<string>): string | undefined {
+	const nearest = nearestName(name, known);
+	return nearest === undefined ? undefined : `did you mean \`${nearest}\`?`;
+}
+
+/** A word and the place where it was written. */
+export interface WrittenWord {
+	readonly text: string;
+	readonly span: SourceSpan;
+}
 
 /**
  * Returns the candidate nearest to `word`, or undefined if none is close: at most a third of the word's letters (and at least

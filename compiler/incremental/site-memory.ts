@@ -215,6 +215,6 @@ function staysRight({ span, related, fix }: Diagnostic): boolean {
 	return (
 		(!span || moves(span)) &&
 		(related ?? []).every(one => moves(one.span)) &&
-		(fix ?? []).every(edit => moves(edit.span))
+		(fix?.edits ?? []).every(edit => moves(edit.span))
 	);
 }

@@ -192,6 +192,6 @@ function inWholeTexts(diagnostic: Diagnostic): Diagnostic {
 		...diagnostic,
 		...(span ? { span: wholeSpan(span) } : {}),
 		...(related ? { related: related.map(one => ({ ...one, span: wholeSpan(one.span) })) } : {}),
-		...(fix ? { fix: fix.map(edit => ({ ...edit, span: wholeSpan(edit.span) })) } : {}),
+		...(fix ? { fix: { ...fix, edits: fix.edits.map(edit => ({ ...edit, span: wholeSpan(edit.span) })) } } : {}),
 	};
 }

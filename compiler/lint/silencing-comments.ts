@@ -4,7 +4,7 @@
  * Errors cannot be silenced.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
-import { nearestName } from '../diagnostics/suggest.ts';
+import { didYouMean } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
@@ -57,13 +57,12 @@ export class SilencingComments {
 					});
 					continue;
 				}
-				const nearest = nearestName(name, rules);
 				report({
 					code: 'lint/unknown-rule',
 					severity: 'warning',
 					message: `\`${name}\` is not a lint rule.`,
 					span,
-					label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+					...didYouMean({ text: name, span }, rules),
 					hint: '`svc list-modules` lists the rules.',
 				});
 			}

@@ -1,6 +1,6 @@
 /** The definitions and uses of named routes, during lowering. */
 
-import { nearestName } from '../diagnostics/suggest.ts';
+import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
@@ -30,7 +30,7 @@ export class NamedRoutes {
 			// The most similar route was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) run.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
-				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+				...suggestName(name, nearest),
 			});
 		}
 		if (compat) return;

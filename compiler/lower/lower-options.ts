@@ -1,10 +1,10 @@
 /** Lowers the global block to settings, and determines the order of directives. */
 
+import { didYouMean } from '../diagnostics/suggest.ts';
 import { foreignHint } from '../modules/contract/foreign-words.ts';
 import type { SettingsDraft } from '../modules/contract/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
-import { didYouMean } from './context/did-you-mean.ts';
 import { UNAVAILABLE_GLOBAL_OPTIONS, unavailableHint, unavailableMessage } from './context/unavailable.ts';
 import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
@@ -49,8 +49,11 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	}
 	const message =
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
+	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
 	lowering.problem('error', 'option/unknown', span, message, {
-		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]),
+		label,
+		// The nearest name may be one of those that are refused.
+		fix: fix && registry.options.has(fix.edits[0]!.text) ? fix : undefined,
 		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});
 }
@@ -71,7 +74,7 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 	const known = lowering.environment.registry.directives;
 	if (!known.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
 		lowering.problem('error', 'option/order', directive.span, `${directive.text} is not a registered directive`, {
-			label: didYouMean(directive.text, DEFAULT_ORDER),
+			...didYouMean(directive, DEFAULT_ORDER),
 		});
 		return order;
 	}
@@ -93,7 +96,7 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 	const moved = moveDirective(order, { directive: directive.text, to: text, other: other.text });
 	if (moved) return moved;
 	lowering.problem('error', 'option/order', other.span, `directive '${other.text}' not found`, {
-		label: didYouMean(other.text, order),
+		...didYouMean(other, order),
 	});
 	return order;
 }

@@ -1,5 +1,6 @@
 /** Lowers lines of directives to steps: handles matcher tokens, alternatives and exclusive groups, and sorts a Compatfile. */
 
+import { didYouMean } from '../diagnostics/suggest.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/contract/directive.ts';
@@ -8,7 +9,6 @@ import { group } from '../modules/directives/route.ts';
 import { firstMatchStep } from '../modules/directives/when.ts';
 import { pathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
-import { didYouMean } from './context/did-you-mean.ts';
 import { spanOfWords } from './context/sentences.ts';
 import { sortDirectives } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
@@ -117,7 +117,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	if (instead !== undefined) {
 		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${instead}\` here.`, {
 			label: `write \`${instead}\``,
-			fix: [{ span, text: instead }],
+			fix: { safety: 'safe', edits: [{ span, text: instead }] },
 		});
 		return;
 	}
@@ -129,11 +129,11 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
 	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
 	const foreign = foreignHint(text);
-	const label = foreign === undefined ? didYouMean(text, registry.directives.keys()) : undefined;
+	const suggestion = foreign === undefined ? didYouMean(name, registry.directives.keys()) : {};
 	const hint = looksLikeAddress(text)
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
 		: foreign;
-	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
+	lowering.problem('error', 'directive/unknown', span, message, { ...suggestion, hint });
 }
 
 /** Marks the matchers that a line names as used, because the line cannot be lowered. */

@@ -1,7 +1,7 @@
 /** The state of lowering one tree: typed readers, the scope of named matchers, and everything that sites share. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
-import { nearestName } from '../diagnostics/suggest.ts';
+import { didYouMean, nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import { foreignHint } from '../modules/contract/foreign-words.ts';
@@ -9,7 +9,7 @@ import type { LowerContext, SubdirectiveHandler, UnknownSubdirective } from '../
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { withCompatibleMessage } from './compatible-message.ts';
-import { acceptedWordsHint, didYouMean } from './context/did-you-mean.ts';
+import { acceptedWordsHint } from './context/accepted-words.ts';
 import { formatNameList, spanOfWords } from './context/sentences.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './context/values.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
@@ -124,7 +124,7 @@ export class Lowering implements LowerContext {
 				this.dialect === 'compatfile' ? compatible(name.text) : `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
-				label: foreign === undefined ? didYouMean(name.text, Object.keys(known)) : undefined,
+				...(foreign === undefined ? didYouMean(name, Object.keys(known)) : {}),
 				hint: foreign ?? acceptedWordsHint(of, name.text, Object.keys(known)),
 			});
 		}
@@ -143,7 +143,7 @@ export class Lowering implements LowerContext {
 			for (const unknown of this.environment.placeholders.unknown(word.text)) {
 				if (this.environment.mapped().has(unknown.name)) continue;
 				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
-					label: unknown.nearest === undefined ? undefined : `did you mean \`{${unknown.nearest}}\`?`,
+					...suggestName({ text: `{${unknown.name}}`, span: word.span }, unknown.nearest && `{${unknown.nearest}}`),
 					hint: 'Write `\\{` for a literal brace.',
 				});
 			}
@@ -199,7 +199,7 @@ export class Lowering implements LowerContext {
 			word.span,
 			`\`${word.text}\` is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}.`,
 			{
-				label: didYouMean(word.text, values),
+				...didYouMean(word, values),
 				hint: `Write ${formatNameList(values, 'or')}.`,
 			},
 		);

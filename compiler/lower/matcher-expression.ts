@@ -2,11 +2,12 @@
  * Lowers matcher expressions: `path /a* and not ( method GET or @b )` in a Configfile, and one matcher or a block of matchers in
  * both dialects.
  */
+
+import { didYouMean, type Suggestion } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { MatcherModule } from '../modules/contract/matcher.ts';
 import { expression } from '../modules/matchers/expression/expression.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { didYouMean } from './context/did-you-mean.ts';
 import { formatNameList, spanOfWords } from './context/sentences.ts';
 import type { Lowering } from './lowering.ts';
 import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
@@ -266,19 +267,14 @@ class ExpressionReader {
 		const message = compat
 			? `getting matcher module '${word.text}': there is no such matcher`
 			: `\`${word.text}\` is not a matcher.`;
-		const label = didYouMean(word.text, known);
-		const hint = label === undefined ? `The matchers are ${formatNameList(known.sort())}.` : undefined;
-		this.#fail('matcher/unknown', word, message, { label, hint });
+		const suggestion = didYouMean(word, known);
+		const hint = suggestion.label === undefined ? `The matchers are ${formatNameList(known.sort())}.` : undefined;
+		this.#fail('matcher/unknown', word, message, { ...suggestion, hint });
 		this.#block = undefined;
 		return BROKEN;
 	}
 
-	#fail(
-		code: string,
-		word: Word,
-		message: string,
-		more?: { label?: string | undefined; hint?: string | undefined },
-	): void {
+	#fail(code: string, word: Word, message: string, more?: Suggestion & { hint?: string | undefined }): void {
 		this.broken = true;
 		this.#lowering.problem('error', code, word.span, message, more);
 	}

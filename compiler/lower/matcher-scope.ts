@@ -1,7 +1,7 @@
 /**
  * Named matchers of a site or nested block. They can be defined in any order, are lowered once, and are visible in nested blocks.
  */
-import { nearestName } from '../diagnostics/suggest.ts';
+import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
@@ -79,7 +79,7 @@ export class MatcherScope {
 			// The most similar matcher was probably meant, so it is not reported as unused.
 			if (nearest !== undefined) this.mention(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
-				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+				...suggestName(reference, nearest),
 			});
 			return undefined;
 		}

@@ -2,11 +2,10 @@
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
-import { nearestNames } from '../diagnostics/suggest.ts';
+import { didYouMeanLabel, nearestNames } from '../diagnostics/suggest.ts';
 import type { Document, Site } from '../document/document.ts';
 import { redactUrlSecrets } from '../document/secret-parts.ts';
 import { withIds } from '../document/with-ids.ts';
-import { didYouMean } from '../lower/context/did-you-mean.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
@@ -138,7 +137,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				code: 'document/unknown-key',
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
-				label: didYouMean(key, known),
+				label: didYouMeanLabel(key, known),
 				hint: named.length > 0 ? listed('keys', key, named) : undefined,
 			};
 		}
@@ -164,7 +163,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				...base,
 				code: 'document/unknown-value',
 				message: `${quoteOf(error)} is not allowed here.`,
-				label: typeof error.data === 'string' ? didYouMean(error.data, allowed.map(String)) : undefined,
+				label: typeof error.data === 'string' ? didYouMeanLabel(error.data, allowed.map(String)) : undefined,
 				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
 			};
 		}
@@ -235,7 +234,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 		pointer: `${base.pointer}/${tag}`,
 		code,
 		message: `\`${tagValue}\` is not a ${what} of this server.`,
-		label: didYouMean(tagValue, variants),
+		label: didYouMeanLabel(tagValue, variants),
 		hint: listed(plural, tagValue, variants),
 	};
 }

@@ -1,5 +1,5 @@
 /** Replaces `{args[N]}`, `{param.NAME}` and `{let.NAME}` in the words of a line. */
-import { nearestName } from '../diagnostics/suggest.ts';
+import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -153,7 +153,7 @@ function findConstant(name: string, word: ParsedWord, scope: WordScope) {
 		severity: 'error',
 		message: `There is no constant \`${name}\`.`,
 		span: spanIn(scope.frame, word.span),
-		label: near ? `did you mean \`{let.${near}}\`?` : undefined,
+		...suggestName({ text: `{let.${name}}`, span: word.span }, near && `{let.${near}}`),
 		hint: scope.report.definedLater.has(`let ${name}`)
 			? `\`let ${name}\` is defined further down: a constant must be defined before it is used.`
 			: `Define it above with \`let ${name} VALUE\`.`,
@@ -189,7 +189,7 @@ function parameter(name: string, word: ParsedWord, scope: WordScope): Word | und
 			? `This snippet has no parameter \`${name}\`.`
 			: `\`{param.${name}}\` is used outside of a snippet.`,
 		span: spanIn(scope.frame, word.span),
-		label: near ? `did you mean \`{param.${near}}\`?` : undefined,
+		...suggestName({ text: `{param.${name}}`, span: word.span }, near && `{param.${near}}`),
 		hint: parameters
 			? `Declare it in the snippet's head: \`(${scope.frame.source.importedAs ?? 'name'}) ${name} { … }\`.`
 			: 'Parameters exist only between the braces of `(name) parameter { … }`.',

@@ -1,5 +1,5 @@
 /** Expands imports, snippets, constants and the blocks passed to snippets into plain lines of directives. */
-import { nearestName } from '../diagnostics/suggest.ts';
+import { didYouMean } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
@@ -284,9 +284,8 @@ export class Expander {
 
 	/** Reports an unknown name, and suggests the most similar known one. */
 	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
-		const near = nearestName(word.text, known);
-		const label = near ? `did you mean \`${near}\`?` : undefined;
-		this.report.report({ code, severity: 'error', message, span: word.span, label, hint });
+		const suggestion = didYouMean(word, known);
+		this.report.report({ code, severity: 'error', message, span: word.span, ...suggestion, hint });
 	}
 }
 

@@ -1,6 +1,6 @@
 /** Processes `import` and `use`: finds the snippet or files and prepares the frame in which to expand them. */
 import { dirname } from 'node:path';
-import { nearestName } from '../diagnostics/suggest.ts';
+import { didYouMean, nearestName, suggestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader, WITHHELD } from '../source/reader.ts';
 import { Source, type SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
@@ -153,13 +153,12 @@ export class Importer {
 	}
 
 	#unknownSnippet(target: Word): void {
-		const near = nearestName(target.text, this.snippets.keys());
 		this.#report.report({
 			code: 'snippet/unknown',
 			severity: 'error',
 			message: `There is no snippet \`${target.text}\`.`,
 			span: target.span,
-			label: near ? `did you mean \`${near}\`?` : undefined,
+			...didYouMean(target, this.snippets.keys()),
 			hint: this.#report.definedLater.has(`(${target.text})`)
 				? `\`(${target.text})\` is defined further down: a snippet must be defined before it is used.`
 				: `Define it above with \`(${target.text}) { … }\`; use \`import\` for files.`,
@@ -190,7 +189,7 @@ export class Importer {
 					severity: 'error',
 					message: `The snippet \`${snippet.name}\` has no parameter \`${name}\`.`,
 					span: arg.span,
-					label: near ? `did you mean \`${near}\`?` : undefined,
+					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equals } }, near),
 					related: [{ span: snippet.word.span, message: 'the snippet' }],
 				});
 				// The nearest parameter was most likely meant, so it does not count as missing.

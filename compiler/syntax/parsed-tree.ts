@@ -227,7 +227,7 @@ export class ParsedTree {
 		this.diagnostics.push(
 			structureMistake(this.#dialect, 'syntax/glued-brace', span, message, {
 				label: `write \`${owner.text} {\``,
-				fix: [{ span: { ...span, start: span.end - 1, end: span.end - 1 }, text: ' ' }],
+				fix: { safety: 'safe', edits: [{ span: { ...span, start: span.end - 1, end: span.end - 1 }, text: ' ' }] },
 			}),
 		);
 	}

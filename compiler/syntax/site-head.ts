@@ -54,7 +54,10 @@ export class SiteAddresses {
 			this.#refuse('syntax/glued-brace', word, message, {
 				label: `write \`${fixed}\``,
 				fix: asWritten(word, text)
-					? [{ span: { ...word.span, start: word.span.end - 1, end: word.span.end - 1 }, text: ' ' }]
+					? {
+							safety: 'safe',
+							edits: [{ span: { ...word.span, start: word.span.end - 1, end: word.span.end - 1 }, text: ' ' }],
+						}
 					: undefined,
 			});
 			return;
@@ -69,7 +72,7 @@ export class SiteAddresses {
 			const message = `Site addresses cannot contain a comma ',': '${text}' - put a space after the comma to separate site addresses`;
 			this.#refuse('syntax/comma-in-address', word, message, {
 				fix: asWritten(word, word.text)
-					? [{ span: word.span, text: word.text.split(',').join(', ').trimEnd() }]
+					? { safety: 'safe', edits: [{ span: word.span, text: word.text.split(',').join(', ').trimEnd() }] }
 					: undefined,
 			});
 			return;

@@ -1,11 +1,11 @@
 /** The kinds of `expect` lines, each with its arguments and its check in one object. */
 
 import { compileRegexp, RegexpError } from '../codegen/regexp/regexp.ts';
+import { didYouMean, didYouMeanLabel } from '../diagnostics/suggest.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import { encodeFieldText, isToken } from '../exchange/field-syntax.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
-import { didYouMean } from '../lower/context/did-you-mean.ts';
 import { directives } from '../modules/registry/directives.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import type { Word } from '../syntax/ast.ts';
@@ -157,7 +157,7 @@ function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem):
 	const wanted = handlerOf(word.text);
 	if (wanted === undefined) {
 		problem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
-			label: didYouMean(word.text, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
+			...didYouMean(word, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
 			hint: 'Write the name of a handler, such as `files`, or of its directive, such as `file_server`.',
 		});
 		return undefined;
@@ -183,7 +183,7 @@ function siteCheck(address: string): Check {
 		if (addresses.some(one => canonicalAddress(one) === wanted)) return undefined;
 		const known = sites.flatMap(one => one.addresses);
 		if (!known.some(one => canonicalAddress(one) === wanted)) {
-			const nearest = didYouMean(address, known);
+			const nearest = didYouMeanLabel(address, known);
 			return { text: `there is no site \`${address}\``, label: nearest ?? came(addresses) };
 		}
 		return { text: `a site other than \`${address}\` answered`, label: came(addresses) };
@@ -215,7 +215,7 @@ function fieldMismatch(
 	const values = headers.getAll(lower);
 	if (values.length === 0) {
 		const names = [...new Set([...headers].map(([other]) => other))];
-		const near = didYouMean(name, names);
+		const near = didYouMeanLabel(name, names);
 		return {
 			text: `${of} has no field \`${name}\``,
 			label: near ?? (names.length > 0 ? `it has ${names.join(', ')}` : 'it has none'),

@@ -1,5 +1,6 @@
 /** Lowers `test` blocks to test cases and reports every mistake. */
 import type { Report } from '../diagnostics/diagnostic.ts';
+import { didYouMean, suggestName } from '../diagnostics/suggest.ts';
 import {
 	canonicalClientAddress,
 	fieldMistake,
@@ -11,7 +12,6 @@ import {
 	type RequestUrl,
 } from '../dry-run/dry-run-request.ts';
 import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
-import { didYouMean } from '../lower/context/did-you-mean.ts';
 import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
@@ -112,9 +112,9 @@ class TestReader {
 		const upper = word.text.toUpperCase();
 		const isMethod = (METHODS as readonly string[]).includes(upper);
 		this.#problem('test/unknown', word.span, `\`${word.text}\` is not allowed in a test.`, {
-			label: isMethod
-				? `write \`${upper}\``
-				: didYouMean(word.text, [...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)]),
+			...(isMethod
+				? { ...suggestName(word, upper), label: `write \`${upper}\`` }
+				: didYouMean(word, [...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)])),
 			hint: Object.hasOwn(EXPECTATIONS, word.text)
 				? `Write \`expect ${word.text} …\`.`
 				: 'A test contains requests (`GET http://example.com/`), `upstream answers …` and `expect …`.',
@@ -151,7 +151,7 @@ class TestReader {
 			else {
 				const misplaced = word.text === 'expect' || word.text === 'upstream';
 				this.#problem('test/unknown', word.span, `\`${word.text}\` is not part of a request.`, {
-					label: misplaced ? undefined : didYouMean(word.text, REQUEST_WORDS),
+					...(misplaced ? {} : didYouMean(word, REQUEST_WORDS)),
 					hint: misplaced
 						? 'Write it after the block of the request.'
 						: `The parts of a request are ${formatNameList(REQUEST_WORDS)}.`,
@@ -200,7 +200,7 @@ class TestReader {
 		if (!this.#once(word, step)) return;
 		if (answers && answers.text !== 'answers') {
 			this.#problem('test/unknown', answers.span, `\`${answers.text}\` is not a behavior of an upstream here.`, {
-				label: didYouMean(answers.text, ['answers']),
+				...didYouMean(answers, ['answers']),
 				hint: `Usage: ${usage}`,
 			});
 			return;
@@ -226,7 +226,7 @@ class TestReader {
 		const known = Object.hasOwn(EXPECTATIONS, what.text) ? EXPECTATIONS[what.text] : undefined;
 		if (!known) {
 			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is not an expectation.`, {
-				label: didYouMean(what.text, words),
+				...didYouMean(what, words),
 				hint: `The expectations are ${formatNameList(words)}.`,
 			});
 			return;

@@ -1,5 +1,6 @@
 /** Findings as GitHub workflow commands, which GitHub shows next to the lines of a change: `--format github`. */
 import type { Diagnostic } from '../diagnostic.ts';
+import { fixedLine } from '../fixes.ts';
 import type { Findings } from './findings.ts';
 
 const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
@@ -16,7 +17,8 @@ export function githubReport(all: readonly Findings[]): string {
 	return [...new Set(lines)].join('');
 }
 
-function command({ severity, code, message, hint, span, pointer }: Diagnostic, name: string): string {
+function command(diagnostic: Diagnostic, name: string): string {
+	const { severity, code, message, label, hint, span, pointer, fix } = diagnostic;
 	const properties = [`file=${property(span?.source.name ?? name)}`];
 	if (span) {
 		const start = span.source.position(span.start);
@@ -27,8 +29,10 @@ function command({ severity, code, message, hint, span, pointer }: Diagnostic, n
 	}
 	properties.push(`title=${property(code)}`);
 	const place = span || pointer === undefined ? '' : `${pointer}: `;
-	const text = hint === undefined ? `${place}${message}` : `${place}${message}\n${hint}`;
-	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(text)}`;
+	const fixed = fix && fixedLine(fix);
+	const suggestion = fixed === undefined ? undefined : `Suggested: ${fixed}`;
+	const lines = [`${place}${message}`, label, hint, suggestion].filter(line => line !== undefined);
+	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(lines.join('\n'))}`;
 }
 
 /** Escapes text in the order that GitHub's runner expects: the percent sign first. */

@@ -4,7 +4,7 @@
  */
 
 import type { SourceSpan } from '../../source/source.ts';
-import type { Diagnostic } from '../diagnostic.ts';
+import type { Diagnostic, Fix } from '../diagnostic.ts';
 import type { DescribedRule, Findings } from './findings.ts';
 
 const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
@@ -78,24 +78,21 @@ function result(one: Diagnostic, ruleIndex: number, name: string): object {
 					})),
 				}
 			: {}),
-		...(fix && fix.length > 0
-			? {
-					fixes: [
-						{
-							description: { text: hint ?? label ?? message },
-							artifactChanges: [
-								{
-									artifactLocation: { uri: uriOf(fix[0]!.span.source.name) },
-									replacements: fix.map(edit => ({
-										deletedRegion: region(edit.span),
-										insertedContent: { text: edit.text },
-									})),
-								},
-							],
-						},
-					],
-				}
-			: {}),
+		...(fix ? { fixes: [fixOf(fix, hint ?? label ?? message)] } : {}),
+	};
+}
+
+function fixOf({ edits, safety }: Fix, description: string): object {
+	const files = new Set(edits.map(({ span }) => span.source.name));
+	return {
+		description: { text: description },
+		artifactChanges: [...files].map(name => ({
+			artifactLocation: { uri: uriOf(name) },
+			replacements: edits
+				.filter(({ span }) => span.source.name === name)
+				.map(({ span, text }) => ({ deletedRegion: region(span), insertedContent: { text } })),
+		})),
+		properties: { safety },
 	};
 }
 

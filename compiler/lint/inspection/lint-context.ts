@@ -1,7 +1,7 @@
 /** The input to a lint rule: the syntax trees, the resulting document, its plan, and a dry run of it. */
 import type { Plan } from '../../codegen/plan/plan.ts';
 
-import type { Diagnostic, TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { Diagnostic, Fix } from '../../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../../dialects/dialect.ts';
 import type { Document } from '../../document/document.ts';
 import type { DryRunResult } from '../../dry-run/dry-run.ts';
@@ -17,7 +17,7 @@ export interface FindingDetails {
 	readonly label?: string | undefined;
 	readonly hint?: string | undefined;
 	readonly related?: Diagnostic['related'];
-	readonly fix?: readonly TextEdit[] | undefined;
+	readonly fix?: Fix | undefined;
 }
 
 /** The words at which a finding about an object is shown: their first or last occurrence in the object's text. */

@@ -1,5 +1,5 @@
 /** The lint rule `header/caches-errors`. */
-import type { TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { Fix } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
 import { answersOnceRun, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import { editsOf, type FieldEdit, isLongLivedCaching } from '../inspection/header-fields.ts';
@@ -49,9 +49,9 @@ export const headerCachesErrors: LintRule = {
 };
 
 /** Returns the edit that inserts `>` before the field name, which defers it; undefined if other fields would be deferred, too. */
-function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): readonly TextEdit[] | undefined {
+function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): Fix | undefined {
 	const edits = Object.values(response).flat().length;
 	const span = cx.span(pointer, name);
 	if (edits !== 1 || !span || span.source.text.slice(span.start, span.end) !== name) return undefined;
-	return [{ span: { ...span, end: span.start }, text: '>' }];
+	return { safety: 'unsafe', edits: [{ span: { ...span, end: span.start }, text: '>' }] };
 }

@@ -31,7 +31,9 @@ export const headerUpDefault: LintRule = {
 			cx.at(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
-				...(span && line ? { fix: [{ span: wholeLinesSpan(wholeLine(span)), text: '' }] } : {}),
+				...(span && line
+					? { fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(wholeLine(span)), text: '' }] } as const }
+					: {}),
 			});
 		}
 	},

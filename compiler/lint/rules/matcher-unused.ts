@@ -18,7 +18,9 @@ export const matcherUnused: LintRule = {
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
 		for (const { word, span, used } of definitions.values()) {
 			if (used) continue;
-			cx.report(word.span, `\`${word.text}\` is never used.`, { fix: [{ span: wholeLinesSpan(span), text: '' }] });
+			cx.report(word.span, `\`${word.text}\` is never used.`, {
+				fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] },
+			});
 		}
 	},
 };

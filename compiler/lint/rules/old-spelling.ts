@@ -20,7 +20,7 @@ export const oldSpelling: LintRule = {
 			const instead = today.get(name.text);
 			if (instead === undefined || name.quote !== 'none') continue;
 			cx.report(name.span, `\`${name.text}\` is now written \`${instead}\`.`, {
-				fix: [{ span: name.span, text: instead }],
+				fix: { safety: 'safe', edits: [{ span: name.span, text: instead }] },
 			});
 		}
 	},

@@ -32,7 +32,7 @@ export const pathWithoutSlash: LintRule = {
 					cx.at(`${at}/${field}/${index}`, `\`${pattern}\` also matches \`${stem}x\`.`, {
 						words: pattern,
 						label: `did you mean \`${stem}/*\`?`,
-						...(exact && listed ? { fix: [{ span: exact, text: instead }] } : {}),
+						...(exact && listed ? { fix: { safety: 'unsafe', edits: [{ span: exact, text: instead }] } as const } : {}),
 					});
 				});
 			}

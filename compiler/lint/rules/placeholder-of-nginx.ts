@@ -1,4 +1,5 @@
 /** The lint rule `placeholder/of-nginx`. */
+import { suggestName } from '../../diagnostics/suggest.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -54,8 +55,7 @@ export const nginxVariable: LintRule = {
 					const exact = at !== -1 && at + whole.length <= span.end;
 					const place = exact ? { source: span.source, start: at, end: at + whole.length } : span;
 					cx.report(place, `\`${whole}\` is an nginx variable and plain text here.`, {
-						label: `did you mean \`${instead}\`?`,
-						...(exact ? { fix: [{ span: place, text: instead }] } : {}),
+						...suggestName({ text: whole, span: place }, instead),
 					});
 				}
 			}

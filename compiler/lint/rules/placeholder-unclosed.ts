@@ -1,6 +1,8 @@
 /** The lint rule `placeholder/unclosed`. */
+
 import { isKnownPlaceholder } from '../../codegen/placeholders/index.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
+import { suggestName } from '../../diagnostics/suggest.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -24,7 +26,8 @@ export const placeholderUnclosed: LintRule = {
 					const at = span.source.text.indexOf(`{${name}`, span.start);
 					const place =
 						at !== -1 && at < span.end ? { source: span.source, start: at, end: at + name!.length + 1 } : span;
-					cx.report(place, `\`{${name}\` is never closed.`, { label: `did you mean \`{${name}}\`?` });
+					const open = { text: `{${name}`, span: place };
+					cx.report(place, `\`{${name}\` is never closed.`, suggestName(open, `{${name}}`));
 				}
 			}
 		}

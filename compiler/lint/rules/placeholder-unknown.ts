@@ -1,5 +1,6 @@
 /** The lint rule `placeholder/unknown`. */
 
+import { suggestName } from '../../diagnostics/suggest.ts';
 import { mappedNamesOf } from '../../lower/context/mapped-placeholders.ts';
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
 import { registryOf } from '../../lower/registry.ts';
@@ -33,11 +34,10 @@ export const placeholderUnknown: LintRule = {
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
 					const exact = at !== -1 && at < word.span.end;
 					const span = exact ? { source: word.span.source, start: at, end: at + name.length + 2 } : word.span;
+					const { label, fix } = suggestName({ text: `{${name}}`, span }, nearest && `{${nearest}}`);
 					cx.report(span, `\`{${name}}\` is not a placeholder.`, {
-						label: nearest === undefined ? undefined : `did you mean \`{${nearest}}\`?`,
-						...(exact && nearest !== undefined && !nearest.includes('*')
-							? { fix: [{ span, text: `{${nearest}}` }] }
-							: {}),
+						label,
+						fix: nearest?.includes('*') ? undefined : fix,
 					});
 				}
 			}

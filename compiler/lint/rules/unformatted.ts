@@ -20,7 +20,7 @@ export const unformatted: LintRule = {
 		const end = Math.max(start, newline === -1 ? source.text.length : newline);
 		cx.report({ source, start, end }, 'From here on, the text is not formatted.', {
 			hint: '`svc fmt --overwrite` fixes that.',
-			fix: [{ span: { source, start: 0, end: source.text.length }, text: formatted }],
+			fix: { safety: 'safe', edits: [{ span: { source, start: 0, end: source.text.length }, text: formatted }] },
 		});
 	},
 };

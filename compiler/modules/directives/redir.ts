@@ -1,7 +1,8 @@
 /** `redir`: redirects the client. */
 
 import { compileFieldValue } from '../../codegen/placeholders/field-template.ts';
-import type { Severity, TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { Fix, FixSafety, Severity } from '../../diagnostics/diagnostic.ts';
+import { suggestName } from '../../diagnostics/suggest.ts';
 import type { Step } from '../../document/document.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { Word } from '../../syntax/ast.ts';
@@ -82,13 +83,18 @@ function isStatus({ text, quote }: Word): boolean {
 function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
 	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'is a redirect word'}`;
-	const report = (message: string, hint: string, fix?: readonly TextEdit[]): void =>
-		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, { hint, fix });
+	// With a status such as 404 in its place, the line would still be wrong.
+	const isComplete = !/^\d/.test(to.text) || isRedirectStatus(Number(to.text));
+	const report = (message: string, hint: string, fix?: Fix): void =>
+		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, {
+			hint: isComplete ? hint : `Usage: ${USAGE}`,
+			fix: isComplete ? fix : undefined,
+		});
 	if (code !== undefined && !isStatus(code)) {
 		// Without a matcher, a path as the first argument would be parsed as the matcher.
 		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
 		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
-		report(', but comes before the target.', text, swapped(to, code, target));
+		report(', but comes before the target.', text, swapped(to, code, target, severity === 'error' ? 'safe' : 'unsafe'));
 	} else if (code === undefined && matcher && isPath(matcher)) {
 		report(
 			`, but is in the place of the target: \`${matcher.text}\` is the matcher here.`,
@@ -120,17 +126,18 @@ function isPath({ text, quote }: Word): boolean {
 }
 
 /** Returns the edit that inserts the matcher `*` before a path, making the path an argument. */
-function matchingAll(path: Word): readonly TextEdit[] | undefined {
+function matchingAll(path: Word): Fix | undefined {
 	if (!stands(path)) return undefined;
-	return [{ span: { ...path.span, end: path.span.start }, text: '* ' }];
+	return { safety: 'unsafe', edits: [{ span: { ...path.span, end: path.span.start }, text: '* ' }] };
 }
 
-function swapped(status: Word, code: Word, target: string): readonly TextEdit[] | undefined {
+function swapped(status: Word, code: Word, target: string, safety: FixSafety): Fix | undefined {
 	if (!stands(status) || !stands(code)) return undefined;
-	return [
+	const edits = [
 		{ span: status.span, text: target },
 		{ span: code.span, text: status.text },
 	];
+	return { safety, edits };
 }
 
 /** Reports whether the file contains the word exactly as it is, without substituted environment variables or expansions. */
@@ -152,12 +159,14 @@ function lowerCode(word: Word, cx: LowerContext): { status?: number | string; ht
 	if (!/^-?\d+$/.test(word.text)) {
 		const compat = `Not a supported redir code type or not valid integer: '${word.text}'`;
 		const message = cx.dialect === 'compatfile' ? compat : `\`${word.text}\` is not a redirect status.`;
-		const label = nearest(word.text);
-		cx.problem('error', 'redirect/unknown-status', word.span, message, label ? { label, hint } : { hint });
+		cx.problem('error', 'redirect/unknown-status', word.span, message, {
+			...suggestName(word, nearest(word.text)),
+			hint,
+		});
 		return {};
 	}
 	const status = Number(word.text);
-	if (status !== 401 && (status < 300 || status > 399)) {
+	if (!isRedirectStatus(status)) {
 		const compat = `Redir code not in the 3xx range or 401: '${word.text}'`;
 		const message = cx.dialect === 'compatfile' ? compat : `${word.text} is not a redirect status.`;
 		cx.problem('error', 'redirect/status-out-of-range', word.span, message, { hint });
@@ -166,10 +175,13 @@ function lowerCode(word: Word, cx: LowerContext): { status?: number | string; ht
 	return { status };
 }
 
+function isRedirectStatus(status: number): boolean {
+	return status === 401 || (status >= 300 && status <= 399);
+}
+
 /** Returns the status word that was probably meant. There are only three, so comparing the first three letters suffices. */
 function nearest(text: string): string | undefined {
-	const word = ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
-	return word && `did you mean \`${word}\`?`;
+	return ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
 }
 
 function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler): Handler {

@@ -1,6 +1,6 @@
 /** `path`: matches the request path by exact text, prefix, suffix, substring or glob. */
 
-import { nearestName } from '../../diagnostics/suggest.ts';
+import { nearestName, suggestName } from '../../diagnostics/suggest.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { loweredPath } from '../../exchange/request-path.ts';
@@ -51,12 +51,13 @@ export const path = requestMatcher<PathMatcher>({
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
 		if (!args) return undefined;
-		for (const { text, span } of args) {
+		for (const word of args) {
+			const { text, span } = word;
 			if (text.startsWith('/') || text.startsWith('*') || text.startsWith('{') || cx.dialect === 'compatfile') continue;
 			const operator = nearestName(text, OPERATORS);
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
-				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
+				cx.problem('error', 'path/no-slash', span, message, suggestName(word, operator));
 				// The words that follow belong to another matcher.
 				break;
 			}

@@ -1,7 +1,8 @@
 /** `protocol`: matches the request's protocol and version. */
+
+import { didYouMean } from '../../diagnostics/suggest.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Predicate } from '../../exchange/handler.ts';
-import { didYouMean } from '../../lower/context/did-you-mean.ts';
 import { requestMatcher } from '../contract/matcher.ts';
 
 interface ProtocolMatcher extends Matcher {
@@ -41,7 +42,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		const { text, span } = args[0]!;
 		if (!KNOWN.includes(text) && cx.dialect === 'configfile') {
 			cx.problem('error', 'protocol/unknown', span, `\`${text}\` is not a protocol.`, {
-				label: didYouMean(text, KNOWN),
+				...didYouMean(args[0]!, KNOWN),
 				hint: `Usage: ${USAGE}`,
 			});
 			return undefined;

@@ -27,7 +27,7 @@ const DIAGNOSTICS: readonly Diagnostic[] = [
 		label: 'here',
 		hint: 'Do it.',
 		related: [{ span: whole, message: 'because of this' }],
-		fix: [{ span, text: 'respond' }],
+		fix: { safety: 'safe', edits: [{ span, text: 'respond' }] },
 	},
 	{ code: 'document/unknown-key', severity: 'error', message: 'No.', pointer: '/sites/0' },
 	{ code: 'block/empty', severity: 'note', message: 'Over lines.', span: whole },
@@ -73,6 +73,7 @@ const fix = object(
 			]),
 			{ minItems: 1, uniqueItems: true },
 		),
+		properties: object({ safety: { enum: ['safe', 'unsafe'] } }),
 	},
 	['artifactChanges'],
 );
@@ -147,6 +148,7 @@ formats('SARIF is valid, and its results refer to the rules that it describes', 
 		endLine: 2,
 		endColumn: 9,
 	});
+	assert.equal(run.results[0].fixes[0].properties, { safety: 'safe' });
 	assert.is(run.results[0].fixes[0].artifactChanges[0].replacements[0].insertedContent.text, 'respond');
 	assert.is(run.results[1].locations[0].logicalLocations[0].fullyQualifiedName, '/sites/0');
 	assert.is(run.tool.driver.semanticVersion, '1.2.3');
@@ -155,7 +157,7 @@ formats('SARIF is valid, and its results refer to the rules that it describes', 
 
 formats('workflow commands escape their delimiters', () => {
 	assert.equal(githubReport([findings]).split('\n'), [
-		'::warning file=sites/a b%2Cc.conf,line=2,endLine=2,col=2,endColumn=9,title=path/prefix-without-slash::100%25 of `a`,%0Aall: of it.%0ADo it.',
+		'::warning file=sites/a b%2Cc.conf,line=2,endLine=2,col=2,endColumn=9,title=path/prefix-without-slash::100%25 of `a`,%0Aall: of it.%0Ahere%0ADo it.%0ASuggested: respond "50%25"',
 		'::error file=sites/a b%2Cc.conf,title=document/unknown-key::/sites/0: No.',
 		'::notice file=sites/a b%2Cc.conf,line=1,endLine=4,title=block/empty::Over lines.',
 		'',
@@ -167,8 +169,11 @@ formats('JSON has the same members as the Admin API, and the edits', () => {
 	const { valid, tests, diagnostics } = JSON.parse(jsonReport([findings]));
 	assert.is(valid, false);
 	assert.equal(tests, { passed: 1, failed: 0 });
-	assert.equal(diagnostics[0].fix, [
-		{ file: 'sites/a b,c.conf', line: 2, column: 2, end_line: 2, end_column: 9, text: 'respond' },
+	assert.equal(diagnostics[0].fixes, [
+		{
+			safety: 'safe',
+			edits: [{ file: 'sites/a b,c.conf', line: 2, column: 2, end_line: 2, end_column: 9, text: 'respond' }],
+		},
 	]);
 	assert.is(diagnostics[1].pointer, '/sites/0');
 });

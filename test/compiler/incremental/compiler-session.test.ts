@@ -28,7 +28,7 @@ function told(compiled: CompileResult): string {
 		JSON.stringify(plan?.listeners),
 		...diagnostics.map(
 			diagnostic =>
-				`${renderDiagnostic(diagnostic)}\n${JSON.stringify({ ...diagnostic, span: 0, related: 0, fix: diagnostic.fix?.map(one => one.text) })}`,
+				`${renderDiagnostic(diagnostic)}\n${JSON.stringify({ ...diagnostic, span: 0, related: 0, fix: diagnostic.fix?.edits.map(one => one.text) })}`,
 		),
 		...tests.map(({ name, span }) => `${name} ${span.source.name} ${span.start} ${span.end}`),
 		files.join(' '),

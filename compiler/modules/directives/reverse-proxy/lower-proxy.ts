@@ -1,5 +1,6 @@
 /** Lowers `reverse_proxy`, and directives that are built on one. */
 
+import { suggestName } from '../../../diagnostics/suggest.ts';
 import type { Step } from '../../../document/document.ts';
 import { parseIpRange } from '../../../exchange/ip-ranges.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
@@ -97,8 +98,9 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
 	}
 	if (!cx.upstreamExists(name)) {
 		const nearest = cx.nearestUpstream(name);
+		const meant = nearest === undefined ? undefined : NAMED + nearest;
 		cx.problem('error', 'upstream/unknown', word.span, `There is no upstream named \`${name}\`.`, {
-			label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+			...suggestName(word, meant),
 			hint: `Define it: upstream ${name === '' ? '<name>' : name} { to <address>… }`,
 		});
 	}

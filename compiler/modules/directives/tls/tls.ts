@@ -1,5 +1,6 @@
 /** `tls`: a site's certificates, how they are obtained, and the parameters of its connections. */
 
+import { didYouMean } from '../../../diagnostics/suggest.ts';
 import type {
 	CertificateFiles,
 	CertificateSource,
@@ -7,7 +8,6 @@ import type {
 	IssuerSettings,
 	SiteTls,
 } from '../../../document/tls-settings.ts';
-import { didYouMean } from '../../../lower/context/did-you-mean.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { SiteDirective } from '../../contract/directive.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
@@ -117,7 +117,7 @@ function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: Low
 			first.span,
 			cx.dialect === 'compatfile' ? message : `\`${first.text}\` is not a valid single argument of \`tls\`.`,
 			{
-				label: didYouMean(first.text, ['internal', 'force_automate']),
+				...didYouMean(first, ['internal', 'force_automate']),
 				hint: 'Write `internal`, `force_automate`, an email address, or the files of a certificate and its key.',
 			},
 		);
@@ -284,7 +284,7 @@ function cipherOf(word: Word, cx: LowerContext): string[] {
 			? `wrong cipher suite name or cipher suite not supported: '${word.text}'`
 			: `\`${word.text}\` is not a cipher suite.`;
 	cx.problem('error', 'value/unknown', word.span, message, {
-		label: didYouMean(word.text, Object.keys(TLS12_CIPHERS)),
+		...didYouMean(word, Object.keys(TLS12_CIPHERS)),
 	});
 	return [];
 }
@@ -296,7 +296,7 @@ function curveOf(word: Word, cx: LowerContext): string[] {
 			? `Wrong curve name or curve not supported: '${word.text}'`
 			: `\`${word.text}\` is not a curve.`;
 	cx.problem('error', 'value/unknown', word.span, message, {
-		label: didYouMean(word.text, Object.keys(TLS_CURVE_NAMES)),
+		...didYouMean(word, Object.keys(TLS_CURVE_NAMES)),
 		hint: `Supported: ${Object.keys(TLS_CURVE_NAMES).join(', ')}.`,
 	});
 	return [];
