@@ -3,7 +3,7 @@
 /** Bytes of the connection IDs that OpenSSL's server chooses. Packets with a short header do not contain this length. */
 export const SERVER_ID_LENGTH = 8;
 /** Maximum bytes of a connection ID in version 1 (RFC 9000 §17.2). */
-const LONGEST_ID = 20;
+export const MAX_ID_LENGTH = 20;
 /** QUIC version 1, the only one that OpenSSL supports. */
 export const VERSION_1 = 1;
 /** Minimum bytes of UDP payload in a datagram that starts a connection (RFC 9000 §14.1). */
@@ -20,6 +20,9 @@ export class PacketHeader {
 	version = 0;
 	destination = '';
 	source = '';
+	/** Where the token of an Initial packet begins and ends in the bytes; equal if it has none. */
+	tokenAt = 0;
+	tokenEnd = 0;
 
 	/** Reads the header of the packet that starts at `start`. Never throws. */
 	read(bytes: Buffer, start: number, end: number): PacketKind {
@@ -53,8 +56,22 @@ export class PacketHeader {
 		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
 		if (this.version !== VERSION_1) return 'unknown_version';
-		if ((first & 0x40) === 0 || destinationLength > LONGEST_ID || sourceLength > LONGEST_ID) return 'noise';
-		return (first & 0x30) === 0 && destinationLength >= LEAST_CLIENT_ID ? 'initial' : 'long';
+		if ((first & 0x40) === 0 || destinationLength > MAX_ID_LENGTH || sourceLength > MAX_ID_LENGTH) return 'noise';
+		if ((first & 0x30) !== 0 || destinationLength < LEAST_CLIENT_ID) return 'long';
+		return this.#readToken(bytes, sourceAt + 1 + sourceLength, end) ? 'initial' : 'noise';
+	}
+
+	/** Reads the length of a token, a variable-length integer (RFC 9000 §16). Returns false if the token exceeds the datagram. */
+	#readToken(bytes: Buffer, at: number, end: number): boolean {
+		if (at >= end) return false;
+		const size = 1 << (bytes[at]! >> 6);
+		// A longer length has no place in a datagram.
+		if (size > 4 || at + size > end) return false;
+		let length = bytes[at]! & 0x3f;
+		for (let i = 1; i < size; i++) length = length * 256 + bytes[at + i]!;
+		this.tokenAt = at + size;
+		this.tokenEnd = this.tokenAt + length;
+		return this.tokenEnd <= end;
 	}
 }
 

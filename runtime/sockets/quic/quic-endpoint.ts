@@ -5,16 +5,18 @@
  */
 
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import { ClientShares, SHARE_WINDOW_MS } from './client-shares.ts';
 import { DatagramRelay, relayPair } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
-import { type EngineOwner, type HandshakeAlert, QuicEngine } from './quic-engine.ts';
+import { type AddressProof, type EngineOwner, type HandshakeAlert, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
 import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
 import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
+import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
 import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, type DatagramSink, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
@@ -87,6 +89,10 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	/** Unfinished handshakes whose clients have not proven their addresses. */
 	readonly #unproven = new Set<QuicEngine>();
 	readonly #limits: QuicLimits;
+	readonly #initials = new ClientShares();
+	readonly #starts = new ClientShares();
+	#retries = 0;
+	#retriesFrom = 0;
 	#begun = 0;
 	#begunFrom = 0;
 	/** The handshake that is being evicted in favor of another one. */
@@ -253,7 +259,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 				return;
 			case 'new': {
 				if (this.#answerEnded(now) || this.#pass(start, end, name)) return;
-				const engine = this.#begin(name, now);
+				const engine = this.#begin(bytes, name, now);
 				if (engine !== undefined) this.#give(engine, start, end);
 				return;
 			}
@@ -268,6 +274,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	received(): void {
+		this.#socket.flushReplies();
 		// Running these may cause writes, but engines only become dirty when datagrams are received.
 		const dirty = this.#dirty;
 		this.#dirty = [];
@@ -282,6 +289,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	send(engine: QuicEngine, lengths: Uint32Array, count: number): void {
 		const { sent } = this.#socket.memory;
 		if (!engine.established) {
+			// A Retry means that OpenSSL has not accepted our token.
+			if (engine.answersRetry) this.#thread.retryTokens?.tried((sent[0]! & 0xf0) !== 0xf0);
 			for (let i = 0; i < count; i++) {
 				const id = this.#router.learnFrom(sent, i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!, engine);
 				// Before the client can use it.
@@ -359,32 +368,44 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#dirty.push(engine);
 	}
 
-	#begin(name: number, now: number): QuicEngine | undefined {
+	#begin(bytes: Buffer, name: number, now: number): QuicEngine | undefined {
 		if (this.#draining) return this.#refuse('draining');
 		const limits = this.#limits;
-		if (this.#engines.size >= limits.maxConnections && !this.#evict(this.#unproven)) {
-			return this.#refuse('too_many_connections');
-		}
-		const validate = this.#unproven.size >= limits.retryAbove;
-		// This is checked before anything else, so that a flood costs little more than receiving its datagrams.
-		if (validate && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
-		const { address } = readSocketAddress(this.#socket.memory.names, name);
+		const { names } = this.#socket.memory;
+		// What comes first is cheapest, so that a flood costs little more than receiving its datagrams.
+		const share = (this.#initials.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+		if (share > limits.maxClientInitialRate) return this.#refuse('client_rate');
+		const { header } = this.#router;
+		const tokens = this.#thread.retryTokens;
+		const proven =
+			header.tokenEnd > header.tokenAt && tokens?.usable === true && tokens.accepts(bytes, header, names, name);
+		const isLoaded = this.#unproven.size >= limits.retryAbove || share > limits.maxClientInitialRate / 4;
+		if (isLoaded && !proven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
+		if (isLoaded && !proven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+		const { address } = readSocketAddress(names, name);
 		const key = this.#owner.clientKey(address);
 		const client = this.#clients.get(key) ?? { unproven: new Set(), handshakes: 0, connections: 0 };
 		if (client.connections >= limits.maxConnectionsPerClient || client.handshakes >= limits.maxHandshakesPerClient) {
 			return this.#refuse('client_limit');
 		}
-		// The client's address may be used by others to send forged packets. These must not lock out the client.
-		if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client.unproven);
-		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict(this.#unproven)) {
-			return this.#refuse('too_many_handshakes');
+		if (proven) {
+			const begun = (this.#starts.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+			if (begun > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
+			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+		} else if (client.unproven.size > 0) {
+			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 4));
+			// The client's address may be used by others to send forged packets. These must not lock out the client.
+			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
+			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);
 		}
+		if (this.#engines.size >= limits.maxConnections && !this.#evict()) return this.#refuse('too_many_connections');
+		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict()) return this.#refuse('too_many_handshakes');
+		const admission: AddressProof = proven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
 			const peerKey = this.#socket.keyOf(name);
-			const { destination } = this.#router.header;
 			const path = this.#socket.pathOf(name);
-			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, destination, validate);
+			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, header.destination, admission);
 		} catch {
 			return this.#refuse('no_memory');
 		}
@@ -394,7 +415,21 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#handshaking.add(engine);
 		this.#unproven.add(engine);
 		this.#router.learn(engine.firstId, engine);
-		return engine;
+		return proven && !this.#prove(engine) ? undefined : engine;
+	}
+
+	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */
+	#sendRetry(tokens: RetryTokens, name: number, now: number): undefined {
+		if (now - this.#retriesFrom >= SHARE_WINDOW_MS) {
+			this.#retriesFrom = now;
+			this.#retries = 0;
+		}
+		if (++this.#retries > (this.#limits.maxRetryRate * SHARE_WINDOW_MS) / 1000)
+			return this.#refuse('too_many_handshakes');
+		const { names } = this.#socket.memory;
+		this.#socket.reply(name, (to, at) => tokens.write(this.#router.header, names, name, to, at));
+		this.#sent++;
+		return this.#refuse('retry');
 	}
 
 	/** Called when a client has proven that its address is its own. From now on, the connection counts toward the address's limits. */
@@ -419,21 +454,33 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	#mayBegin(now: number): boolean {
-		if (now - this.#begunFrom >= 100) {
+		if (now - this.#begunFrom >= SHARE_WINDOW_MS) {
 			this.#begunFrom = now;
 			this.#begun = 0;
 		}
-		return ++this.#begun <= this.#limits.maxHandshakeRate / 10;
+		return ++this.#begun <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
 	}
 
-	/** Evicts the oldest of these handshakes, whose addresses are not proven. Returns false if there are none. */
-	#evict(among: ReadonlySet<QuicEngine>): boolean {
-		const [oldest] = among;
+	/**
+	 * Evicts the oldest handshake of a client whose address is not proven; without a client, of the one that has most of them. Returns
+	 * false if there are none.
+	 */
+	#evict(client = this.#mostUnproven()): boolean {
+		const oldest = client?.unproven.values().next().value;
 		if (oldest === undefined) return false;
 		this.#evicted = oldest;
 		oldest.destroy();
 		this.#evicted = undefined;
 		return true;
+	}
+
+	#mostUnproven(): Client | undefined {
+		let most: Client | undefined;
+		for (const engine of this.#unproven) {
+			const client = this.#engines.get(engine)?.client;
+			if (client !== undefined && client.unproven.size > (most?.unproven.size ?? 0)) most = client;
+		}
+		return most;
 	}
 
 	#refuse(reason: QuicRefusal): undefined {

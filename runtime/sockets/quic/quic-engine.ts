@@ -71,6 +71,12 @@ export interface EngineOwner {
 	failed(error: unknown): void;
 }
 
+/**
+ * How the client's address is proven: by the handshake itself, by a Retry that OpenSSL sends, or by a token of ours that the client
+ * has shown already.
+ */
+export type AddressProof = 'handshake' | 'retry' | 'token';
+
 /** A TLS alert (RFC 8446 §6) that ended a handshake. */
 export interface HandshakeAlert {
 	readonly alert: number;
@@ -106,7 +112,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	established = false;
 	/** True once the client has sent a connection ID that we chose, which proves that it receives what is sent to its address. */
 	proven = false;
-	/** The connection ID that the client chose. */
+	/** True if the client has shown a token of ours. */
+	readonly answersRetry: boolean;
+	/** The connection ID of the client's first packet to this engine. */
 	readonly firstId: string;
 	/** True if we are closing the connection, so that the last datagram sent says so. */
 	closing = false;
@@ -154,7 +162,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		client: string,
 		now: number,
 		firstId: string,
-		validate: boolean,
+		admission: AddressProof,
 	) {
 		this.thread = thread;
 		this.#owner = owner;
@@ -167,10 +175,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.remoteAddress = address;
 		this.remotePort = port;
 		const { f } = thread.library;
-		this.#listener = f.SSL_new_listener(
-			owner.tls.context,
-			validate ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
-		) as bigint;
+		const { context } = owner.tls;
+		this.answersRetry = admission === 'token';
+		this.#listener =
+			admission === 'token'
+				? (thread.retryTokens?.listener(context) ?? 0n)
+				: (f.SSL_new_listener(context, admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE) as bigint);
 		if (this.#listener === 0n) throw this.#failure();
 		const { resultsAt, results } = thread;
 		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;

@@ -6,9 +6,16 @@ export interface QuicLimits {
 	readonly maxHandshakes: number;
 	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
-	/** If more handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). */
+	/**
+	 * If so many handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). A client with a
+	 * quarter of them must do so even before.
+	 */
 	readonly retryAbove: number;
-	/** Maximum handshakes started per second while clients must prove their addresses. */
+	/** Maximum Retry packets per second. */
+	readonly maxRetryRate: number;
+	/** Maximum first packets per second and client. A client with more than a quarter of them must prove its address. */
+	readonly maxClientInitialRate: number;
+	/** Maximum handshakes started per second by clients that had to prove their addresses. One client gets at most a quarter. */
 	readonly maxHandshakeRate: number;
 	/** Maximum connections, including unfinished handshakes. */
 	readonly maxConnections: number;
@@ -21,6 +28,8 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxHandshakes: 512,
 	maxHandshakesPerClient: 64,
 	retryAbove: 64,
+	maxRetryRate: 50_000,
+	maxClientInitialRate: 2000,
 	maxHandshakeRate: 2000,
 	maxConnections: 16_384,
 	maxConnectionsPerClient: 1024,

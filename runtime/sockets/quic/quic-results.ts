@@ -7,6 +7,8 @@ export const QUIC_REFUSALS = [
 	'evicted',
 	'too_many_connections',
 	'client_limit',
+	'client_rate',
+	'retry',
 	'admission',
 	'draining',
 	'moved',

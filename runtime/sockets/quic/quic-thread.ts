@@ -2,6 +2,7 @@
 import { stapleCallback } from '../ocsp-staple.ts';
 import { threadPoller } from '../socket-poller.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
+import { makeRetryTokens, type RetryTokens } from './retry-tokens.ts';
 import { DatagramMemory } from './udp-socket.ts';
 
 /** Maximum bytes read from a stream at a time. */
@@ -49,6 +50,8 @@ export class QuicThread {
 	readonly status: bigint;
 	readonly verify: bigint;
 	readonly keyLog: bigint;
+	/** Undefined if OpenSSL lacks a function that they need. */
+	readonly retryTokens: RetryTokens | undefined = makeRetryTokens();
 	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
 
 	constructor(library: QuicLibrary) {

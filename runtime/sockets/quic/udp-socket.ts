@@ -98,6 +98,36 @@ export class DatagramMemory {
 	}
 }
 
+/** Maximum bytes of a reply. */
+export const MAX_REPLY_BYTES = 192;
+const MAX_REPLIES = 64;
+
+/** Replies to be sent together, each to an address of its own. */
+class ReplyMemory {
+	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * NAME_BYTES);
+	readonly payloads: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MAX_REPLY_BYTES);
+	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * CONTROL_BYTES);
+	readonly parts: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * 16).fill(0);
+	readonly messages: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MESSAGE).fill(0);
+	readonly controlsAt: bigint;
+	readonly messagesAt: bigint;
+	count = 0;
+
+	constructor(library: QuicLibrary) {
+		const namesAt = library.addressOf(this.names);
+		const payloadsAt = library.addressOf(this.payloads);
+		const partsAt = library.addressOf(this.parts);
+		this.controlsAt = library.addressOf(this.controls);
+		this.messagesAt = library.addressOf(this.messages);
+		for (let i = 0; i < MAX_REPLIES; i++) {
+			this.parts.writeBigUInt64LE(payloadsAt + BigInt(i * MAX_REPLY_BYTES), i * 16);
+			this.messages.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), i * MESSAGE);
+			this.messages.writeBigUInt64LE(partsAt + BigInt(i * 16), i * MESSAGE + 16);
+			this.messages.writeBigUInt64LE(1n, i * MESSAGE + 24);
+		}
+	}
+}
+
 /** The addresses of a datagram's sender and receiver, as needed for replying. */
 export interface DatagramPath {
 	/** `sockaddr` of the peer. */
@@ -146,6 +176,7 @@ export class UdpSocket implements PolledSocket {
 	readonly #poller: SocketPoller;
 	#sink: DatagramSink | undefined;
 	#segments = true;
+	#replies: ReplyMemory | undefined;
 	#paused = false;
 	/** Offset of the control data of the message that is being delivered. */
 	#control = 0;
@@ -287,42 +318,91 @@ export class UdpSocket implements PolledSocket {
 	/** Returns the path of the datagram that is being delivered. Its address is at `name` in the memory's names. */
 	pathOf(name: number): DatagramPath {
 		const peer = pinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_SIZE);
+		const length = this.#writeSource(SOURCE, 0);
+		const control = Buffer.from(SOURCE.subarray(0, length));
+		const { controls } = this.memory;
+		const at = this.#sourceAt();
+		let localAddress = '';
+		if (at >= 0) {
+			localAddress =
+				controls.readInt32LE(at + 8) === IPPROTO_IP ? formatIpv4(controls, at + 24) : formatIpv6(controls, at + 16);
+		}
+		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
+	}
+
+	/** Returns the offset of the control message that has the address to which the datagram was sent; −1 if there is none. */
+	#sourceAt(): number {
 		const { controls } = this.memory;
 		const end = this.#control + this.#controlLength;
 		for (let at = this.#control; at + 16 <= end; ) {
 			const length = controls.readUInt32LE(at);
-			if (length < 16) break;
+			if (length < 16) return -1;
 			const level = controls.readInt32LE(at + 8);
 			const type = controls.readInt32LE(at + 12);
-			if (level === IPPROTO_IP && type === IP_PKTINFO) return this.#path4(peer, controls, at);
-			if (level === IPPROTO_IPV6 && type === IPV6_PKTINFO) return this.#path6(peer, controls, at);
+			if (level === IPPROTO_IP && type === IP_PKTINFO) return at;
+			if (level === IPPROTO_IPV6 && type === IPV6_PKTINFO) return at;
 			at += (length + 7) & ~7;
 		}
-		return { peer, peerAt: this.#library.addressOf(peer), control: Buffer.alloc(0), localAddress: '', singlyUntil: 0 };
+		return -1;
 	}
 
-	#path4(peer: Buffer, controls: Buffer, at: number): DatagramPath {
-		// in_pktinfo: interface index, our address as the source, and the destination address of the header.
-		const control = Buffer.alloc(32);
-		control.writeUInt32LE(16 + 12, 0);
-		control.writeInt32LE(IPPROTO_IP, 8);
-		control.writeInt32LE(IP_PKTINFO, 12);
-		controls.copy(control, 20, at + 20, at + 24);
-		const localAddress = formatIpv4(controls, at + 24);
-		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
-	}
-
-	#path6(peer: Buffer, controls: Buffer, at: number): DatagramPath {
-		const control = Buffer.alloc(40);
-		control.writeUInt32LE(16 + 20, 0);
-		control.writeInt32LE(IPPROTO_IPV6, 8);
-		control.writeInt32LE(IPV6_PKTINFO, 12);
-		controls.copy(control, 16, at + 16, at + 32);
+	/** Writes the control message for sending from the address to which the datagram was sent. Returns its length. */
+	#writeSource(to: Buffer, start: number): number {
+		const { controls } = this.memory;
+		const at = this.#sourceAt();
+		if (at < 0) return 0;
+		if (controls.readInt32LE(at + 8) === IPPROTO_IP) {
+			// in_pktinfo: interface index, our address as the source, and the destination address of the header.
+			to.fill(0, start, start + 32);
+			to.writeUInt32LE(16 + 12, start);
+			to.writeInt32LE(IPPROTO_IP, start + 8);
+			to.writeInt32LE(IP_PKTINFO, start + 12);
+			controls.copy(to, start + 20, at + 20, at + 24);
+			return 32;
+		}
+		to.fill(0, start, start + 40);
+		to.writeUInt32LE(16 + 20, start);
+		to.writeInt32LE(IPPROTO_IPV6, start + 8);
+		to.writeInt32LE(IPV6_PKTINFO, start + 12);
+		controls.copy(to, start + 16, at + 16, at + 32);
 		// A link-local address is valid only on its interface, so the interface index is copied, too.
 		if (controls[at + 16] === 0xfe && (controls[at + 17]! & 0xc0) === 0x80)
-			controls.copy(control, 32, at + 32, at + 36);
-		const localAddress = formatIpv6(controls, at + 16);
-		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
+			controls.copy(to, start + 32, at + 32, at + 36);
+		return 40;
+	}
+
+	/**
+	 * Replies to the datagram that is being delivered. Replies are collected, and sent together.
+	 * @param write Writes the reply at an offset, at most {@link MAX_REPLY_BYTES}, and returns its length.
+	 */
+	reply(name: number, write: (to: Buffer, at: number) => number): void {
+		this.#replies ??= new ReplyMemory(this.#library);
+		const replies = this.#replies;
+		const index = replies.count++;
+		const { names } = this.memory;
+		const isV4 = names.readUInt16LE(name) === 2;
+		names.copy(replies.names, index * NAME_BYTES, name, name + NAME_BYTES);
+		replies.parts.writeUInt32LE(write(replies.payloads, index * MAX_REPLY_BYTES), index * 16 + 8);
+		const length = this.#writeSource(replies.controls, index * CONTROL_BYTES);
+		const message = index * MESSAGE;
+		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
+		const controlAt = length === 0 ? 0n : replies.controlsAt + BigInt(index * CONTROL_BYTES);
+		replies.messages.writeBigUInt64LE(controlAt, message + 32);
+		replies.messages.writeUInt32LE(length, message + 40);
+		if (replies.count === MAX_REPLIES) this.flushReplies();
+	}
+
+	/** Sends the replies collected so far. Those that the system does not accept are lost. */
+	flushReplies(): void {
+		const replies = this.#replies;
+		if (replies === undefined || replies.count === 0) return;
+		for (let done = 0; done < replies.count; ) {
+			const at = replies.messagesAt + BigInt(done * MESSAGE);
+			const sent = this.#library.f.sendmmsg(this.#fd, at, replies.count - done, DONTWAIT) as number;
+			if (sent <= 0) this.lost++;
+			done += Math.max(sent, 1);
+		}
+		replies.count = 0;
 	}
 
 	/** Returns a key that identifies the peer at an offset of the memory's names: its family, port and address. */
@@ -442,6 +522,7 @@ export class UdpSocket implements PolledSocket {
 }
 
 const ONE = new Uint32Array(1);
+const SOURCE = Buffer.alloc(CONTROL_BYTES);
 /** Index of the first datagram of each message, followed by the total number. */
 const STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
 const OPTION = Buffer.allocUnsafeSlow(4);

@@ -16,6 +16,9 @@ import { TestAuthority } from '../../../certificates.ts';
 import { freePorts, until } from '../../../harness.ts';
 import type { ClientStream, QuicClient } from './quic-client.ts';
 
+/** Maximum refusals that a server records. */
+const MAX_RECORDED = 100_000;
+
 /** A running server, and what it has recorded. */
 export interface FrameServer {
 	readonly port: number;
@@ -108,7 +111,9 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 			handshake: result => void handshakes.push(result),
 			admit: terms.admit ?? (() => () => {}),
 			ended: () => {},
-			refused: reason => void turnedAway.push(reason),
+			refused: reason => {
+				if (turnedAway.length < MAX_RECORDED) turnedAway.push(reason);
+			},
 			datagrams: () => {},
 			handshakeLimit: terms.handshakeLimit ?? 10_000,
 			choose: terms.choose ?? (() => own),

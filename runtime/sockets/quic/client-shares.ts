@@ -1,0 +1,52 @@
+/** How many packets each client sends, counted in constant memory, so that a flood cannot make the counting itself expensive. */
+import { randomBytes } from 'node:crypto';
+
+/** Milliseconds after which counting starts anew. */
+export const SHARE_WINDOW_MS = 100;
+/** Two clients may have the same counter, but not in the next window. */
+const COUNTERS = 8192;
+const MAX_COUNT = 65_535;
+const AF_INET = 2;
+
+/** Counts packets by client: an IPv4 address or the /64 prefix of an IPv6 address. */
+export class ClientShares {
+	readonly #counts = new Uint16Array(COUNTERS);
+	#seed = 0;
+	#since = Number.NEGATIVE_INFINITY;
+
+	/**
+	 * Counts a packet. Returns the number of packets of its client in this window.
+	 * @param at Offset of the client's `sockaddr` in `names`.
+	 * @param now `performance.now()`.
+	 */
+	count(names: Buffer, at: number, now: number): number {
+		if (now - this.#since >= SHARE_WINDOW_MS) {
+			this.#since = now;
+			this.#counts.fill(0);
+			// Which clients share a counter is unpredictable.
+			this.#seed = randomBytes(4).readInt32LE(0);
+		}
+		const place = this.#hash(names, at);
+		if (this.#counts[place]! < MAX_COUNT) this.#counts[place]!++;
+		return this.#counts[place]!;
+	}
+
+	#hash(names: Buffer, at: number): number {
+		let hash = this.#seed;
+		if (names.readUInt16LE(at) === AF_INET) hash = mix(hash, names.readInt32LE(at + 4));
+		else if (isMapped(names, at + 8)) hash = mix(hash, names.readInt32LE(at + 20));
+		else hash = mix(mix(hash, names.readInt32LE(at + 8)), names.readInt32LE(at + 12));
+		return hash & (COUNTERS - 1);
+	}
+}
+
+/** Reports whether 16 bytes are an IPv4 address mapped to IPv6. */
+function isMapped(names: Buffer, at: number): boolean {
+	return names.readInt32LE(at) === 0 && names.readInt32LE(at + 4) === 0 && names.readUInt32BE(at + 8) === 0xffff;
+}
+
+function mix(hash: number, word: number): number {
+	let mixed = Math.imul(hash ^ word, 0x9e3779b1);
+	mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b);
+	return mixed ^ (mixed >>> 13);
+}

@@ -1,0 +1,274 @@
+/**
+ * Retry packets (RFC 9000 §17.2.5), which make a client prove its address before any state is kept for it. OpenSSL's listener can
+ * send them, but each of our connections has a listener of its own, whose tokens no other listener accepts, because each one
+ * generates its key with OpenSSL's random generator. So while such a listener is created, this thread's generator is replaced by
+ * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version
+ * uses another format, the first token is rejected, and these packets are not used any more.
+ */
+import { randomFillSync } from 'node:crypto';
+import { type ForeignLibrary, findOpenssl, signature } from '../foreign-library.ts';
+import { MAX_ID_LENGTH, type PacketHeader, SERVER_ID_LENGTH, VERSION_1 } from './packet-header.ts';
+
+const P = 'pointer';
+const I = 'int32';
+const U64 = 'uint64';
+
+const SIGNATURES = {
+	EVP_RAND_fetch: signature(P, P, P, P),
+	EVP_RAND_free: signature('void', P),
+	EVP_RAND_CTX_new: signature(P, P, P),
+	EVP_RAND_CTX_up_ref: signature(I, P),
+	EVP_RAND_instantiate: signature(I, P, 'uint32', I, P, U64, P),
+	EVP_RAND_uninstantiate: signature(I, P),
+	RAND_get0_public: signature(P, P),
+	RAND_set0_public: signature(I, P, P),
+	SSL_new_listener: signature(P, P, U64),
+	EVP_aes_128_gcm: signature(P),
+	EVP_aes_256_gcm: signature(P),
+	EVP_CIPHER_CTX_new: signature(P),
+	EVP_EncryptInit_ex: signature(I, P, P, P, P, P),
+	EVP_EncryptUpdate: signature(I, P, P, P, P, I),
+	EVP_EncryptFinal_ex: signature(I, P, P, P),
+	EVP_DecryptInit_ex: signature(I, P, P, P, P, P),
+	EVP_DecryptUpdate: signature(I, P, P, P, P, I),
+	EVP_DecryptFinal_ex: signature(I, P, P, P),
+	EVP_CIPHER_CTX_ctrl: signature(I, P, I, I, P),
+	ERR_clear_error: signature('void'),
+} as const;
+
+/** Maximum bytes of a Retry packet that we send. */
+export const MAX_RETRY_BYTES = 160;
+/**
+ * Milliseconds for which a token is valid: the client answers at once. OpenSSL accepts it for ten seconds, so one that is valid
+ * here is valid there.
+ */
+const LIFETIME_MS = 8000;
+const CTRL_GET_TAG = 0x10;
+const CTRL_SET_TAG = 0x11;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+/** Bytes of a token in the clear without addresses and IDs: its kind, the time, and three lengths. */
+const FIXED_TOKEN_BYTES = 12;
+const MAX_TOKEN_TEXT = FIXED_TOKEN_BYTES + MAX_ID_LENGTH + SERVER_ID_LENGTH + 16;
+const AF_INET = 2;
+/** Key and nonce for the integrity tag of Retry packets (RFC 9001 §5.8). They are public. */
+const INTEGRITY_KEY = 'be0c690b9f66575a1d766b54e368c84e';
+const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
+/** The block that the replaced generator repeats. The token key is two of it, wherever OpenSSL's key begins. */
+const BLOCK_BYTES = 16;
+const TAPE_BYTES = 4096;
+const STRENGTH_BITS = 256;
+/** Size of an `OSSL_PARAM`, and two of its types. */
+const PARAM_BYTES = 40;
+const PARAM_UNSIGNED = 2;
+const PARAM_BYTES_TYPE = 5;
+/** Offsets in the settings of the replaced generator: names, each ending with a zero, and values. */
+const KIND = 3 * PARAM_BYTES;
+const ENTROPY_NAME = KIND + 16;
+const STRENGTH_NAME = ENTROPY_NAME + 16;
+const STRENGTH = STRENGTH_NAME + 16;
+const TAPE = STRENGTH + 16;
+const LISTENER_VALIDATE = 0n;
+
+/** Writes and verifies the tokens of one thread. */
+export class RetryTokens {
+	readonly #library: ForeignLibrary<keyof typeof SIGNATURES>;
+	readonly #generator: bigint;
+	/** The parameters of the replaced generator, and what they point to. */
+	readonly #settings = Buffer.allocUnsafeSlow(TAPE + TAPE_BYTES).fill(0);
+	readonly #settingsAt: bigint;
+	readonly #sealing: bigint;
+	readonly #opening: bigint;
+	readonly #tagging: bigint;
+	/** Input, output, nonces and lengths of the ciphers. */
+	readonly #memory = Buffer.allocUnsafeSlow(1024).fill(0);
+	readonly #at: bigint;
+	readonly #random = Buffer.allocUnsafeSlow(4096);
+	#randomLeft = 0;
+	#state: 'untried' | 'accepted' | 'rejected' = 'untried';
+
+	/** Throws if OpenSSL refuses. */
+	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
+		this.#library = library;
+		const { f } = library;
+		const settings = this.#settings;
+		const at = library.addressOf(settings);
+		this.#settingsAt = at;
+		settings.write('TEST-RAND', KIND, 'latin1');
+		settings.write('test_entropy', ENTROPY_NAME, 'latin1');
+		settings.write('strength', STRENGTH_NAME, 'latin1');
+		settings.writeUInt32LE(STRENGTH_BITS, STRENGTH);
+		randomFillSync(settings, TAPE, BLOCK_BYTES);
+		for (let i = BLOCK_BYTES; i < TAPE_BYTES; i += BLOCK_BYTES)
+			settings.copy(settings, TAPE + i, TAPE, TAPE + BLOCK_BYTES);
+		this.#parameter(0, ENTROPY_NAME, PARAM_BYTES_TYPE, TAPE, TAPE_BYTES);
+		this.#parameter(1, STRENGTH_NAME, PARAM_UNSIGNED, STRENGTH, 4);
+		const fetched = f.EVP_RAND_fetch(0n, at + BigInt(KIND), 0n) as bigint;
+		this.#generator = fetched === 0n ? 0n : (f.EVP_RAND_CTX_new(fetched, 0n) as bigint);
+		if (fetched !== 0n) f.EVP_RAND_free(fetched);
+		this.#sealing = f.EVP_CIPHER_CTX_new() as bigint;
+		this.#opening = f.EVP_CIPHER_CTX_new() as bigint;
+		this.#tagging = f.EVP_CIPHER_CTX_new() as bigint;
+		if ([this.#generator, this.#sealing, this.#opening, this.#tagging].includes(0n))
+			throw new Error('OpenSSL has no memory.');
+		this.#at = library.addressOf(this.#memory);
+		const key = at + BigInt(TAPE);
+		const publicKey = Buffer.allocUnsafeSlow(16);
+		publicKey.write(INTEGRITY_KEY, 'hex');
+		f.EVP_EncryptInit_ex(this.#sealing, f.EVP_aes_256_gcm(), 0n, key, 0n);
+		f.EVP_DecryptInit_ex(this.#opening, f.EVP_aes_256_gcm(), 0n, key, 0n);
+		f.EVP_EncryptInit_ex(this.#tagging, f.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
+		this.#memory.write(INTEGRITY_NONCE, NONCE, 'hex');
+	}
+
+	/** False once OpenSSL has rejected a token. */
+	get usable(): boolean {
+		return this.#state !== 'rejected';
+	}
+
+	/** Notes whether a listener of {@link listener} accepted a client's token. One that expires on its way says nothing. */
+	tried(accepted: boolean): void {
+		if (accepted) this.#state = 'accepted';
+		else if (this.#state === 'untried') this.#state = 'rejected';
+	}
+
+	/** Creates a listener that accepts our tokens, and only clients with one. Returns 0 if OpenSSL refuses. */
+	listener(context: bigint): bigint {
+		const { f } = this.#library;
+		const generator = this.#generator;
+		const usual = f.RAND_get0_public(0n) as bigint;
+		if (usual === 0n) return 0n;
+		f.EVP_RAND_uninstantiate(generator);
+		if ((f.EVP_RAND_instantiate(generator, STRENGTH_BITS, 0, 0n, 0n, this.#settingsAt) as number) !== 1) return 0n;
+		// Replacing a generator releases it, so both need another reference.
+		if ((f.EVP_RAND_CTX_up_ref(usual) as number) !== 1 || (f.EVP_RAND_CTX_up_ref(generator) as number) !== 1) return 0n;
+		if ((f.RAND_set0_public(0n, generator) as number) !== 1) return 0n;
+		const listener = f.SSL_new_listener(context, LISTENER_VALIDATE) as bigint;
+		// Nothing else may use this generator. It cannot fail to be replaced, because the thread has a place for it.
+		f.RAND_set0_public(0n, usual);
+		return listener;
+	}
+
+	/**
+	 * Writes a Retry packet in reply to an Initial packet. Returns its length, at most {@link MAX_RETRY_BYTES}.
+	 * @param name Offset of the client's `sockaddr` in `names`.
+	 */
+	write(header: PacketHeader, names: Buffer, name: number, to: Buffer, start: number): number {
+		const { f } = this.#library;
+		const { source, destination } = header;
+		const memory = this.#memory;
+		const random = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
+		const idAt = random + IV_BYTES;
+		// The integrity tag also covers the connection ID that the client chose, in front of the packet.
+		let at = PACKET;
+		memory[at++] = destination.length;
+		at += memory.write(destination, at, 'latin1');
+		const packetAt = at;
+		memory[at++] = 0xf0 | (this.#random[idAt + SERVER_ID_LENGTH]! & 0x0f);
+		at = memory.writeUInt32BE(VERSION_1, at);
+		memory[at++] = source.length;
+		at += memory.write(source, at, 'latin1');
+		memory[at++] = SERVER_ID_LENGTH;
+		at += this.#random.copy(memory, at, idAt, idAt + SERVER_ID_LENGTH);
+
+		const tokenAt = at;
+		at += this.#random.copy(memory, at, random, random + IV_BYTES);
+		const length = this.#writeText(destination, idAt, names, name);
+		f.EVP_EncryptInit_ex(this.#sealing, 0n, 0n, 0n, this.#at + BigInt(tokenAt));
+		f.EVP_EncryptUpdate(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH, this.#at + TEXT_AT, length);
+		at += length;
+		f.EVP_EncryptFinal_ex(this.#sealing, this.#at + BigInt(at), this.#at + LENGTH);
+		f.EVP_CIPHER_CTX_ctrl(this.#sealing, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
+		at += TAG_BYTES;
+
+		f.EVP_EncryptInit_ex(this.#tagging, 0n, 0n, 0n, this.#at + NONCE_AT);
+		f.EVP_EncryptUpdate(this.#tagging, 0n, this.#at + LENGTH, this.#at + PACKET_AT, at - PACKET);
+		f.EVP_EncryptFinal_ex(this.#tagging, this.#at + BigInt(at), this.#at + LENGTH);
+		f.EVP_CIPHER_CTX_ctrl(this.#tagging, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
+		at += TAG_BYTES;
+		return memory.copy(to, start, packetAt, at);
+	}
+
+	/** Reports whether the token of an Initial packet is ours, recent, and for this client and connection ID. */
+	accepts(bytes: Buffer, { tokenAt, tokenEnd, destination }: PacketHeader, names: Buffer, name: number): boolean {
+		const length = tokenEnd - tokenAt - IV_BYTES - TAG_BYTES;
+		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT) return false;
+		const { f } = this.#library;
+		const memory = this.#memory;
+		bytes.copy(memory, PACKET, tokenAt, tokenEnd);
+		const textAt = this.#at + PACKET_AT + BigInt(IV_BYTES);
+		f.EVP_DecryptInit_ex(this.#opening, 0n, 0n, 0n, this.#at + PACKET_AT);
+		f.EVP_DecryptUpdate(this.#opening, this.#at + TEXT_AT, this.#at + LENGTH, textAt, length);
+		f.EVP_CIPHER_CTX_ctrl(this.#opening, CTRL_SET_TAG, TAG_BYTES, textAt + BigInt(length));
+		if ((f.EVP_DecryptFinal_ex(this.#opening, this.#at + PACKET_AT, this.#at + LENGTH) as number) !== 1) {
+			f.ERR_clear_error();
+			return false;
+		}
+		const age = Date.now() - Number(memory.readBigUInt64LE(TEXT + 1) / 1_000_000n);
+		if (memory[TEXT] !== 1 || age < 0 || age > LIFETIME_MS) return false;
+		let at = TEXT + 9;
+		at += 1 + memory[at]!;
+		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destination) return false;
+		at += 1 + memory[at]!;
+		const [from, end] = addressIn(names, name);
+		return memory[at] === end - from && names.compare(memory, at + 1, at + 1 + end - from, from, end) === 0;
+	}
+
+	/** Writes a token in the clear, in OpenSSL's form, and returns its length. */
+	#writeText(destination: string, idAt: number, names: Buffer, name: number): number {
+		const memory = this.#memory;
+		let at = TEXT;
+		memory[at++] = 1;
+		// In nanoseconds.
+		at = memory.writeBigUInt64LE(BigInt(Date.now()) * 1_000_000n, at);
+		memory[at++] = destination.length;
+		at += memory.write(destination, at, 'latin1');
+		memory[at++] = SERVER_ID_LENGTH;
+		at += this.#random.copy(memory, at, idAt, idAt + SERVER_ID_LENGTH);
+		const [from, end] = addressIn(names, name);
+		memory[at++] = end - from;
+		return at + names.copy(memory, at, from, end) - TEXT;
+	}
+
+	#takeRandom(count: number): number {
+		if (this.#randomLeft < count) {
+			randomFillSync(this.#random);
+			this.#randomLeft = this.#random.length;
+		}
+		this.#randomLeft -= count;
+		return this.#randomLeft;
+	}
+
+	/** Writes one `OSSL_PARAM`. The array ends with one that is all zeros. */
+	#parameter(index: number, name: number, type: number, value: number, length: number): void {
+		const at = index * PARAM_BYTES;
+		this.#settings.writeBigUInt64LE(this.#settingsAt + BigInt(name), at);
+		this.#settings.writeUInt32LE(type, at + 8);
+		this.#settings.writeBigUInt64LE(this.#settingsAt + BigInt(value), at + 16);
+		this.#settings.writeBigUInt64LE(BigInt(length), at + 24);
+	}
+}
+
+/** Offsets in the memory of the ciphers. */
+const PACKET = 0;
+const TEXT = 512;
+const NONCE = 768;
+const PACKET_AT = BigInt(PACKET);
+const TEXT_AT = BigInt(TEXT);
+const NONCE_AT = BigInt(NONCE);
+const LENGTH = 800n;
+
+/** Returns where the address, without its port, begins and ends in a `sockaddr`. */
+function addressIn(names: Buffer, name: number): readonly [start: number, end: number] {
+	return names.readUInt16LE(name) === AF_INET ? [name + 4, name + 8] : [name + 8, name + 24];
+}
+
+/** Returns the tokens of a thread, or undefined if a function is missing. */
+export function makeRetryTokens(): RetryTokens | undefined {
+	const { library } = findOpenssl(SIGNATURES, []);
+	try {
+		return library && new RetryTokens(library);
+	} catch {
+		return undefined;
+	}
+}

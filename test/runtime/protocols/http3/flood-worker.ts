@@ -1,0 +1,79 @@
+/** A worker that sends datagrams from many addresses at a given rate until it gets a message. It answers with their number. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+
+/** What the worker is told. */
+export interface FloodOrder {
+	readonly packets: readonly Uint8Array[];
+	readonly port: number;
+	/** Datagrams per second. */
+	readonly rate: number;
+	/** IPv4 addresses to send from, one after the other. */
+	readonly from: readonly string[];
+}
+
+const define = (result: string, ...takes: string[]) => ({ return: result, arguments: takes });
+const ffi = foreignFunctions()!;
+const f = loadForeignFunctions(ffi, {
+	socket: define('int32', 'int32', 'int32', 'int32'),
+	bind: define('int32', 'int32', 'pointer', 'uint32'),
+	connect: define('int32', 'int32', 'pointer', 'uint32'),
+	close: define('int32', 'int32'),
+	sendmmsg: define('int32', 'int32', 'pointer', 'uint32', 'int32'),
+});
+const { packets, port, rate, from } = workerData as FloodOrder;
+const BATCH = 16;
+const MESSAGE = 64;
+const AF_INET = 2;
+const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
+
+function pinned(bytes: Uint8Array): Buffer {
+	const copy = Buffer.allocUnsafeSlow(bytes.length);
+	copy.set(bytes);
+	return copy;
+}
+
+const kept = packets.map(pinned);
+const parts = Buffer.allocUnsafeSlow(kept.length * 16);
+const messages = Buffer.allocUnsafeSlow(kept.length * MESSAGE).fill(0);
+const messagesAt = ffi.getRawPointer(messages) as bigint;
+for (const [i, packet] of kept.entries()) {
+	parts.writeBigUInt64LE(ffi.getRawPointer(packet), i * 16);
+	parts.writeBigUInt64LE(BigInt(packet.length), i * 16 + 8);
+	messages.writeBigUInt64LE(ffi.getRawPointer(parts) + BigInt(i * 16), i * MESSAGE + 16);
+	messages.writeBigUInt64LE(1n, i * MESSAGE + 24);
+}
+const target = pinned(writeSocketAddress('127.0.0.1', port)!);
+const sockets = from.map(address => {
+	const fd = f.socket(AF_INET, SOCK_DGRAM_NONBLOCK, 0) as number;
+	const own = pinned(writeSocketAddress(address, 0)!);
+	f.bind(fd, ffi.getRawPointer(own), own.length);
+	f.connect(fd, ffi.getRawPointer(target), target.length);
+	return fd;
+});
+
+let sent = 0;
+let running = true;
+parentPort!.once('message', () => {
+	running = false;
+});
+const started = performance.now();
+let turns = 0;
+
+function turn(): void {
+	const due = ((performance.now() - started) * rate) / 1000;
+	while (sent < due) {
+		const at = (turns * BATCH) % (kept.length - (kept.length % BATCH));
+		f.sendmmsg(sockets[turns % sockets.length]!, messagesAt + BigInt(at * MESSAGE), BATCH, 0);
+		// What the kernel did not take counts as sent, because a flood does not repeat it.
+		sent += BATCH;
+		turns++;
+	}
+	if (running) setTimeout(turn, 1);
+	else {
+		for (const fd of sockets) f.close(fd);
+		parentPort!.postMessage(sent);
+	}
+}
+turn();
