@@ -1,7 +1,7 @@
 /** The editor's documents: their paths, versions and positions. */
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Position, Range } from 'vscode-languageserver';
+import type { Range, TextDocumentEdit, TextEdit } from 'vscode-languageserver';
 import { TextDocument } from 'vscode-languageserver-textdocument';
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { FileRange, TextRange } from '../../compiler/queries/text-syntax.ts';
@@ -64,9 +64,12 @@ export class Documents {
 		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
 	}
 
-	/** Converts a position in an open document to an offset. */
-	offset(document: TextDocument, position: Position): number {
-		return document.offsetAt(position);
+	/** Returns edits by path as edits of documents. The editor refuses those of open documents that have changed meanwhile. */
+	versioned(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
+		return [...edits].map(([file, list]) => ({
+			textDocument: { uri: this.uriOf(file), version: this.#open.get(file)?.version ?? null },
+			edits: list,
+		}));
 	}
 }
 

@@ -8,14 +8,15 @@ import {
 	SymbolKind,
 	type TextEdit,
 } from 'vscode-languageserver';
-import type { TextDocument } from 'vscode-languageserver-textdocument';
 import { formattingEdits, type RangeEdit } from '../../compiler/queries/formatting.ts';
 import { linksOf } from '../../compiler/queries/links.ts';
 import { enclosingRanges, foldsOf, symbolsOf, type TextSymbol } from '../../compiler/queries/outline.ts';
-import type { TextRange, TextSyntax } from '../../compiler/queries/text-syntax.ts';
+import type { TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
+import { type Asked, askedDocument } from './asked.ts';
 import type { DiagnosticsPublisher } from './diagnostics.ts';
 import type { Documents } from './documents.ts';
+import { answerWords, WORD_FEATURES } from './words.ts';
 
 /** What the server tells a client that it can do. */
 export const FEATURES: ServerCapabilities = {
@@ -27,6 +28,7 @@ export const FEATURES: ServerCapabilities = {
 	foldingRangeProvider: true,
 	selectionRangeProvider: true,
 	documentLinkProvider: {},
+	...WORD_FEATURES,
 };
 
 /** What handlers need. */
@@ -34,14 +36,6 @@ export interface FeatureDeps {
 	readonly documents: Documents;
 	readonly workspace: () => Workspace;
 	readonly publisher: DiagnosticsPublisher;
-}
-
-/** An open document in a request. */
-export interface Asked {
-	readonly document: TextDocument;
-	readonly path: string;
-	readonly syntax: TextSyntax;
-	readonly workspace: Workspace;
 }
 
 const SYMBOLS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
@@ -59,13 +53,8 @@ const SYMBOLS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 /** Registers all handlers. */
 export function answerFeatures(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
-	const asked = (uri: string): Asked | undefined => {
-		const path = documents.pathOf(uri);
-		const document = documents.get(path);
-		const workspace = deps.workspace();
-		const syntax = document && workspace.syntax(path);
-		return syntax && { document, path, syntax, workspace };
-	};
+	answerWords(connection, deps);
+	const asked = askedDocument(deps);
 	const rangeIn = ({ path, syntax }: Asked, range: TextRange) => documents.range(path, syntax.text, range);
 
 	connection.onDocumentFormatting(({ textDocument }) => {

@@ -1,7 +1,7 @@
 /** Links from a text to the files that it names. */
 import { registryOf } from '../lower/registry.ts';
 import { filePathsOf } from './observed-lowering.ts';
-import { everyLine, kindOfTopLevel, type TextRange, type TextSyntax } from './text-syntax.ts';
+import { everyLine, type FileRange, kindOfTopLevel, placeAt, type TextRange, type TextSyntax } from './text-syntax.ts';
 import type { Workspace } from './workspace.ts';
 
 /** A word that names a file or folder that exists. */
@@ -27,4 +27,11 @@ export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
 		}
 	}
 	return links;
+}
+
+/** Returns the beginnings of the files that the `import` at an offset names. */
+export function importedFiles(workspace: Workspace, syntax: TextSyntax, offset: number): FileRange[] {
+	const { line, word, index } = placeAt(syntax, offset);
+	if (!word || index !== 1 || line?.words[0]?.text !== 'import') return [];
+	return workspace.filesOfImport(word.text, syntax.path).map(path => ({ path, start: 0, end: 0 }));
 }

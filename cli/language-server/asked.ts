@@ -1,0 +1,24 @@
+/** The document that a request is about. */
+import type { TextDocument } from 'vscode-languageserver-textdocument';
+import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
+import type { Workspace } from '../../compiler/queries/workspace.ts';
+import type { FeatureDeps } from './features.ts';
+
+/** An open document in a request. */
+export interface Asked {
+	readonly document: TextDocument;
+	readonly path: string;
+	readonly syntax: TextSyntax;
+	readonly workspace: Workspace;
+}
+
+/** Returns a function that finds an open document by its URI. */
+export function askedDocument({ documents, workspace }: FeatureDeps): (uri: string) => Asked | undefined {
+	return uri => {
+		const path = documents.pathOf(uri);
+		const document = documents.get(path);
+		const now = workspace();
+		const syntax = document && now.syntax(path);
+		return syntax && { document, path, syntax, workspace: now };
+	};
+}

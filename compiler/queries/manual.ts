@@ -1,0 +1,133 @@
+/** The manual of a word: what hover, completion and signatures show. It comes from the modules. */
+import { placeholders } from '../codegen/placeholders/index.ts';
+import { compatiblePlaceholderName, fullPlaceholderName } from '../codegen/placeholders/shorthands.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import { lintRules } from '../lint/index.ts';
+import { registryOf } from '../lower/registry.ts';
+
+/** Documentation of a word, as Markdown. */
+export interface Manual {
+	/** How it is written, if it is a directive, a matcher or an option. */
+	readonly usage: string | undefined;
+	/** One sentence. */
+	readonly summary: string;
+	/** Further paragraphs; may be empty. */
+	readonly details: string;
+}
+
+/** Words of the languages themselves. */
+const KEYWORDS: { readonly [word: string]: Manual } = {
+	import: {
+		usage: 'import <file | pattern | snippet> [<argument>…]',
+		summary: 'Inserts the lines of files, or of a snippet.',
+		details:
+			'Relative paths are relative to the importing file. Arguments are `{args[0]}`, `{args[1]}`, … in the inserted lines.',
+	},
+	use: {
+		usage: 'use <snippet> [<parameter>=<value>…] [{ … }]',
+		summary: 'Inserts the lines of a snippet, with values for its parameters.',
+		details: 'In the snippet, `{param.NAME}` is the value of a parameter, and `{block}` is the block that is passed.',
+	},
+	let: {
+		usage: 'let <name> <value>…',
+		summary: 'Defines a constant of the file or the site.',
+		details: '`{let.NAME}` inserts it.',
+	},
+	upstream: {
+		usage: 'upstream <name> { to <address>… }',
+		summary: 'Defines a pool of upstreams that any site can use.',
+		details: '`reverse_proxy upstream://NAME` forwards to it.',
+	},
+	test: {
+		usage: 'test "<what it proves>" { GET <url>; expect … }',
+		summary: 'A request and what is expected of its answer.',
+		details: '`svc validate` runs it, without a network.',
+	},
+	else: {
+		usage: '} else [when <expression>] { … }',
+		summary: 'Runs if the `when` before it does not hold.',
+		details: '',
+	},
+};
+
+/** Returns the manual of a word of the language, such as `import`. */
+export function keywordManual(word: string, dialect: Dialect): Manual | undefined {
+	if (dialect === 'compatfile' && word !== 'import') return undefined;
+	return Object.hasOwn(KEYWORDS, word) ? KEYWORDS[word] : undefined;
+}
+
+/** Returns the manual of a directive. */
+export function directiveManual(name: string, dialect: Dialect): Manual | undefined {
+	return ofModule(registryOf(dialect).directives.get(name));
+}
+
+/** Returns the manual of a matcher. */
+export function matcherManual(name: string, dialect: Dialect): Manual | undefined {
+	return ofModule(registryOf(dialect).matchers.get(name));
+}
+
+/** Returns the manual of a global option. */
+export function optionManual(name: string, dialect: Dialect): Manual | undefined {
+	return ofModule(registryOf(dialect).options.get(name));
+}
+
+function ofModule(
+	module: { readonly usage: string; readonly summary: string; readonly documentation: string } | undefined,
+): Manual | undefined {
+	return module && { usage: module.usage, summary: module.summary, details: module.documentation };
+}
+
+/** Returns the manual of a word in a block: what the manual of the outer word says about it. */
+export function subdirectiveManual(
+	word: string,
+	outer: Manual | undefined,
+	usage: string | undefined,
+): Manual | undefined {
+	const said = outer && clauseAbout(word, `${outer.summary}\n${outer.details}`);
+	if (said === undefined && usage === undefined) return undefined;
+	return { usage, summary: said ?? '', details: '' };
+}
+
+/** Returns the part of a sentence of a manual that begins with a word, or the sentence that contains it. */
+function clauseAbout(word: string, text: string): string | undefined {
+	const prose = text.replace(/```[\s\S]*?```|^\|.*$/gm, '').replace(/\n(?!\n)/g, ' ');
+	const mark = `\`${word}`;
+	for (const row of text.split('\n')) {
+		const cells = row.startsWith('| `') ? row.slice(2).replace(/ \|$/, '').split(' | ') : [];
+		if (cells[0]?.startsWith(mark) && cells[1]) return `${cells[0]}: ${cells[1]}`;
+	}
+	const sentences = prose.split(/(?<=[.:])\s+(?=[A-Z`])|\n+/);
+	let containing: string | undefined;
+	for (const sentence of sentences) {
+		if (!sentence.includes(mark)) continue;
+		const clause = sentence.split(/;\s+/).find(part => part.startsWith(mark));
+		if (clause !== undefined) return clause.replace(/[.;]?$/, '.');
+		containing ??= sentence;
+	}
+	return containing?.trim();
+}
+
+/** Returns the manual of a placeholder, without braces. */
+export function placeholderManual(name: string, dialect: Dialect): Manual | undefined {
+	const full = fullPlaceholderName(name);
+	const meant = dialect === 'compatfile' ? compatiblePlaceholderName(full) : full;
+	const found =
+		placeholders.find(one => one.name === meant) ??
+		placeholders
+			.filter(one => one.name.endsWith('*') && meant.startsWith(one.name.slice(0, -1)))
+			.sort((a, b) => b.name.length - a.name.length)[0];
+	if (!found) return undefined;
+	return { usage: `{${name}}`, summary: found.summary, details: full === name ? '' : `Short for \`{${full}}\`.` };
+}
+
+/** Returns the page of a lint rule. */
+export function ruleManual(name: string): Manual | undefined {
+	const rule = lintRules.find(one => one.name === name);
+	return rule && { usage: undefined, summary: rule.summary, details: rule.documentation };
+}
+
+/** Returns a manual as one Markdown text. */
+export function manualText({ usage, summary, details }: Manual): string {
+	const code = usage === undefined ? [] : ['```', usage, '```'];
+	return [...code, summary, ...(details === '' ? [] : ['', details])].join('\n').trim();
+}
