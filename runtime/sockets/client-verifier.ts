@@ -16,6 +16,13 @@ export interface ClientCertificateCriteria {
 	readonly leaves: readonly string[] | undefined;
 }
 
+/** The terms on which clients present certificates. */
+export interface ClientCertificateTerms {
+	/** True if a client without a certificate is rejected. */
+	readonly required: boolean;
+	readonly criteria: ClientCertificateCriteria;
+}
+
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
 	/** Enables verification for a context. Throws if the context's internals are not as expected. */

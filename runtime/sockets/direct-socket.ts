@@ -189,6 +189,11 @@ export class DirectSocket implements PolledSocket {
 		if (handle === null) return;
 		this.#peeking = holder;
 		this.#memory = memory;
+		if (handle.reading === true) {
+			handle.readStop();
+			// If the connection becomes a stream again, that must start to read.
+			handle.reading = false;
+		}
 		const poller = polled ? threadPoller() : undefined;
 		const descriptor = poller === undefined ? undefined : handle.fd;
 		if (descriptor !== undefined && descriptor >= 0) {

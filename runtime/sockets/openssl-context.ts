@@ -3,9 +3,23 @@
  * certificates and tickets are the same as everywhere else. Node's own connections must not use it, because its callbacks are ours.
  */
 import type { SecureContext } from 'node:tls';
+import { type ClientCertificateTerms, clientVerifier } from './client-verifier.ts';
 import { contextAddress } from './context-address.ts';
 import { CTRL_STATUS_CALLBACK } from './ocsp-staple.ts';
 import type { OpensslThread } from './openssl-thread.ts';
+
+const VERIFY_PEER = 1;
+const FAIL_IF_NO_PEER_CERT = 2;
+
+/** What a context does in its handshakes besides what Node's context says. */
+export interface ContextDuties {
+	/** The OCSP response for clients that request one (RFC 6066 §8). */
+	readonly stapled?: Uint8Array | undefined;
+	/** Requests client certificates; OpenSSL verifies them during the handshake. */
+	readonly client?: ClientCertificateTerms | undefined;
+	/** Receives each line of the secrets log, without its line break. */
+	readonly secret?: ((line: string) => void) | undefined;
+}
 
 /** The context of one certificate and policy. */
 export class OpensslContext {
@@ -14,14 +28,14 @@ export class OpensslContext {
 	readonly context: SecureContext;
 	readonly protocols: Buffer;
 	readonly protocolsAt: bigint;
-	readonly stapled: Uint8Array | undefined;
+	readonly duties: ContextDuties;
 	#address: bigint;
 
 	/**
 	 * @param protocols ALPN protocols, each prefixed with its length (RFC 7301 §3.1).
-	 * @param stapled The OCSP response for clients that request one (RFC 6066 §8).
+	 * @throws If client certificates are to be verified and OpenSSL's verification cannot be accessed.
 	 */
-	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, stapled: Uint8Array | undefined) {
+	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, duties: ContextDuties) {
 		this.thread = thread;
 		this.context = context;
 		// Copied into memory of its own, because OpenSSL receives addresses within it.
@@ -29,9 +43,15 @@ export class OpensslContext {
 		kept.set(protocols);
 		this.protocols = kept;
 		this.protocolsAt = protocols.length === 0 ? 0n : thread.library.addressOf(kept);
-		this.stapled = stapled;
+		this.duties = duties;
 		const address = contextAddress(context);
 		const { f } = thread;
+		const { client, secret } = duties;
+		if (client) {
+			clientVerifier()!.judge(context, client.criteria);
+			f.SSL_CTX_set_verify(address, VERIFY_PEER | (client.required ? FAIL_IF_NO_PEER_CERT : 0), 0n);
+		}
+		if (secret) f.SSL_CTX_set_keylog_callback(address, thread.keyLog);
 		f.SSL_CTX_up_ref(address);
 		this.#address = address;
 		f.SSL_CTX_set_alpn_select_cb(address, thread.alpn, 0n);

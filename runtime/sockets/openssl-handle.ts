@@ -6,6 +6,7 @@
  * The SSL object belongs to this handle alone. `close` frees it exactly once, before the descriptor is closed, and no function is
  * called for it after that.
  */
+import { X509Certificate } from 'node:crypto';
 import type { DirectSocket, StreamHandle } from './direct-socket.ts';
 import { type PendingWrite, systemError } from './handle-writes.ts';
 import type { OpensslContext } from './openssl-context.ts';
@@ -17,7 +18,7 @@ import {
 	WRITE_BYTES,
 } from './openssl-thread.ts';
 import { type PolledSocket, type SocketPoller, WOULD_BLOCK } from './socket-poller.ts';
-import type { HandshakeCallbacks, HandshakeFacts } from './tls-handle.ts';
+import type { ClientProof, HandshakeCallbacks, HandshakeFacts } from './tls-handle.ts';
 
 const ERROR_SSL = 1;
 const WANT_READ = 2;
@@ -31,6 +32,10 @@ const MODES = 6n;
 /** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
 const OPTIONS = 128n;
 const VERSIONS: { readonly [number: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
+
+/** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
+const VERIFIED = 0;
+const EXPIRED = 10;
 
 /** libuv's error numbers: canceled, reset by the client, the end of a stream. */
 const CANCELED = -125;
@@ -160,6 +165,21 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		};
 	}
 
+	/** The client's certificate and what OpenSSL's verification of it has found. A resumed session has those of its first handshake. */
+	get client(): ClientProof {
+		const ssl = this.#ssl;
+		const thread = this.#thread;
+		const der = ssl === 0n ? undefined : thread.clientCertificateOf(ssl);
+		if (der === undefined) return NO_CLIENT;
+		const result = Number(thread.f.SSL_get_verify_result(ssl));
+		thread.f.ERR_clear_error();
+		return {
+			certificate: new X509Certificate(der),
+			authorized: result === VERIFIED,
+			authorizationError: result === EXPIRED ? 'CERT_HAS_EXPIRED' : undefined,
+		};
+	}
+
 	// Implements CallbackTarget.
 
 	get protocols(): Uint8Array {
@@ -171,14 +191,18 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	get stapled(): Uint8Array | undefined {
-		return this.#context.stapled;
+		return this.#context.duties.stapled;
 	}
 
 	negotiated(at: number, length: number): void {
 		this.#protocol = this.#context.protocols.toString('latin1', at, at + length);
 	}
 
-	// BufferOwner.
+	secret(line: string): void {
+		this.#context.duties.secret?.(line);
+	}
+
+	// Implements BufferOwner.
 
 	freeBuffers(): void {
 		this.#listed = false;
@@ -195,7 +219,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	// Implements StreamHandle.
-	/** Bytes written here that the system has not accepted. */
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
@@ -296,9 +319,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	// The handshake.
-	/** Reads the available bytes of the handshake; with `hasEnd`, until nothing is left. */
 
-	/** Reads what has come of the handshake; with `hasEnd`, until there is nothing more. */
+	/** Reads the available bytes of the handshake; with `hasEnd`, until nothing is left. */
 	#shake(hasEnd: boolean): void {
 		const { inputAt, input } = this.#thread;
 		for (;;) {
@@ -350,7 +372,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return true;
 			}
 			this.#broken = true;
-			this.#fail(thread.takeError());
+			const error = thread.takeError();
+			// The client has sent `close_notify`, and nothing is wrong.
+			this.#fail(reason === ZERO_RETURN ? systemError(CONNECTION_RESET, 'read') : error);
 			return false;
 		}
 	}
@@ -636,5 +660,7 @@ const NO_FACTS: HandshakeFacts = {
 	getALPNNegotiatedProtocol: () => false,
 	isSessionReused: () => false,
 };
+
+const NO_CLIENT: ClientProof = { certificate: undefined, authorized: false, authorizationError: undefined };
 
 function nothing(): undefined {}

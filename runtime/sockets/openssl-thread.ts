@@ -55,6 +55,11 @@ const SIGNATURES = {
 	SSL_CTX_free: signature(V, P),
 	SSL_CTX_set_alpn_select_cb: signature(V, P, P, P),
 	SSL_CTX_callback_ctrl: signature(L, P, I, P),
+	SSL_CTX_set_verify: signature(V, P, I, P),
+	SSL_CTX_set_keylog_callback: signature(V, P, P),
+	SSL_get0_peer_certificate: signature(P, P),
+	SSL_get_verify_result: signature(L, P),
+	i2d_X509: signature(I, P, P),
 	SSL_do_handshake: signature(I, P),
 	SSL_CIPHER_standard_name: signature(P, P),
 	BIO_s_mem: signature(P),
@@ -91,6 +96,8 @@ export interface CallbackTarget {
 	readonly stapled: Uint8Array | undefined;
 	/** Called with the position and length of the negotiated protocol in `protocols`. */
 	negotiated(at: number, length: number): void;
+	/** Called with each line of the secrets log, if the context has one. */
+	secret(line: string): void;
 }
 
 /** A connection whose buffers are freed when it is idle. */
@@ -121,6 +128,7 @@ export class OpensslThread {
 	connections = 0;
 	readonly alpn: bigint;
 	readonly status: bigint;
+	readonly keyLog: bigint;
 	readonly memoryMethod: bigint;
 	/** A BIO pair for records that must not be sent to a socket at once: OpenSSL's end, and ours. */
 	readonly pairIn: bigint;
@@ -158,6 +166,13 @@ export class OpensslThread {
 		};
 		this.alpn = library.callback(I, types, chooseAlpn);
 		this.status = stapleCallback(library, () => this.current?.stapled);
+		this.keyLog = library.callback(V, [P, P], (_ssl: bigint, line: bigint): void => {
+			try {
+				this.current?.secret(library.text(line));
+			} catch {
+				// The log lacks the line.
+			}
+		});
 	}
 
 	#chooseAlpn(out: bigint, outLength: bigint, list: bigint, length: number): number {
@@ -186,6 +201,17 @@ export class OpensslThread {
 			this.#ciphers.set(cipher, name);
 		}
 		return name;
+	}
+
+	/** Returns the certificate of a connection's client, in DER. */
+	clientCertificateOf(ssl: bigint): Buffer | undefined {
+		const { f, library, results, resultsAt } = this;
+		const certificate = f.SSL_get0_peer_certificate(ssl) as bigint;
+		const length = certificate === 0n ? 0 : (f.i2d_X509(certificate, 0n) as number);
+		if (length <= 0) return undefined;
+		const der = Buffer.allocUnsafeSlow(length);
+		results.writeBigUInt64LE(library.addressOf(der), 0);
+		return f.i2d_X509(certificate, resultsAt) === length ? der : undefined;
 	}
 
 	/**

@@ -2,7 +2,18 @@
 import type { DirectSocket } from './direct-socket.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { type OpensslThread, opensslThread } from './openssl-thread.ts';
-import { type HandshakeCallbacks, type HandshakeFacts, type HandshakeOptions, TlsHandle } from './tls-handle.ts';
+import {
+	type ClientProof,
+	type HandshakeCallbacks,
+	type HandshakeFacts,
+	type HandshakeOptions,
+	TlsHandle,
+} from './tls-handle.ts';
+
+/** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a stream. */
+export function canStartTls(socket: DirectSocket, terms: HandshakeOptions): boolean {
+	return (socket.poller !== undefined && terms.openssl !== undefined) || terms.context !== undefined;
+}
 
 /** Starts a handshake on a connection whose first bytes, part of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
 export function startTls(
@@ -27,6 +38,16 @@ export function startTls(
 /** Returns the facts of a handshake that {@link startTls} started. */
 export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
 	return (socket._handle as TlsHandle | OpensslHandle).facts;
+}
+
+/** Returns what the client has proven; undefined if that is not known, so that the client must be rejected. */
+export function clientProof(socket: DirectSocket): ClientProof | undefined {
+	try {
+		return socket._handle instanceof OpensslHandle ? socket._handle.client : undefined;
+	} catch {
+		// Node cannot parse what OpenSSL has accepted.
+		return undefined;
+	}
 }
 
 let isOn = process.env.SVC_TLS === 'openssl';

@@ -2,6 +2,7 @@
  * TLS on the handle of an accepted connection, without `tls.TLSSocket`, whose overhead for a handshake and its first reads and
  * writes equals OpenSSL's own cost of resuming a session. A DirectSocket uses it like any other handle.
  */
+import type { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
 import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError } from './handle-writes.ts';
@@ -15,6 +16,15 @@ export interface HandshakeFacts {
 	/** `false` if no protocol was negotiated. */
 	getALPNNegotiatedProtocol(): string | false;
 	isSessionReused(): boolean;
+}
+
+/** What a client has proven about itself. The names are those of `tls.TLSSocket`. */
+export interface ClientProof {
+	readonly certificate: X509Certificate | undefined;
+	/** True if OpenSSL has verified the certificate. */
+	readonly authorized: boolean;
+	/** Node's code of the reason why it has not. */
+	readonly authorizationError: unknown;
 }
 
 /** Node's internal object for a TLS connection. */
@@ -68,7 +78,8 @@ const JOINED_BYTES = 65_536;
 
 /** Parameters of a handshake on the server side. */
 export interface HandshakeOptions {
-	readonly context: SecureContext;
+	/** Undefined if only OpenSSL itself can perform the handshake. */
+	readonly context: SecureContext | undefined;
 	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
 	/** The OCSP response for clients that request one (RFC 6066 §8). */

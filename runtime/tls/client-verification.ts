@@ -1,8 +1,8 @@
 /** Checks a client's certificate after the handshake. Fails closed. */
 import type { X509Certificate } from 'node:crypto';
-import type { TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
+import type { ClientProof } from '../sockets/tls-handle.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 /** Why a client was rejected. */
@@ -11,8 +11,8 @@ export type ClientRefusal =
 	| 'client_certificate_untrusted'
 	| 'client_certificate_expired';
 
-/** What verification during the handshake found out, as Node reports it. */
-export type ClientVerdict = Pick<TLSSocket, 'authorized' | 'authorizationError'>;
+/** What verification during the handshake found out, in Node's terms. */
+export type ClientVerdict = Pick<ClientProof, 'authorized' | 'authorizationError'>;
 
 /** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
 export function clientRefusal(

@@ -1,18 +1,12 @@
 /** A bounded cache of handshakers, one for each policy and certificate of a listener, created on first use. */
-import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { clientAuthTerms } from './client-auth-terms.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
-import {
-	type HandshakeOutcome,
-	type Handshaker,
-	PlainHandshaker,
-	ServerHandshaker,
-	StaplingHandshaker,
-} from './handshaker.ts';
+import { type HandshakeOutcome, type Handshaker, PlainHandshaker, ServerHandshaker } from './handshaker.ts';
+import { logSecret } from './secrets-log.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { ticketKeyIndex } from './ticket-keys.ts';
@@ -131,21 +125,15 @@ export class HandshakerCache {
 			sessionIdContext: clientAuth.context,
 		};
 		const { client_auth: asks, insecure_secrets_log: file } = policy;
-		if (asks === undefined && file === undefined) {
-			if (ocsp === undefined) return new PlainHandshaker(options, this.#outcome);
-			return new StaplingHandshaker(options, Buffer.from(ocsp), this.#outcome);
+		if (asks === undefined && file === undefined && ocsp === undefined) {
+			return new PlainHandshaker(options, this.#outcome);
 		}
-		const handshaker = new ServerHandshaker(options, this.#outcome, clientAuth.terms);
-		if (file !== undefined) {
-			handshaker.server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));
-		}
-		if (ocsp) {
-			const response = Buffer.from(ocsp);
-			handshaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
-				answer(null, response),
-			);
-		}
-		return handshaker;
+		const duties = {
+			stapled: ocsp && Buffer.from(ocsp),
+			client: clientAuth.terms,
+			secret: file === undefined ? undefined : (line: string) => logSecret(file, line),
+		};
+		return new ServerHandshaker(options, duties, this.#outcome);
 	}
 
 	/** Returns the settings of client authentication, or undefined if the trusted certificates are not known. */
@@ -159,6 +147,6 @@ export class HandshakerCache {
 			? terms.required
 			: auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;
 		const options = { ca: [...terms.authorities], requestCert: true, rejectUnauthorized };
-		return { options, context: terms.context, terms: terms.criteria };
+		return { options, context: terms.context, terms: { required: rejectUnauthorized, criteria: terms.criteria } };
 	}
 }

@@ -1,7 +1,7 @@
 /**
  * Handshakers perform TLS handshakes with one policy and one certificate. Each has an OpenSSL context and uses, per connection,
- * a TlsHandle or, over a stream, a TLSSocket. For client certificates, the secrets log, and OCSP stapling over a stream it uses
- * a `tls.Server` that never listens, because Node implements them only there.
+ * an OpensslHandle, a TlsHandle or, over a stream, a TLSSocket. Without OpenSSL itself, client certificates, the secrets log, and
+ * OCSP stapling over a stream need a `tls.Server` that never listens, because Node implements them only there.
  */
 import type { Socket } from 'node:net';
 import {
@@ -12,9 +12,9 @@ import {
 	TLSSocket,
 	type TlsOptions,
 } from 'node:tls';
-import { type ClientCertificateCriteria, clientVerifier } from '../sockets/client-verifier.ts';
+import { clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
-import { OpensslContext } from '../sockets/openssl-context.ts';
+import { type ContextDuties, OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
 import { directTls } from '../sockets/start-tls.ts';
 import type { HandshakeOptions } from '../sockets/tls-handle.ts';
@@ -30,8 +30,8 @@ export interface HandshakeOutcome {
 export interface Handshaker {
 	/** Starts the handshake on a stream. The caller has put the bytes read so far back into it. */
 	handshake(socket: Socket): void;
-	/** Settings for a handshake without a stream; undefined if this handshaker needs a stream. */
-	readonly terms: HandshakeOptions | undefined;
+	/** Settings for a handshake without a stream. */
+	readonly terms: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
 	/** Frees native memory, which the garbage collector would free late. Handshakes in progress are not affected. */
 	close(): void;
@@ -65,7 +65,7 @@ export class PlainHandshaker implements Handshaker {
 	#options: SocketOptions | undefined;
 
 	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
-		this.#terms = new Terms(options, undefined);
+		this.#terms = new Terms(options, {});
 		this.terms = this.#terms;
 		this.outcome = outcome;
 	}
@@ -77,7 +77,7 @@ export class PlainHandshaker implements Handshaker {
 	get #socketOptions(): SocketOptions {
 		this.#options ??= {
 			isServer: true,
-			secureContext: this.terms.context,
+			secureContext: this.terms.context!,
 			requestCert: false,
 			rejectUnauthorized: false,
 			ALPNProtocols: this.terms.protocols,
@@ -118,77 +118,57 @@ function failed(this: HandshakingSocket, error?: Error | boolean): void {
 	outcome.failed(error instanceof Error ? error : new HandshakeAborted('closed'), this);
 }
 
-/** A handshaker that uses a `tls.Server`. */
+/**
+ * A handshaker that staples an OCSP response, verifies client certificates or writes a secrets log. Creates what it needs, with or
+ * without a stream, on first use.
+ */
 export class ServerHandshaker implements Handshaker {
-	readonly terms = undefined;
-	readonly outcome: HandshakeOutcome;
-	readonly server: Server;
-
-	/** @param clientTerms How client certificates are verified; undefined if none are requested. */
-	constructor(
-		{ newestKey, ...options }: HandshakerOptions,
-		outcome: HandshakeOutcome,
-		clientTerms?: ClientCertificateCriteria,
-	) {
-		this.outcome = outcome;
-		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
-		const context = sharedContextOf(this.server);
-		if (clientTerms && context) clientVerifier()?.judge(context, clientTerms);
-		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
-		this.server.on('secureConnection', socket => outcome.secured(socket));
-		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));
-	}
-
-	handshake(socket: Socket): void {
-		this.server.emit('connection', socket);
-	}
-
-	close(): void {
-		const context = sharedContextOf(this.server);
-		if (context) closeContext(context);
-	}
-}
-
-/** A handshaker that staples an OCSP response. Creates what it needs, with or without a stream, on first use. */
-export class StaplingHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
 	readonly #options: HandshakerOptions;
-	readonly #response: Buffer;
+	readonly #duties: ContextDuties;
 	#terms: Terms | undefined;
-	#streams: ServerHandshaker | undefined;
+	#server: Server | undefined;
 
-	constructor(options: HandshakerOptions, response: Buffer, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, duties: ContextDuties, outcome: HandshakeOutcome) {
 		this.#options = options;
-		this.#response = response;
+		this.#duties = duties;
 		this.outcome = outcome;
 	}
 
 	get terms(): HandshakeOptions {
-		this.#terms ??= new Terms(this.#options, this.#response);
+		this.#terms ??= new Terms(this.#options, this.#duties);
 		return this.#terms;
 	}
 
 	handshake(socket: Socket): void {
-		this.#streams ??= this.#server();
-		this.#streams.handshake(socket);
+		this.#server ??= this.#createServer();
+		this.#server.emit('connection', socket);
 	}
 
 	close(): void {
 		this.#terms?.close();
-		this.#streams?.close();
+		const context = this.#server && sharedContextOf(this.#server);
+		if (context) closeContext(context);
 		this.#terms = undefined;
-		this.#streams = undefined;
+		this.#server = undefined;
 	}
 
-	#server(): ServerHandshaker {
-		const handshaker = new ServerHandshaker(
-			{ ...this.#options, ALPNProtocols: [...this.#options.ALPNProtocols] },
-			this.outcome,
-		);
-		handshaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
-			answer(null, this.#response),
-		);
-		return handshaker;
+	#createServer(): Server {
+		const { newestKey, ...options } = this.#options;
+		const { stapled, client, secret } = this.#duties;
+		const server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
+		const context = sharedContextOf(server);
+		if (client && context) clientVerifier()?.judge(context, client.criteria);
+		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
+		server.on('secureConnection', socket => this.outcome.secured(socket));
+		server.on('tlsClientError', (error, socket) => this.outcome.failed(error, socket));
+		if (secret) server.on('keylog', line => secret(line.toString('latin1').trimEnd()));
+		if (stapled) {
+			server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
+				answer(null, Buffer.from(stapled)),
+			);
+		}
+		return server;
 	}
 }
 
@@ -200,27 +180,32 @@ class Terms implements HandshakeOptions {
 	readonly protocols: Uint8Array;
 	readonly stapled: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
+	readonly #duties: ContextDuties;
+	/** False if Node's handles cannot perform the duties. */
+	readonly #isForNode: boolean;
 	#context: SecureContext | undefined;
 	#openssl: OpensslContext | undefined;
 
 	/** Throws if OpenSSL rejects the options. */
-	constructor(options: HandshakerOptions, stapled: Uint8Array | undefined) {
+	constructor(options: HandshakerOptions, duties: ContextDuties) {
 		this.#options = options;
+		this.#duties = duties;
+		this.#isForNode = duties.client === undefined && duties.secret === undefined;
 		this.protocols = wireForm(options.ALPNProtocols);
-		this.stapled = stapled;
-		if (this.openssl === undefined) this.#context = this.#make();
+		this.stapled = duties.stapled;
+		if (this.openssl === undefined && this.#isForNode) this.#context = this.#make();
 	}
 
-	get context(): SecureContext {
-		this.#context ??= this.#make();
+	get context(): SecureContext | undefined {
+		if (this.#isForNode) this.#context ??= this.#make();
 		return this.#context;
 	}
 
 	get openssl(): OpensslContext | undefined {
+		if (this.#openssl !== undefined) return this.#openssl;
 		const thread = directTls();
-		if (thread !== undefined) {
-			this.#openssl ??= new OpensslContext(thread, this.#make(), this.protocols, this.stapled);
-		}
+		if (thread === undefined || (this.#duties.client && clientVerifier() === undefined)) return undefined;
+		this.#openssl = new OpensslContext(thread, this.#make(), this.protocols, this.#duties);
 		return this.#openssl;
 	}
 

@@ -1,6 +1,5 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
 import type { X509Certificate } from 'node:crypto';
-import { appendFile } from 'node:fs';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
@@ -13,6 +12,7 @@ import { clientAuthTerms } from './client-auth-terms.ts';
 import type { ClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
+import { logSecret } from './secrets-log.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
@@ -141,8 +141,4 @@ function certificateOf({ published, serial }: TableCertificate, policy: Handshak
 	const { chain, key, ocsp } = published;
 	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []) ?? [];
 	return { serial, chain, key, ocsp, groups: curves.length > 0 ? curves.join(':') : undefined };
-}
-
-function logSecret(file: string, line: string): void {
-	appendFile(file, `${line}\n`, { mode: 0o600 }, () => {});
 }

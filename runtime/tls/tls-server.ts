@@ -2,7 +2,6 @@
  * The TLS layer of a listener: peeks at the ClientHello, selects a policy and a certificate, performs the handshake, and
  * passes the socket to the protocol chosen by ALPN.
  */
-import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
@@ -14,8 +13,9 @@ import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE_MS } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
-import { DirectSocket } from '../sockets/direct-socket.ts';
-import { directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
+import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
+import { canStartTls, clientProof, directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
+import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
@@ -157,10 +157,20 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.retire(verified);
 	}
 
-	accept(socket: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-		if (socket.destroyed) return;
+	accept(given: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		if (given.destroyed) return;
+		if (given instanceof DirectSocket) {
+			this.#accept(given, undefined, peer);
+			return;
+		}
+		given.on('error', ignore);
+		const taken = directTls() && takeFromStream(given);
+		this.#accept(taken?.socket ?? given, taken?.read, peer);
+	}
+
+	/** @param read Bytes after the PROXY header that have been read with it. */
+	#accept(socket: Socket | DirectSocket, read: Buffer | undefined, peer: ConnectionPeer | undefined): void {
 		const direct = socket instanceof DirectSocket;
-		if (!direct) socket.on('error', ignore);
 		if (this.#refuses || this.#pending.size >= MAX_HANDSHAKES) {
 			this.#deps.failed('too_many_handshakes');
 			socket.destroy();
@@ -174,8 +184,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const pending = new PendingHandshake(this, socket, peer, this.#selector, performance.now() + this.#limit);
 		this.#pending.set(socket, pending);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		if (direct) socket.peek(this.peekMemory, pending, directTls() !== undefined);
-		else {
+		if (direct) {
+			socket.peek(this.peekMemory, pending, directTls() !== undefined);
+			if (read) this.onHelloBytes(pending, read);
+		} else {
 			follow(socket, pending);
 			socket.on('data', takeHello);
 		}
@@ -406,7 +418,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			return;
 		}
 		const { terms } = handshaker;
-		if (terms === undefined) {
+		if (!canStartTls(socket, terms)) {
 			handshaker.handshake(this.#streamOf(socket, pending));
 			return;
 		}
@@ -443,20 +455,20 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			return;
 		}
 		const deps = this.#deps;
+		const auth = pending.selector.policy(pending.policy).client_auth;
+		const client = auth && proofOf(socket);
 		let info: TlsInfo;
 		if (socket instanceof DirectSocket) {
-			info = describeHandshake(handshakeFacts(socket), pending.serverName, undefined);
+			info = describeHandshake(handshakeFacts(socket), pending.serverName, client?.certificate);
 			socket.tls = info;
-		} else {
-			const auth = pending.selector.policy(pending.policy).client_auth;
-			const certificate = auth ? socket.getPeerX509Certificate() : undefined;
-			info = attachTlsInfo(socket, pending.serverName, certificate);
-			const refusal = auth && this.#refusal(pending, socket, auth, certificate);
+		} else info = attachTlsInfo(socket, pending.serverName, client?.certificate);
+		if (auth) {
+			const refusal = client ? this.#refusal(pending, client, auth) : 'client_certificate_untrusted';
 			if (refusal) {
 				this.#refuse(socket, refusal);
 				return;
 			}
-			if (auth) this.#verifiedBy.set(info, canonicalJson(auth));
+			this.#verifiedBy.set(info, canonicalJson(auth));
 		}
 		deps.completed(info.version, info.resumed);
 		const { http1, http2 } = deps;
@@ -470,16 +482,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.forget(pending);
 	}
 
-	#refusal(
-		pending: PendingHandshake,
-		socket: TLSSocket,
-		auth: ClientAuth,
-		certificate: X509Certificate | undefined,
-	): ClientRefusal | undefined {
+	#refusal(pending: PendingHandshake, client: ClientProof, auth: ClientAuth): ClientRefusal | undefined {
 		const { tls } = this.#deps;
 		// The CA that verified this certificate may have been removed during the handshake.
-		if (certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
-		return clientRefusal(socket, auth, tls, certificate);
+		if (client.certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
+		return clientRefusal(client, auth, tls, client.certificate);
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {
@@ -487,6 +494,26 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 		socket.destroy();
 	}
+}
+
+/** Returns a connection without its stream, from which a PROXY header may have been read, and the bytes that it has read. */
+function takeFromStream(stream: Socket): { socket: DirectSocket; read: Buffer | undefined } | undefined {
+	const read = stream.read() as Buffer | null;
+	const socket = toDirectSocket(stream);
+	if (socket === undefined) {
+		if (read) stream.unshift(read);
+		return undefined;
+	}
+	// The listener counts connections, and waits for the stream to close.
+	if (stream.listenerCount('close') > 0) socket.whenClosed = () => void stream.destroy();
+	else stream.destroy();
+	return { socket, read: read ?? undefined };
+}
+
+function proofOf(socket: TLSSocket | DirectSocket): ClientProof | undefined {
+	if (socket instanceof DirectSocket) return clientProof(socket);
+	const { authorized, authorizationError } = socket;
+	return { certificate: socket.getPeerX509Certificate(), authorized, authorizationError };
 }
 
 function speaksHttp2(protocols: string): boolean {

@@ -24,6 +24,8 @@ export interface SealedClient {
 	received(): Buffer;
 	/** True once the server has ended its side or the connection is closed. */
 	readonly ended: boolean;
+	/** Code of the first error. */
+	readonly failure: string | undefined;
 }
 
 /** Connects and performs the handshake. Rejects if that fails. */
@@ -48,6 +50,10 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 			ended = true;
 		});
 	}
+	let failure: string | undefined;
+	socket.on('error', (error: Error & { code?: string }) => {
+		failure ??= error.code;
+	});
 	await once(socket, 'secureConnect');
 	// The client's Finished message is sent after this event.
 	await new Promise(resolve => setTimeout(resolve, 5));
@@ -59,6 +65,9 @@ export async function sealedClient(port: number, servername: string): Promise<Se
 		received: () => Buffer.concat(chunks),
 		get ended() {
 			return ended;
+		},
+		get failure() {
+			return failure;
 		},
 	};
 }

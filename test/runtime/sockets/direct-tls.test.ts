@@ -160,7 +160,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const context = createSecureContext({ cert: certificate, key });
 		const protocols = Buffer.from('\x08http/1.1', 'latin1');
 		const thread = directTls();
-		const openssl = thread && new OpensslContext(thread, context, protocols, undefined);
+		const openssl = thread && new OpensslContext(thread, context, protocols, {});
 		assert.is(openssl !== undefined, by === 'OpenSSL');
 		const terms = { context, protocols, stapled: undefined, openssl };
 		const memory = Buffer.allocUnsafeSlow(65_536);

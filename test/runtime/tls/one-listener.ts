@@ -2,6 +2,7 @@
 import { createServer, type Socket } from 'node:net';
 import type { ListenerTls } from '../../../compiler/codegen/plan/site-tls.ts';
 import type { PublishedCertificate } from '../../../runtime/certificates/certificate-feed.ts';
+import { DirectSocket, type SocketOwner } from '../../../runtime/sockets/direct-socket.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 
@@ -14,6 +15,9 @@ export interface TestTlsListener {
 	close(): void;
 }
 
+/** Ignores what a connection without a stream reports. It closes once both sides have ended. */
+const HOLDER: SocketOwner = { received: () => {}, ended: () => {}, drained: () => {}, closed: () => {} };
+
 /** Starts a listener that answers every connection with one response after the handshake, and then closes it. */
 export async function startTlsListener(
 	settings: Partial<ListenerTls>,
@@ -22,12 +26,14 @@ export async function startTlsListener(
 	const tls = new ThreadTls(() => {});
 	tls.take({ kind: 'certificates', set: certificates, dropped: [] });
 	const failures: string[] = [];
+	const memory = Buffer.allocUnsafeSlow(4096);
 	const http1 = {
-		accept: (socket: Socket) => {
-			socket.on('error', () => {});
+		accept: (socket: Socket | DirectSocket) => {
 			// Without reading, the end of the connection would go unnoticed.
-			socket.resume();
-			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+			if (socket instanceof DirectSocket) socket.start(memory, HOLDER);
+			else socket.on('error', () => {}).resume();
+			socket.write(Buffer.from('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'));
+			socket.end();
 		},
 		drain: () => {},
 		retire: () => {},
