@@ -85,7 +85,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			const name = equals === -1 ? word : word.slice(0, equals);
 			const option = byName.get(name);
 			if (!option) throw unknownOption(command, name, byName);
-			if (!option.value) {
+			if (!option.value || (option.valueOptional && equals === -1)) {
 				if (equals !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
 				take(option, undefined);
 			} else if (equals !== -1) take(option, word.slice(equals + 1));
@@ -98,7 +98,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 				if (name === '-h' && !option) help = true;
 				else if (name === '-v' && !option) verbose = true;
 				else if (!option) throw unknownOption(command, name, byName);
-				else if (!option.value) take(option, undefined);
+				else if (!option.value || option.valueOptional) take(option, undefined);
 				else {
 					const attached = word.slice(letter + 1).replace(/^=/, '');
 					take(option, attached === '' ? following(words, ++at, name, option) : attached);

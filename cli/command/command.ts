@@ -12,6 +12,8 @@ export interface CommandOption {
 	readonly also?: readonly string[];
 	/** Name of the value in help texts. An option without one is a flag. */
 	readonly value?: string;
+	/** True if the value may be omitted. If given, it follows `=`: the next word is never taken for it. */
+	readonly valueOptional?: boolean;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
 	readonly offers?: CompletionOffer;
 	/** True if the command requires the option. */

@@ -51,7 +51,7 @@ export function commandHelp(command: Command): string {
 }
 
 function row(option: CommandOption): readonly [string, string] {
-	const value = option.value ? ` <${option.value}>` : '';
+	const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
 	const notes = [option.repeatable ? 'may be repeated' : '', option.default ? `default: ${option.default}` : ''];
 	const note = notes.filter(part => part !== '').join('; ');
 	return [

@@ -1,6 +1,5 @@
 /** `svc fmt`. */
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { statSync, writeFileSync } from 'node:fs';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
@@ -9,8 +8,9 @@ import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../c
 import { print, printError } from '../command/terminal.ts';
 import {
 	type ConfigurationSource,
+	configurationsBelow,
 	DEFAULT_PLACES,
-	formatOfName,
+	fileSource,
 	readConfiguration,
 	requiredSource,
 } from '../configuration/configuration.ts';
@@ -86,24 +86,9 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 		const found = configurationsBelow(given);
 		if (found.length === 0)
 			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
-		return found.map((name): ConfigurationSource => {
-			return { kind: 'file', name, path: path.resolve(name), format: formatOfName(name) };
-		});
+		return found.map(name => fileSource(name));
 	});
 }
-
-function configurationsBelow(folder: string): string[] {
-	const found: string[] = [];
-	for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
-		const name = path.join(folder, entry.name);
-		if (entry.isDirectory()) {
-			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') found.push(...configurationsBelow(name));
-		} else if (entry.isFile() && CONFIGURATION.test(entry.name)) found.push(name);
-	}
-	return found;
-}
-
-const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 
 function write(source: ConfigurationSource, text: string): void {
 	if (source.kind === 'stdin') return;

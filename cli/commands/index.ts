@@ -46,6 +46,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		summary: 'Serve an editor by the Language Server Protocol (also lsp)',
 		load: async () => (await import('./language-server.ts')).languageServer,
 	},
+	{
+		name: 'schema',
+		summary: 'Print the JSON Schema of configuration documents',
+		load: async () => (await import('./schema.ts')).schema,
+	},
 	{ name: 'respond', summary: 'Serve one fixed response', load: async () => (await import('./respond.ts')).respond },
 	{
 		name: 'file-server',

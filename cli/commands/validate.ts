@@ -1,6 +1,6 @@
 /** `svc validate`. */
 
-import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
+import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
@@ -11,18 +11,24 @@ import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
 	type ConfigurationSource,
+	configurationsBelow,
+	defaultFile,
+	fileSource,
 	givenPath,
+	isFolder,
 	LANGUAGE_RULE,
 	PATH_ARGUMENT,
 	readConfiguration,
 	requiredSource,
+	STDIN_FILENAME_OPTION,
 } from '../configuration/configuration.ts';
+import type { Fixing } from '../configuration/fixing.ts';
 import type { Validation, ValidationOptions } from '../configuration/validation.ts';
 
 /** Code of the diagnostic for a configuration that cannot be read while others are being checked. */
 const UNREADABLE = 'configuration/unreadable';
 
-const FORMATS = ['text', 'json', 'github', 'sarif'] as const;
+const FORMATS = ['text', 'json', 'unix', 'github', 'sarif', 'codequality'] as const;
 type Format = (typeof FORMATS)[number];
 
 /** Compiles a configuration, prints every problem, and runs its tests. Opens no listeners. */
@@ -31,10 +37,11 @@ export const validate: Command = {
 	summary: 'Check a configuration without serving it',
 	details: [
 		'Prints every problem, in order, and exits with status 1 if the configuration is refused. Nothing is started and no port is opened.',
-		'Several paths are checked one by one, independently; the exit status is 1 unless all are valid. The format json then gives one object with all reports under `configurations`, sarif one run, github one list.',
+		'Several paths are checked one by one, independently; the exit status is 1 unless all are valid. The format json then gives one object with all reports under `configurations`, sarif one run, the others one list. A folder stands for the Configfile or Compatfile in it; a folder without one, for all configurations in it and its subfolders that no other of them imports.',
 		'Also checks what a start on this machine would check: environment variables, files and folders, Unix sockets, issuers and their DNS providers. Not checked is what depends on the network, on ports in use, or on the user that the server runs as.',
 		"Runs the configuration's own tests, with a fake network; if a test fails, the exit status is 1. A file that imports another and adds `test` blocks tests the imported one.",
 		'With --lint, also warns about what is valid but probably not intended; `svc list-modules` lists the rules as lint.<rule>. A comment `# lint: off <rule>` at the end of a line silences a rule for that line; on a line of its own, for the next line and its block; `# lint: off-file <rule>`, for the whole file. `area/*` stands for all rules of an area, no name for every rule, and a reason may follow ` -- `. Errors cannot be silenced.',
+		'With --fix, applies the fixes that findings offer, also to imported files, and then reports what is left. A safe fix keeps the meaning, or is the only way to read what was refused; --fix=unsafe also applies those that a person should look at, such as the nearest known name for a misspelled one. No fix is kept that would cause an error or make a test of the configuration fail, and warnings of a configuration that is refused are left alone. With standard input, the fixed text is printed, and everything else goes to standard error.',
 		LANGUAGE_RULE,
 	],
 	args: [{ ...PATH_ARGUMENT, repeatable: true }],
@@ -47,17 +54,26 @@ export const validate: Command = {
 			name: 'format',
 			value: 'FORMAT',
 			offers: FORMATS,
-			summary: 'Report format: text, on standard error, or json, github or sarif, on standard output',
+			summary:
+				'Report format: text, on standard error, or json, unix (file:line:column: severity: message), github, sarif or codequality (GitLab), on standard output',
 			default: 'text',
 		},
+		{
+			name: 'fix',
+			value: 'SAFETY',
+			valueOptional: true,
+			summary: 'Apply the fixes that findings offer: the safe ones, or with --fix=unsafe all of them',
+		},
+		STDIN_FILENAME_OPTION,
 	],
 	async run(invocation) {
 		const format = formatOf(invocation.value('format') ?? 'text');
 		const options: ValidationOptions = { lint: invocation.flag('lint'), strict: invocation.flag('strict') };
-		const checks = checksOf(invocation, options);
+		const fix = fixOf(invocation);
+		const checks = checksOf(invocation, options, fix);
 		if (format === 'text') return printTexts(checks, options);
 		const all: Validation[] = [];
-		for (const check of checks) all.push((await check()).validation);
+		for (const { validation } of withoutImported(await inOrder(checks))) all.push(validation);
 		print(await reportOf(format, all));
 		return all.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 	},
@@ -67,18 +83,50 @@ export const validate: Command = {
 interface Checked {
 	readonly input: ConfigInput;
 	readonly validation: Validation;
+	/** What `--fix` did. */
+	readonly fixing?: Fixing;
+	/** True if it was found in a folder, not named. */
+	readonly inFolder?: boolean;
 }
 
 type Check = () => Promise<Checked>;
 
+async function inOrder(checks: readonly Check[]): Promise<Checked[]> {
+	const all: Checked[] = [];
+	for (const check of checks) all.push(await check());
+	return all;
+}
+
+/** Leaves out configurations that were found in a folder and are imported by another: they were checked as a part of that. */
+function withoutImported(all: readonly Checked[]): Checked[] {
+	return all.filter(({ input, inFolder }) => {
+		return (
+			!inFolder || !all.some(other => other.input.path !== input.path && other.validation.files.includes(input.path!))
+		);
+	});
+}
+
+/** Returns which fixes to apply; undefined for none. @throws {@link CommandFailure} */
+function fixOf({ flag, value }: Invocation): FixSafety | undefined {
+	if (!flag('fix')) return undefined;
+	const safety = value('fix');
+	if (safety === '' || safety === 'safe') return 'safe';
+	if (safety === 'unsafe') return 'unsafe';
+	throw new CommandFailure(`${quoteWord(`--fix=${safety}`)} is unknown; write --fix, or --fix=unsafe.`);
+}
+
 /** Returns the checks for a command line, in its order. @throws {@link CommandFailure} if it contradicts itself */
-function checksOf({ args, value }: Invocation, options: ValidationOptions): Check[] {
+function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: FixSafety | undefined): Check[] {
 	const check = async (source: ConfigurationSource): Promise<Checked> => {
 		const input = await readConfiguration(source);
+		if (fix) return fixed(source, input, options, fix);
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		return { input, validation: await validateConfiguration(input, options) };
 	};
+	const inFolder = (folder: string): Check[] =>
+		configurationsBelow(folder).map(name => async () => ({ ...(await check(fileSource(name))), inFolder: true }));
 	if (args.length < 2) {
+		if (args[0] !== undefined && isFolderOfMany(args[0]) && value('adapter') === undefined) return inFolder(args[0]);
 		const source = requiredSource({ args, value });
 		return [() => check(source)];
 	}
@@ -89,15 +137,38 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions): Chec
 	if (args.filter(given => given === '-').length > 1) {
 		throw new CommandFailure('Standard input is named more than once, but can be read only once.');
 	}
-	return args.map(given => async () => {
-		try {
-			return await check(requiredSource({ args: [given], value: () => undefined }));
-		} catch (error) {
-			// A file that cannot be read must not prevent the reports about the others.
-			if (error instanceof CommandFailure) return unreadableAs(given, error.message);
-			throw error;
-		}
-	});
+	const one = (given: string): Check => {
+		return async () => {
+			try {
+				return await check(requiredSource({ args: [given], value: name => (given === '-' ? value(name) : undefined) }));
+			} catch (error) {
+				// A file that cannot be read must not prevent the reports about the others.
+				if (error instanceof CommandFailure) return unreadableAs(given, error.message);
+				throw error;
+			}
+		};
+	};
+	return args.flatMap(given => (isFolderOfMany(given) ? inFolder(given) : [one(given)]));
+}
+
+/** Reports whether a folder holds configurations, none of which has a default name directly in it. */
+function isFolderOfMany(given: string): boolean {
+	if (given === '-' || !isFolder(given)) return false;
+	return defaultFile(given) === undefined && configurationsBelow(given).length > 0;
+}
+
+/** Fixes a configuration and writes the changed files. A text from standard input is printed. */
+async function fixed(
+	source: ConfigurationSource,
+	input: ConfigInput,
+	options: ValidationOptions,
+	safety: FixSafety,
+): Promise<Checked> {
+	const { fixConfiguration, writeFixes } = await import('../configuration/fixing.ts');
+	const fixing = await fixConfiguration(input, options, safety);
+	if (source.kind === 'stdin') print(fixing.input.text);
+	writeFixes(fixing.changed.filter(({ path }) => source.kind !== 'stdin' || path !== input.path));
+	return { input: fixing.input, validation: fixing.validation, fixing };
 }
 
 function unreadableAs(name: string, message: string): Checked {
@@ -106,7 +177,7 @@ function unreadableAs(name: string, message: string): Checked {
 		input: { format: 'configfile', text: '', name },
 		validation: {
 			...{ name, version: version(), starts: false, valid: false },
-			...{ diagnostics, failures: [], tests: { passed: 0, failed: 0 } },
+			...{ diagnostics, failures: [], files: [], tests: { passed: 0, failed: 0 } },
 		},
 	};
 }
@@ -114,13 +185,19 @@ function unreadableAs(name: string, message: string): Checked {
 function formatOf(text: string): Format {
 	const format = FORMATS.find(one => one === text);
 	if (format) return format;
-	throw new CommandFailure(`${quoteWord(text)} is not a format; give text, json, github or sarif.`);
+	throw new CommandFailure(
+		`${quoteWord(text)} is not a format; give ${FORMATS.slice(0, -1).join(', ')} or ${FORMATS.at(-1)}.`,
+	);
 }
 
 async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validation[]): Promise<string> {
 	switch (format) {
 		case 'json':
 			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(all);
+		case 'unix':
+			return (await import('../../compiler/diagnostics/formats/unix.ts')).unixReport(all);
+		case 'codequality':
+			return (await import('../../compiler/diagnostics/formats/codequality.ts')).codequalityReport(all);
 		case 'github':
 			return (await import('../../compiler/diagnostics/formats/github.ts')).githubReport(all);
 		case 'sarif': {
@@ -131,13 +208,14 @@ async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validatio
 	}
 }
 
-/** Prints reports as text, each as soon as it is ready. @throws {@link CommandFailure} if the exit status is to be 1 */
+/** Prints reports as text. @throws {@link CommandFailure} if the exit status is to be 1 */
 async function printTexts(checks: readonly Check[], options: ValidationOptions): Promise<number> {
-	if (checks.length === 1) return printText(await checks[0]!(), options);
+	const all = withoutImported(await inOrder(checks));
+	if (all.length === 1) return printText(all[0]!, options);
 	let refused = 0;
-	for (const check of checks) {
+	for (const one of all) {
 		try {
-			await printText(await check(), options);
+			await printText(one, options);
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
 			refused++;
@@ -145,23 +223,27 @@ async function printTexts(checks: readonly Check[], options: ValidationOptions):
 		}
 	}
 	if (refused === 0) return EXIT_STATUS.ok;
-	throw new CommandFailure(`${refused} of ${checks.length} configurations ${refused === 1 ? 'is' : 'are'} not valid.`);
+	throw new CommandFailure(`${refused} of ${all.length} configurations ${refused === 1 ? 'is' : 'are'} not valid.`);
 }
 
-async function printText({ input, validation }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
+async function printText({ input, validation, fixing }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
 	const { name, starts, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const found = diagnostics.filter(one => !failures.includes(one));
 	const [first] = found;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
+	// Standard output may hold the fixed text.
+	const say = fixing && input.path === undefined ? printError : print;
+	if (fixing) say(fixedSentence(fixing));
+	const advice = fixing ? '' : await fixAdvice(found);
 	if (!starts) {
 		const { refusalSentence } = await import('../command/refusal.ts');
-		throw new CommandFailure(refusalSentence(name, found), { before: `${renderDiagnostics(found)}\n` });
+		throw new CommandFailure(refusalSentence(name, found), { before: `${renderDiagnostics(found)}${advice}\n` });
 	}
 	// With --lint, a lint rule reports this.
 	const unformatted = lint ? '' : formatWarning(input);
 	const warnings = [unformatted, renderDiagnostics(found)].filter(text => text !== '').join('\n');
-	if (warnings !== '') printError(`${warnings}\n`);
+	if (warnings !== '') printError(`${warnings}${advice}\n`);
 	const count = tests.passed + tests.failed;
 	const all = `${count} test${count === 1 ? '' : 's'}`;
 	if (tests.failed > 0) {
@@ -178,6 +260,24 @@ async function printText({ input, validation }: Checked, { lint, strict }: Valid
 	if (strict && unformatted !== '') {
 		throw new CommandFailure(`${quoteWord(name)} is not formatted, and --strict allows no warning.`);
 	}
-	print(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${all} passed.\n`);
+	say(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${all} passed.\n`);
 	return EXIT_STATUS.ok;
+}
+
+/** Returns what `--fix` did, as a line; '' if it changed nothing. */
+function fixedSentence({ count, changed }: Fixing): string {
+	if (changed.length === 0) return '';
+	const files = changed.map(({ name }) => quoteWord(name)).join(', ');
+	return `Fixed ${count} problem${count === 1 ? '' : 's'} in ${files}.\n`;
+}
+
+/** Returns how to fix some of the findings, as a line after them; '' if none has a fix. */
+async function fixAdvice(found: readonly Diagnostic[]): Promise<string> {
+	const { countFixes } = await import('../configuration/fixing.ts');
+	const { safe, unsafe } = countFixes(found);
+	if (safe + unsafe === 0) return '';
+	const of = (count: number): string => (found.length === 1 ? 'this problem' : `${count} of these problems`);
+	if (unsafe === 0) return `\nnote: \`svc validate --fix\` fixes ${of(safe)}.\n`;
+	if (safe === 0) return `\nnote: \`svc validate --fix=unsafe\` fixes ${of(unsafe)}; look at the result.\n`;
+	return `\nnote: \`svc validate --fix\` fixes ${of(safe)}, and --fix=unsafe ${unsafe} more; look at the result.\n`;
 }

@@ -72,11 +72,13 @@ export function spellingsWithValues(commands: readonly OfferedCommand[]): string
 }
 
 function offeredOption(option: CommandOption, commands: readonly string[]): OfferedOption {
+	// The word after an option whose value may be omitted is not its value.
+	const value = option.valueOptional ? undefined : option.value;
 	return {
 		spellings: spellings(option),
 		summary: option.summary,
-		value: option.value,
-		offer: option.value === undefined ? undefined : offerOf(option, option.value, commands),
+		value,
+		offer: value === undefined ? undefined : offerOf(option, value, commands),
 		repeatable: option.repeatable === true,
 	};
 }

@@ -1,5 +1,5 @@
 /** Determines which configuration a command line refers to: its file, its language and its text. */
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { ReadError } from '../../compiler/source/reader.ts';
@@ -38,6 +38,14 @@ export const ADAPTER_OPTION: CommandOption = {
 	summary: 'Configuration language, regardless of the file name: configfile, compatfile (or caddyfile) or json',
 };
 
+/** `--stdin-filename`, for commands that check or format a text before it is saved. */
+export const STDIN_FILENAME_OPTION: CommandOption = {
+	name: 'stdin-filename',
+	value: 'PATH',
+	offers: 'file',
+	summary: 'File whose text is on standard input: it gives the language, the name in reports and the folder of imports',
+};
+
 /** How the language is derived from the file name, for help texts. */
 export const LANGUAGE_RULE =
 	'The file name determines the language: *.json is JSON; caddyfile*, compatfile*, *.caddyfile and *.compatfile, ignoring case, are Caddyfiles, also called Compatfiles; everything else is a Configfile. Standard input is JSON if it begins like a JSON object, otherwise a Configfile.';
@@ -45,7 +53,7 @@ export const LANGUAGE_RULE =
 /** Where a configuration is read from: a file or standard input. */
 export type ConfigurationSource =
 	| { readonly kind: 'file'; readonly name: string; readonly path: string; readonly format: ConfigFormat }
-	| { readonly kind: 'stdin'; readonly format: ConfigFormat | undefined };
+	| { readonly kind: 'stdin'; readonly format: ConfigFormat | undefined; readonly name?: string };
 
 /**
  * Returns the configuration that `[PATH]`, `-c` and `--adapter` select; undefined if they name none and there is no default
@@ -58,7 +66,14 @@ export function configurationSource({
 	const given = givenPath({ args, value });
 	const adapter = value('adapter');
 	const format = adapter === undefined ? undefined : adapterFormat(adapter);
+	const stdinName = value(STDIN_FILENAME_OPTION.name);
+	if (given === '-' && stdinName !== undefined) {
+		return { kind: 'stdin', format: format ?? formatOfName(stdinName), name: stdinName };
+	}
 	if (given === '-') return { kind: 'stdin', format };
+	if (stdinName !== undefined) {
+		throw new CommandFailure('`--stdin-filename` names the text on standard input, which is read if the path is `-`.');
+	}
 	if (given === '') throw new CommandFailure('The path of the configuration is empty.');
 	if (given !== undefined && kindOf(given) === 'directory') {
 		if (format !== undefined) {
@@ -96,7 +111,8 @@ export function requiredSource(invocation: Pick<Invocation, 'args' | 'value'>): 
 export async function readConfiguration(source: ConfigurationSource): Promise<ConfigInput> {
 	if (source.kind === 'stdin') {
 		const text = await readStandardInput();
-		return { format: source.format ?? guessFormat(text), text, name: '<stdin>' };
+		if (source.name === undefined) return { format: source.format ?? guessFormat(text), text, name: '<stdin>' };
+		return { format: source.format ?? 'configfile', text, name: source.name, path: path.resolve(source.name) };
 	}
 	const { name, format, path: absolute } = source;
 	try {
@@ -125,12 +141,35 @@ export function unreadableFailure(name: string, code: string): CommandFailure {
 	return new CommandFailure(`${quoteWord(name)} cannot be read: ${reasons[code] ?? code}.`);
 }
 
-function fileSource(name: string, format: ConfigFormat | undefined): ConfigurationSource {
+/**
+ * Returns the configurations in a folder and its subfolders, in lexical order, by name. Hidden folders and node_modules are skipped.
+ */
+export function configurationsBelow(folder: string): string[] {
+	const found: string[] = [];
+	for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+		const name = path.join(folder, entry.name);
+		if (entry.isDirectory()) {
+			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') found.push(...configurationsBelow(name));
+		} else if (entry.isFile() && CONFIGURATION.test(entry.name)) found.push(name);
+	}
+	return found;
+}
+
+const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
+
+/** Returns the source for a file. Without `format`, its name determines the language. */
+export function fileSource(name: string, format?: ConfigFormat): ConfigurationSource {
 	return { kind: 'file', name, path: path.resolve(name), format: format ?? formatOfName(name) };
 }
 
-function defaultFile(folder: string): string | undefined {
+/** Returns the configuration with a default name directly in a folder. '' is the current folder. */
+export function defaultFile(folder: string): string | undefined {
 	return DEFAULT_FILES.map(name => path.join(folder, name)).find(file => kindOf(file) === 'file');
+}
+
+/** Reports whether a path names a folder. */
+export function isFolder(file: string): boolean {
+	return kindOf(file) === 'directory';
 }
 
 function kindOf(file: string): 'file' | 'directory' | undefined {

@@ -6,6 +6,7 @@ import type { Findings } from '../../compiler/diagnostics/formats/findings.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
 import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
+import { overlayReader } from '../../compiler/source/overlay-reader.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { locateFindings } from '../../runtime/preflight/finding.ts';
@@ -17,6 +18,8 @@ export interface ValidationOptions {
 	readonly lint: boolean;
 	/** Refuse the configuration for warnings too. */
 	readonly strict: boolean;
+	/** Texts in place of files that the configuration imports, by absolute path. */
+	readonly texts?: ReadonlyMap<string, string>;
 }
 
 /** The result of {@link validateConfiguration}. */
@@ -25,11 +28,13 @@ export interface Validation extends Findings {
 	readonly starts: boolean;
 	/** Diagnostics of failed tests. They are also the last entries of {@link Findings.diagnostics}. */
 	readonly failures: readonly Diagnostic[];
+	/** Absolute paths of the files that were read as configuration. */
+	readonly files: readonly string[];
 }
 
 /** Checks a configuration. Opens no sockets. */
 export async function validateConfiguration(input: ConfigInput, options: ValidationOptions): Promise<Validation> {
-	const reader = diskReader(process.cwd());
+	const reader = overlayReader(diskReader(process.cwd()), options.texts ?? new Map());
 	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
 	const { document, plan } = compiled;
 	const deps = dryRunEnvironment(process.cwd());
@@ -51,6 +56,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 		valid: starts && failed === 0 && !diagnostics.some(bad),
 		diagnostics: [...diagnostics, ...failures],
 		failures,
+		files: compiled.files,
 		tests: { passed: count - failed, failed },
 	};
 }

@@ -98,6 +98,8 @@ export interface AdminSettings {
 
 /** The whole configuration. */
 export interface Document {
+	/** The URL of a schema, for editors. Has no effect. */
+	readonly $schema?: string;
 	readonly settings?: Settings;
 	/** Named upstreams of a Configfile. */
 	readonly upstreams?: { readonly [name: string]: unknown };

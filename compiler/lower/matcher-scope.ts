@@ -1,8 +1,10 @@
 /**
  * Named matchers of a site or nested block. They can be defined in any order, are lowered once, and are visible in nested blocks.
  */
+import type { Fix } from '../diagnostics/diagnostic.ts';
 import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
+import { wholeLinesSpan } from '../source/source.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
@@ -24,6 +26,12 @@ interface Definition {
 export function isMatcherDefinition(line: Line): boolean {
 	const word = line.words[0]!;
 	return word.text.startsWith('@') && word.quote === 'none';
+}
+
+/** Returns the fix that removes an unused definition; undefined in imported text, which may be used elsewhere. */
+function removal({ span }: Line): Fix | undefined {
+	if (span.source.importedAt) return undefined;
+	return { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] };
 }
 
 /** One scope. Names that it does not define are looked up in the enclosing scopes. */
@@ -144,6 +152,7 @@ export class MatcherScope {
 				'matcher/unused',
 				definition.word.span,
 				`\`${definition.name}\` is never used.`,
+				{ fix: removal(definition.line) },
 			);
 		}
 	}

@@ -33,6 +33,7 @@ export function documentSchema(): Schema {
 		title: 'Configuration of svc',
 		type: 'object',
 		properties: {
+			$schema: { type: 'string', description: 'The schema of this document, for editors. Has no effect.' },
 			'@id': ID,
 			settings: settingsSchema(),
 			upstreams: {

@@ -130,8 +130,8 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// Every object accepts `@id`, so it says nothing about this one.
-			const named = known.filter(one => one !== '@id');
+			// Every object accepts `@id`, so it says nothing about this one, and `$schema` is for editors.
+			const named = known.filter(one => one !== '@id' && one !== '$schema');
 			return {
 				...base,
 				code: 'document/unknown-key',

@@ -127,3 +127,16 @@ export function wholeSpan(span: SourceSpan): SourceSpan {
 	const seen = settled === whole.importedAt ? whole : whole.importedFrom(settled!, source.importedAs ?? '');
 	return seen === source ? span : { source: seen, start: span.start + offset, end: span.end + offset };
 }
+
+/**
+ * Returns the span to delete in order to remove lines: with their indentation and newline and, if the lines around them are empty,
+ * one of those.
+ */
+export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
+	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
+	const alone = source.text.slice(lineStart, start).trim() === '';
+	if (!alone) return { source, start, end };
+	const afterBlank = /(?:^|\{[ \t\r]*\n|\n[ \t\r]*\n)$/.test(source.text.slice(0, lineStart));
+	const rest = (afterBlank ? /^[ \t\r]*\n?(?:[ \t\r]*\n)?/ : /^[ \t\r]*\n?/).exec(source.text.slice(end))!;
+	return { source, start: lineStart, end: end + rest[0].length };
+}

@@ -1,9 +1,9 @@
 /** The top level of a configuration: options, snippets, named routes, sites and the blocks specific to a Configfile. */
-import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import type { Diagnostic, Fix } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
-import type { SourceSpan } from '../source/source.ts';
+import { type SourceSpan, wholeLinesSpan } from '../source/source.ts';
 import type { Block, ConfigTree, NamedBlock, SiteBlock, Word } from './ast.ts';
-import { Constants } from './constants.ts';
+import { type Constant, Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { Expander } from './expander.ts';
 import type { ExpansionReport } from './expansion-report.ts';
@@ -438,19 +438,30 @@ export class FileStructure {
 				this.#notUsed('snippet/unused', snippet.word, `The snippet \`${snippet.name}\``);
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
-			for (const { name } of constants.unused()) {
-				this.#notUsed('let/unused', name, `The constant \`${name.text}\``);
+			for (const constant of constants.unused()) {
+				this.#notUsed('let/unused', constant.name, `The constant \`${constant.name.text}\``, removal(constant));
 			}
 		}
 	}
 
-	#notUsed(code: string, word: Word, what: string): void {
+	#notUsed(code: string, word: Word, what: string, fix?: Fix): void {
 		this.#report.report({
 			code,
 			severity: 'warning',
 			message: `${what} is never used.`,
 			span: word.span,
 			hint: 'Use it or remove it.',
+			fix,
 		});
 	}
+}
+
+/** Returns the fix that removes the line of a constant; undefined if something else is on its lines. */
+function removal({ name, values }: Constant): Fix | undefined {
+	const { source, start } = name.span;
+	const from = source.text.lastIndexOf('\n', start - 1) + 1;
+	const end = values.at(-1)?.span.end ?? name.span.end;
+	if (!/^[ \t]*let[ \t]+$/.test(source.text.slice(from, start))) return undefined;
+	if (!/^[ \t\r]*(?:\n|$)/.test(source.text.slice(end))) return undefined;
+	return { safety: 'safe', edits: [{ span: wholeLinesSpan({ source, start: from, end }), text: '' }] };
 }

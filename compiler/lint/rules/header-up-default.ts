@@ -1,7 +1,7 @@
 /** The lint rule `proxy/header-up-default`. */
+import { wholeLinesSpan } from '../../source/source.ts';
 import { editsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { wholeLinesSpan } from './matcher-unused.ts';
 
 /** The fields that `reverse_proxy` sends by default, with their values. */
 const DEFAULTS: { readonly [name: string]: readonly string[] } = {

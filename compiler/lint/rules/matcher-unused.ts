@@ -1,5 +1,5 @@
 /** The lint rule `matcher/unused`. */
-import type { SourceSpan } from '../../source/source.ts';
+import { type SourceSpan, wholeLinesSpan } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -53,12 +53,4 @@ function mentions(line: Line, name: string): boolean {
 		(line.block?.lines.some(inner => mentions(inner, name)) ?? false) ||
 		(line.alternative !== undefined && mentions(line.alternative, name))
 	);
-}
-
-/** Returns the span of a line including its indentation and newline. */
-export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
-	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
-	const alone = source.text.slice(lineStart, start).trim() === '';
-	const rest = /^[ \t\r]*\n?/.exec(source.text.slice(end))![0].length;
-	return { source, start: alone ? lineStart : start, end: alone ? end + rest : end };
 }

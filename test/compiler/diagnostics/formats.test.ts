@@ -3,10 +3,12 @@ import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
+import { codequalityReport } from '../../../compiler/diagnostics/formats/codequality.ts';
 import type { Findings } from '../../../compiler/diagnostics/formats/findings.ts';
 import { githubReport } from '../../../compiler/diagnostics/formats/github.ts';
 import { jsonReport } from '../../../compiler/diagnostics/formats/json.ts';
 import { sarifReport } from '../../../compiler/diagnostics/formats/sarif.ts';
+import { unixReport } from '../../../compiler/diagnostics/formats/unix.ts';
 import { lintRules } from '../../../compiler/lint/index.ts';
 import { Source } from '../../../compiler/source/source.ts';
 
@@ -194,6 +196,38 @@ formats('reports of several configurations are merged, and findings in a shared 
 	assert.equal(json.tests, { passed: 3, failed: 0 });
 	assert.equal(json.configurations[0], JSON.parse(jsonReport([findings])));
 	assert.is(JSON.parse(jsonReport([other, other])).valid, true);
+});
+
+formats('one line per finding, for editors and grep', () => {
+	assert.equal(unixReport([findings]).split('\n'), [
+		'sites/a b,c.conf:2:2: warning: 100% of `a`, all: of it. (here) Do it. [path/prefix-without-slash]',
+		'sites/a b,c.conf:1:1: error: /sites/0: No. [document/unknown-key]',
+		'sites/a b,c.conf:1:1: note: Over lines. [block/empty]',
+		'',
+	]);
+	assert.is(unixReport([findings, findings]), unixReport([findings]));
+});
+
+formats('code quality reports have fingerprints that do not depend on the line', () => {
+	const of = (diagnostics: readonly Diagnostic[]) => JSON.parse(codequalityReport([{ ...findings, diagnostics }]));
+	const report = JSON.parse(codequalityReport([findings, findings]));
+	assert.equal(
+		report.map((one: { check_name: string; severity: string }) => [one.check_name, one.severity]),
+		[
+			['path/prefix-without-slash', 'minor'],
+			['document/unknown-key', 'critical'],
+			['block/empty', 'info'],
+		],
+	);
+	assert.equal(report[0].location, { path: 'sites/a b,c.conf', lines: { begin: 2, end: 2 } });
+	const moved = new Source({ name: source.name, text: `# A comment\n\n${source.text}`, path: source.path });
+	const [again] = of([{ ...DIAGNOSTICS[0]!, span: { source: moved, start: 20, end: 27 } }]);
+	assert.is(again.fingerprint, report[0].fingerprint);
+	assert.is(again.location.lines.begin, 4);
+	// The same finding on an equal line is another one.
+	const twice = new Source({ name: source.name, text: 'respond\nrespond\n' });
+	const both = of([0, 8].map(start => ({ ...DIAGNOSTICS[0]!, span: { source: twice, start, end: start + 7 } })));
+	assert.is(new Set(both.map((one: { fingerprint: string }) => one.fingerprint)).size, 2);
 });
 
 formats.run();

@@ -1,0 +1,142 @@
+/** Applies the fixes that diagnostics offer, as far as the configuration still compiles and passes its own tests. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
+import { applyFixes, type FixedText } from '../../compiler/diagnostics/fixes.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { CommandFailure } from '../command/command.ts';
+import { type Validation, type ValidationOptions, validateConfiguration } from './validation.ts';
+
+/** Maximum number of times the configuration is checked. A fix may reveal a problem that has a fix itself. */
+const MAX_CHECKS = 200;
+
+/** A configuration after its fixes. */
+export interface Fixing {
+	/** The configuration with its text after the fixes. */
+	readonly input: ConfigInput;
+	readonly validation: Validation;
+	/** The changed files. `before` is their text when they were read. */
+	readonly changed: readonly FixedText[];
+	/** Number of fixes applied. */
+	readonly count: number;
+}
+
+/**
+ * Applies fixes until none is left. A fix is left out if more errors or failing tests would follow from it. Writes nothing: see
+ * {@link writeFixes}.
+ */
+export async function fixConfiguration(
+	input: ConfigInput,
+	options: ValidationOptions,
+	safety: FixSafety,
+): Promise<Fixing> {
+	const originals = new Map<string, FixedText>();
+	const texts = new Map<string, string>();
+	const rejected = new Set<string>();
+	const keyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
+	const inputKey = keyOf(input);
+	const check = async (changes: ReadonlyMap<string, string>): Promise<Validation> => {
+		return validateConfiguration(
+			{ ...input, text: changes.get(inputKey) ?? input.text },
+			{ ...options, texts: changes },
+		);
+	};
+	let validation = await validateConfiguration(input, options);
+	let count = 0;
+	/** Keeps the fixes of these diagnostics if they do no harm. */
+	const take = async (found: readonly Diagnostic[]): Promise<boolean> => {
+		const { texts: fixed, applied } = applyFixes(found, safety);
+		if (applied.length === 0) return true;
+		const changes = new Map(texts);
+		for (const one of fixed) changes.set(keyOf(one), one.after);
+		const after = await check(changes);
+		if (isWorse(validation, after)) return false;
+		for (const one of fixed) {
+			if (!originals.has(keyOf(one))) originals.set(keyOf(one), one);
+			texts.set(keyOf(one), one.after);
+		}
+		validation = after;
+		count += applied.length;
+		return true;
+	};
+	for (let step = 0; step < MAX_CHECKS; step++) {
+		const open = validation.diagnostics.filter(one => isOpen(one, safety) && !rejected.has(identity(one)));
+		// While the configuration is refused, its warnings are uncertain: what seems unused may be used where it could not be read.
+		const found = validation.starts ? open : open.filter(({ severity }) => severity === 'error');
+		if (found.length === 0) break;
+		if (await take(found)) continue;
+		// One of them does harm. The places of the others change with each fix, so only the first is tried here.
+		const [first] = found;
+		if (!(await take([first!]))) rejected.add(identity(first!));
+	}
+	return {
+		input: { ...input, text: texts.get(inputKey) ?? input.text },
+		validation,
+		changed: [...originals].map(([key, one]) => ({ ...one, after: texts.get(key)! })),
+		count,
+	};
+}
+
+/** Returns the number of diagnostics with a fix that `svc validate --fix` applies, and of those that need `--fix=unsafe`. */
+export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; unsafe: number } {
+	const safe = diagnostics.filter(one => isOpen(one, 'safe')).length;
+	return { safe, unsafe: diagnostics.filter(one => isOpen(one, 'unsafe')).length - safe };
+}
+
+/**
+ * Writes the changed files, each by renaming a complete one over it. @throws {@link CommandFailure} if a file has been changed
+ * since it was read, or cannot be written; then none, or only those before it, were written
+ */
+export function writeFixes(changed: readonly FixedText[]): void {
+	const files = changed.flatMap(({ path, before, after }) => (path === undefined ? [] : [{ path, before, after }]));
+	const marks = files.map(({ path, before }) => {
+		const current = currentText(path);
+		const mark = current.charCodeAt(0) === BYTE_ORDER_MARK ? current[0]! : '';
+		if (current.slice(mark.length) === before) return mark;
+		throw new CommandFailure(`${quoteWord(path)} was changed while it was being fixed; nothing was written.`);
+	});
+	for (const [index, { path, after }] of files.entries()) replaceFile(path, marks[index]! + after);
+}
+
+const BYTE_ORDER_MARK = 0xfeff;
+
+function currentText(file: string): string {
+	try {
+		return readFileSync(file, 'utf8');
+	} catch (error) {
+		throw new CommandFailure(`${quoteWord(file)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+	}
+}
+
+function replaceFile(file: string, text: string): void {
+	let written: string | undefined;
+	try {
+		const target = realpathSync(file);
+		const { mode } = statSync(target);
+		written = `${target}.${randomBytes(6).toString('hex')}~`;
+		writeFileSync(written, text, { mode, flag: 'wx' });
+		renameSync(written, target);
+	} catch (error) {
+		if (written !== undefined) rmSync(written, { force: true });
+		throw new CommandFailure(`${quoteWord(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+	}
+}
+
+function isOpen({ fix }: Diagnostic, safety: FixSafety): boolean {
+	return fix !== undefined && (safety === 'unsafe' || fix.safety === 'safe');
+}
+
+function isWorse(before: Validation, after: Validation): boolean {
+	if (before.starts && !after.starts) return true;
+	return errorsOf(after) > errorsOf(before) || after.tests.failed > before.tests.failed;
+}
+
+function errorsOf({ diagnostics }: Validation): number {
+	return diagnostics.filter(({ severity }) => severity === 'error').length;
+}
+
+/** Identifies a finding while the text around it changes. */
+function identity({ code, message, fix }: Diagnostic): string {
+	return JSON.stringify([code, message, fix?.edits.map(({ text }) => text)]);
+}

@@ -1,0 +1,95 @@
+/** `svc validate --fix`: which fixes are kept, and how files are written. */
+import {
+	chmodSync,
+	lstatSync,
+	readdirSync,
+	readFileSync,
+	realpathSync,
+	statSync,
+	symlinkSync,
+	writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { fixConfiguration, writeFixes } from '../../cli/configuration/fixing.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { temporaryFolder } from '../harness.ts';
+
+const OPTIONS = { lint: true, strict: false };
+const UNUSED = ':8080 {\n\t@unused path /x\n\trespond ok\n}\n';
+const USED = ':8080 {\n\trespond ok\n}\n';
+
+function inputOf(text: string, folder = realpathSync(temporaryFolder())): ConfigInput & { readonly path: string } {
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(file, text);
+	return { format: 'configfile', text, name: 'Configfile', path: file };
+}
+
+const fixing = suite('fixing');
+
+fixing('fixing again changes nothing', async () => {
+	const messy = 'let a 1\n:8080{\n  @unused path /x\n  @api path /api*\n\trespnod @api "{hots}"\n}\n';
+	const first = await fixConfiguration(inputOf(messy), OPTIONS, 'unsafe');
+	assert.is(first.input.text, ':8080 {\n\t@api path /api /api/*\n\trespond @api "{host}"\n}\n');
+	const second = await fixConfiguration(inputOf(first.input.text), OPTIONS, 'unsafe');
+	assert.equal([second.count, second.changed], [0, []]);
+	assert.equal(second.validation.diagnostics, []);
+});
+
+fixing('of several fixes, only the one that would break a test is left out', async () => {
+	const text =
+		':8080 {\n\t@unused path /x\n\t@api path /api*\n\t@old path /old*\n\trespond @api api\n\trespond @old old\n}\ntest "t" {\n\tGET http://localhost:8080/apix\n\texpect body api\n}\n';
+	const { input, validation } = await fixConfiguration(inputOf(text), OPTIONS, 'unsafe');
+	assert.match(input.text, '@api path /api*\n\t@old path /old /old/*\n');
+	assert.not.match(input.text, '@unused');
+	assert.is(validation.tests.failed, 0);
+	assert.equal(
+		validation.diagnostics.map(({ code }) => code),
+		['path/prefix-without-slash'],
+	);
+});
+
+fixing('warnings of a configuration that is refused are left alone', async () => {
+	// What looks unused may be used in what could not be read.
+	const { count } = await fixConfiguration(inputOf(`${UNUSED.slice(0, -2)}\troot\n}\n`), OPTIONS, 'safe');
+	assert.is(count, 0);
+});
+
+fixing('a file keeps its mode, its link and its byte order mark', async () => {
+	const folder = realpathSync(temporaryFolder());
+	const target = path.join(folder, 'target');
+	const link = path.join(folder, 'Configfile');
+	writeFileSync(target, `\ufeff${UNUSED}`);
+	chmodSync(target, 0o640);
+	symlinkSync('target', link);
+	const { changed } = await fixConfiguration(
+		{ format: 'configfile', text: UNUSED, name: 'Configfile', path: link },
+		OPTIONS,
+		'safe',
+	);
+	writeFixes(changed);
+	assert.is(readFileSync(target, 'utf8'), `\ufeff${USED}`);
+	assert.is(statSync(target).mode & 0o777, 0o640);
+	assert.ok(lstatSync(link).isSymbolicLink());
+	assert.equal(readdirSync(folder).sort(), ['Configfile', 'target']);
+});
+
+fixing('a file that was changed meanwhile is not overwritten', async () => {
+	const input = inputOf(UNUSED);
+	const { changed } = await fixConfiguration(input, OPTIONS, 'safe');
+	writeFileSync(input.path, `${UNUSED}# by someone else\n`);
+	assert.throws(() => writeFixes(changed), /was changed while it was being fixed; nothing was written/);
+	assert.is(readFileSync(input.path, 'utf8'), `${UNUSED}# by someone else\n`);
+});
+
+fixing('a file that has gone is an error, not a crash', async () => {
+	const input = inputOf(UNUSED);
+	const { changed } = await fixConfiguration(input, OPTIONS, 'safe');
+	assert.throws(
+		() => writeFixes(changed.map(one => ({ ...one, path: `${input.path}.gone` }))),
+		/cannot be read: ENOENT/,
+	);
+});
+
+fixing.run();
