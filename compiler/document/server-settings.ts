@@ -33,6 +33,19 @@ export interface ServerLimits {
 	readonly handshakes_per_client?: number;
 }
 
+/** Limits of HTTP/3 on one listener, for each thread. Rates are per second. */
+export interface QuicSettings {
+	readonly connections?: number;
+	readonly connections_per_client?: number;
+	readonly handshakes?: number;
+	readonly handshakes_per_client?: number;
+	/** Unfinished handshakes of unproven addresses, beyond which new clients must prove theirs. */
+	readonly retry_above?: number;
+	readonly retries?: number;
+	readonly proven_handshakes?: number;
+	readonly initials_per_client?: number;
+}
+
 /** One item of `settings.servers`. */
 export interface ServerSettings {
 	/** As written: `:443`, `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
@@ -43,6 +56,7 @@ export interface ServerSettings {
 	readonly timeouts?: ServerTimeouts;
 	readonly max_header_size?: number;
 	readonly limits?: ServerLimits;
+	readonly quic?: QuicSettings;
 	/** Milliseconds; a negative number disables TCP keep-alive. */
 	readonly keepalive_interval?: number;
 	readonly keepalive_idle?: number;

@@ -1,6 +1,8 @@
 /** HTTP/3 of one listener on one thread: a UDP socket beside the TCP one, at the same address and port. */
 import { X509Certificate } from 'node:crypto';
+import type { QuicSettings } from '../../compiler/document/server-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { QuicCounters } from '../metrics/http3-counters.ts';
 import { PresentedCertificate } from '../protocols/client-certificate.ts';
 import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
@@ -11,6 +13,7 @@ import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
 import type { HandshakeAlert } from '../sockets/quic/quic-engine.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
+import type { QuicLimits } from '../sockets/quic/quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { quicThread } from '../sockets/quic/quic-thread.ts';
 import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
@@ -25,6 +28,16 @@ import { checkQuicPort } from './protocol-check.ts';
 
 /** Seconds for which clients remember that a site offers HTTP/3. */
 const ADVERTISED_SECONDS = 2_592_000;
+
+const NO_SETTINGS: QuicSettings = {};
+
+/** Refusals that mean that clients want more than a limit allows. */
+const REPORTED: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
+	...(['too_many_handshakes', 'evicted', 'too_many_connections', 'client_limit', 'client_rate', 'retry'] as const),
+	...(['no_memory'] as const),
+]);
+/** Minimum milliseconds between two log entries about refusals. */
+const REPORT_INTERVAL_MS = 60_000;
 
 /** Reasons by the TLS alert that we sent (RFC 8446 §6). */
 const ALERT_REASONS: { readonly [alert: number]: string } = {
@@ -46,6 +59,7 @@ export interface QuicListenerDeps extends QuicCertificatesDeps {
 	admit(address: string): (() => void) | undefined;
 	/** Counts a completed handshake. */
 	completed(version: string, resumed: boolean): void;
+	log(entry: LogEntry): void;
 	/** Called when a connection, or an attempt to establish one, has ended. */
 	ended(): void;
 }
@@ -64,6 +78,9 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#opened = false;
 	#warnAgainAt = 0;
+	/** Refusals since the last log entry, by reason. */
+	readonly #refusals = new Map<QuicRefusal, number>();
+	#reportAgainAt = 0;
 	#draining = false;
 
 	/**
@@ -121,8 +138,15 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 * Limits new handshakes.
 	 * @param rate Handshakes per second; undefined for no limit.
 	 * @param limit Milliseconds per handshake; 0 for no limit.
+	 * @param quic Limits of QUIC that differ from the defaults.
 	 */
-	bound(rate: HandshakeRate | undefined, limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS): void {
+	bound(
+		rate: HandshakeRate | undefined,
+		limit: number = DEFAULT_HANDSHAKE_TIMEOUT_MS,
+		quic: QuicSettings = NO_SETTINGS,
+	): void {
+		const limits = quicLimits(quic);
+		for (const endpoint of this.#endpoints) endpoint.limits = limits;
 		this.#rate = rate;
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
@@ -205,6 +229,14 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	refused(reason: QuicRefusal): void {
 		this.#deps.counters.refused(reason);
+		if (!REPORTED.has(reason)) return;
+		this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
+		const now = performance.now();
+		if (now < this.#reportAgainAt) return;
+		this.#reportAgainAt = now + REPORT_INTERVAL_MS;
+		const fields = { port: this.#port, refused: Object.fromEntries(this.#refusals) };
+		this.#refusals.clear();
+		this.#deps.log({ level: 'warn', logger: 'http.quic', message: 'QUIC packets were refused', fields });
 	}
 
 	datagrams(received: number, sent: number, lost: number): void {
@@ -248,3 +280,22 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 function alertReason({ alert, byPeer }: HandshakeAlert): string {
 	return byPeer ? 'alert' : (ALERT_REASONS[alert] ?? 'protocol');
 }
+
+/** Returns the limits that a configuration sets. */
+export function quicLimits(settings: QuicSettings): Partial<QuicLimits> {
+	const named = Object.entries(LIMIT_NAMES) as [keyof QuicSettings, keyof QuicLimits][];
+	return Object.fromEntries(
+		named.flatMap(([name, limit]) => (settings[name] === undefined ? [] : [[limit, settings[name]]])),
+	);
+}
+
+const LIMIT_NAMES: { readonly [name in keyof QuicSettings]-?: keyof QuicLimits } = {
+	connections: 'maxConnections',
+	connections_per_client: 'maxConnectionsPerClient',
+	handshakes: 'maxHandshakes',
+	handshakes_per_client: 'maxHandshakesPerClient',
+	retry_above: 'retryAbove',
+	retries: 'maxRetryRate',
+	proven_handshakes: 'maxHandshakeRate',
+	initials_per_client: 'maxClientInitialRate',
+};

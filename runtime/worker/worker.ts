@@ -397,6 +397,7 @@ class DataPlaneWorker implements RequestHostThread {
 			admit: client => listener.admit(client),
 			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
 			failed: reason => this.#handshakeFailed(port, reason),
+			log: entry => this.log(entry),
 			ended: () => this.#quicEnded(listener.address.key),
 		};
 	}
@@ -489,7 +490,7 @@ class DataPlaneWorker implements RequestHostThread {
 			rate?.configure(server.limits ?? {});
 			protocol.bound(rate, server.timeouts?.handshake);
 			this.#configureQuic(protocol, host, address.key);
-			this.#quic.get(address.key)?.bound(rate, server.timeouts?.handshake);
+			this.#quic.get(address.key)?.bound(rate, server.timeouts?.handshake, server.quic);
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);

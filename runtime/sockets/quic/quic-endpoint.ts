@@ -88,7 +88,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	readonly #handshaking = new Set<QuicEngine>();
 	/** Unfinished handshakes whose clients have not proven their addresses. */
 	readonly #unproven = new Set<QuicEngine>();
-	readonly #limits: QuicLimits;
+	#limits: QuicLimits;
 	readonly #initials = new ClientShares();
 	readonly #starts = new ClientShares();
 	#retries = 0;
@@ -210,6 +210,11 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (!this.#ceded.has(this.#router.header.destination)) return false;
 		predecessor.pass(this.#socket.relayable(start, end, name));
 		return true;
+	}
+
+	/** Applies other limits to new handshakes. Those that are missing have their defaults. */
+	set limits(limits: Partial<QuicLimits>) {
+		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...limits };
 	}
 
 	/** Number of connections, including unfinished handshakes. */

@@ -28,7 +28,7 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxHandshakes: 512,
 	maxHandshakesPerClient: 64,
 	retryAbove: 64,
-	maxRetryRate: 50_000,
+	maxRetryRate: 200_000,
 	maxClientInitialRate: 2000,
 	maxHandshakeRate: 2000,
 	maxConnections: 16_384,

@@ -34,6 +34,7 @@ const SO_REUSEADDR = 2;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
+const SO_RCVBUFFORCE = 33;
 const SOL_UDP = 17;
 const UDP_SEGMENT = 103;
 const UDP_GRO = 104;
@@ -207,7 +208,8 @@ export class UdpSocket implements PolledSocket {
 		const isV6 = family !== 2;
 		if (to.shared) this.#set(SOL_SOCKET, SO_REUSEPORT, 1);
 		else this.#set(SOL_SOCKET, SO_REUSEADDR, 0);
-		this.#set(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
+		// With the privilege for it, the system's limit for buffers does not matter.
+		if (!this.#set(SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER)) this.#set(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
 		this.#set(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
 		if (isV6) {
 			this.#set(IPPROTO_IPV6, IPV6_V6ONLY, to.only6 ? 1 : 0);

@@ -12,6 +12,7 @@ import { maxHeaderSize } from './max-header-size.ts';
 import { serverMetrics } from './metrics.ts';
 import { name } from './name.ts';
 import { protocols } from './protocols.ts';
+import { quic } from './quic.ts';
 import { earlyData, strictSniHost } from './strict-sni-host.ts';
 import { timeouts } from './timeouts.ts';
 import { trace } from './trace.ts';
@@ -28,6 +29,7 @@ export const serverOptions: readonly ServerOption[] = [
 	timeouts,
 	maxHeaderSize,
 	limits,
+	quic,
 	keepaliveInterval,
 	keepaliveIdle,
 	keepaliveCount,

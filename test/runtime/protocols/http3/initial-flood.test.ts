@@ -156,14 +156,21 @@ test('a refused handshake says why after a Retry, too', async () => {
 	}
 });
 
-/** Sends a datagram and returns the reply. */
-function reply(port: number, packet: Buffer): Promise<Buffer> {
+/** Sends a datagram, again and again as a client does, and returns the first reply. */
+async function reply(port: number, packet: Buffer): Promise<Buffer> {
 	const socket = createSocket('udp4');
-	open.push({ close: () => socket.close() });
-	return new Promise(resolve => {
-		socket.once('message', resolve);
-		socket.send(packet, port, '127.0.0.1');
-	});
+	const replies: Buffer[] = [];
+	socket.on('message', bytes => replies.push(bytes));
+	const send = (): void => socket.send(packet, port, '127.0.0.1');
+	const again = setInterval(send, 500);
+	try {
+		send();
+		await until('a reply', () => replies.length > 0);
+		return replies[0]!;
+	} finally {
+		clearInterval(again);
+		socket.close();
+	}
 }
 
 test('a foreign token is as good as none', async () => {

@@ -1,0 +1,97 @@
+/** `quic` inside `servers`: limits on what clients of HTTP/3 may cost before and after their handshakes. */
+import type { QuicSettings } from '../../../document/server-settings.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { ServerOption } from '../../contract/server-option.ts';
+
+/** A line of the block. */
+interface QuicLimit {
+	readonly least: number;
+	readonly most: number;
+	readonly usual: number;
+	readonly meaning: string;
+}
+
+const MAX = 1_000_000;
+
+/** The lines of the block, in the order of the manual. */
+const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
+	connections: { least: 1, most: MAX, usual: 16_384, meaning: 'open connections, unfinished handshakes included' },
+	connections_per_client: { least: 1, most: MAX, usual: 1024, meaning: 'open connections of one address' },
+	handshakes: { least: 1, most: MAX, usual: 512, meaning: 'unfinished handshakes' },
+	handshakes_per_client: { least: 1, most: MAX, usual: 64, meaning: 'unfinished handshakes of one address' },
+	retry_above: {
+		least: 0,
+		most: MAX,
+		usual: 64,
+		meaning: 'unfinished handshakes of unproven addresses; beyond that, new clients must prove theirs first',
+	},
+	retries: { least: 1, most: MAX, usual: 200_000, meaning: 'Retry packets per second' },
+	proven_handshakes: {
+		least: 4,
+		most: MAX,
+		usual: 2000,
+		meaning: 'handshakes per second of clients that had to prove their addresses; one address gets a quarter',
+	},
+	initials_per_client: {
+		least: 10,
+		most: MAX,
+		usual: 2000,
+		meaning: 'first packets of one address per second; with more than a quarter, it must prove its address',
+	},
+};
+
+/** Option inside `servers`; sets `settings.servers[].quic` in the document. */
+export const quic: ServerOption = {
+	name: 'quic',
+	usage: `quic { ${Object.keys(LIMITS)
+		.map(name => `${name} <n>`)
+		.join('; ')} }`,
+	summary: 'Limits what clients of HTTP/3 may cost, for each thread.',
+	documentation: [
+		'| Line | Default | Meaning |',
+		'| --- | --- | --- |',
+		...Object.entries(LIMITS).map(([name, { usual, meaning }]) => `| \`${name} N\` | ${usual} | ${meaning} |`),
+		'',
+		'IPv6 addresses count by their /64. Anybody can send packets in the name of another address, so a limit of one address',
+		'makes clients prove it with a Retry packet (RFC 9000 §8.1.2) before it refuses them. `limits` and',
+		'`timeouts { handshake }` hold for HTTP/3 too. The metric `svc_http3_refused_total` counts what is refused, by reason, and',
+		'the log has one entry a minute at most.',
+	],
+	lower: (line, args, { server }, cx) => {
+		if (!cx.count(line, args, 0, 0, quic.usage)) return;
+		const fields: { [field: string]: number } = {};
+		const known: { [word: string]: (words: readonly Word[], at: Line) => void } = {};
+		for (const [name, { least, most }] of Object.entries(LIMITS)) {
+			known[name] = (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 1, 1, `${name} <n>`)) return;
+				const value = cx.integer(words[0]!, least, most);
+				if (value !== undefined) fields[name] = value;
+			};
+		}
+		cx.subdirectives(line.block, known, 'servers quic');
+		server.quic = cx.origin(fields, line.span);
+	},
+	schema: {
+		quic: {
+			type: 'object',
+			description: 'Limits of HTTP/3 on one listener, for each thread.',
+			properties: {
+				...Object.fromEntries(
+					Object.entries(LIMITS).map(([name, { least, most, usual, meaning }]) => [
+						name,
+						{
+							type: 'integer',
+							minimum: least,
+							maximum: most,
+							default: usual,
+							description: `${meaning[0]!.toUpperCase()}${meaning.slice(1)}.`,
+						},
+					]),
+				),
+				'@id': { type: 'string' },
+			},
+			additionalProperties: false,
+		},
+	},
+};

@@ -1,0 +1,118 @@
+/**
+ * 100,000 first packets a second for ten seconds, from one address and from thousands: the requests and handshakes of another
+ * client succeed meanwhile at nearly its usual pace, and memory is bounded.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import * as assert from 'uvu/assert';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { firstPackets, startFlood } from '../runtime/protocols/http3/first-packets.ts';
+import { headers, openControlStream, response } from '../runtime/protocols/http3/frames.ts';
+import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
+import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+
+const test = http3Suite('a flood of 100,000 first packets a second');
+const folder = temporaryFolder();
+const SECONDS = Number(process.env.FLOOD_SECONDS ?? 10);
+const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
+/** Maximum bytes by which a flood may increase the memory of the server. */
+const MEMORY_BOUND = 64 * 1024 * 1024;
+/** A time below this, in milliseconds, is good, however short the usual time is. */
+const GOOD_MS = 50;
+let server: ServerProcess;
+let port = 0;
+let packets: Buffer[];
+
+test.before(async () => {
+	[port] = (await freePorts(1)) as [number];
+	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['localhost'] });
+	writeFileSync(path.join(folder, 'c.pem'), certificate);
+	writeFileSync(path.join(folder, 'k.pem'), key);
+	const text = `{
+	admin off
+	threads 1
+	auto_https disable_redirects
+}
+https://localhost:${port} {
+	bind 127.0.0.1
+	tls ${folder}/c.pem ${folder}/k.pem
+	respond "served"
+}
+`;
+	writeFileSync(path.join(folder, 'Configfile'), text);
+	server = await serve([], port, { cwd: folder });
+	packets = await firstPackets(320);
+});
+
+test.after(async () => {
+	await server.stop();
+});
+
+function memory(): number {
+	const status = readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
+	return Number(/^VmRSS:\s+(\d+)/m.exec(status)![1]) * 1024;
+}
+
+async function ask(client: QuicClient): Promise<number> {
+	const from = performance.now();
+	const stream = client.open().write(headers(), true);
+	assert.is((await response(client, stream)).body, 'served');
+	stream.stop();
+	return performance.now() - from;
+}
+
+async function visit(): Promise<number> {
+	const from = performance.now();
+	const client = await connect(port);
+	openControlStream(client);
+	await ask(client);
+	client.close();
+	return performance.now() - from;
+}
+
+/** Asks on an open connection and on new ones for a while. Returns the 99th percentiles in milliseconds. */
+async function measure(client: QuicClient, seconds: number) {
+	const requests: number[] = [];
+	const visits: number[] = [];
+	const end = performance.now() + seconds * 1000;
+	while (performance.now() < end) {
+		for (let i = 0; i < 5; i++) requests.push(await ask(client));
+		visits.push(await visit());
+	}
+	const p99 = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!;
+	return { requests: p99(requests), visits: p99(visits), count: visits.length };
+}
+
+for (const [who, from] of [
+	['one address', ['127.0.0.9']],
+	['two thousand addresses', Array.from({ length: 2000 }, (_, i) => `127.0.${1 + (i >> 7)}.${1 + (i & 127)}`)],
+] as const) {
+	test(`from ${who}`, async () => {
+		const client = await connect(port);
+		openControlStream(client);
+		const usual = await measure(client, 3);
+		const before = memory();
+		const stop = startFlood({ packets, port, rate: RATE, from });
+		let flooded: Awaited<ReturnType<typeof measure>>;
+		let sent = 0;
+		const since = performance.now();
+		try {
+			flooded = await measure(client, SECONDS);
+		} finally {
+			sent = await stop();
+		}
+		const rate = Math.round((sent * 1000) / (performance.now() - since));
+		const grown = memory() - before;
+		if (process.env.FIGURES) console.log({ who, rate, usual, flooded, grown });
+		assert.ok(rate > RATE / 2, `${rate} datagrams a second`);
+		for (const what of ['requests', 'visits'] as const) {
+			const most = Math.max(5 * usual[what], GOOD_MS);
+			assert.ok(flooded[what] < most, `p99 of ${what}: ${flooded[what]} ms, usually ${usual[what]} ms`);
+		}
+		assert.ok(grown < MEMORY_BOUND, `${grown} bytes more`);
+		client.close();
+	});
+}
+
+test.run();
