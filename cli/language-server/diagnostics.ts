@@ -55,11 +55,12 @@ export class DiagnosticsPublisher {
 
 	/** Returns the findings in a file; checks first if the texts have changed since. */
 	async findings(path: string): Promise<readonly ShownFinding[]> {
-		if (!this.#isCurrent()) await this.#run();
-		return this.#isCurrent() ? (this.#shown.get(path) ?? []) : [];
+		if (!this.isCurrent) await this.#run();
+		return this.isCurrent ? (this.#shown.get(path) ?? []) : [];
 	}
 
-	#isCurrent(): boolean {
+	/** True if the texts have not changed since they were checked. */
+	get isCurrent(): boolean {
 		const now = this.#documents.versions();
 		return (
 			now.size === this.#versions.size && [...now].every(([path, version]) => this.#versions.get(path) === version)

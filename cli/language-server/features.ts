@@ -13,9 +13,11 @@ import { linksOf } from '../../compiler/queries/links.ts';
 import { enclosingRanges, foldsOf, symbolsOf, type TextSymbol } from '../../compiler/queries/outline.ts';
 import type { TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
+import { ACTION_FEATURES, answerActions } from './actions.ts';
 import { type Asked, askedDocument } from './asked.ts';
 import type { DiagnosticsPublisher } from './diagnostics.ts';
 import type { Documents } from './documents.ts';
+import { answerLenses, LENS_FEATURES } from './lenses.ts';
 import { answerWords, WORD_FEATURES } from './words.ts';
 
 /** What the server tells a client that it can do. */
@@ -29,6 +31,8 @@ export const FEATURES: ServerCapabilities = {
 	selectionRangeProvider: true,
 	documentLinkProvider: {},
 	...WORD_FEATURES,
+	...ACTION_FEATURES,
+	...LENS_FEATURES,
 };
 
 /** What handlers need. */
@@ -54,6 +58,8 @@ const SYMBOLS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 export function answerFeatures(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	answerWords(connection, deps);
+	answerActions(connection, deps);
+	answerLenses(connection, deps);
 	const asked = askedDocument(deps);
 	const rangeIn = ({ path, syntax }: Asked, range: TextRange) => documents.range(path, syntax.text, range);
 

@@ -42,8 +42,8 @@ export interface LoweringObserver {
 	value?(span: SourceSpan, kind: ReadValue, text: string): void;
 	/** The usage of a line. */
 	usage?(line: Line, usage: string): void;
-	/** Lines that are directives. */
-	pipeline?(lines: readonly Line[]): void;
+	/** Lines that are directives. `inOrder`: they run as they are written, even in a Compatfile. */
+	pipeline?(lines: readonly Line[], inOrder: boolean): void;
 	/** Words and a block that are a matcher. */
 	matcher?(words: readonly Word[], block: Block | undefined): void;
 }
@@ -81,7 +81,7 @@ export function observeLowering(
 		lowerNamedUpstream({ name: line.words[1], lines: block?.lines ?? [], span: line.span }, lowering);
 	else if (kind === 'site' || kind === 'snippet' || kind === 'route' || kind === 'directive') {
 		const lines = kind === 'directive' ? [line] : (block?.lines ?? []);
-		observer.pipeline?.(lines);
+		observer.pipeline?.(lines, kind === 'directive');
 		lowerLines(lowering, lines, 'route', { addresses: [] });
 	}
 }
@@ -165,12 +165,12 @@ class ObservedLowering extends Lowering {
 	}
 
 	override pipeline(lines: readonly Line[]): ReturnType<Lowering['pipeline']> {
-		this.#observer.pipeline?.(lines);
+		this.#observer.pipeline?.(lines, false);
 		return lowerLines(this, lines, 'route', undefined);
 	}
 
 	override pipelineInOrder(lines: readonly Line[]): ReturnType<Lowering['pipelineInOrder']> {
-		this.#observer.pipeline?.(lines);
+		this.#observer.pipeline?.(lines, true);
 		return super.pipelineInOrder(lines);
 	}
 

@@ -39,7 +39,7 @@ const MAX_DEPTH = 8;
 const MAX_CONFIGURATIONS = 200;
 
 /** Dry runs without files, network or environment: nothing is executed while somebody types. */
-const NOTHING_REAL: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
+export const NOTHING_REAL: DryRunEnvironment = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
 
 /** The texts of a workspace. Reads everything through its reader, which decides what may be read. */
 export class Workspace {
@@ -48,6 +48,7 @@ export class Workspace {
 	readonly #open = new Map<string, OpenText>();
 	readonly #syntax = new Map<string, TextSyntax>();
 	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
+	readonly #checked = new Map<string, CheckedConfiguration>();
 	#found: readonly string[] | undefined;
 
 	/** `folders` are absolute; configurations are searched for in them. */
@@ -71,6 +72,7 @@ export class Workspace {
 		this.#open.delete(path);
 		this.#syntax.delete(path);
 		this.#sessions.delete(path);
+		this.#checked.delete(path);
 	}
 
 	/** Forgets which configurations exist, after files were created or deleted. */
@@ -206,8 +208,16 @@ export class Workspace {
 		return { format: this.#ownDialect(root), text, name: root, path: root };
 	}
 
+	/**
+	 * Returns the last result for a configuration. Only its places can be found, because those of earlier ones are those of
+	 * earlier texts.
+	 */
+	checked(root: string): CheckedConfiguration | undefined {
+		return this.#checked.get(root);
+	}
+
 	/** Compiles a configuration; undefined if it cannot be read. What did not change is not compiled again. */
-	compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
+	#compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
 		const input = this.input(root);
 		if (!input) return undefined;
 		const dialect = input.format as Dialect;
@@ -221,17 +231,22 @@ export class Workspace {
 
 	/** Compiles and lints a configuration, as `svc validate --lint` does, without its checks of the machine and without its tests. */
 	async check(root: string): Promise<CheckedConfiguration | undefined> {
-		const made = this.compile(root);
+		const made = this.#compile(root);
 		if (!made) return undefined;
 		const { compiled, input } = made;
 		const { document, plan, diagnostics } = compiled;
 		if (!document || !plan) {
 			const silences = new SilencingComments(input.format as Dialect);
-			return { compiled, input, diagnostics: silences.filter(diagnostics) };
+			return this.#keep(root, { compiled, input, diagnostics: silences.filter(diagnostics) });
 		}
 		const told = { ...compiled, document, plan };
 		const found = await lint({ input, compiled: told, reader: this.#reader, deps: NOTHING_REAL });
-		return { compiled, input, diagnostics: found };
+		return this.#keep(root, { compiled, input, diagnostics: found });
+	}
+
+	#keep(root: string, checked: CheckedConfiguration): CheckedConfiguration {
+		this.#checked.set(root, checked);
+		return checked;
 	}
 }
 

@@ -1,0 +1,118 @@
+/** Semantic tokens: what the words of a text are, for coloring. */
+import { registryOf } from '../lower/registry.ts';
+import { scanComments } from '../syntax/scan-comments.ts';
+import { namesIn } from './names.ts';
+import { observeLowering } from './observed-lowering.ts';
+import { everyLine, kindOfTopLevel, type TextRange, type TextSyntax } from './text-syntax.ts';
+
+/** Kinds of tokens, as the protocol names them, in the order of its legend. */
+export const TOKEN_TYPES = [
+	...([
+		'comment',
+		'keyword',
+		'function',
+		'property',
+		'namespace',
+		'variable',
+		'parameter',
+		'macro',
+		'string',
+		'number',
+	] as const),
+	...(['enumMember', 'operator', 'class', 'regexp'] as const),
+] as const;
+
+export type TokenType = (typeof TOKEN_TYPES)[number];
+
+/** A colored range. Tokens do not overlap. */
+export interface SemanticToken extends TextRange {
+	readonly type: TokenType;
+	readonly definition: boolean;
+}
+
+const NAMES = {
+	snippet: 'macro',
+	parameter: 'parameter',
+	let: 'variable',
+	matcher: 'variable',
+	upstream: 'namespace',
+	route: 'macro',
+} as const;
+
+/** Returns the tokens of a text in order. */
+export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
+	const { text, dialect, lines } = syntax;
+	const { directives, matchers } = registryOf(dialect);
+	const found: SemanticToken[] = [];
+	const taken = new Set<number>();
+	const add = (range: TextRange, type: TokenType, definition: boolean = false): void => {
+		if (range.end <= range.start || taken.has(range.start)) return;
+		taken.add(range.start);
+		found.push({ start: range.start, end: range.end, type, definition });
+	};
+	for (const { kind, role, start, end } of namesIn(syntax)) add({ start, end }, NAMES[kind], role === 'definition');
+	for (const { start, end } of scanComments(text, dialect)) add({ start, end }, 'comment');
+	const kinds = new Map(lines.map(line => [line, kindOfTopLevel(line, dialect, directives)]));
+	for (const line of lines) {
+		observeLowering(line, kinds.get(line)!, syntax, {
+			block: (block, words) => {
+				for (const {
+					words: [first],
+				} of block.lines)
+					if (first && words.includes(first.text)) add(first.span, 'property');
+			},
+			choice: ({ span, text: word }, values) => {
+				if (values.includes(word)) add(span, 'enumMember');
+			},
+			value: (span, what) => {
+				const isNumber = what === 'duration' || what === 'size' || what === 'status' || what === 'integer';
+				if (isNumber) add(span, 'number');
+				else if (what === 'regexp') add(span, 'regexp');
+				else if (what === 'boolean') add(span, 'enumMember');
+				else if (what === 'file') add(span, 'string');
+			},
+			pipeline: own => {
+				for (const {
+					words: [first],
+				} of own) {
+					if (first?.quote === 'none' && directives.has(first.text)) add(first.span, 'function');
+				}
+			},
+			matcher: words => {
+				for (const { text: word, span, quote } of words) {
+					if (quote !== 'none') continue;
+					if (/^(?:and|or|not|[()])$/.test(word)) add(span, 'operator');
+					else if (matchers.has(word)) add(span, 'function');
+				}
+			},
+		});
+	}
+	for (const { line, around } of everyLine(lines)) {
+		const [first] = line.words;
+		if (!first) continue;
+		const kind = around.length === 0 ? kinds.get(line) : undefined;
+		if (first.quote === 'none' && /^(?:import|use|let|upstream|test|else|when)$/.test(first.text) && kind !== 'site')
+			add(first.span, 'keyword');
+		if (kind === 'site') for (const { span } of line.words) add(span, 'class');
+		if (around.length === 1 && kindOfTopLevel(around[0]!, dialect, directives) === 'options')
+			add(first.span, 'property');
+		for (const { span, quote } of line.words) {
+			for (const { 0: whole, index } of text.slice(span.start, span.end).matchAll(/\{[^{}\s]+\}/g)) {
+				const start = span.start + index;
+				// Names in braces have been added with their own ranges.
+				if (!/^\{(?:let|param)\./.test(whole)) add({ start, end: start + whole.length }, 'variable');
+			}
+			if (quote !== 'none' && !/\{[^{}\s]+\}/.test(text.slice(span.start, span.end))) add(span, 'string');
+		}
+	}
+	return withoutOverlaps(found.sort((one, other) => one.start - other.start || one.end - other.end));
+}
+
+function withoutOverlaps(tokens: readonly SemanticToken[]): SemanticToken[] {
+	let end = 0;
+	return tokens.filter(token => {
+		if (token.start < end) return false;
+		end = token.end;
+		return true;
+	});
+}
