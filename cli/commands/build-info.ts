@@ -1,6 +1,7 @@
 /** `svc build-info`. */
 import { isSea } from 'node:sea';
 import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
+import { tlsMode } from '../../runtime/sockets/tls-mode.ts';
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
@@ -17,6 +18,7 @@ export const buildInfo: Command = {
 				`toolchain: node ${process.version} (v8 ${process.versions.v8})`,
 				`form: ${isSea() ? 'single binary' : 'checkout'}`,
 				`io: ${chooseIoMode()}`,
+				`tls: ${tlsMode()}`,
 				'',
 			].join('\n'),
 		);

@@ -15,6 +15,7 @@ import type { Scrape } from '../metrics/scrape-memory.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { garbageCollectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
 import { ioMode } from '../sockets/io-mode.ts';
+import { tlsMode } from '../sockets/tls-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
 import type { LastReload, Rollbacks } from './load-record.ts';
@@ -149,6 +150,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 		target: `${process.platform}-${process.arch}`,
 		node: process.version,
 		io: ioMode(),
+		tls: tlsMode(),
 	};
 	return [
 		plainFamily('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>

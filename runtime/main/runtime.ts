@@ -27,6 +27,7 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
+import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { raiseInliningBudget } from '../threads/inlining-budget.ts';
@@ -55,6 +56,7 @@ import {
 	StartForbidden,
 	toStartError,
 	unknownIoModeError,
+	unknownTlsModeError,
 } from './start-error.ts';
 import { answerThreadRequest } from './thread-answers.ts';
 import { WorkerPool, workerThreadCount } from './worker-pool.ts';
@@ -410,12 +412,18 @@ export class Runtime implements RuntimeControl {
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
 		if (wanted && environmentIoMode() === undefined) throw unknownIoModeError(wanted);
+		const wantedTls = process.env.SVC_TLS;
+		if (wantedTls && environmentTlsMode() === undefined) throw unknownTlsModeError(wantedTls);
 		if (!input) {
 			await this.#beforeListening();
 			this.#startPool({});
 			if (this.#waits) return;
 			this.#ready = true;
-			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
+			this.log('info', 'runtime', 'started without a configuration', {
+				threads: this.threads,
+				io: ioMode(),
+				tls: tlsMode(),
+			});
 			return;
 		}
 		// Starting threads takes as long as compiling, so their number is guessed in advance. The guess is nearly always right.
@@ -440,6 +448,7 @@ export class Runtime implements RuntimeControl {
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
 			io: ioMode(),
+			tls: tlsMode(),
 			listeners: this.#sockets.bound.map(socketText),
 		});
 	}

@@ -2,6 +2,7 @@
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { IO_MODES } from '../sockets/io-mode.ts';
+import { TLS_MODES } from '../sockets/tls-mode.ts';
 import { firstMessage } from './load-outcomes.ts';
 
 /** The reason for a failed start. */
@@ -30,6 +31,13 @@ export function configurationRefusedError(diagnostics: readonly DiagnosticReport
 /** Returns the error for an invalid value of SVC_IO. */
 export function unknownIoModeError(wanted: string): StartError {
 	return new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
+		reason: 'failed',
+	});
+}
+
+/** Returns the error for an invalid value of SVC_TLS. */
+export function unknownTlsModeError(wanted: string): StartError {
+	return new StartError(`SVC_TLS is \`${wanted}\`: set it to ${TLS_MODES.join(' or ')}, or unset it.`, {
 		reason: 'failed',
 	});
 }

@@ -9,6 +9,7 @@ import {
 	type HandshakeOptions,
 	TlsHandle,
 } from './tls-handle.ts';
+import { tlsMode } from './tls-mode.ts';
 
 /** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a stream. */
 export function canStartTls(socket: DirectSocket, terms: HandshakeOptions): boolean {
@@ -50,14 +51,7 @@ export function clientProof(socket: DirectSocket): ClientProof | undefined {
 	}
 }
 
-let isOn = process.env.SVC_TLS === 'openssl';
-
 /** Returns the parts that connections share if OpenSSL is used directly; undefined if Node's handles are used. */
 export function directTls(): OpensslThread | undefined {
-	return isOn ? opensslThread() : undefined;
-}
-
-/** For tests of both implementations: turns direct use of OpenSSL on or off. */
-export function useDirectTls(on: boolean): void {
-	isOn = on;
+	return tlsMode() === 'openssl' ? opensslThread() : undefined;
 }

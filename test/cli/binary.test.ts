@@ -37,7 +37,10 @@ binary('the binary reports its release, and ignores NODE_OPTIONS', () => {
 	const run = (...args: string[]) =>
 		spawnSync(moved, args, { encoding: 'utf8', cwd: '/', env: { NODE_OPTIONS: '--require /nowhere' } });
 	assert.is(run('version').stdout, 'v9.8.7\n');
-	assert.match(run('build-info').stdout, /^version: v9\.8\.7\n[\s\S]*form: single binary\nio: (direct|node)\n$/);
+	assert.match(
+		run('build-info').stdout,
+		/^version: v9\.8\.7\n[\s\S]*form: single binary\nio: (direct|node)\ntls: (openssl|node)\n$/,
+	);
 	assert.match(run('list-modules', '--versions').stdout, 'http.handlers.respond v9.8.7\n');
 });
 

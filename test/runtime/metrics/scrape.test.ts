@@ -5,6 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
 import { ioMode } from '../../../runtime/sockets/io-mode.ts';
+import { tlsMode } from '../../../runtime/sockets/tls-mode.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
@@ -97,7 +98,7 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_tls_certificate_attempts_total: 'issuer result',
 	svc_tls_ocsp_responses_total: 'result',
 	svc_tls_certificates_missing: '',
-	svc_build_info: 'version target node io',
+	svc_build_info: 'version target node io tls',
 	process_cpu_seconds_total: '',
 	svc_process_cpu_seconds_total: '',
 	svc_process_resident_memory_bytes: '',
@@ -164,7 +165,10 @@ scrape("process metrics appear under both the standard names and svc's own", asy
 		const standard = [...values.keys()].filter(name => name.startsWith('process_'));
 		assert.is(standard.length, 5);
 		for (const name of standard) assert.is(values.get(`svc_${name}`), values.get(name), name);
-		assert.match(text, new RegExp(`^svc_build_info\\{.*node="${process.version}",io="${ioMode()}"\\} 1$`, 'm'));
+		assert.match(
+			text,
+			new RegExp(`^svc_build_info\\{.*node="${process.version}",io="${ioMode()}",tls="${tlsMode()}"\\} 1$`, 'm'),
+		);
 	});
 });
 

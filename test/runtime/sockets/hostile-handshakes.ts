@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket } from '../../../runtime/sockets/direct-socket.ts';
 import { opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
-import { useDirectTls } from '../../../runtime/sockets/start-tls.ts';
+import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';

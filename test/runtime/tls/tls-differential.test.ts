@@ -17,7 +17,7 @@ import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
 import { opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
 import { threadPoller } from '../../../runtime/sockets/socket-poller.ts';
-import { useDirectTls } from '../../../runtime/sockets/start-tls.ts';
+import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';

@@ -1,0 +1,28 @@
+/** Selects what performs the TLS of accepted connections. */
+import { opensslThread } from './openssl-thread.ts';
+
+/**
+ * `openssl` calls the OpenSSL that Node contains, which needs `direct` I/O; `node` uses Node's own TLS objects. Both support the
+ * same configurations.
+ */
+export type TlsMode = 'openssl' | 'node';
+
+/** The modes, as `SVC_TLS` spells them. */
+export const TLS_MODES: readonly TlsMode[] = ['openssl', 'node'];
+
+/** Returns the mode set in the environment, or undefined if it is unset, empty or invalid. */
+export function environmentTlsMode(environment: NodeJS.ProcessEnv = process.env): TlsMode | undefined {
+	return TLS_MODES.find(mode => mode === environment.SVC_TLS);
+}
+
+let isWanted = environmentTlsMode() !== 'node';
+
+/** The mode of new connections on this thread: `openssl` unless the environment or the absence of a function rules it out. */
+export function tlsMode(): TlsMode {
+	return isWanted && opensslThread() !== undefined ? 'openssl' : 'node';
+}
+
+/** For tests of both implementations: whether connections use OpenSSL itself, where it is available. */
+export function useDirectTls(on: boolean): void {
+	isWanted = on;
+}
