@@ -256,14 +256,14 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		switch (target) {
 			case 'drop':
 				if (this.#pass(start, end, name)) return;
-				if (!this.#answerEnded(now)) this.#owner.refused('noise');
+				if (!this.#answerEnded(now, end - start)) this.#owner.refused('noise');
 				return;
 			case 'negotiate':
 				this.#socket.sendOne(this.#socket.pathOf(name), versionNegotiation(this.#router.header, Math.random() * 256));
 				this.#sent++;
 				return;
 			case 'new': {
-				if (this.#answerEnded(now) || this.#pass(start, end, name)) return;
+				if (this.#answerEnded(now, end - start) || this.#pass(start, end, name)) return;
 				const engine = this.#begin(bytes, name, now);
 				if (engine !== undefined) this.#give(engine, start, end);
 				return;
@@ -291,7 +291,9 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#report();
 	}
 
-	send(engine: QuicEngine, lengths: Uint32Array, count: number): void {
+	send(engine: QuicEngine, lengths: Uint32Array, made: number): void {
+		const count = engine.permitted(lengths, made);
+		if (count === 0) return;
 		const { sent } = this.#socket.memory;
 		if (!engine.established) {
 			// A Retry means that OpenSSL has not accepted our token.
@@ -504,10 +506,10 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	/** Answers a datagram that belongs to a connection that has ended, at most a few times. Returns true if it belongs to one. */
-	#answerEnded(now: number): boolean {
+	#answerEnded(now: number, length: number): boolean {
 		const closing = this.#closing.get(this.#router.header.destination);
 		if (closing === undefined) return false;
-		if (closing.answers > 0 && now < closing.until) {
+		if (closing.answers > 0 && now < closing.until && closing.datagram.length <= BOUND.AMPLIFICATION * length) {
 			closing.answers--;
 			this.#socket.sendOne(closing.path, closing.datagram);
 			this.#sent++;

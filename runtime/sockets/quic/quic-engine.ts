@@ -152,6 +152,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#endAfter: (() => void) | undefined = undefined;
 	#ending: Ending | undefined = undefined;
 	#heard = false;
+	/** Bytes that may be sent to an address that is not proven. */
+	#credit = 0;
 
 	/** Throws if OpenSSL cannot allocate the connection. */
 	constructor(
@@ -230,6 +232,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	inject(offset: number, length: number): boolean {
 		if (this.#gone) return true;
 		this.#heard = true;
+		if (!this.proven) this.#credit += BOUND.AMPLIFICATION * length;
 		const { library, results, resultsAt, datagrams } = this.thread;
 		results.writeBigUInt64LE(datagrams.receivedAt + BigInt(offset), 8);
 		results.writeBigUInt64LE(BigInt(length), 16);
@@ -241,6 +244,19 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (sent === 1) return true;
 		f.ERR_clear_error();
 		return false;
+	}
+
+	/**
+	 * Returns how many of the engine's datagrams may be sent. An unproven address gets at most three times what came from it
+	 * (RFC 9000 §8.1), and OpenSSL exceeds this by part of a datagram. Others count as lost.
+	 */
+	permitted(lengths: Uint32Array, count: number): number {
+		if (this.proven) return count;
+		for (let i = 0; i < count; i++) {
+			if (lengths[i]! > this.#credit) return i;
+			this.#credit -= lengths[i]!;
+		}
+		return count;
 	}
 
 	/** Handles received datagrams, expired deadlines, and what was written. Must not be called from callbacks of OpenSSL. */

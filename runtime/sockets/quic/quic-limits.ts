@@ -35,6 +35,8 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxConnectionsPerClient: 1024,
 };
 
+/** Maximum bytes sent to an unproven address, as a multiple of those received (RFC 9000 §8.1). */
+export const AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
 /** Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain what is missing. */

@@ -4,10 +4,10 @@ import { Worker } from 'node:worker_threads';
 import { until } from '../../../harness.ts';
 import type { FloodOrder } from './flood-worker.ts';
 import { pollerReady } from './frames.ts';
-import { QuicClient } from './quic-client.ts';
+import { QuicClient, type QuicClientOptions } from './quic-client.ts';
 
 /** Records the first datagram of each of `count` clients: a valid Initial packet that a server answers. */
-export async function firstPackets(count: number): Promise<Buffer[]> {
+export async function firstPackets(count: number, options: QuicClientOptions = {}): Promise<Buffer[]> {
 	await pollerReady();
 	const socket = createSocket('udp4');
 	await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve));
@@ -21,7 +21,7 @@ export async function firstPackets(count: number): Promise<Buffer[]> {
 		found.push(bytes);
 	});
 	for (let made = 0; made < count; made += 20) {
-		const clients = Array.from({ length: 20 }, () => new QuicClient(socket.address().port));
+		const clients = Array.from({ length: 20 }, () => new QuicClient(socket.address().port, options));
 		await until('first packets', () => found.length >= made + 20);
 		for (const client of clients) client.destroy();
 	}

@@ -43,6 +43,8 @@ export interface FrameServerOptions {
 	readonly limits?: Partial<ProtocolLimits>;
 	readonly handshakeLimit?: number;
 	readonly quicLimits?: Partial<QuicLimits>;
+	/** The address to bind; 127.0.0.1 by default. */
+	readonly address?: string;
 	readonly choose?: (hello: QuicHello, resume: () => void) => QuicCertificateChoice;
 	readonly admit?: (address: string) => (() => void) | undefined;
 }
@@ -101,7 +103,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 	const own = await certificate;
 	const endpoint = new QuicEndpoint(
 		quicThread()!,
-		{ address: '127.0.0.1', port, only6: false, shared: false },
+		{ address: terms.address ?? '127.0.0.1', port, only6: false, shared: false },
 		{
 			connected(connection) {
 				const { cipherSuite, serverName, resumed } = connection.facts;

@@ -5,20 +5,16 @@ import { varintLength, writeVarint } from '../../../../runtime/protocols/http3/v
 const SALT = Buffer.from('38762cf7f55934b34d179ae6a4c80cadccbb7f0a', 'hex');
 const VERSION = 1;
 
-function expandLabel(secret: Buffer, label: string, length: number): Buffer {
+/** HKDF-Expand-Label with SHA-256 (RFC 8446 §7.1), without context. */
+export function expandLabel(secret: Buffer, label: string, length: number): Buffer {
 	const full = Buffer.from(`tls13 ${label}`);
 	const info = Buffer.concat([Buffer.of(length >> 8, length & 0xff, full.length), full, Buffer.of(0, 1)]);
 	return createHmac('sha256', secret).update(info).digest().subarray(0, length);
 }
 
-function keysOf(destination: Buffer, side: 'client in' | 'server in') {
+function keysOf(destination: Buffer): PacketKeys {
 	const initial = createHmac('sha256', SALT).update(destination).digest();
-	const secret = expandLabel(initial, side, 32);
-	return {
-		key: expandLabel(secret, 'quic key', 16),
-		iv: expandLabel(secret, 'quic iv', 12),
-		hp: expandLabel(secret, 'quic hp', 16),
-	};
+	return packetKeys(expandLabel(initial, 'client in', 32));
 }
 
 /** Returns a variable-length integer. */
@@ -62,7 +58,27 @@ export function initialPacket(properties: InitialProperties): Buffer {
 	const number = Buffer.alloc(4);
 	number.writeUInt32BE(packetNumber);
 	const header = Buffer.concat([head, Buffer.of(0x40 | (length >> 8), length & 0xff), number]);
-	const { key, iv, hp } = keysOf(destination, 'client in');
+	return seal(header, packetNumber, payload, keysOf(destination));
+}
+
+/** Keys for packets in one direction (RFC 9001 §5.1). */
+export interface PacketKeys {
+	readonly key: Buffer;
+	readonly iv: Buffer;
+	readonly hp: Buffer;
+}
+
+/** Returns the keys that belong to a secret. */
+export function packetKeys(secret: Buffer): PacketKeys {
+	return {
+		key: expandLabel(secret, 'quic key', 16),
+		iv: expandLabel(secret, 'quic iv', 12),
+		hp: expandLabel(secret, 'quic hp', 16),
+	};
+}
+
+/** Encrypts a packet with AES-128-GCM and protects its header, which ends with a packet number of four bytes. */
+export function seal(header: Buffer, packetNumber: number, payload: Buffer, { key, iv, hp }: PacketKeys): Buffer {
 	const nonce = Buffer.from(iv);
 	nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ packetNumber) >>> 0, 8);
 	const cipher = createCipheriv('aes-128-gcm', key, nonce);
@@ -70,7 +86,7 @@ export function initialPacket(properties: InitialProperties): Buffer {
 	const sealed = Buffer.concat([cipher.update(payload), cipher.final(), cipher.getAuthTag()]);
 	const mask = createCipheriv('aes-128-ecb', hp, null).update(sealed.subarray(0, 16));
 	const packet = Buffer.concat([header, sealed]);
-	packet[0]! ^= mask[0]! & 0x0f;
+	packet[0]! ^= mask[0]! & (packet[0]! & 0x80 ? 0x0f : 0x1f);
 	for (let i = 0; i < 4; i++) packet[header.length - 4 + i]! ^= mask[1 + i]!;
 	return packet;
 }

@@ -21,7 +21,6 @@ const f = loadForeignFunctions(ffi, {
 	SSL_set_blocking_mode: define(I, P, I),
 	SSL_set_default_stream_mode: define(I, P, 'uint32'),
 	SSL_set_incoming_stream_policy: define(I, P, I, U64),
-	SSL_connect: define(I, P),
 	SSL_use_cert_and_key: define(I, P, P, P, P, I),
 	PEM_read_bio_X509: define(P, P, P, P, P),
 	PEM_read_bio_PrivateKey: define(P, P, P, P, P),
@@ -36,7 +35,6 @@ const f = loadForeignFunctions(ffi, {
 	OPENSSL_sk_num: define(I, P),
 	OPENSSL_sk_value: define(P, P, I),
 	SSL_is_init_finished: define(I, P),
-	SSL_handle_events: define(I, P),
 	SSL_new_stream: define(P, P, U64),
 	SSL_accept_stream: define(P, P, U64),
 	SSL_get_accept_stream_queue_len: define(U64, P),
@@ -62,6 +60,13 @@ const f = loadForeignFunctions(ffi, {
 	socket: define(I, I, I, I),
 	connect: define(I, I, P, 'uint32'),
 	close: define(I, I),
+});
+
+/** Functions that may call back, so they are called in the way that Node documents. */
+const { lib, functions: again } = ffi.dlopen(null, {
+	SSL_connect: { return: 'int32', arguments: ['pointer'] },
+	SSL_handle_events: { return: 'int32', arguments: ['pointer'] },
+	SSL_CTX_set_keylog_callback: { return: 'void', arguments: ['pointer', 'pointer'] },
 });
 
 const memory = Buffer.allocUnsafeSlow(65_536 + 128);
@@ -182,6 +187,8 @@ export interface QuicClientOptions {
 	readonly pair?: { readonly certificate: string; readonly key: string } | undefined;
 	/** Asks for an OCSP response. */
 	readonly ocsp?: boolean;
+	/** Receives the lines of the key log. */
+	readonly keyLog?: (line: string) => void;
 	/** The address of the server, 127.0.0.1 by default. */
 	readonly host?: string;
 }
@@ -201,6 +208,13 @@ export class QuicClient {
 	constructor(port: number, options: QuicClientOptions = {}) {
 		const { serverName = 'localhost', alpn = 'h3', session, groups, pair, ocsp = false, host = '127.0.0.1' } = options;
 		this.#context = f.SSL_CTX_new(f.OSSL_QUIC_client_method() as bigint) as bigint;
+		if (options.keyLog !== undefined) {
+			const { keyLog } = options;
+			const callback = lib.registerCallback({ return: 'void', arguments: ['pointer', 'pointer'] }, (_ssl, line) =>
+				keyLog(ffi.toString(line as bigint) ?? ''),
+			);
+			again.SSL_CTX_set_keylog_callback(this.#context, callback);
+		}
 		this.#ssl = f.SSL_new(this.#context) as bigint;
 		const name = cString(serverName);
 		f.SSL_ctrl(this.#ssl, 55, 0n, ffi.getRawPointer(name));
@@ -242,10 +256,10 @@ export class QuicClient {
 	look(): void {
 		if (this.#gone) return;
 		if (!this.connected) {
-			this.connected = (f.SSL_connect(this.#ssl) as number) === 1;
+			this.connected = (again.SSL_connect(this.#ssl) as number) === 1;
 			f.ERR_clear_error();
 		}
-		f.SSL_handle_events(this.#ssl);
+		again.SSL_handle_events(this.#ssl);
 		if (this.connected) {
 			while ((f.SSL_get_accept_stream_queue_len(this.#ssl) as bigint) > 0n) {
 				const ssl = f.SSL_accept_stream(this.#ssl, 1n) as bigint;
@@ -253,7 +267,7 @@ export class QuicClient {
 				this.streams.set(ssl, new ClientStream(this, ssl));
 			}
 			for (const stream of this.streams.values()) stream.move();
-			f.SSL_handle_events(this.#ssl);
+			again.SSL_handle_events(this.#ssl);
 		}
 		if (this.closed === undefined && (f.SSL_get_conn_close_info(this.#ssl, resultsAt, 40n) as number) === 1) {
 			const flags = result().readUInt32LE(32);
@@ -362,7 +376,7 @@ export class QuicClient {
 			result().writeBigUInt64LE(BigInt(code), 0);
 			result().writeBigUInt64LE(0n, 8);
 			f.SSL_shutdown_ex(this.#ssl, 7n, resultsAt, 16n);
-			f.SSL_handle_events(this.#ssl);
+			again.SSL_handle_events(this.#ssl);
 		}
 		this.destroy();
 	}

@@ -1,0 +1,309 @@
+/**
+ * Clients that abuse QUIC: gaps, floods of resets, connection IDs and challenges, handshakes that never complete, readers that do
+ * not read, and noise. Each costs little, and others are served meanwhile.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import * as assert from 'uvu/assert';
+import { until } from '../../../harness.ts';
+import { firstPackets } from './first-packets.ts';
+import { ForgingClient } from './forging-client.ts';
+import {
+	certificate,
+	type FrameServer,
+	type FrameServerOptions,
+	headers,
+	openControlStream,
+	REQUEST,
+	response,
+	serve,
+} from './frames.ts';
+import { http3Suite } from './http3-suite.ts';
+import { initialPacket, varintOf } from './initial-packet.ts';
+import { connect, type QuicClient } from './quic-client.ts';
+
+const test = http3Suite('abuse of QUIC');
+const open: { close(): void }[] = [];
+
+test.after.each(() => {
+	for (const one of open.splice(0).reverse()) one.close();
+});
+
+async function start(terms: FrameServerOptions = {}, body: string | Buffer = 'served'): Promise<FrameServer> {
+	const server = await serve(x => {
+		x.response.body = body;
+	}, terms);
+	open.push({ close: () => server.stop() });
+	return server;
+}
+
+async function opened(server: FrameServer, host = '127.0.0.1'): Promise<QuicClient> {
+	const client = await connect(server.port, { host });
+	open.push(client);
+	openControlStream(client);
+	return client;
+}
+
+async function ask(client: QuicClient): Promise<void> {
+	const stream = client.open().write(headers(), true);
+	assert.is((await response(client, stream)).body, 'served');
+	stream.stop();
+}
+
+async function forging(server: FrameServer): Promise<ForgingClient> {
+	const client = await ForgingClient.connect(server.port, async real => {
+		openControlStream(real);
+		await ask(real);
+	});
+	open.push(client);
+	return client;
+}
+
+const PING = Buffer.of(1);
+
+/** A CRYPTO frame (RFC 9000 §19.6). */
+function crypto(offset: number, bytes: Buffer): Buffer {
+	return Buffer.concat([Buffer.of(6), varintOf(offset), varintOf(bytes.length), bytes]);
+}
+
+function rawClient(server: FrameServer) {
+	const socket = createSocket('udp4');
+	open.push({ close: () => socket.close() });
+	const received = { bytes: 0, datagrams: [] as Buffer[] };
+	socket.on('message', bytes => {
+		received.bytes += bytes.length;
+		received.datagrams.push(bytes);
+	});
+	const send = (packet: Buffer): Promise<void> =>
+		new Promise(resolve => socket.send(packet, server.port, '127.0.0.1', () => resolve()));
+	return { send, received };
+}
+
+test('gaps in the ClientHello are bounded, and the handshake ends in time', async () => {
+	const server = await start({ handshakeLimit: 1000 });
+	const other = await opened(server);
+	const before = process.memoryUsage().rss;
+	for (let made = 0; made < 20; made++) {
+		const { send } = rawClient(server);
+		const [destination, source] = [randomBytes(8), randomBytes(8)];
+		for (let i = 0; i < 40; i++) {
+			// The first byte of the ClientHello never comes.
+			const frames = crypto(1 + i * 37, randomBytes(30));
+			await send(initialPacket({ destination, source, packetNumber: i, frames }));
+		}
+	}
+	await ask(other);
+	await until('the end of the handshakes', () => server.endpoint.connections === 1);
+	assert.ok(process.memoryUsage().rss - before < 50_000_000);
+	assert.ok(server.handshakes.filter(result => result === 'timeout').length >= 10, server.handshakes.join());
+	await ask(other);
+});
+
+test('CRYPTO data far beyond a ClientHello is not kept', async () => {
+	const server = await start();
+	const { send, received } = rawClient(server);
+	for (const offset of [70_000, 1_000_000, 2 ** 29]) {
+		await send(initialPacket({ frames: crypto(offset, randomBytes(600)) }));
+	}
+	await until('the refusals', () => server.turnedAway.length + server.handshakes.length === 3);
+	assert.is(server.endpoint.connections, 0);
+	assert.ok(received.bytes <= 3 * 3 * 1200);
+	await ask(await opened(server));
+});
+
+test('a client that does not answer gets at most three times what it has sent', async () => {
+	const own = await certificate;
+	// A long chain, so that the first flight alone would exceed the limit.
+	const server = await start({
+		handshakeLimit: 2000,
+		choose: () => ({ ...own, serial: 99, chain: own.chain.repeat(30) }),
+	});
+	// These have the whole ClientHello.
+	const packets = (await firstPackets(20, { groups: 'X25519' })).slice(0, 3);
+	const clients = packets.map(packet => ({ packet, ...rawClient(server) }));
+	await Promise.all(clients.map(({ packet, send }) => send(packet)));
+	await until('replies', () => clients.every(({ received }) => received.bytes > 2 * 1200));
+	// Until the last retransmission.
+	await until('the end of the handshakes', () => server.endpoint.connections === 0);
+	for (const { packet, received } of clients) {
+		assert.ok(received.bytes <= 3 * packet.length, `${received.bytes} bytes`);
+	}
+	assert.equal(server.handshakes, ['timeout', 'timeout', 'timeout']);
+});
+
+test('handshakes that never complete are forgotten', async () => {
+	const server = await start({ handshakeLimit: 500, quicLimits: { retryAbove: 1000 } });
+	const { send } = rawClient(server);
+	for (const packet of await firstPackets(60)) await send(packet);
+	await until('handshakes', () => server.endpoint.connections > 30);
+	await until('their end', () => server.endpoint.connections === 0);
+	assert.ok(server.handshakes.filter(result => result === 'timeout').length > 30);
+	await ask(await opened(server));
+});
+
+test('a flood of resets ends the connection, and no other', async () => {
+	const server = await start();
+	const [other, client] = [await opened(server), await opened(server)];
+	for (let i = 0; i < 50_000 && client.closed === undefined; i++) {
+		try {
+			const stream = client.open().write(headers());
+			stream.reset(0x10c);
+			stream.stop();
+		} catch {
+			// The server has not raised its limit of streams yet.
+			await new Promise(resolve => setTimeout(resolve, 1));
+			client.look();
+		}
+	}
+	assert.equal(client.closed, { code: 0x107, transport: false, byServer: true });
+	assert.is(server.cut.length, 1);
+	await ask(other);
+});
+
+test('connection IDs without end close the connection, or cost nothing', async () => {
+	const server = await start();
+	const other = await opened(server);
+	const newId = (sequence: number, retire: number): Buffer =>
+		Buffer.concat([Buffer.of(0x18), varintOf(sequence), varintOf(retire), Buffer.of(8), randomBytes(8 + 16)]);
+	// More than are allowed, and each one in place of the one before.
+	for (const retires of [false, true]) {
+		const client = await forging(server);
+		const before = process.memoryUsage().rss;
+		for (let i = 1; i <= 3000; i++) await client.send(newId(i, retires ? i : 0));
+		await ask(other);
+		if (!retires) await until('the end of the connection', () => server.endpoint.connections === 1);
+		assert.ok(process.memoryUsage().rss - before < 50_000_000);
+		client.close();
+		open.splice(open.indexOf(client), 1);
+	}
+});
+
+test('a flood of path challenges is answered with no more bytes than it has', async () => {
+	const server = await start();
+	const other = await opened(server);
+	const client = await forging(server);
+	const frames = Buffer.concat(Array.from({ length: 100 }, () => Buffer.concat([Buffer.of(0x1a), randomBytes(8)])));
+	let sent = 0;
+	for (let i = 0; i < 300; i++) {
+		await client.send(frames);
+		sent += frames.length;
+	}
+	await ask(other);
+	await until('replies', () => client.received.datagrams > 0);
+	assert.ok(client.received.bytes <= 3 * sent, `${client.received.bytes} of ${sent}`);
+	await ask(other);
+});
+
+test('frames that break a limit close their connection', async () => {
+	const server = await start();
+	const other = await opened(server);
+	for (const frames of [
+		// STREAM beyond the limit of streams, and beyond flow control.
+		Buffer.concat([Buffer.of(0x08), varintOf(4 * 5000), PING]),
+		Buffer.concat([Buffer.of(0x0c), varintOf(0), varintOf(100_000_000), PING]),
+		// MAX_STREAMS beyond 2^60, and an unknown frame.
+		Buffer.concat([Buffer.of(0x12), Buffer.alloc(8, 0xff)]),
+		Buffer.of(0x3f),
+	]) {
+		const client = await forging(server);
+		assert.is(server.endpoint.connections, 2);
+		await client.send(frames);
+		await until('the end of the connection', () => server.endpoint.connections === 1);
+		client.close();
+		open.splice(open.indexOf(client), 1);
+	}
+	await ask(other);
+	assert.equal(server.failures, []);
+});
+
+test('noise with the ID of a connection is discarded, and the connection goes on', async () => {
+	const server = await start();
+	const forged = await forging(server);
+	const other = await opened(server);
+	for (let i = 0; i < 5000; i++) {
+		const size = 21 + (i % 1200);
+		await forged.raw(Buffer.concat([Buffer.of(0x40 | (i & 0x3f)), forged.serverId, randomBytes(size)]));
+	}
+	await ask(other);
+	assert.is(server.endpoint.connections, 2);
+	await forged.send(PING);
+	await until('an acknowledgment', () => forged.received.datagrams > 0);
+});
+
+test('version negotiation is neither answered nor amplified', async () => {
+	const server = await start();
+	const { send, received } = rawClient(server);
+	const long = (version: number): Buffer => {
+		const head = Buffer.concat([Buffer.of(0xc0, 0, 0, 0, 0, 8), randomBytes(8), Buffer.of(8), randomBytes(8)]);
+		head.writeUInt32BE(version >>> 0, 1);
+		return Buffer.concat([head, randomBytes(1200)]);
+	};
+	for (let i = 0; i < 200; i++) await send(long(0));
+	await until('the packets', () => server.turnedAway.filter(reason => reason === 'noise').length >= 200);
+	assert.is(received.datagrams.length, 0);
+	for (let i = 0; i < 500; i++) await send(long(0x1a2a3a4a));
+	await until('the packets', () => server.turnedAway.filter(reason => reason === 'noise').length >= 400);
+	assert.ok(received.datagrams.length <= 200, `${received.datagrams.length} replies`);
+	for (const reply of received.datagrams) assert.ok(reply.length < 60);
+	await ask(await opened(server));
+});
+
+test('a thousand requests wait at the same time', async () => {
+	let release = (): void => {};
+	const gate = new Promise<void>(resolve => {
+		release = resolve;
+	});
+	const server = await serve(async x => {
+		await gate;
+		x.response.body = 'served';
+	});
+	open.push({ close: () => server.stop() });
+	const clients = await Promise.all(Array.from({ length: 10 }, () => opened(server)));
+	const streams = clients.flatMap(client =>
+		Array.from({ length: 100 }, () => ({ client, stream: client.open().write(headers(), true) })),
+	);
+	await until('a thousand requests', () => server.exchanges.length === 1000);
+	release();
+	const bodies = await Promise.all(streams.map(async ({ client, stream }) => (await response(client, stream)).body));
+	assert.is(bodies.filter(body => body === 'served').length, 1000);
+});
+
+test('clients that do not read hold up their own responses only, within a bound', async () => {
+	const large = Buffer.alloc(8_000_000, 'x');
+	const server = await serve(x => {
+		x.response.body = x.request.path === '/large' ? large : 'served';
+	});
+	open.push({ close: () => server.stop() });
+	const before = process.memoryUsage().rss;
+	const clients = await Promise.all(Array.from({ length: 15 }, () => opened(server)));
+	for (const client of clients) {
+		for (let i = 0; i < 10; i++)
+			client
+				.open()
+				.write(
+					headers(REQUEST.map(([name, value]) => [name, name === ':path' ? '/large' : value])),
+					true,
+				).paused = true;
+	}
+	await until('the requests', () => server.exchanges.length === 150);
+	const other = await opened(server);
+	for (let i = 0; i < 5; i++) await ask(other);
+	// The bound is 1 MiB for each connection, here and at the clients, which are in the same process.
+	const grown = process.memoryUsage().rss - before;
+	assert.ok(grown < 150_000_000, `${grown} bytes`);
+});
+
+test('everything works over IPv6, with and without Retry', async () => {
+	for (const retryAbove of [64, 0]) {
+		const server = await start({ address: '::1', quicLimits: { retryAbove } });
+		await ask(await opened(server, '::1'));
+		assert.is(server.turnedAway.includes('retry'), retryAbove === 0);
+	}
+	// An IPv4 client of a dual-stack socket.
+	const both = await start({ address: '::', quicLimits: { retryAbove: 0 } });
+	await ask(await opened(both));
+	await ask(await opened(both, '::1'));
+});
+
+test.run();
