@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { TextDocument } from 'vscode-languageserver-textdocument';
 import { SVC } from '../../harness.ts';
 
 /** A message from the server. */
@@ -123,7 +124,8 @@ export class Editor {
 	edit(file: string, start: number, end: number, text: string): void {
 		const buffer = this.buffers.get(file)!;
 		const range = { start: positionIn(buffer.text, start), end: positionIn(buffer.text, end) };
-		buffer.text = buffer.text.slice(0, start) + text + buffer.text.slice(end);
+		const [from, to] = [offsetIn(buffer.text, range.start), offsetIn(buffer.text, range.end)];
+		buffer.text = buffer.text.slice(0, from) + text + buffer.text.slice(to);
 		buffer.version++;
 		const textDocument = { uri: this.uri(file), version: buffer.version };
 		this.notify('textDocument/didChange', { textDocument, contentChanges: [{ range, text }] });
@@ -148,6 +150,8 @@ export class Editor {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);
 		while (!isSettled()) await new Promise<void>(resolve => this.#changed.push(resolve));
+		// The diagnostics of a file may change with another one; those of all files are published together, before this answer.
+		await this.request('workspace/symbol', { query: 'nothing has this name' });
 	}
 
 	request(method: string, params: unknown): Promise<unknown> {
@@ -210,15 +214,12 @@ export class Editor {
 	}
 }
 
-/** Converts an offset to a position. */
+/** Converts an offset to a position. To the protocol, a lone carriage return ends a line as well. */
 export function positionIn(text: string, offset: number): Position {
-	const before = text.slice(0, offset);
-	return { line: before.split('\n').length - 1, character: offset - (before.lastIndexOf('\n') + 1) };
+	return TextDocument.create('', '', 0, text).positionAt(offset);
 }
 
 /** Converts a position to an offset. */
-export function offsetIn(text: string, { line, character }: Position): number {
-	let start = 0;
-	for (let at = 0; at < line; at++) start = text.indexOf('\n', start) + 1;
-	return start + character;
+export function offsetIn(text: string, position: Position): number {
+	return TextDocument.create('', '', 0, text).offsetAt(position);
 }

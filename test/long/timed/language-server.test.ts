@@ -1,0 +1,98 @@
+/**
+ * How long an editor waits for `svc language-server` on a configuration of 2,600 lines with 20 imports: from a keystroke to its
+ * diagnostics (60 ms median, 150 ms at the 99th percentile), for completion (20 ms), and from the start to the first diagnostics
+ * (400 ms). The bounds here are three times as long, because other programs may run.
+ */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Editor, endEditors, positionIn } from '../../cli/language-server/editor.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+const SLACK = 3;
+const KEYSTROKES = 300;
+
+/** Writes a configuration of 2,600 lines with 20 imports, and returns its folder and text. */
+function largeConfiguration(): { folder: string; text: string } {
+	const folder = temporaryFolder();
+	let text = '';
+	for (let part = 0; part < 20; part++) {
+		writeFileSync(
+			path.join(folder, `part${part}.conf`),
+			`(part${part}) {\n\theader X-Part ${part}\n\tencode gzip\n}\n`,
+		);
+		text += `import part${part}.conf\n`;
+	}
+	for (let site = 1; text.split('\n').length < 2600; site++) {
+		text += `site${site}.example.com {
+	use part${site % 20}
+	root .
+	@api path /api/* /v${site}/*
+	when @api {
+		reverse_proxy 10.0.0.${site % 250}:8080 {
+			header_up X-Site ${site}
+			lb_policy least_conn
+		}
+	} else {
+		file_server
+	}
+	redir /old/* /new permanent
+	header /static/* Cache-Control "max-age=3600"
+	log {
+		output stdout
+	}
+}
+
+`;
+	}
+	writeFileSync(path.join(folder, 'Configfile'), text);
+	return { folder, text };
+}
+
+function quantile(times: readonly number[], share: number): number {
+	const sorted = times.toSorted((a, b) => a - b);
+	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+}
+
+const latency = suite('language server: latency');
+
+latency('on 2,600 lines with 20 imports', async () => {
+	const { folder, text } = largeConfiguration();
+	const started = performance.now();
+	const editor = new Editor(folder);
+	await editor.initialize();
+	editor.open('Configfile', text);
+	await editor.settled();
+	const first = performance.now() - started;
+	const keystrokes: number[] = [];
+	const completions: number[] = [];
+	const at = text.indexOf('header_up X-Site 60') + 'header_up X-Site 60'.length;
+	for (let key = 0; key < KEYSTROKES; key++) {
+		const before = performance.now();
+		const typed = key % 2 === 0;
+		editor.edit('Configfile', at, at + (typed ? 0 : 1), typed ? String(key % 10) : '');
+		await editor.settled();
+		keystrokes.push(performance.now() - before);
+		if (key % 3 !== 0) continue;
+		const asked = performance.now();
+		const position = positionIn(editor.buffers.get('Configfile')!.text, text.indexOf('lb_policy least', at) + 10);
+		await editor.request('textDocument/completion', { textDocument: { uri: editor.uri('Configfile') }, position });
+		completions.push(performance.now() - asked);
+	}
+	const figures = {
+		'start to first diagnostics': [first, 400],
+		'keystroke to diagnostics, median': [quantile(keystrokes, 0.5), 60],
+		'keystroke to diagnostics, 99 %': [quantile(keystrokes, 0.99), 150],
+		'completion, median': [quantile(completions, 0.5), 20],
+	} as const;
+	for (const [what, [measured, bound]] of Object.entries(figures)) {
+		console.log(`  ${what}: ${measured.toFixed(1)} ms (${(measured / bound).toFixed(2)} of ${bound} ms)`);
+		assert.ok(measured <= bound * SLACK, `${what}: ${measured} ms`);
+	}
+	assert.is(await editor.quit(), 0);
+});
+
+latency.after(endEditors);
+
+latency.run();
