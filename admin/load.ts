@@ -245,7 +245,7 @@ function isSet(query: URLSearchParams, name: string): boolean {
 	throw new AdminError(400, 'bad_request', `\`${name}\` must be true or false.`);
 }
 
-/** Milliseconds. */
+/** Minimum time, in milliseconds, that a `?ready=` limit must allow. */
 const MIN_READY_TIME = 10;
 
 /** Parses the query parameter `handover`; undefined if it is absent. */

@@ -1,8 +1,8 @@
 /** Limits how often refusals of one client are logged: guessing tokens must not flood the log. */
 
-/** Consecutive refusals of a client that are logged. */
+/** Number of consecutive refusals of a client that are logged. */
 const BURST = 20;
-/** Refusals forgotten per second. */
+/** Number of refusals forgotten per second. */
 const FORGOTTEN = 1;
 /** Maximum clients remembered; those refused longest ago are forgotten first. */
 const MAX_CLIENTS = 1000;

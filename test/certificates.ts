@@ -21,7 +21,7 @@ export interface CertificateProperties {
 	readonly from?: number;
 	readonly until?: number;
 	readonly rsa?: boolean;
-	/** Bits of an RSA key, 2048 by default. */
+	/** Size of an RSA key in bits; the default is 2048. */
 	readonly bits?: number;
 	readonly emails?: readonly string[];
 	readonly serial?: string;

@@ -103,7 +103,7 @@ export interface FileOutput {
 export interface NetOutput {
 	/** `tcp/host:port`, `udp/host:port` or `unix//path`; `host:port` means TCP. */
 	readonly address?: string;
-	/** Milliseconds to connect; default 10000. */
+	/** Connection timeout in milliseconds; default 10000. */
 	readonly dial_timeout?: number;
 	/** True to start even if the collector cannot be reached: entries go to standard error until it can. */
 	readonly soft_start?: true;
@@ -117,7 +117,7 @@ export interface LogOutput extends FileOutput, NetOutput {
 
 /** Sampling of entries with the same message: records the first `first` of each interval, then every `thereafter`-th. */
 export interface LogSampling {
-	/** Milliseconds; default 1000. */
+	/** Interval in milliseconds; default 1000. */
 	readonly interval?: number;
 	/** Default 100. */
 	readonly first?: number;

@@ -28,7 +28,7 @@ export interface ServerLimits {
 	readonly header_count?: number;
 	readonly unread_body?: number;
 	readonly chunk_extensions?: number;
-	/** Handshakes per second. */
+	/** Maximum number of handshakes per second. */
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
 }
@@ -39,7 +39,7 @@ export interface QuicSettings {
 	readonly connections_per_client?: number;
 	readonly handshakes?: number;
 	readonly handshakes_per_client?: number;
-	/** Unfinished handshakes of unproven addresses, beyond which new clients must prove theirs. */
+	/** Number of unfinished handshakes of unproven addresses beyond which new clients must prove their addresses. */
 	readonly retry_above?: number;
 	readonly retries?: number;
 	readonly proven_handshakes?: number;
@@ -57,7 +57,7 @@ export interface ServerSettings {
 	readonly max_header_size?: number;
 	readonly limits?: ServerLimits;
 	readonly quic?: QuicSettings;
-	/** Milliseconds; a negative number disables TCP keep-alive. */
+	/** Interval between two probes in milliseconds; a negative number disables TCP keep-alive. */
 	readonly keepalive_interval?: number;
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
@@ -113,7 +113,7 @@ export type ListenerWrapper =
 
 export interface ProxyProtocolWrapper {
 	readonly wrapper: 'proxy_protocol';
-	/** Milliseconds to wait for the header; default 5000, 0 for no limit. */
+	/** Timeout, in milliseconds, for receiving the header; default 5000, 0 for no limit. */
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
 	readonly deny?: readonly string[];

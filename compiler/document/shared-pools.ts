@@ -17,7 +17,7 @@ export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPo
 	const gather = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		for (const [key, inner] of Object.entries(value)) {
-			// A step with a pool of its own has it under this key.
+			// A step that has its own pool keeps it under this key.
 			if (key === 'upstreams' && isPool(inner)) pools.push({ to: inner.to });
 			else gather(inner);
 		}

@@ -95,13 +95,13 @@ export class Request {
 
 /** The response as handlers build it. */
 export class Response {
-	/** 0 until a handler answers; then 200 to 599, or 101 with an upgrade. */
+	/** The status: 0 until a handler answers; then 200 to 599, or 101 with an upgrade. */
 	status: number = 0;
 	headers: HeaderList = new HeaderList();
 	body: Body = null;
 	/** Trailer fields to send after a streamed body; the body's own trailers are sent too. */
 	trailers: HeaderList | undefined = undefined;
-	/** Bytes of body written to the client, counted by the protocol. */
+	/** Number of bytes of body written to the client, counted by the protocol. */
 	bytesSent: number = 0;
 }
 
@@ -130,7 +130,7 @@ export interface TransferLimits {
 	readonly writeTimeout?: number;
 	/** Minimum average bytes per second at which the client accepts the response, measured after the first `writeTimeout`. */
 	readonly writeRate?: number;
-	/** Bytes of a complete body that are handed to the connection at a time. */
+	/** Size, in bytes, of the pieces in which a complete body is handed to the connection. */
 	readonly writeChunk?: number;
 }
 
@@ -161,7 +161,7 @@ export class Exchange {
 	readonly startedAt: number;
 	/** True to close the connection without a response (`abort`). */
 	aborted: boolean = false;
-	/** Bytes of request body read from the client, counted by the protocol. */
+	/** Number of bytes of request body read from the client, counted by the protocol. */
 	bytesReceived: number = 0;
 	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
 	upgraded: UpgradeCallback | undefined = undefined;

@@ -2,7 +2,7 @@
 
 /** An error with an HTTP status. `message` may appear in logs and in `{http.error.message}`, so it never contains a secret. */
 export class HttpError extends Error {
-	/** 400 to 599. */
+	/** The status to answer with, from 400 to 599. */
 	readonly status: number;
 	/** Response fields that the status requires (`Allow` with 405, `Retry-After` with 503). */
 	readonly headers: readonly (readonly [name: string, value: string])[];

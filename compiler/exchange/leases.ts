@@ -99,9 +99,11 @@ export interface UpstreamOutcome {
 
 /** The time of a file's last modification. */
 export interface FileTime {
-	/** Whole seconds since the epoch, rounded down. */
+	/** Number of whole seconds since the epoch, rounded down. */
 	readonly seconds: number;
-	/** Additional nanoseconds, from 0 to 999,999,999. They are separate because one number could not hold both precisely. */
+	/**
+	 * Number of additional nanoseconds, from 0 to 999,999,999. They are separate because one number could not hold both precisely.
+	 */
 	readonly nanoseconds: number;
 }
 
@@ -138,7 +140,7 @@ export interface FileFacts {
 export interface FolderEntry {
 	readonly name: string;
 	readonly type: 'file' | 'directory';
-	/** Bytes; 0 for a folder. */
+	/** Size in bytes; 0 for a folder. */
 	readonly size: number;
 	/** Nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
@@ -232,7 +234,7 @@ export interface SpanRecord {
 	readonly parentIsRemote: boolean;
 	/** Milliseconds since 1970. */
 	readonly startedAt: number;
-	/** Milliseconds. */
+	/** Duration in milliseconds. */
 	readonly duration: number;
 	/** Whether the span's status is an error. */
 	readonly failed: boolean;

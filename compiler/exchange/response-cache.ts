@@ -41,7 +41,7 @@ export interface CachedHead {
 /** A stored response. */
 export interface CachedResponse {
 	readonly head: CachedHead;
-	/** Bytes of the body. */
+	/** Length of the body in bytes. */
 	readonly length: number;
 }
 

@@ -1,6 +1,6 @@
 /** A lookup table for keys that are new strings each time, such as the hosts and paths of requests. */
 
-/** Int32 numbers per slot. */
+/** Number of Int32 values per slot. */
 const SLOT = 4;
 
 /**

@@ -164,7 +164,10 @@ export class SiteMemory implements PieceMemory {
 		this.#loose = true;
 	}
 
-	/** Enters an import: its contents depend on what precedes the import in the piece. */
+	/**
+	 * Adds the text of the surrounding piece to the context when its first import is entered, because what an import contains can
+	 * depend on the piece around it.
+	 */
 	#enter(): void {
 		const outer = this.#open.at(-1);
 		if (!outer || outer.entered) return;

@@ -3,7 +3,7 @@
  * compared. The algorithm is therefore part of the language.
  */
 
-/** Blocks of this length are sorted by insertion, then merged. */
+/** Runs of this length are sorted by insertion, and then merged. */
 const BLOCK = 20;
 
 /** Reports whether the first item goes before the second. Need not be transitive or antisymmetric. */

@@ -108,7 +108,7 @@ class Cutter {
 	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
 	#tokens(): void {
 		const text = this.#text;
-		/** Start and end of the first word since the last brace, and the number of words. */
+		/** Number of start and end of the first word since the last brace, and the number of words. */
 		let head = -1;
 		let headEnd = -1;
 		let words = 0;

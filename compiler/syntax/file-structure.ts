@@ -67,7 +67,7 @@ export class FileStructure {
 	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#waiting: Waiting | undefined;
-	/** The site without braces, which contains all lines up to the end of the file. */
+	/** The site that was opened without `{`. It contains all lines up to the end of the file. */
 	#open: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True once a block other than a snippet has been seen: global options would come too late. */
 	#begun = false;
@@ -211,7 +211,7 @@ export class FileStructure {
 		this.#head(line, first, frame);
 	}
 
-	/** Reports whether a line ends a site without braces: keywords of the language are never directives. */
+	/** Reports whether a line ends a site that has no braces. Keywords of the language do, because they are never directives. */
 	#leavesOpenSite(line: ParsedLine, word: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
 		return word === 'test' || (word !== undefined && isSnippetHead(word));
@@ -355,7 +355,10 @@ export class FileStructure {
 		this.#addSite({ addresses: words, lines, braces: true, span });
 	}
 
-	/** Handles a head that gets neither a block nor another address: it begins a site without braces, or lacks its block. */
+	/**
+	 * Handles a head that is followed by neither a block nor another address: it begins a site that has no braces, or its block is
+	 * missing.
+	 */
 	#settle(next?: ParsedLine, frame?: Frame): void {
 		const waiting = this.#waiting;
 		this.#waiting = undefined;

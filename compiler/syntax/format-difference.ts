@@ -22,7 +22,7 @@ export interface MarkedLine {
 	readonly line: string;
 }
 
-/** Context lines of a unified diff. */
+/** Number of context lines in a unified diff. */
 const CONTEXT = 3;
 
 /**

@@ -94,7 +94,7 @@ class FormatMachine {
 	#gap = true;
 	/** True if only closing braces have been printed on this line. */
 	#fresh = true;
-	/** Newlines read since something was last printed. */
+	/** Number of newlines read since something was last printed. */
 	#newlines = 0;
 	#brace: Brace | undefined;
 	#quote: '"' | '`' | undefined;

@@ -2,7 +2,7 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 
-/** About ten times the lines of a configuration with ten thousand sites. */
+/** Maximum number of lines: about ten times the lines of a configuration with ten thousand sites. */
 const MAX_LINES = 1_000_000;
 
 /** Reports a text with too many lines. Returns true if the text is within the limit. */

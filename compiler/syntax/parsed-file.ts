@@ -15,7 +15,7 @@ export const shapes = {
 	closeAfterWords: 2,
 	/** The line begins on the line of the `}` before it. */
 	afterClose: 4,
-	/** The `}` before it ended a site without braces. */
+	/** The `}` before this line is a stray one that ended a site without `{`. */
 	afterOpenSite: 8,
 } as const;
 

@@ -36,7 +36,7 @@ interface Container {
 	/** True where every line must be a directive or sub-directive, that is, except at the top level and directly in a snippet. */
 	readonly strict: boolean;
 	readonly open: IToken | undefined;
-	/** Characters before the line to which the block belongs. */
+	/** Number of characters before the line to which the block belongs. */
 	readonly indent: number;
 	/** True if text after `{` or before `}` on its line has been reported, or is allowed. */
 	readonly reported: boolean;
@@ -75,7 +75,7 @@ export class ParsedTree {
 	#container: Container;
 	#parts: Part[] = [];
 	#tooDeepReported = false;
-	/** Number of top-level lines up to the last `}` that ended a site without braces. */
+	/** Number of top-level lines before the last stray `}` that closed a site without `{`; 0 if there was none. */
 	#ended = 0;
 	/** Unnamed blocks, each with the nesting depth at which the surrounding `import` block closes. */
 	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
@@ -392,7 +392,9 @@ export class ParsedTree {
 		});
 	}
 
-	/** True in a Compatfile after a site without braces: the compatible server accepts a `}` at its end. */
+	/**
+	 * True in a Compatfile after a site without `{`, because the compatible server accepts a stray `}` at the end of such a site.
+	 */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
 		const at = this.lines.findIndex(({ words }, index) => {

@@ -112,7 +112,10 @@ export class SiteAddresses {
 		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, more));
 	}
 
-	/** Completes the addresses, with or without the site's `{`, and prepares for the next site. `refused`: some were rejected. */
+	/**
+	 * Ends the addresses of a site and prepares for the next one. `open` is the site's `{`; undefined if it has none. Returns the
+	 * words of the addresses, and whether any of them was rejected.
+	 */
 	end(open: SourceSpan | undefined): { words: readonly Word[]; refused: boolean } {
 		if (this.expectsMore && this.#comma) {
 			const { dialect } = this.#report;

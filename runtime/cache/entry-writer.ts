@@ -3,7 +3,7 @@ import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { BLOCK, ENTRY } from './memory-layout.ts';
 
-/** A response being stored. */
+/** Writes a response into the cache. */
 export class EntryWriter implements CacheWriter {
 	readonly #memory: CacheMemory;
 	readonly #entry: number;

@@ -3,12 +3,11 @@ import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
-/**
- * In bytes: the size of a read; the size of a read for a socket whose buffer is full; the minimum size if the consumer asks for
- * less; and the amount sent in one turn.
- */
+/** Number of bytes per read. */
 const PIECE = 65_536;
+/** Number of bytes per read for a socket whose buffer is full. */
 const SMALL_PIECE = 16_384;
+/** Minimum number of bytes read for a consumer that asks for less. */
 const MIN_PIECE = 1024;
 const TURN = 2 * 1024 * 1024;
 

@@ -2,7 +2,7 @@
 
 /** The cached value of a key. */
 export interface AtHand {
-	/** Its size in bytes. */
+	/** Size of the head in bytes. */
 	bytes: number;
 }
 

@@ -1,6 +1,6 @@
 /** The layout of a response cache's shared memory. Everything is Int32, except for the data blocks at the end. */
 
-/** Bytes of a block; bodies and heads are chains of blocks. */
+/** Size of a block in bytes. Bodies and heads are chains of blocks. */
 export const BLOCK = 512;
 
 /** Int32 words in the header at the start of the shared memory. */
@@ -38,7 +38,7 @@ export const WORD = {
 	looseBlocks: 21,
 } as const;
 
-/** Words before the tables. */
+/** Number of words before the tables. */
 const HEADER_WORDS = 64;
 
 /** Words of an entry. Entries and blocks are numbered from 1; 0 means none. */
@@ -98,12 +98,12 @@ export const MAIN = 2;
 
 /** Number of concurrent fetches that other threads can wait for. */
 export const FETCHES = 512;
-/** Words of a fetch: state, two hashes, owner, start time in milliseconds. */
+/** Number of words that describe a fetch: state, two hashes, owner, start time in milliseconds. */
 export const FETCH_WORDS = 5;
 
 /** Number of keys remembered as not worth coalescing. */
 export const UNCOALESCED_KEYS = 2048;
-/** Words for such a key: its hash, and the second until which the mark is valid. */
+/** Number of words that describe such a key: its hash, and the second until which the mark is valid. */
 export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */

@@ -1,9 +1,9 @@
 /** The lock of a store's shared memory: a word that holds the number of the owning thread. */
 import { WORD } from './memory-layout.ts';
 
-/** Attempts before the thread sleeps. */
+/** Number of attempts before the thread sleeps. */
 const SPINS = 200;
-/** Milliseconds of one sleep. It ends by itself, because a holder that has died wakes nobody. */
+/** Length of one sleep in milliseconds. A sleep ends by itself, because a holder that has died wakes nobody. */
 const NAP = 5;
 
 /** Thrown if a dead thread holds the lock and its end has not been reported to the main thread yet. */

@@ -3,7 +3,7 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { BlockChains } from './block-chains.ts';
 import { BLOCK } from './memory-layout.ts';
 
-/** Bytes copied at a time if the blocks are not contiguous. */
+/** Number of bytes copied at a time if the blocks are not contiguous. */
 const COPIED = 65_536;
 /** Minimum for a consumer that asks for less. */
 const MIN_COPIED = 1024;

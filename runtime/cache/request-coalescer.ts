@@ -136,7 +136,7 @@ export function endFetchesOf({ words, layout }: CacheMemory, thread: number): vo
 	}
 }
 
-/** Returns milliseconds as a wrapping Int32. */
+/** Returns the current time in milliseconds as an Int32, which wraps around. */
 function clock(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }

@@ -91,7 +91,7 @@ export interface SharedCacheDeps {
 	/** Maximum size in bytes. */
 	readonly ceiling: number;
 	readonly rows: number;
-	/** This thread's row. */
+	/** Index of this thread's row. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
 	/** Size of the disk tier in bytes, and the interface to it, which the main thread does not need. */
@@ -190,7 +190,7 @@ export class SharedCache implements ResponseCache {
 		};
 	}
 
-	/** Seed of the hashes. */
+	/** The seed of the hashes. */
 	get seed(): number {
 		return this.#memory.seed;
 	}

@@ -5,8 +5,9 @@ import type { LabelledCounter } from './certificate-metrics.ts';
 import { type CertificateStatus, readStatus, responderOf, StatusError, statusRequest } from './ocsp-message.ts';
 import { type StapledCertificate, type StaplerDeps, statusKey } from './status-stapler.ts';
 
-/** Timeout in milliseconds and maximum bytes of a response. */
+/** Timeout of the request in milliseconds. */
 const LIMIT = 15_000;
+/** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES: number = 64 * 1024;
 /** Milliseconds before the second attempt if there is no usable response. The wait doubles with each attempt. */
 const RETRY = 60_000;

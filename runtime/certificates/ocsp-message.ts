@@ -34,7 +34,7 @@ export class StatusError extends Error {
 
 /** Milliseconds for which a response without `nextUpdate` is valid. */
 const NO_END = 86_400_000;
-/** Tolerated milliseconds by which a responder's clock is ahead. */
+/** Number of milliseconds by which the clock of a responder may be ahead of ours. */
 const CLOCK_SKEW = 300_000;
 const SHA1 = '1.3.14.3.2.26';
 

@@ -24,7 +24,7 @@ const WAITS: readonly number[] = [
 	...[1, 2, 2, 5, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30, 30, 30].map(minutes => minutes * MINUTE),
 	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE),
 ];
-/** Period in milliseconds during which retries are frequent: 30 days. */
+/** Number of milliseconds during which retries are frequent: 30 days. */
 const PATIENCE = 30 * 24 * 60 * MINUTE;
 /** Delay after that period, in milliseconds: one day. */
 const RESIGNED = 24 * 60 * MINUTE;

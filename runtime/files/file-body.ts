@@ -5,20 +5,20 @@ import { FileError } from '../../compiler/exchange/leases.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
 
-/** Bytes of one read. */
+/** Number of bytes per read. */
 const PIECE = 128 * 1024;
 /**
- * Bytes of one read for a socket that the kernel cannot send to, such as one over TLS. While a client does not read, the chunk and
- * its ciphertext stay in memory.
+ * Number of bytes per read for a socket that the kernel cannot send to, such as one over TLS. While a client does not read, the
+ * chunk and its ciphertext stay in memory.
  */
 const COPIED_PIECE = 64 * 1024;
-/** Bytes of a read for a socket whose buffer is full. It only serves to wait until the socket drains. */
+/** Number of bytes per read for a socket whose buffer is full. Such a read only serves to wait until the socket drains. */
 const SMALL_PIECE = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
 const MIN_PIECE = 1024;
 /** Whether the file is in the page cache is checked for one byte per this many. The kernel reads ahead at least as much. */
 const STRIDE = 256 * 1024;
-/** Bytes sent by the kernel before other connections get their turn. */
+/** Number of bytes that the kernel sends before other connections get their turn. */
 const TURN = 2 * 1024 * 1024;
 
 /**

@@ -1,6 +1,6 @@
 /** Buffers for small files, with room in front for a response head, so that both are sent in one write. */
 
-/** Bytes of a buffer in front of the file's. */
+/** Size, in bytes, of the space in front of the file's bytes. */
 export const HEAD_ROOM: number = 4096;
 /** Number of buffers kept for reuse. More are in use only while clients are slow. */
 const MAX_FREE = 4;

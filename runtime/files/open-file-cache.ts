@@ -117,7 +117,7 @@ abstract class CachedFile implements OpenFile {
 	}
 
 	abstract readonly from: 'memory' | 'held';
-	/** Bytes of memory that the file uses. */
+	/** Number of bytes of memory that the file uses. */
 	abstract readonly weight: number;
 	abstract body(start: number, end: number): Body;
 	/** Reports whether the file is unchanged, as far as this can be seen without its path. */

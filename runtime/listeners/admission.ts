@@ -7,7 +7,10 @@ import type { OverloadLimit } from '../metrics/refusals.ts';
 import { type ClientCounts, clientKey } from '../threads/client-counts.ts';
 import type { PlaceMaker } from './place-maker.ts';
 
-/** Int32 values in a thread's row: one cache line, to avoid false sharing between threads. */
+/**
+ * Number of Int32 values in a thread's row. A row fills one cache line, so that threads do not slow each other down by false
+ * sharing.
+ */
 export const ADMISSION_SLOTS = 16;
 
 const CONNECTIONS = 0;
@@ -26,7 +29,7 @@ export interface AdmissionDeps {
 	/** A row of ADMISSION_SLOTS Int32 for each thread. */
 	readonly memory: SharedArrayBuffer;
 	readonly clients: ClientCounts;
-	/** This thread's row. */
+	/** Index of this thread's row. */
 	readonly row: number;
 	/** Returns a request's client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;

@@ -1,4 +1,4 @@
-/** The limit of open file descriptors, and how many client connections it allows. */
+/** The limit on open file descriptors, and how many client connections it allows. */
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors reserved for other purposes: the Admin API, logs, files, upstreams. */

@@ -3,7 +3,7 @@ import type { Closable, ProtocolServer } from '../protocols/protocol.ts';
 
 /** Maximum number of connections closed at a time. Finding them takes time, and further connections are likely to come. */
 const MOST = 32;
-/** Fraction of the idle connections that is closed at a time. */
+/** The reciprocal of the share of idle connections that is closed at a time. */
 const PART = 8;
 /** Milliseconds without further searches after one found nothing. */
 const QUIET = 100;

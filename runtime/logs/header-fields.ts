@@ -27,7 +27,7 @@ export class HeaderFields {
 	#lastText = '{}';
 	#lastCredentials = false;
 	readonly #names = new Map<string, KnownName>();
-	/** Occurrences by lowercase name. */
+	/** Number of occurrences by lowercase name. */
 	readonly #met = new Map<string, { list: number }>();
 	/** Total length of those names. */
 	#metLength = 0;

@@ -5,7 +5,7 @@
 import type { LogLevel } from './log-entry.ts';
 
 const ZERO = 48;
-/** Digits of a duration after `0.`: nanoseconds, below a second. */
+/** Number of digits of a duration after `0.`. They express nanoseconds, for durations below a second. */
 const DURATION_DIGITS = 9;
 const USUAL_DURATION = /^0\.\d{9}$/;
 /** Length of a time in seconds with milliseconds. */

@@ -4,7 +4,7 @@ import type { LineKind } from './log-losses.ts';
 /** Maximum bytes of queued text. */
 const QUEUE_LIMIT = 8 * 1024 * 1024;
 
-/** The next bytes to be written. */
+/** Queued bytes, and a callback for when they have been written. */
 export interface Waiting {
 	readonly bytes: Buffer;
 	readonly kind: LineKind;

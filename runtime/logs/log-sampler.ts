@@ -3,7 +3,7 @@ import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
 /** Number of counters. Kinds of entries share counters according to their hash. */
 const KINDS = 16;
-/** Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
+/** Number of Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const NUMBERS = 2;
 
 export const SAMPLER_SLOTS: number = KINDS * NUMBERS;

@@ -3,10 +3,10 @@
  * It belongs to the worker thread until it is posted, and then to the main thread until it is returned.
  */
 
-/** Bytes of lines in a segment: about six hundred entries, written with one system call. */
+/** Size, in bytes, of the lines in a segment. It holds about six hundred entries, which are written with one system call. */
 export const SEGMENT_BYTES: number = 256 * 1024;
 
-/** Bytes before the lines. The first four identify the owner. */
+/** Size, in bytes, of the header before the lines. Its first four bytes identify the owner. */
 const HEAD = 64;
 const THREADS = 0;
 const MAINS = 1;

@@ -77,8 +77,9 @@ export class LogSinks {
 	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
 	readonly #report: ReportLosses;
-	/** The losses of open outputs and of those being closed, and the numbers of lines lost by closed ones. */
+	/** The losses of open outputs and of outputs that are being closed. */
 	readonly #losses = new Set<LogLosses>();
+	/** Number of lines lost by outputs that have been closed. */
 	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
 
 	/** Whether files are rolled. False while another process that writes to the same files rolls them. */

@@ -18,7 +18,7 @@ const HEALING = 1000;
 
 /** Size and counters of one store. */
 export interface CacheReport {
-	/** Bytes used by responses, including tables. */
+	/** Number of bytes that stored responses use, including tables. */
 	readonly bytes: number;
 	readonly ceiling: number;
 	readonly entries: number;
@@ -34,7 +34,7 @@ export interface CacheReport {
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
-	/** Milliseconds; defaults to {@link HEALING}. */
+	/** Interval in milliseconds; defaults to {@link HEALING}. */
 	readonly healing?: number;
 }
 

@@ -384,7 +384,7 @@ export class Runtime implements RuntimeControl {
 		await this.#pool?.kill(index);
 	}
 
-	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test this. */
+	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test how the server recovers. */
 	crashWorker(index: number, how: 'crash' | StallKind = 'crash'): void {
 		this.#pool?.fail(index, how);
 	}

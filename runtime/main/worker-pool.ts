@@ -34,8 +34,8 @@ const SHORT_LIFE = 10_000;
 /** Milliseconds before a replacement is started, by the number of consecutive threads that died soon after their start. */
 const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
 /**
- * If a dead thread's replacement starts within this many milliseconds, connections wait for it in the dead thread's sockets.
- * If it starts later, the sockets are released, so that other threads accept the connections.
+ * If a dead thread's replacement starts within this many milliseconds, new connections wait for it in the dead thread's sockets. If
+ * it starts later, these sockets are closed, so that other threads accept the connections.
  */
 const LONGEST_WAIT = 500;
 

@@ -4,7 +4,7 @@
  */
 import type { SeriesAnnouncement } from './series-announcement.ts';
 
-/** Float64 slots per page. */
+/** Number of Float64 slots per page. */
 const PAGE_SLOTS = 4096;
 
 /** Where a series is stored: `page[slot]` is its first number. */

@@ -12,7 +12,7 @@ export interface SeriesLabels {
 /** A series of one family. Each thread that has the series stores its numbers in one place. */
 interface KnownSeries {
 	readonly labels: SeriesLabels;
-	/** Places of the series, few enough that an array is fastest. */
+	/** The slots of the series. They are few enough that an array is fastest. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
 	/** Sums of the final values of dead threads. */
 	readonly dead: Float64Array;

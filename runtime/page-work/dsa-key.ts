@@ -1,7 +1,7 @@
 /** Encodes DSA private keys as PEM with the label `DSA PRIVATE KEY`, a format that OpenSSL no longer writes. */
 import type { KeyObject } from 'node:crypto';
 
-/** DER tags (X.690). */
+/** The DER tags of a sequence and of an integer (X.690). */
 const SEQUENCE = 0x30;
 const INTEGER = 0x02;
 const OCTETS = 0x04;

@@ -17,7 +17,7 @@ export interface PasswordCheck {
 /** A check that is rejected because too many are pending, for this client or in total. */
 export interface PasswordRefusal {
 	readonly refused: 'client' | 'all';
-	/** Seconds after which a retry is likely to succeed. */
+	/** Number of seconds after which a retry is likely to succeed. */
 	readonly retryAfter: number;
 }
 

@@ -12,7 +12,7 @@ import { VerdictMemory } from './verdict-memory.ts';
 
 /** Maximum pending verifications of all clients. */
 const MAX_TOTAL = 64;
-/** Assumed milliseconds of a verification until one has been measured. */
+/** Number of milliseconds that a verification is assumed to take until one has been measured. */
 const INITIAL_ESTIMATE_MS = 1000;
 /** Weight of the latest measurement in the moving average. */
 const WEIGHT = 0.25;

@@ -13,7 +13,7 @@ export interface BodyPumpOwner {
 	pumpFailed(error: unknown): void;
 }
 
-/** If neither the body nor the peer is slow, this many chunks are sent before other work gets a chance to run. */
+/** After this many chunks in a row that neither the body nor the peer delayed, other work gets a chance to run. */
 const PIECES_A_TURN = 32;
 
 export class BodyPump {

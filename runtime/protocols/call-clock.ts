@@ -3,11 +3,11 @@ import { MAX_TIMER_MS } from '../sockets/upstream-socket.ts';
 
 /** Timeouts in milliseconds; 0 means no timeout. */
 export interface CallTimeouts {
-	/** From the end of the request to the end of the response head. */
+	/** Timeout, in milliseconds, from the end of the request to the end of the response head. */
 	readonly responseHeaderTimeout: number;
-	/** Between two reads of a response. */
+	/** Timeout, in milliseconds, between two reads of a response. */
 	readonly readTimeout: number;
-	/** For each write of a streamed body. */
+	/** Timeout, in milliseconds, of each write of a streamed body. */
 	readonly writeTimeout: number;
 }
 

@@ -2,7 +2,7 @@
 
 /** Chunks of fewer bytes are joined. */
 const SMALL = 1024;
-/** Bytes of the buffer in which chunks are joined. */
+/** Size, in bytes, of the buffer in which chunks are joined. */
 const BLOCK = 4096;
 
 /** Joins chunks at the end of one queue. */

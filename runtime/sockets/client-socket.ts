@@ -5,7 +5,7 @@ import { isDirectIo } from './io-mode.ts';
 export interface ClientSocket {
 	readonly destroyed: boolean;
 	readonly writableEnded: boolean;
-	/** Bytes that have been written but not sent. */
+	/** Number of bytes that have been written but not sent. */
 	readonly writableLength: number;
 	/** True if nothing more should be written until the sink is notified that the socket has drained. */
 	readonly writableNeedDrain: boolean;

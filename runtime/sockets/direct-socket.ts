@@ -125,7 +125,7 @@ export class DirectSocket implements PolledSocket {
 	#finished = false;
 	#reading = false;
 	/**
-	 * Writes that the handle has not completed: those of this class, and all. Data written while bypassing the handle would overtake
+	 * Number of writes of this class that the handle has not completed. Data written while bypassing the handle would overtake
 	 * them.
 	 */
 	#pending = 0;
@@ -333,7 +333,7 @@ export class DirectSocket implements PolledSocket {
 		return this.#localName().port;
 	}
 
-	/** Bytes that the system has not accepted yet. */
+	/** Number of bytes that the system has not accepted yet. */
 	get writableLength(): number {
 		return this._handle?.writeQueueSize ?? 0;
 	}

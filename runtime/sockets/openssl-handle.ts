@@ -67,8 +67,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#end: HandshakeCallbacks | undefined;
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
-	/** BIOs for the descriptor, and for the bytes of the handshake. */
+	/** The BIO that reads from and writes to the descriptor. */
 	#wire: bigint;
+	/** The memory BIO from which OpenSSL reads during the handshake. */
 	readonly #firstAt: bigint;
 	/** True while OpenSSL reads from memory what this handle has read from the socket: until the handshake is over. */
 	#first = true;
@@ -85,7 +86,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#asked = false;
 	/** True if OpenSSL holds no data that it has read, so that the poller reports everything else. */
 	#clean = false;
-	/** Bytes that OpenSSL has read from the descriptor, modulo 2³². */
+	/** Number of bytes that OpenSSL has read from the descriptor, modulo 2³². */
 	#wireBytes = 0;
 	#memory: Uint8Array | undefined = undefined;
 	#address: bigint;
@@ -220,7 +221,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	// Implements StreamHandle.
 
-	/** Bytes written here that the system has not accepted. */
+	/** Number of bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
 		return this.#tcp.writeQueueSize;
 	}

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 
-/** Bytes of each part of a key in Node's format: the key name, the HMAC secret and the AES secret. */
+/** Size, in bytes, of each part of a key in Node's format: the key name, the HMAC secret and the AES secret. */
 const PART = 16;
 /** Return values of OpenSSL's ticket key callback: accept, accept and renew, unknown key. */
 const [ACCEPT, RENEW, UNKNOWN] = [1, 2, 0];

@@ -28,8 +28,9 @@ const MAX_A_TURN = 1_048_576;
 
 /** Moves bytes through its own pipe, which is empty between moves. */
 export class SocketRelay {
-	/** Results of the last move: bytes read from one socket, and bytes written to the other. */
+	/** Number of bytes that the last move read from one socket. */
 	taken = 0;
+	/** Number of bytes that the last move wrote to the other socket. */
 	given = 0;
 	/** Bytes that were read but could not be written. */
 	rest: Buffer | undefined = undefined;

@@ -6,14 +6,14 @@ import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-so
 /** Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
-/** Bytes of a read that only detects whether there is more, or for a client that accepts very little. */
+/** Size, in bytes, of a read that only detects whether there is more, or of a read for a client that accepts very little. */
 const SHORT_READ = 4096;
-/** Bytes of a read for a client that accepts little. */
+/** Size, in bytes, of a read for a client that accepts little. */
 const MEDIUM_READ = 16_384;
-/** A client that accepts at least this many bytes needs no limit on reads. */
+/** Reads from the upstream are limited only while the client has room for fewer bytes than this. */
 export const FULL_READ_BYTES = 49_152;
 
-/** Bytes of a stream's read. */
+/** Size, in bytes, of a read by a stream. */
 const STREAM_READ = 65_536;
 
 type Done = (error?: Error | null) => void;
@@ -50,7 +50,7 @@ export class UpstreamSocket implements SocketOwner {
 	#memory: Buffer | undefined = undefined;
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
-	/** Bytes of the next read if it is limited; otherwise 0. */
+	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
 	#less = 0;
 	#filled = false;
 	#receiving = false;

@@ -11,7 +11,7 @@ import { type StoreLock, toKeySegment } from './store.ts';
 const HEARTBEAT = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER = 30_000;
-/** Initial and maximum milliseconds between two attempts to take a lock that is held. */
+/** The first wait between two attempts to take a lock that is held, and the maximum, in milliseconds. */
 const POLL = 100;
 const SLOWEST_POLL = 1000;
 

@@ -14,7 +14,7 @@ export interface StoreLock {
 /** The metadata of a value. */
 export interface StoreEntry {
 	readonly key: StoreKey;
-	/** Bytes. */
+	/** Size in bytes. */
 	readonly size: number;
 	/** Milliseconds since the epoch. */
 	readonly modified: number;

@@ -4,10 +4,10 @@ import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
 /** Number of cells per line. Each thread has two lines. */
 const CELLS = 16_384;
-/** Slot of the seed in a row. */
+/** Index of the slot, within a row, that contains the seed. */
 const SEED_SLOT = 2 * CELLS;
 
-/** Int32 values in a thread's row. */
+/** Number of Int32 values in a thread's row. */
 export const CLIENT_SLOTS: number = SEED_SLOT + 1;
 
 /**

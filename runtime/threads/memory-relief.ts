@@ -12,7 +12,7 @@ const INTERVAL = 5000;
 const MAX_INTERVAL = 60_000;
 /** A collection is tried when memory use exceeds the lowest use seen so far by this many bytes. */
 const GROWTH = 48 * 1024 * 1024;
-/** Bytes that a collection must free to count as useful. */
+/** Minimum number of bytes that a collection must free to count as useful. */
 const WORTHWHILE = 8 * 1024 * 1024;
 /** A thread counts as idle while at most this share of its time is busy. A collection blocks it for tens of milliseconds. */
 const QUIET = 0.1;

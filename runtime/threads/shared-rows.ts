@@ -5,9 +5,9 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
 export interface MemoryRequest {
-	/** Int32 values in each thread's row. The row is cleared when the thread dies. */
+	/** Number of Int32 values in each thread's row. The row is cleared when the thread dies. */
 	readonly slots: number;
-	/** Int32 values after the rows. They are common to all threads and never cleared. */
+	/** Number of Int32 values after the rows. They are common to all threads and never cleared. */
 	readonly common?: number;
 	/** Set if the memory is for an upstream pool. */
 	readonly pool?: UpstreamSettings;

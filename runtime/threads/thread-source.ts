@@ -53,8 +53,8 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 };
 
 /**
- * Starts a thread of that kind. `data` is cloned to it, together with `kind`. Its standard streams are not captured, because
- * threads log through messages.
+ * Starts a thread of the given kind, which receives a clone of `data` with `kind` added. Its standard streams are not captured,
+ * because threads log through messages.
  */
 export function startThread(kind: ThreadKind, data: object): Worker {
 	const all: WorkerOptions = {

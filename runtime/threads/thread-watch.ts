@@ -7,7 +7,7 @@ import { ThreadActivity } from './thread-activity.ts';
 const UNRESPONSIVE_AFTER = 2000;
 /** After this many milliseconds of its own time without a sign of life, a thread is replaced. */
 const OVERDUE_AFTER = 4000;
-/** Tolerance in milliseconds: if checks run slightly early, the measured times add up to slightly less than the limit. */
+/** Tolerance in milliseconds. If checks run slightly early, the measured times add up to slightly less than the limit. */
 const TOLERANCE = 50;
 
 /** Milliseconds that a thread is given to terminate. A thread blocked in a system call that never returns cannot terminate. */
@@ -17,7 +17,7 @@ export const THREAD_END_LIMIT_MS = 2000;
 export class ThreadWatch {
 	readonly activity = new ThreadActivity();
 	readonly #clock = new StallClock();
-	/** Milliseconds of the thread's own time since its last sign of life, at the last check. */
+	/** Number of milliseconds of the thread's own time since its last sign of life, at the last check. */
 	unanswered = 0;
 
 	/** Checks the thread. `elapsed` is in milliseconds since the last check. */

@@ -72,7 +72,7 @@ class FileCertificate implements StapledCertificate {
 
 /** Minimum milliseconds between two checks of all files; at least one millisecond per certificate. */
 const CHECK_INTERVAL = 1000;
-/** Milliseconds of work after which the event loop gets a turn. */
+/** After this many milliseconds of work, the event loop gets a turn. */
 const SLICE = 5;
 /** Milliseconds that a load waits for OCSP responses of must-staple certificates. */
 const STAPLE_LIMIT = 3000;

@@ -8,7 +8,7 @@ const CELLS = 8192;
 const SEED = 2 * CELLS;
 const LISTENER = SEED + 1;
 
-/** Int32 cells needed per listener, regardless of the number of threads. */
+/** Number of Int32 cells needed per listener, regardless of the number of threads. */
 export const HANDSHAKE_SLOTS: number = LISTENER + 1;
 
 /** The low bits of a cell hold the count; the high bits hold the second it belongs to. */
@@ -26,7 +26,7 @@ export class HandshakeRate {
 	#mostOfClient = DEFAULT_HANDSHAKES_PER_CLIENT;
 	#sparesOwn = true;
 
-	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
+	/** Number of @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
 		this.#seed = agreedSeed(this.#cells, SEED);

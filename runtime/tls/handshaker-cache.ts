@@ -20,7 +20,9 @@ export class HandshakerCache {
 	readonly #policies: readonly HandshakePolicy[];
 	readonly #protocols: readonly string[];
 	readonly #outcome: HandshakeOutcome;
-	/** Handshakers by {@link TableCertificate.serial}, oldest first, and then by policy and ticket key. */
+	/**
+	 * Handshakers by {@link TableCertificate.serial}, in the order of insertion. Each array is indexed by policy and ticket key.
+	 */
 	readonly #handshakers = new Map<number, (Handshaker | undefined)[]>();
 	readonly #challenges = new Map<string, Handshaker>();
 

@@ -4,9 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 
-/** Bytes of a key in Node's format: the key name, the HMAC secret and the AES secret. */
+/** Size of a key in bytes, in Node's format: the key name, the HMAC secret and the AES secret. */
 const KEY_BYTES = 48;
-/** Bytes of the key name, with which every ticket begins. */
+/** Size, in bytes, of the key name, with which every ticket begins. */
 const NAME_BYTES = 16;
 /** Number of keys that decrypt tickets: the current one and the previous one. */
 const KEPT = 2;

@@ -58,7 +58,7 @@ const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], m
 /** Maximum certificates per message; larger messages would block the receiving thread for too long. */
 const MAX_PER_MESSAGE = 200;
 
-/** Milliseconds to wait for threads to acknowledge the answers to challenges. */
+/** Number of milliseconds to wait until threads acknowledge the answers to challenges. */
 const CHALLENGE_LIMIT = 10_000;
 
 /** The TLS state of the process. */

@@ -17,7 +17,7 @@ export type TlsUpdate =
 			readonly set: readonly PublishedCertificate[];
 			readonly dropped: readonly string[];
 	  }
-	/** Answers to challenges. Acknowledged by a `challenges_taken` message with the same number. */
+	/** Delivers the answers to challenges. A thread acknowledges them with a `challenges_taken` message with the same number. */
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
 	/** Session ticket keys. Each of them decrypts tickets; the first one encrypts new tickets. */
 	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }

@@ -4,7 +4,7 @@ import type { Tracer } from '../../compiler/exchange/leases.ts';
 /** Decides for a trace; `parentSampled` is undefined for a root span. */
 export type Sampler = Tracer['samples'];
 
-/** Hexadecimal digits at the end of a trace id that decide: 52 bits, which a double represents exactly. */
+/** Number of hexadecimal digits at the end of a trace ID that decide. They are 52 bits, which a double represents exactly. */
 const DECIDING_DIGITS = 13;
 
 /** Returns the sampler that an environment configures; `parentbased_always_on` by default and for unknown names (see {@link samplerProblem}). */

@@ -9,7 +9,7 @@ import type { Sampler } from './sampler.ts';
 const DELAY = 200;
 /** Batches are posted as soon as they reach this many characters. */
 const BATCH = 64 * 1024;
-/** Random bytes generated at a time. */
+/** Number of random bytes generated at a time. */
 const POOL = 4096;
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);

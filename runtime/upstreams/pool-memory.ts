@@ -12,7 +12,7 @@ import { passiveHealthOf } from './passive-health.ts';
 export interface SharedPoolMemory {
 	readonly buffer: SharedArrayBuffer;
 	readonly rows: number;
-	/** This thread's row, from 0. */
+	/** Index of this thread's row, starting at 0. */
 	readonly row: number;
 }
 
@@ -52,14 +52,14 @@ const STATE_SIZE = 16;
 
 /** The layout of a pool's memory. */
 export interface PoolLayout {
-	/** Int32 values in a thread's row: one for each upstream, and one at the end for waiting requests. */
+	/** Number of Int32 values in a thread's row: one for each upstream, and one at the end for waiting requests. */
 	readonly row: number;
 	readonly common: number;
 	/** Number of static upstreams. */
 	readonly upstreams: number;
 	/** Number of slots, including those for dynamic addresses. */
 	readonly slots: number;
-	/** Int32 values of one upstream's state. */
+	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;
 	/** Number of failures remembered. */
 	readonly ring: number;

@@ -23,9 +23,9 @@ export interface UpstreamReport {
 	readonly address: string;
 	/** Name of the pool, if it is a named one. */
 	readonly pool: string | undefined;
-	/** Requests in flight. */
+	/** Number of requests in flight. */
 	readonly requests: number;
-	/** Failures within `fail_duration`. */
+	/** Number of failures within `fail_duration`. */
 	readonly fails: number;
 	/** False if active checks or passive failures make it unavailable. */
 	readonly healthy: boolean;

@@ -63,7 +63,7 @@ export class PooledUpstream implements Upstream {
 		return this.record?.health.fails(processClockNow()) ?? 0;
 	}
 
-	/** Requests in flight on this thread. */
+	/** Number of requests in flight on this thread. */
 	get localActive(): number {
 		return this.#localActive;
 	}

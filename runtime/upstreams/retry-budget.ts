@@ -13,7 +13,7 @@ const RETRY = 1000;
 export class RetryBudget {
 	readonly #words: Int32Array;
 	readonly #at: number;
-	/** Thousandths of a retry added by a request. */
+	/** Number of thousandths of a retry that a request adds. */
 	readonly #share: number;
 	readonly #perSecond: number;
 	readonly #most: number;

@@ -15,7 +15,7 @@ export class UpstreamHealth {
 	readonly #at: number;
 	readonly #ring: number;
 	readonly #passive: PassiveHealth | undefined;
-	/** Milliseconds of slow start; 0 for none. */
+	/** Duration of slow start in milliseconds; 0 for none. */
 	readonly #slowStart: number;
 
 	constructor(memory: PoolMemory, slot: number, passive: PassiveHealth | undefined, slowStart: number) {
@@ -119,5 +119,5 @@ export class UpstreamHealth {
 	}
 }
 
-/** First word of the times of failures. */
+/** Index of the first word of the failure times. */
 const RING = 16;

@@ -18,7 +18,7 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'threads',
 ]);
 
-/** Characters of JSON that a worker parses in one slice, in about half a millisecond. */
+/** Number of characters of JSON that a worker parses in one slice, which takes about half a millisecond. */
 const CHUNK = 48 * 1024;
 
 /** A compiled document, divided into parts. */
@@ -45,7 +45,7 @@ export interface DocumentImage {
 	readonly files: string | undefined;
 	/** Number of forced loads so far. */
 	readonly forced: number;
-	/** The configuration places of steps. */
+	/** Where the steps are in the configuration files. */
 	readonly places: StepPlaces;
 	/** Whether the places refer to a source text rather than to the document itself. */
 	readonly hasText: boolean;
@@ -224,7 +224,7 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 	return { runs, changed };
 }
 
-/** Reports whether the steps of two equal documents have the same places. */
+/** Reports whether the steps of two equal documents are at the same places in the configuration files. */
 export function haveSamePlaces({ places: a }: DocumentImage, { places: b }: DocumentImage): boolean {
 	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }

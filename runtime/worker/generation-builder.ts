@@ -22,7 +22,7 @@ import {
 import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
-/** Milliseconds of building after which requests get their turn. */
+/** After this many milliseconds of building, requests get their turn. */
 const SLICE = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */

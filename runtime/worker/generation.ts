@@ -11,11 +11,11 @@ import type { LeaseHandle, LeaseRegistry } from '../threads/lease-registry.ts';
 export interface BuiltSiteWithLeases {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
-	/** The configuration places of its steps. */
+	/** Where the site's steps are in the configuration files. */
 	readonly places?: StepPlaceTable | undefined;
 }
 
-/** The configuration places of a generation's steps. */
+/** Where the steps of a generation are in the configuration files. */
 export interface GenerationPlaces {
 	/** JSON for sites, by index. Sites that are missing are unchanged. */
 	readonly sites: ReadonlyMap<number, string>;

@@ -18,7 +18,10 @@ export class MainThreadClient {
 		this.#send = send;
 	}
 
-	/** Resolves to the reply. Rejects if the main thread failed to answer. As long as it runs, the main thread always replies. */
+	/**
+	 * Resolves to the reply. Rejects if the main thread reports that it failed. As long as the main thread runs, it replies to
+	 * every request.
+	 */
 	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]> {
 		const id = ++this.#last;
 		return new Promise((resolve, reject) => {

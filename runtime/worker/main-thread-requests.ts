@@ -24,7 +24,7 @@ export type MainThreadRequest =
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
 	/** Runs an expensive template function. */
 	| { readonly about: 'page_work'; readonly task: ComputedTask }
-	/** Answers a request to an ACME server that a site serves. */
+	/** Asks the main thread to answer a request to an ACME server of a site. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** Looks up the answer to a challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }

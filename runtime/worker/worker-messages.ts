@@ -143,7 +143,7 @@ export type FromWorker =
 			readonly output: LogOutput;
 	  }
 	| { readonly type: 'sink_released'; readonly sink: string }
-	/** Formatted access log entries; `sink` is the key of their writer. */
+	/** Delivers formatted access log entries. `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
 	/** Formatted access log entries at the start of a shared memory segment, which the main thread returns after writing them. */
 	| {
@@ -152,18 +152,18 @@ export type FromWorker =
 			readonly lines: PostedLines;
 			readonly entries: number;
 	  }
-	/** Entries that were dropped and counted by the thread; sent at most once a second, to be logged. */
+	/** Reports how many entries the thread has dropped, so that they are logged. Sent at most once a second. */
 	| { readonly type: 'access_dropped'; readonly sink: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
 	/** The reply to `ping`. */
 	| { readonly type: 'pong'; readonly number: number }
 	/** A thread starts creating spans. */
 	| { readonly type: 'tracing_opened' }
-	/** Finished spans, as comma-separated JSON objects; `spans` is their number. */
+	/** Delivers finished spans as comma-separated JSON objects. `spans` is their number. */
 	| { readonly type: 'spans'; readonly text: string; readonly spans: number }
 	/** A request to the main thread; an `answer` with the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadRequest }
-	/** Challenge answers have been received: see TlsUpdate. */
+	/** Acknowledges that challenge answers have been received; see {@link TlsUpdate}. */
 	| { readonly type: 'challenges_taken'; readonly number: number }
 	/** Every connection of a draining thread has ended. */
 	| { readonly type: 'drained' };

@@ -42,7 +42,7 @@ const TEMPLATE = [
 	'{{.Req.Method}} {{.Req.URL.Path}} {{.OriginalReq.URL.Path}} [{{.Req.Header.Get "X-A"}}] {{ph "http.vars.v"}}',
 	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',
 ].join('\n');
-/** Requests per configuration. */
+/** Number of requests per configuration. */
 const REQUESTS = 40;
 /** Number of disagreements after which a run stops. */
 const ENOUGH = 5;

@@ -24,7 +24,7 @@ export interface IdleResult {
 	/** Number of tested connections that echoed at the end. */
 	readonly answered: number;
 	readonly asked: number;
-	/** Processor seconds used while the connections were idle. */
+	/** Number of processor seconds used while the connections were idle. */
 	readonly idleSeconds: number;
 }
 

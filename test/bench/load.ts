@@ -20,11 +20,11 @@ export interface RequestLoad {
 	readonly below?: readonly number[];
 	/** Values of Host, used in rotation. */
 	readonly hosts?: readonly string[];
-	/** Bytes of a body to POST. */
+	/** Size, in bytes, of a body to POST. */
 	readonly bodyBytes?: number;
 	/** Use TLS and accept any certificate. */
 	readonly tls?: boolean;
-	/** Pipelined requests per connection; the default is 1. */
+	/** Number of pipelined requests per connection; the default is 1. */
 	readonly pipelined?: number;
 }
 
@@ -33,7 +33,7 @@ export interface MessageLoad {
 	readonly kind: 'messages';
 	readonly path: string;
 	readonly connections: number;
-	/** Bytes of each message. */
+	/** Size of each message in bytes. */
 	readonly bytes: number;
 }
 
@@ -42,7 +42,7 @@ export interface StreamLoad {
 	readonly kind: 'streams';
 	readonly path: string;
 	readonly connections: number;
-	/** Concurrent streams per connection. */
+	/** Number of concurrent streams per connection. */
 	readonly streams: number;
 	/** Use TLS and accept any certificate. */
 	readonly tls?: boolean;

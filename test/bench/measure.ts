@@ -33,13 +33,13 @@ export interface RowResult {
 /** How often, how long and on which cores to measure. */
 export interface MeasurementConditions {
 	readonly rounds: number;
-	/** Seconds of load per server and round. */
+	/** Number of seconds of load per server and round. */
 	readonly seconds: number;
 	readonly serverCore: string;
 	readonly loadCore: string;
 }
 
-/** Seconds of load before the measurement starts. */
+/** Number of seconds of load before the measurement starts. */
 const WARM_UP = 3;
 
 /** The measurement of one server in one round. */

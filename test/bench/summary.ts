@@ -30,7 +30,7 @@ const ROWS: readonly string[] = [
 	'an access log',
 ];
 
-/** Returns README's text with the summary replaced. Throws if the lines around the summary are missing. */
+/** Returns the README's text with the summary replaced. Throws if the lines around the summary are missing. */
 export function replaceBenchSummary(readme: string, result: BenchResult): string {
 	const from = readme.indexOf(OPEN);
 	const to = readme.indexOf(CLOSE);

@@ -14,10 +14,10 @@ export interface LoadTarget {
 
 /** What the clients have done. */
 export interface LoadReport {
-	/** Successful requests, by the kind of client. */
+	/** Number of successful requests, by the kind of client. */
 	readonly done: { readonly [kind: string]: number };
 	readonly failures: readonly string[];
-	/** TLS connections that resumed a session. */
+	/** Number of TLS connections that resumed a session. */
 	readonly resumed: number;
 }
 

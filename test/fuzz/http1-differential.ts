@@ -11,9 +11,9 @@ import { endOfMessages, isKnownToNode, nodeReader, ourReader, type ServerReading
 /** The result of a run. */
 export interface FuzzResult {
 	readonly inputs: number;
-	/** Inputs whose first message was accepted. */
+	/** Number of inputs whose first message was accepted. */
 	readonly accepted: number;
-	/** Inputs that were also read byte by byte. */
+	/** Number of inputs that were also read byte by byte. */
 	readonly everyByte: number;
 	/** Disagreements, each with its input. */
 	readonly disagreements: readonly string[];

@@ -70,7 +70,7 @@ async function run(socket: MemorySocket, pieces: readonly string[]): Promise<rea
 	}
 	if (!socket.destroyed) socket.push(null);
 	await ended;
-	// Bytes after the response may still be read.
+	// The server may still be reading input after it has ended its side, so the socket is destroyed one turn later.
 	await new Promise(resolve => setImmediate(resolve));
 	socket.destroy();
 	return [...socket.written.matchAll(/HTTP\/1\.1 ([2-5][0-9][0-9]) /g)].map(match => Number(match[1]));

@@ -25,7 +25,7 @@ export interface FiledBodiesResult {
 }
 
 const KEYS = 300;
-/** Concurrent readers per thread. */
+/** Number of concurrent readers per thread. */
 const READERS = 6;
 
 const { time, ...shared } = workerData as FiledBodiesInput;

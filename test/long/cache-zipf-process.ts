@@ -15,8 +15,9 @@ import type { ZipfThreadInput, ZipfThreadResult } from './cache-zipf-thread.ts';
 export interface ZipfRun extends Omit<ZipfThreadResult, 'hits' | 'counted'> {
 	readonly ratio: number;
 	readonly entries: number;
-	/** Bytes used according to the cache's report, and resident bytes of its shared memory. */
+	/** Number of bytes in use according to the cache's report. */
 	readonly bytes: number;
+	/** Number of resident bytes of its shared memory. */
 	readonly resident: number;
 }
 

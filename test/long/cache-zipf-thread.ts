@@ -16,7 +16,7 @@ export interface ZipfThreadInput {
 
 /** The thread's results; times in milliseconds. */
 export interface ZipfThreadResult {
-	/** Cache hits, not counting the first third of the requests. */
+	/** Number of cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
 	/** Processor time of the most expensive request, and the longest delays of the event loop. */

@@ -11,7 +11,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 
-/** Concurrent clients. */
+/** Number of concurrent clients. */
 const CLIENTS = 16;
 /**
  * Milliseconds between replacements. `OFTEN` is so short that the file is always changing, `SELDOM` so long that the server

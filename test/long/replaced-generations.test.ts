@@ -15,7 +15,7 @@ import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { tlsGet } from '../runtime/tls/tls-client.ts';
 
 const SITES = 30;
-/** Handshakes in each generation, each with a different certificate. */
+/** Number of handshakes in each generation, each with a different certificate. */
 const HANDSHAKES = 20;
 const WARM = 20;
 const ROUNDS = 40;

@@ -10,7 +10,7 @@ import { freePorts } from '../harness.ts';
 import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
-/** Milliseconds of load. */
+/** Duration of the load in milliseconds. */
 const LENGTH = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
 const CLIENTS = 8;
 

@@ -8,7 +8,7 @@ import { STATUS_CODES } from '../../exchange/status-codes.ts';
 export class ProxyFacts {
 	/** Undefined until an upstream has been chosen. */
 	upstream: Upstream | undefined;
-	/** Concurrent requests at which an upstream is full; 0 for no limit. */
+	/** Number of concurrent requests at which an upstream counts as full; 0 for no limit. */
 	readonly maxRequests: number;
 	/** When proxying started, and when the current attempt did. */
 	readonly startedAt: number;

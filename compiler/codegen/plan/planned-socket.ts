@@ -10,7 +10,7 @@ export interface PlannedSocket {
 	readonly key: string;
 	/** Address to bind, '' for every interface of both families; `unix//path` and `fd/3` for sockets other than TCP. */
 	readonly host: string;
-	/** 0 for sockets other than TCP. */
+	/** The port; 0 for sockets other than TCP. */
 	readonly port: number;
 	/** IPv6 clients only. */
 	readonly only6?: true;

@@ -19,7 +19,7 @@ const MAX_WAYS = 250;
 const MAX_WAYS_OF_SHORT = 20_000;
 /** Nesting depth of most expressions. The engine is slower on deeper ones. */
 const USUAL_DEPTH = 4;
-/** Steps after which the analysis stops. */
+/** Number of steps after which the analysis stops. */
 const MAX_STEPS = 200_000;
 
 /**

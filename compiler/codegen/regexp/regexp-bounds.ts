@@ -2,13 +2,13 @@
 
 /** Maximum sizes of a regular expression. */
 export interface RegexpBounds {
-	/** Characters of its source. */
+	/** Maximum number of characters in the expression's source. */
 	readonly length: number;
-	/** Different Unicode classes. The first use of each in a thread takes some 10 ms. */
+	/** Maximum number of different Unicode classes. The first use of each in a thread takes some 10 ms. */
 	readonly properties: number;
-	/** Instructions of its program. Nested repeat counts multiply. */
+	/** Maximum number of instructions in the expression's program. Nested repeat counts multiply. */
 	readonly instructions: number;
-	/** Steps for finding all automaton states in advance, which a large program requires. */
+	/** Maximum number of steps for finding all automaton states in advance, which a large program requires. */
 	readonly steps: number;
 }
 

@@ -24,8 +24,8 @@ const DEAD = 2;
 export class ReverseAutomaton {
 	readonly #program: ReverseProgram;
 	/**
-	 * Transitions per state: one for each class of characters or, if an assertion looks back, for each class and preceding
-	 * context.
+	 * Number of transitions per state: one for each class of characters or, if an assertion looks back, for each class and
+	 * preceding context.
 	 */
 	readonly #width: number;
 	#maxStates: number;

@@ -8,7 +8,7 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
-/** Characters of a URL beyond which no client would send it. */
+/** A URL with more characters than this is treated as unusable, because no client would send it. */
 const MAX_URL = 8192;
 
 /** Reports a redirect that leads back to itself. */

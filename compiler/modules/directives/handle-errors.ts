@@ -5,7 +5,7 @@ import { PIPELINE_SCHEMA } from '../../document/references.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import type { SiteDirective } from '../contract/directive.ts';
 
-/** The error routes of a site. */
+/** The directive for the error routes of a site. */
 export const handleErrors: SiteDirective = {
 	kind: 'site',
 	id: 'errors',

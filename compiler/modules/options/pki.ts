@@ -19,9 +19,9 @@ export interface AuthoritySettings {
 	readonly name?: string;
 	readonly root_cn?: string;
 	readonly intermediate_cn?: string;
-	/** Milliseconds. */
+	/** Duration in milliseconds. */
 	readonly intermediate_lifetime?: number;
-	/** Milliseconds. */
+	/** Duration in milliseconds. */
 	readonly maintenance_interval?: number;
 	readonly renewal_window_ratio?: number;
 	readonly root?: AuthorityFiles;

@@ -27,8 +27,9 @@ export interface Token {
 	readonly kind: TokenKind;
 	/** Name, operator or number as written; the value of a string; the name of a field without its dot. */
 	readonly text: string;
-	/** Offsets in the source. */
+	/** Offset of the token's start in the source. */
 	readonly start: number;
+	/** Offset of the token's end in the source. */
 	readonly end: number;
 	/** True if preceded by white space, which distinguishes `.A.B` and `.A .B`. */
 	readonly spaced: boolean;

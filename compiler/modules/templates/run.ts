@@ -5,7 +5,7 @@ import type { Value } from './value.ts';
 
 /** Limits that keep a template from blocking a thread or exhausting its memory. */
 export interface ExecutionBounds {
-	/** Evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
+	/** Number of evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
 	readonly steps: number;
 	/** Maximum characters of a string, and of the output. */
 	readonly characters: number;

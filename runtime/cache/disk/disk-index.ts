@@ -41,14 +41,14 @@ export interface DiskPlace {
 	readonly bodyBytes: number;
 }
 
-/** Rows per page: a power of two. */
+/** Base-2 logarithm of the number of rows per page. */
 const PAGE_BITS = 14;
 const PAGE_ROWS = 2 ** PAGE_BITS;
 /** Minimum and maximum number of buckets, and bytes of disk per bucket. */
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
 const BYTES_A_BUCKET = 8192;
-/** Rows scanned before other work of the thread gets its turn. */
+/** Number of rows scanned before other work of the thread gets its turn. */
 const SLICE = 8192;
 
 /** The index of one folder. The caller bounds it by dropping segments. */

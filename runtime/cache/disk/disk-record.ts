@@ -64,7 +64,7 @@ export function encodeRecord(record: DiskRecord): Buffer {
 	return bytes;
 }
 
-/** Decodes a header; undefined if it is missing or damaged. */
+/** Decodes a header. Returns undefined if it is missing or damaged. */
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
 	if (bytes.byteLength < at + HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
 	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;

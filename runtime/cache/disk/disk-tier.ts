@@ -38,7 +38,7 @@ const RETRY_SOON = 50;
 const RETRY = 2000;
 const SOON_FOR = 15_000;
 
-/** Bytes of a body that are hashed or copied before other work of the thread gets its turn. */
+/** Number of bytes of a body that are hashed or copied before other work of the thread gets its turn. */
 const PIECE = 1024 * 1024;
 
 /** Dependencies of {@link DiskTier}. */
@@ -61,7 +61,7 @@ export interface DiskReport {
 	readonly ceiling: number;
 	readonly entries: number;
 	readonly written: number;
-	/** Responses not written: too many were waiting, the disk failed, or they were being purged. */
+	/** Number of responses that were not written, because too many were waiting, the disk had failed, or they were being purged. */
 	readonly skipped: number;
 	/** Number of responses loaded back into memory, and of responses found damaged. */
 	readonly recalled: number;

@@ -11,7 +11,7 @@ const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const MAX_WAITING = 4096;
 /** Maximum bytes of a body: writing one must not delay others for long. */
 const MAX_BODY = 16 * 1024 * 1024;
-/** Bytes gathered for one write. */
+/** Number of bytes gathered for one write. */
 const BATCH = 256 * 1024;
 /** Milliseconds without writing responses after a failed write: the first time, and the maximum. */
 const PAUSE = 30_000;
@@ -44,7 +44,10 @@ interface Waiting {
 
 /** The writer of one folder. */
 export class DiskWriter {
-	/** `skipped` counts responses not written: too many were waiting, the disk failed, or they were being purged. */
+	/**
+	 * Numbers of responses written and skipped, and of failed writes. A response is skipped if too many are waiting, the disk has
+	 * failed, or it is being purged.
+	 */
 	readonly counts: { written: number; skipped: number; failures: number } = { written: 0, skipped: 0, failures: 0 };
 	readonly #with: DiskWriterDeps;
 	readonly #opened: Promise<void>;

@@ -3,9 +3,9 @@ import { crc32 } from 'node:zlib';
 import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Bytes read at a time when searching for headers. */
+/** Number of bytes read at a time when searching for headers. */
 const WINDOW = 256 * 1024;
-/** Rows processed before other work of the thread gets its turn. */
+/** Number of rows processed before other work of the thread gets its turn. */
 const ROWS_A_TURN = 4096;
 
 /** Calls `take` for each record of a segment, in order, until an incomplete one. */

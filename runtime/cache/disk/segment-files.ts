@@ -19,7 +19,7 @@ export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
 	readonly offset: number;
 }
 
-/** Words of a catalog row. */
+/** Number of words in a catalog row. */
 const ROW_WORDS = 10;
 
 interface Segment {
@@ -38,7 +38,7 @@ interface Segment {
 
 /** The segments of one folder. No other process changes them. */
 export class SegmentFiles {
-	/** Bytes after which a new segment is started. */
+	/** Size in bytes after which a new segment is started. */
 	readonly segmentBytes: number;
 	readonly #folder: string;
 	readonly #size: number;

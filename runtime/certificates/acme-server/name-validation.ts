@@ -62,7 +62,7 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 	}
 }
 
-/** Follows redirects only to web server ports, so that a redirect cannot reach other services of this network. */
+/** Follows redirects only to web server ports, so that a redirect cannot reach other services on this network. */
 function redirected(from: URL, location: string, ports: ValidationPorts): URL {
 	const url = URL.parse(location, from);
 	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));

@@ -63,7 +63,7 @@ class AcmeIssuer implements Issuer {
 	readonly #server: Server;
 	readonly #dryRun: Server | undefined;
 	readonly #dns: DnsSolver | undefined;
-	/** Start times of the last orders. */
+	/** The times at which the last orders began. */
 	readonly #began: number[] = [];
 	/** The challenge type that the server last accepted. */
 	#accepted: ChallengeType | undefined;

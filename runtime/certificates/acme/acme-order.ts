@@ -15,7 +15,7 @@ import { chooseChain } from './chain-choice.ts';
 import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './challenge-solver.ts';
 import { certificateId } from './renewal-information.ts';
 
-/** Initial and maximum milliseconds between two polls. */
+/** The first wait between two polls, and the maximum, in milliseconds. */
 const FIRST_POLL = 100;
 const SLOWEST_POLL = 5000;
 /** Maximum number of an account's orders that are searched for an earlier one. */

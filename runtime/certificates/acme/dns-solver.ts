@@ -10,7 +10,7 @@ import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
-/** Initial and maximum milliseconds between checks. */
+/** The first wait between two checks, and the maximum, in milliseconds. */
 const FIRST_LOOK = 500;
 const SLOWEST_LOOK = 4000;
 /** Default TTL of a record, in seconds. */

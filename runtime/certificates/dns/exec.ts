@@ -8,7 +8,7 @@ const LIMIT = 60_000;
 const LAST_LIMIT = 5000;
 /** Milliseconds that a program has to exit after SIGTERM. */
 const KILL_DELAY = 1000;
-/** Characters of its output kept for an error message. */
+/** Maximum number of characters of its output that are kept for an error message. */
 const KEPT_OUTPUT = 500;
 
 export function execProvider(

@@ -5,7 +5,7 @@ import type { ClientBody } from './client-body.ts';
 
 /** The upstream connection that receives the response. */
 export interface RelayOwner {
-	/** Bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
+	/** Number of bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
 	readonly outstanding: number;
 	/**
 	 * Called when `count` bytes have been taken from the socket. `room` is false if the body's queue is full. `more` is true if the

@@ -5,7 +5,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 /** Marks in bytes at which reading the socket stops and resumes, for consumers that accept large chunks. */
 const HIGH_WATER = 65_536;
 const LOW_WATER = 32_768;
-/** A consumer that accepts at least this many bytes per pull accepts large chunks. For others, nothing is read ahead. */
+/** A consumer that accepts at least this many bytes per pull is given large chunks. For other consumers, nothing is read ahead. */
 const MUCH = 131_072;
 
 /** The connection from which a body is read. */

@@ -7,11 +7,11 @@ import type { CachedHeads, FieldLineCache } from './remembered-heads.ts';
 
 /** Limits and timeouts of connections to one upstream. Times are in milliseconds; 0 means no timeout. */
 export interface ClientOptions {
-	/** From the end of the request to the end of the response head. */
+	/** Timeout, in milliseconds, from the end of the request to the end of the response head. */
 	readonly responseHeaderTimeout: number;
-	/** Between two reads of a response. */
+	/** Timeout, in milliseconds, between two reads of a response. */
 	readonly readTimeout: number;
-	/** For each write of a streamed body. */
+	/** Timeout, in milliseconds, of each write of a streamed body. */
 	readonly writeTimeout: number;
 	/** How long the body is held back for 100 (Continue) after `Expect: 100-continue` (RFC 9110 §10.1.1). */
 	readonly continueTimeout: number;
@@ -38,7 +38,7 @@ export interface CallCarrier {
 /** A request and its callbacks. Either `failed` is called, or `answered` and later `released`; nothing is called after that. */
 export interface ClientCall {
 	readonly request: UpstreamRequest;
-	/** Bytes of the response body that can be forwarded now; if undefined, any number may be read. */
+	/** Number of bytes of the response body that can be forwarded now; if undefined, any number may be read. */
 	readonly room?: number;
 	/** What is currently responsible for the request. It sets this field before it invokes any callback. */
 	carrier: CallCarrier;

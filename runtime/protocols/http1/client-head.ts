@@ -20,7 +20,7 @@ export interface ResponseHead {
 	 */
 	readonly headers: HeaderList;
 	readonly framing: ResponseFraming;
-	/** Bytes of the body if `framing` is `length`, otherwise 0. */
+	/** Length of the body in bytes if `framing` is `length`, otherwise 0. */
 	readonly length: number;
 	/** False if the connection must close after this message. */
 	readonly persistent: boolean;

@@ -16,7 +16,7 @@ export class RequestBodyWriter implements BodyPumpOwner {
 	readonly #output: SocketOutput;
 	readonly #body: BodySource;
 	readonly #owner: RequestBodyOwner;
-	/** Bytes of the body still to be written; undefined with chunked framing. */
+	/** Number of bytes of the body still to be written; undefined with chunked framing. */
 	#remaining: number | undefined;
 	#head: string;
 

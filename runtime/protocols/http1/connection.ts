@@ -401,7 +401,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
 			else {
 				this.#state = DRAIN;
-				// The deadline is for all of the rest, not renewed by each read, because nobody wants this body any longer.
+				// One deadline covers the rest of the body. Reads do not renew it, because nobody wants this body any longer.
 				this.clock.readUntil(this.#engine.after(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
 			}
@@ -487,7 +487,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#ended = true;
 		switch (this.#state) {
 			case HEAD:
-				// Held bytes may include some that have not been examined. A malformed head is rejected even if the client has closed.
+				// Some of the held bytes may not have been examined yet. A malformed head among them is rejected even if the client
+				// has closed its side.
 				this.#runPending();
 				break;
 			case DRAIN:

@@ -16,13 +16,13 @@ export const OK = 0;
 /** The message is well-formed so far, but more bytes are needed. */
 export const INCOMPLETE = 1;
 
-/** There is no `Transfer-Encoding`. */
+/** The message has no `Transfer-Encoding`. */
 export const TE_NONE = 0;
-/** It is `chunked` and nothing else. */
+/** `Transfer-Encoding` is `chunked` and nothing else. */
 export const TE_CHUNKED = 1;
-/** It ends with `chunked`, after other codings. */
+/** `Transfer-Encoding` ends with `chunked`, after other codings. */
 const TE_OTHER = 2;
-/** It does not end with `chunked`, or contains it twice. */
+/** `Transfer-Encoding` does not end with `chunked`, or contains it twice. */
 export const TE_INVALID = 3;
 
 const CR = 13;
@@ -45,9 +45,9 @@ export class FieldParser {
 	items: string[] = [];
 	/** Index after the empty line. */
 	end = 0;
-	/** `Content-Length`; −1 if there is none. */
+	/** The value of `Content-Length`; −1 if there is none. */
 	contentLength = -1;
-	/** TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
+	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
 	/** Whether `Connection` contains these options. */
 	close = false;

@@ -31,9 +31,9 @@ export class RequestHeadParser {
 	 * either.
 	 */
 	authority = '';
-	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
+	/** The minor version: 0 for HTTP/1.0, 1 for HTTP/1.1. */
 	minor = 1;
-	/** Bytes of the body, or CHUNKED. */
+	/** Length of the body in bytes, or CHUNKED. */
 	bodyLength = 0;
 	/** Whether the client wants to keep the connection open. The server may close it nevertheless. */
 	keepAlive = true;

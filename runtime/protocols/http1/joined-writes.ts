@@ -6,7 +6,7 @@ import type { SocketOutput } from '../../sockets/socket-output.ts';
 
 /** Maximum bytes of a body that is copied next to its head. */
 export const MAX_JOINED_BYTES: number = 32 * 1024;
-/** Bytes of the buffer. The largest body fits together with a typical head. */
+/** Size of the buffer in bytes. The largest body fits together with a typical head. */
 const SIZE = 48 * 1024;
 
 /** The buffer for such writes, one per thread. It is reused as soon as the socket has accepted a write. */

@@ -1,11 +1,11 @@
 /** A pool of memory for large chunks of bodies. */
 import { ownedCopy } from './owned-copy.ts';
 
-/** Bytes of a block: the maximum that one read returns. */
+/** Size of a block in bytes: the maximum that one read returns. */
 const BLOCK = 65_536;
 /** Minimum bytes of a received chunk that keeps its block. Smaller chunks are copied, because they would waste too much of it. */
 export const LARGE_PIECE_BYTES = 16_384;
-/** Bytes of a small block: the maximum that an HTTP/2 frame contains. */
+/** Size of a small block in bytes: the maximum that an HTTP/2 frame contains. */
 const SMALL_BLOCK = 16_384;
 /** Minimum bytes of a chunk that gets a small block. */
 const MEDIUM_PIECE = 8192;

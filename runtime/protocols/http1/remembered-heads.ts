@@ -56,7 +56,7 @@ export class LastHead {
 		this.#heads = heads;
 	}
 
-	/** Bytes of the head that `find` last returned, including its empty line. */
+	/** Size, in bytes, of the head that `find` last returned, including its empty line. */
 	get size(): number {
 		return this.#known?.bytes.length ?? 0;
 	}

@@ -97,7 +97,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return this.#discarded;
 	}
 
-	/** Bytes of content still to be received, if known. */
+	/** Number of bytes of content still to be received, if known. */
 	get outstanding(): number | undefined {
 		return this.#decoder ? undefined : this.#remaining;
 	}

@@ -11,7 +11,7 @@ import { MAX_COALESCED_BYTES, MAX_GATHERED_BYTES, MAX_TEXT_BYTES } from './limit
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
-/** If neither source nor socket is slow, this many chunks are written before other connections get a chance to run. */
+/** After this many chunks in a row that neither the source nor the socket delayed, other connections get a chance to run. */
 const PIECES_A_TURN = 32;
 
 /** The connection, as its writer sees it. */
@@ -41,7 +41,7 @@ export class ResponseWriter implements OutputOwner {
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
 	#chunked = false;
-	/** Remaining bytes of a streamed body whose length is known; otherwise −1. */
+	/** Number of bytes left to write of a streamed body whose length is known; otherwise −1. */
 	#remaining = -1;
 	#awaitsWrite = false;
 	#pumping = false;

@@ -10,7 +10,7 @@ import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Maximum bytes per read. */
 const READ_SIZE = 65_536;
-/** Bytes of a short read, whose purpose is only to detect that there is more data. */
+/** Number of bytes in a short read, whose only purpose is to detect that there is more data. */
 const SHORT_READ = 4096;
 
 /** The read buffer that all sockets of one server share. */

@@ -183,7 +183,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// Implementation of StreamSession.
 
-	/** No limit here: request bodies are limited where they are received. */
+	/** Unlimited here, because request bodies are limited where they are received. */
 	readonly share: number = Infinity;
 
 	holds(): void {}

@@ -55,7 +55,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	readonly #session: StreamSession;
 	readonly #options: ClientOptions;
 	readonly #window: ReceiveWindow;
-	/** Bytes by which the initial receive window exceeds the one announced in SETTINGS. */
+	/** Number of bytes by which the initial receive window exceeds the one announced in SETTINGS. */
 	readonly #extra: number;
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
@@ -69,7 +69,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#length: number | undefined = undefined;
 	#received = 0;
 	#body: ClientBody | undefined = undefined;
-	/** Bytes of window that are not returned to the upstream, because the body's reader has no room for them yet. */
+	/** Number of bytes of window that are not returned to the upstream, because the body's reader has no room for them yet. */
 	#withheld = 0;
 	#paused = false;
 	#tunnel: TunnelStream | undefined = undefined;

@@ -50,16 +50,16 @@ const KINDS: ReadonlyMap<string, number> = new Map([
 	['trailer', FIELD_KIND.trailer],
 ]);
 
-/** Bytes counted for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+/** Number of bytes that count for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
 const OVERHEAD = 32;
 
 /** A field, as stored in a table. */
 export class Field {
 	readonly name: string;
 	readonly value: string;
-	/** One of KIND. */
+	/** The kind of the field: one of KIND. */
 	readonly kind: number;
-	/** Bytes counted for the field in tables and limits. */
+	/** Number of bytes that the field counts for in tables and limits. */
 	readonly size: number;
 	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
 	readonly validValue: boolean;

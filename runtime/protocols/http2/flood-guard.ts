@@ -37,9 +37,9 @@ export const FRAME_COST = {
 	late_data: 1,
 } as const;
 
-/** Earned by each exchange whose response was sent completely. */
+/** Credit for each exchange whose response was sent completely. */
 const EARNED_BY_EXCHANGE = 3;
-/** Earned by each DATA frame that we send, because the client must occasionally send two WINDOW_UPDATE frames for it. */
+/** Credit for each DATA frame that we send, because the client must occasionally send two WINDOW_UPDATE frames for it. */
 const EARNED_BY_FRAME = 2;
 
 /** The budget of one connection. It is full at first. Costs reduce it; useful work and time refill it. */

@@ -58,7 +58,7 @@ export const SETTING = {
 	noRfc7540Priorities: 9,
 } as const;
 
-/** Bytes before the payload of a frame: its length, type, flags and stream ID (RFC 9113 §4.1). */
+/** Number of bytes before the payload of a frame: its length, type, flags and stream ID (RFC 9113 §4.1). */
 export const FRAME_HEADER_BYTES = 9;
 /** Maximum size of a flow-control window in bytes (RFC 9113 §6.9.1). */
 export const MAX_WINDOW = 0x7fffffff;

@@ -33,7 +33,7 @@ export const MAX_REQUEST_DELAY_MS = 1000;
 /** Number of characters of a string that are encoded at a time. Longer strings are encoded as the client reads them. */
 export const LONG_TEXT_CHARS = 16_384;
 
-/** Bytes of the buffer in which frames are gathered before they are written. */
+/** Size, in bytes, of the buffer in which frames are gathered before they are written. */
 export const OUTPUT_BUFFER_BYTES = 65_536;
 
 /** Gathered frames of up to this many bytes are written as a string. */

@@ -5,7 +5,7 @@ export class ReceiveWindow {
 	#open: number;
 	#size: number;
 	readonly #most: number;
-	/** Bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
+	/** Number of bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
 	#owed = 0;
 
 	/** `size` is the initial size in bytes, `most` the maximum. */

@@ -15,7 +15,7 @@ interface Waiting {
 export class RequestGate {
 	/** Called whenever an exchange starts. */
 	readonly #begins: () => void;
-	/** Bytes of responses currently buffered. */
+	/** Number of bytes of responses that are currently buffered. */
 	#held = 0;
 	/** When the last exchange was started (`#at`), and the bytes sent since then. */
 	#sent = 0;

@@ -10,7 +10,7 @@ export const NO_LENGTH = -1;
 /** Value of `length` for a head with the `Content-Length` that handlers set, if any. */
 export const HANDLER_LENGTH = -2;
 
-/** Bytes reserved for a `Date` field. */
+/** Number of bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
 
 /**

@@ -16,7 +16,7 @@ export interface DataWriter {
 /** The connection, as the output of its streams sees it. */
 export interface OutputSession {
 	readonly frames: DataWriter;
-	/** Bytes of DATA that the client accepts on all streams together (the connection's send window). */
+	/** Number of bytes of DATA that the client accepts on all streams together (the connection's send window). */
 	sendWindow: number;
 	/** Maximum bytes of its body that each stream may buffer. The streams share the connection's limit. */
 	readonly share: number;
@@ -55,7 +55,7 @@ export const TURN_STARVES = 2;
 /** Sends the body of one stream. */
 export class StreamOutput {
 	readonly id: number;
-	/** Bytes of DATA that the client accepts on this stream. Negative if the client has reduced the initial window. */
+	/** Number of bytes of DATA that the client accepts on this stream. Negative if the client has reduced the initial window. */
 	window: number;
 	/** True while the output is in the connection's queue. */
 	queued = false;
@@ -67,13 +67,13 @@ export class StreamOutput {
 	#tunnel = false;
 	#piece: Uint8Array | undefined = undefined;
 	#at = 0;
-	/** Bytes of the announced length that have not been sent; −1 if no length was announced. */
+	/** Number of bytes of the announced length that have not been sent; −1 if no length was announced. */
 	#remaining = -1;
 	#pulling = false;
 	#blocked = false;
 	#taken: ((error?: Error) => void) | undefined = undefined;
 	#ending = false;
-	/** Buffered bytes, as last reported to the session. */
+	/** Number of buffered bytes, as last reported to the session. */
 	#held = 0;
 	/** `#begun`: some of the source has been pulled. `#sent`: number of bytes that the client has accepted. */
 	#begun = false;

@@ -26,7 +26,7 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The error codes with which a protocol resets streams. */
 export interface ResetCodes {
-	/** Not an error: the rest of the request is not needed. */
+	/** Not an error: says that the rest of the request is not needed. */
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;

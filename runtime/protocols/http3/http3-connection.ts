@@ -20,7 +20,7 @@ import { MAX_VARINT, varintLength, writeVarint } from './varint.ts';
 
 /** Maximum bytes of a frame's type and length. */
 const FRAME_HEAD = 16;
-/** Bytes reserved for a `Date` field. */
+/** Number of bytes reserved for a `Date` field. */
 const DATE_ROOM = 48;
 /** Buffer for writing a DATA frame, possibly together with a head before it. */
 const SCRATCH = Buffer.allocUnsafeSlow(BOUND.MAX_DATA_PAYLOAD_BYTES + FRAME_HEAD);

@@ -41,7 +41,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	head: Buffer | undefined = undefined;
 	/** Deadline for receiving the head, by `performance.now()`. */
 	headDeadline: number;
-	/** Bytes of the request body that its reader has not consumed. */
+	/** Number of bytes of the request body that its reader has not consumed. */
 	held = 0;
 	gone = false;
 	readonly #connection: RequestConnection;

@@ -47,7 +47,7 @@ export interface ConnectorDeps {
 	readonly onStderr?: (text: string, status: number) => void;
 	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider | undefined;
-	/** Idle connections to all upstreams of the pool on this thread. */
+	/** Current number of idle connections from this thread to all upstreams of the pool. */
 	readonly idleConnections?: number;
 }
 

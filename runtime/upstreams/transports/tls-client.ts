@@ -9,7 +9,7 @@ const HANDSHAKE_TIMEOUT = 10_000;
 
 /** TLS to one upstream under one name. */
 export class TlsClient {
-	/** Milliseconds; 0 for no limit. */
+	/** Timeout of the handshake in milliseconds; 0 for no limit. */
 	readonly handshakeTimeout: number;
 	readonly #settings: ClientTlsSettings;
 	readonly #context: ClientTlsContext;

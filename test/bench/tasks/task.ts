@@ -36,7 +36,7 @@ export interface LoadTask {
 	readonly name: string;
 	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
 	readonly contenders: readonly Contender[];
-	/** Seconds of load before the measurement, while code is still being compiled; the default is 3. */
+	/** Number of seconds of load before the measurement, while code is still being compiled; the default is 3. */
 	readonly warmUp?: number;
 	/** Upper bounds of our ratio, by the label of the other contender. */
 	readonly bounds?: { readonly [label: string]: number };

@@ -6,7 +6,7 @@ import { compileToDocument } from '../compatfile/page.ts';
 import { type ModelRoute, sortByModel } from './route-order-model.ts';
 
 const SITES = 10_000;
-/** Sites per configuration; compiling many together is faster. */
+/** Number of sites per configuration; compiling many together is faster. */
 const SITES_OF_A_TEXT = 100;
 
 const PATHS = [

@@ -42,7 +42,7 @@ export interface AcmeFaults {
 	challenges: readonly string[];
 	/** Suggested window of renewal information; undefined for none. */
 	window: { start: Date; end: Date } | undefined;
-	/** Seconds of `Retry-After` on problems. */
+	/** Number of seconds in the `Retry-After` of problems. */
 	retryAfter: number | undefined;
 	/** Keys of external account bindings, by id. */
 	bindings: { readonly [id: string]: string } | undefined;

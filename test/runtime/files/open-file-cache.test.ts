@@ -44,7 +44,7 @@ function text(name: string): string {
 	return bytesOf(open(name)).toString();
 }
 
-/** Requests a file until it is cached and returns the cached one. */
+/** Opens a file until it is cached, and returns the cached file. */
 function warm(name: string): OpenFile {
 	for (let times = 0; times < 4; times++) open(name).close();
 	return open(name);

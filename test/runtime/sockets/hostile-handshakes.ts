@@ -13,7 +13,7 @@ import { TestAuthority } from '../../certificates.ts';
 import { until } from '../../harness.ts';
 
 const NAME = 'example.test';
-/** Connections that are open at once. */
+/** Number of connections that are open at once. */
 const CONCURRENT = 48;
 
 /** What became of the connections. */

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, serve, temporaryFolder, waitForClock, waitForNothing } from '../../harness.ts';
 
-/** Milliseconds of suspension. Longer than the time within which a thread must respond. */
+/** Duration of the suspension in milliseconds. It is longer than the time within which a thread must respond. */
 const SUSPENDED = 3000;
 
 const suspended = suite('suspended process');

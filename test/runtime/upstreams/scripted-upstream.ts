@@ -9,7 +9,7 @@ import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 export interface ScriptedUpstream {
 	readonly address: string;
 	readonly port: number;
-	/** Connections accepted so far. */
+	/** Number of connections accepted so far. */
 	readonly accepted: number;
 	close(): Promise<void>;
 }

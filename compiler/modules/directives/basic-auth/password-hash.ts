@@ -13,7 +13,7 @@ export interface BcryptHash {
 export interface Argon2idHash {
 	readonly algorithm: 'argon2id';
 	readonly text: string;
-	/** KiB. */
+	/** Memory in KiB. */
 	readonly memory: number;
 	readonly passes: number;
 	readonly parallelism: number;

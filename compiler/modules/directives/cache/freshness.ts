@@ -46,7 +46,7 @@ export function responseDirectives(headers: HeaderList): {
 
 /** A freshness lifetime, and whether it was explicit. */
 export interface Lifetime {
-	/** Milliseconds; 0 if the response must be revalidated each time. */
+	/** Freshness lifetime in milliseconds; 0 if the response must be revalidated each time. */
 	readonly lifetime: number;
 	readonly source: 'explicit' | 'configured' | 'guessed' | 'none';
 }

@@ -14,7 +14,7 @@ const MAX_AHEAD_TOTAL = 64 * 1024 * 1024;
 
 /** State shared by the bodies of one step. */
 export interface ReadAhead {
-	/** Bytes read ahead that clients have not yet read. */
+	/** Number of bytes read ahead that clients have not yet read. */
 	bytes: number;
 }
 

@@ -13,7 +13,7 @@ export interface CompressStep extends Step {
 	readonly handler: 'compress';
 	/** Codings in order of preference among those with equal weight; default `zstd`, `gzip`. */
 	readonly codings?: readonly Coding[];
-	/** Bytes that a body must exceed; default 512. */
+	/** Size in bytes that a body must exceed to be compressed; default 512. */
 	readonly minimum_length?: number;
 	/** Which responses are compressed; by default those of compressible types. */
 	readonly match?: ResponseMatcher;

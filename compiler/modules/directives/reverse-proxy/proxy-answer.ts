@@ -23,7 +23,7 @@ export interface AnswerSettings {
 	/** Edits the response's fields. */
 	readonly edit: ((x: Exchange, headers: HeaderList) => void) | undefined;
 	readonly rules: RuleFinder | undefined;
-	/** Bytes of a response body to read before passing it on; 0 disables buffering. */
+	/** Number of bytes of a response body to read before passing it on; 0 disables buffering. */
 	readonly buffers: number;
 	/** Maximum milliseconds of an upgraded connection; 0 for no limit. */
 	readonly streamTimeout: number;

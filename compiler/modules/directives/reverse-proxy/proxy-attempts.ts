@@ -19,13 +19,13 @@ export interface AttemptSettings {
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
 	/** Returns names to look up, or undefined if there is nothing to look up. */
 	readonly names: ((x: Exchange) => readonly string[]) | undefined;
-	/** Bytes of a request body to read before sending it; 0 disables buffering. */
+	/** Number of bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly buffers: number;
 	/** Maximum retries; Infinity if only the duration limits them. */
 	readonly retries: number;
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
 	readonly duration: number;
-	/** Milliseconds to wait when all upstreams have been tried; doubles each time, up to {@link MAX_WAIT} intervals. */
+	/** Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT} intervals. */
 	readonly interval: number;
 	readonly predicate: RetryPredicate | undefined;
 	/** Builds the upstream request from the client's. */

@@ -39,7 +39,7 @@ export interface ProxyStep extends Step {
 	readonly trusted_proxies?: readonly string[];
 	/** True to add `Forwarded` (RFC 7239). */
 	readonly forwarded?: boolean;
-	/** Bytes to read before passing the body on; −1 for all. */
+	/** Number of bytes to read before passing the body on; −1 for all. */
 	readonly request_buffers?: number;
 	readonly response_buffers?: number;
 	/** Milliseconds. */

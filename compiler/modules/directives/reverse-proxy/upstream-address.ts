@@ -10,7 +10,7 @@ export interface UpstreamAddress {
 	readonly dial: string;
 	/** Host without brackets, or the path of a Unix socket. */
 	readonly host: string;
-	/** 0 for a Unix socket. */
+	/** The port; 0 for a Unix socket. */
 	readonly port: number;
 	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;

@@ -21,9 +21,9 @@ export interface HealthCheckSettings {
 	readonly port?: number;
 	/** Milliseconds between checks, varied by up to a tenth; default 30000. */
 	readonly interval?: number;
-	/** Milliseconds for the whole response; default 5000. */
+	/** Timeout, in milliseconds, for the whole response; default 5000. */
 	readonly timeout?: number;
-	/** Consecutive checks that must pass, or fail, to change the state; default 1. */
+	/** Number of consecutive checks that must pass, or fail, to change the state; default 1. */
 	readonly passes?: number;
 	readonly fails?: number;
 	/** Expected status or class, such as `204` or `2xx`; default `2xx`. */
@@ -50,15 +50,15 @@ export interface CircuitSettings {
 	readonly window?: number;
 	/** Milliseconds for which the breaker stays open; default 10000. */
 	readonly open_for?: number;
-	/** Requests that must succeed to close the breaker; default 3. */
+	/** Number of requests that must succeed to close the breaker; default 3. */
 	readonly probes?: number;
 }
 
 /** Limits the cost of a pool's retries. */
 export interface RetryBudget {
-	/** Retries per request; default 1. */
+	/** Number of retries that each request adds to the budget; default 1. */
 	readonly ratio?: number;
-	/** Additional retries per second; default 10. */
+	/** Number of retries that the budget gains per second; default 10. */
 	readonly per_second?: number;
 }
 
@@ -94,9 +94,9 @@ export interface UpstreamSettings {
 	readonly to: readonly string[];
 	/** ID of a load-balancing policy and its settings. */
 	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
-	/** Milliseconds to connect; default 3000. */
+	/** Connection timeout in milliseconds; default 3000. */
 	readonly connect_timeout?: number;
-	/** Milliseconds from the end of the request to the response head; default no limit. */
+	/** Timeout, in milliseconds, from the end of the request to the response head; default no limit. */
 	readonly response_header_timeout?: number;
 	/** Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive. */
 	readonly keepalive?: number;
@@ -120,12 +120,12 @@ export interface UpstreamSettings {
 	readonly health?: HealthCheckSettings;
 	/** Milliseconds for which a failed request is remembered; default 0, which disables it. */
 	readonly fail_duration?: number;
-	/** Remembered failures that make an upstream unavailable; default 1. */
+	/** Number of remembered failures that make an upstream unavailable; default 1. */
 	readonly max_fails?: number;
 	readonly unhealthy_status?: readonly string[];
 	/** A response that takes at least this many milliseconds to begin counts as a failure. */
 	readonly unhealthy_latency?: number;
-	/** Concurrent requests at which an upstream is full. */
+	/** Number of concurrent requests at which an upstream counts as full. */
 	readonly unhealthy_request_count?: number;
 	readonly circuit?: CircuitSettings;
 	/** Milliseconds over which a recovering upstream returns to its full share. */

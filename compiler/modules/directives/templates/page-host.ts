@@ -12,7 +12,7 @@ import type { TemplatesStepState } from './page-site.ts';
 import { allowanceOf, type SubRequestAllowance, type SubResponse } from './sub-request.ts';
 import { bufferBody } from './whole-body.ts';
 
-/** Bytes per read: a read of this size completes synchronously. */
+/** Number of bytes per read. A read of this size completes synchronously. */
 const PIECE = 64 * 1024;
 
 /** Maximum results of slow work for which a page waits. After each of them, the page is executed again. */

@@ -14,7 +14,7 @@ export interface DnsProviderSettings {
 
 /** One setting of a provider. */
 export interface DnsSetting {
-	/** Key in the document and name in both dialects. */
+	/** The property's key in the document, and its name in both dialects. */
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;

@@ -14,7 +14,7 @@ export interface CgiRequest {
 /** A running application. */
 export interface ScriptedApplication {
 	readonly port: number;
-	/** Connections accepted so far. */
+	/** Number of connections accepted so far. */
 	readonly accepted: number;
 	close(): Promise<void>;
 }

@@ -11,8 +11,9 @@ const FRAME = 16_384;
 
 interface Feed {
 	readonly body: StreamBody;
-	/** Bytes by which the client's window may be raised again, and how often the reader had consumed everything. */
+	/** Number of bytes by which the client's window may be raised again. */
 	taken: number;
+	/** How often the reader had consumed everything. */
 	keptUp: number;
 	/** Feeds frames with varied content and returns that content. */
 	frames(count: number, size?: number): Buffer;

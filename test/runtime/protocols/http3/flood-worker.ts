@@ -7,7 +7,7 @@ import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-addr
 export interface FloodOrder {
 	readonly packets: readonly Uint8Array[];
 	readonly port: number;
-	/** Datagrams per second. */
+	/** Number of datagrams per second. */
 	readonly rate: number;
 	/** IPv4 addresses to send from, one after the other. */
 	readonly from: readonly string[];

@@ -14,9 +14,9 @@ export const LISTING_SORTS: readonly ListingSort[] = ['name', 'namedirfirst', 's
 export interface ListingView {
 	readonly sort: ListingSort;
 	readonly order: ListingOrder;
-	/** Entries per page; 0 for all. */
+	/** Maximum number of entries per page; 0 for all. */
 	readonly limit: number;
-	/** Entries before the first one shown. */
+	/** Number of entries before the first one shown. */
 	readonly offset: number;
 	readonly layout: 'list' | 'grid';
 	/** Text that names must contain, ignoring case; '' for all. */
@@ -31,7 +31,7 @@ export interface Listing extends ListingView {
 	readonly name: string;
 	readonly canGoUp: boolean;
 	readonly items: readonly FolderEntry[];
-	/** Entries that match the filter, on all pages. */
+	/** Number of entries that match the filter, on all pages. */
 	readonly total: number;
 	readonly folders: number;
 	readonly files: number;

@@ -12,7 +12,7 @@ import type { RequestFields } from '../../../fake-exchange.ts';
 import { CachedSite, type ClientAnswer, dateAt, type OriginAnswer } from './cached-site.ts';
 
 interface Visit {
-	/** Seconds after the previous request. */
+	/** Number of seconds since the previous request. */
 	readonly after?: number;
 	readonly target?: string;
 	readonly with?: RequestFields;
