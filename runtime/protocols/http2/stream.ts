@@ -446,7 +446,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.output.cancel();
 		if (!this.gone && (this.remoteOpen || !this.#localEnded)) {
 			this.gone = true;
-			this.#session.resetStream(this, error ? this.#session.codes.connect : this.#session.codes.cancel);
+			// CONNECT_ERROR is for plain CONNECT. An extended CONNECT is canceled (RFC 8441 §5, RFC 9220 §3).
+			const { codes } = this.#session;
+			this.#session.resetStream(this, error && this.#connect === '' ? codes.connect : codes.cancel);
 			this.#session.settle();
 		}
 		this.#finish(error === null);

@@ -90,20 +90,25 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	whole(type: number, bytes: Buffer, start: number, end: number): boolean {
-		const numbers = varints(bytes, start, end);
-		switch (type) {
-			case FRAME.settings:
-				this.#settings(numbers);
-				break;
-			case FRAME.priorityUpdateRequest:
-			case FRAME.priorityUpdatePush:
-				// The priorities of RFC 9218 are ignored: streams are served round-robin.
-				break;
-			default:
-				if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
-				else this.#number(type, numbers[0]!);
+		if (type === FRAME.priorityUpdateRequest || type === FRAME.priorityUpdatePush) {
+			this.#priorityUpdate(type, bytes.subarray(start, end));
+			return !this.#failed;
 		}
+		const numbers = varints(bytes, start, end);
+		if (type === FRAME.settings) this.#settings(numbers);
+		else if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
+		else this.#number(type, numbers[0]!);
 		return !this.#failed;
+	}
+
+	/**
+	 * Checks which element a PRIORITY_UPDATE names (RFC 9218 §7.2). The priority itself is ignored: streams are served round-robin.
+	 */
+	#priorityUpdate(type: number, payload: Buffer): void {
+		const length = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
+		if (length > payload.length) this.#fail(H3_ERROR.frame);
+		// We have not promised any push, so any push ID is invalid. The IDs of request streams are multiples of 4.
+		else if (type === FRAME.priorityUpdatePush || (payload[length - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
 	}
 
 	/** Called when the type of the stream is known. */

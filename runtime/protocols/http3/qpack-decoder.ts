@@ -31,13 +31,21 @@ export class QpackDecoder {
 		this.#at = start;
 		// Required Insert Count and Base (RFC 9204 §4.5.1). The count must be 0, which means that the sign of Base must be positive.
 		if (end - start < 2 || this.#integer(bytes, end, 8) !== 0 || this.#at >= end) return false;
-		if (bytes[this.#at]! >= 128 || this.#integer(bytes, end, 7) < 0) return false;
+		if (bytes[this.#at]! >= 128 || !this.#skipDeltaBase(bytes, end)) return false;
 		while (this.#at < end) {
 			const field = this.#line(bytes, end);
 			if (field === undefined) return false;
 			sink.field(field);
 		}
 		return true;
+	}
+
+	/** Skips Delta Base, which has no meaning without a dynamic table but may have any value of up to 62 bits (RFC 9204 §4.1.1). */
+	#skipDeltaBase(bytes: Buffer, end: number): boolean {
+		if (bytes[this.#at++]! < 127) return true;
+		const last = Math.min(end, this.#at + 9);
+		while (this.#at < last) if (bytes[this.#at++]! < 128) return true;
+		return false;
 	}
 
 	#line(bytes: Buffer, end: number): Field | undefined {

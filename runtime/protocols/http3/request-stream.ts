@@ -47,6 +47,8 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	readonly #connection: RequestConnection;
 	readonly #reader = new FrameReader(this);
 	#state = HEAD;
+	/** True for a CONNECT, after whose head only DATA and unknown frames are allowed (RFC 9114 §4.4). */
+	#connects = false;
 	/** True if the stream ends with the bytes that are currently being read. */
 	#endsHere = false;
 	#ended = false;
@@ -95,7 +97,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 				if (length === 0) this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 				return this.gone ? 'stop' : 'stream';
 			case FRAME.headers:
-				if (this.#state === TRAILED) return this.#fail(H3_ERROR.frameUnexpected);
+				if (this.#state === TRAILED || this.#connects) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length <= limits.maxHeadSize * MAX_SECTION_FACTOR) return 'gather';
 				return this.#tooLarge();
 			case FRAME.cancelPush:
@@ -103,6 +105,8 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 			case FRAME.pushPromise:
 			case FRAME.goAway:
 			case FRAME.maxPushId:
+			case FRAME.priorityUpdateRequest:
+			case FRAME.priorityUpdatePush:
 				return this.#fail(H3_ERROR.frameUnexpected);
 		}
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
@@ -149,6 +153,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 			connection.streamError(this, H3_ERROR.message);
 			return;
 		}
+		this.#connects = fields.method === 'CONNECT';
 		this.stream = new Stream(connection, this.quic.id, this.quic.room, !ends);
 		if (!connection.begins(this)) return;
 		if (ends) this.#ended = true;

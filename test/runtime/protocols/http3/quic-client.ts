@@ -40,6 +40,7 @@ const f = loadForeignFunctions(ffi, {
 	SSL_get_accept_stream_queue_len: define(U64, P),
 	SSL_get_stream_id: define(U64, P),
 	SSL_get_stream_read_state: define(I, P),
+	SSL_get_stream_write_state: define(I, P),
 	SSL_get_stream_read_error_code: define(I, P, P),
 	SSL_get_conn_close_info: define(I, P, P, U64),
 	SSL_read_ex: define(I, P, P, U64, P),
@@ -78,6 +79,7 @@ const AF_INET6 = 10;
 const SOCK_DGRAM_NONBLOCK = 2 | 0o4000 | 0o2000000;
 /** Milliseconds between two polls, because OpenSSL does not notify this client of events. */
 const POLL_INTERVAL = 2;
+const RESET_BY_US = 4;
 const RESET = 5;
 const FINISHED = 3;
 
@@ -113,6 +115,12 @@ export class ClientStream {
 		this.#give();
 		this.#client.look();
 		return this;
+	}
+
+	/** True if our sending side was reset, by us or because the server has asked us to stop. OpenSSL answers such a request by itself. */
+	get stopped(): boolean {
+		const state = f.SSL_get_stream_write_state(this.#ssl) as number;
+		return state === RESET || state === RESET_BY_US;
 	}
 
 	/** Resets the sending side with an error code. */

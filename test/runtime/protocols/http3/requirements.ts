@@ -35,6 +35,17 @@ const withFields = (...fields: [string, string][]) => headers([...REQUEST, ...fi
 const without = (name: string) => headers(REQUEST.filter(([other]) => other !== name));
 const withControl = (...frames: Uint8Array[]) => Buffer.concat([SETTINGS, ...frames]);
 const sectionOf = (...bytes: number[]) => frame(1, Buffer.from(bytes));
+/** The minimal request with one field replaced. */
+const replaced = (name: string, value: string) =>
+	headers(REQUEST.map(([other, before]) => [other, other === name ? value : before]));
+const withTrailers = (...fields: [string, string][]) => Buffer.concat([headers(POST), data('a'), headers(fields)]);
+const CONNECT: readonly (readonly [string, string])[] = [
+	[':method', 'CONNECT'],
+	[':protocol', 'websocket'],
+	...REQUEST.slice(1),
+];
+const PRIORITY_UPDATE = 0xf0700;
+const PRIORITY_UPDATE_PUSH = 0xf0701;
 
 export const REQUIREMENTS: readonly Requirement[] = [
 	// Requests
@@ -87,6 +98,39 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		request: headers([...POST, ['content-length', '3']]),
 		outcome: malformed,
 	},
+	{
+		section: '4.1.2',
+		asks: 'two Content-Lengths are malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '1'], ['content-length', '1']]), data('a')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1.2',
+		asks: 'a non-numeric Content-Length is malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '+1']]), data('a')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1',
+		asks: 'a request with an empty body is served',
+		request: Buffer.concat([headers([...POST, ['content-length', '0']]), frame(0)]),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.1',
+		asks: 'trailers without a body are served',
+		request: Buffer.concat([headers(POST), headers([['x', 'y']])]),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.1',
+		asks: 'unknown frames between and after those of a message are ignored',
+		request: Buffer.concat([
+			...[headers(POST), frame(0x21), data('a'), frame(0x5f, Buffer.alloc(70))],
+			...[headers([['x', 'y']]), frame(0x21)],
+		]),
+		outcome: { status: '200' },
+	},
 	// Fields
 	{
 		section: '4.2',
@@ -113,6 +157,68 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		asks: 'a value with a line break is malformed',
 		request: withFields(['x', 'a\nb']),
 		outcome: malformed,
+	},
+	...['keep-alive', 'proxy-connection', 'upgrade'].map(
+		(name): Requirement => ({
+			section: '4.2',
+			asks: `${name} is malformed`,
+			request: withFields([name, 'x']),
+			outcome: malformed,
+		}),
+	),
+	{ section: '4.2', asks: 'an empty name is malformed', request: withFields(['', 'x']), outcome: malformed },
+	{
+		section: '10.3',
+		asks: 'a name that is not a token is malformed',
+		request: withFields(['a b', 'x']),
+		outcome: malformed,
+	},
+	{ section: '10.3', asks: 'a name with a colon is malformed', request: withFields(['a:b', 'x']), outcome: malformed },
+	{
+		section: '10.3',
+		asks: 'a name beyond ASCII is malformed',
+		request: withFields(['x-\xe9', 'x']),
+		outcome: malformed,
+	},
+	{
+		section: '10.3',
+		asks: 'a value with a carriage return is malformed',
+		request: withFields(['x', 'a\rb']),
+		outcome: malformed,
+	},
+	{ section: '10.3', asks: 'a value with a zero is malformed', request: withFields(['x', 'a\0b']), outcome: malformed },
+	{
+		section: '4.2',
+		asks: 'an uppercase name in trailers is malformed',
+		request: withTrailers(['X-Big', '1']),
+		outcome: malformed,
+	},
+	{
+		section: '4.2',
+		asks: 'Connection in trailers is malformed',
+		request: withTrailers(['connection', 'close']),
+		outcome: malformed,
+	},
+	{
+		section: '4.2.2',
+		asks: 'oversized trailers are malformed',
+		request: withTrailers(['x-large', 'x'.repeat(40_000)]),
+		outcome: malformed,
+	},
+	{
+		section: '4.2.2',
+		asks: 'trailers larger than any allowed section are malformed',
+		request: withTrailers(['x-huge', 'x'.repeat(200_000)]),
+		outcome: malformed,
+	},
+	{
+		section: '4.2.2',
+		asks: 'too many fields are refused with 431',
+		request: headers([
+			...REQUEST,
+			...Array.from({ length: 2000 }, (_, at): readonly [string, string] => [`x-${at}`, '']),
+		]),
+		outcome: { status: '431' },
 	},
 	{
 		section: '4.2.1',
@@ -199,6 +305,147 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		request: headers([[':method', 'CONNECT'], ...REQUEST.slice(1)]),
 		outcome: malformed,
 	},
+	{
+		section: '4.3',
+		asks: "a response's pseudo-header is malformed",
+		request: headers([...REQUEST, [':status', '200']]),
+		outcome: malformed,
+	},
+	...REQUEST.map(
+		(field): Requirement => ({
+			section: '4.3.1',
+			asks: `a repeated ${field[0]} is malformed`,
+			request: headers([...REQUEST, field]),
+			outcome: malformed,
+		}),
+	),
+	{
+		section: '4.3.1',
+		asks: 'a method that is not a token is malformed',
+		request: replaced(':method', 'G T'),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'a :path without a slash is malformed',
+		request: replaced(':path', 'index.html'),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'a :path of * is only for OPTIONS',
+		request: replaced(':path', '*'),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'OPTIONS * is served',
+		request: headers([[':method', 'OPTIONS'], ...REQUEST.slice(1, 3), [':path', '*']]),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'a :path with a fragment is refused',
+		request: replaced(':path', '/a#b'),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'an :authority with user information is refused',
+		request: replaced(':authority', 'user@localhost'),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'an empty :authority is refused',
+		request: replaced(':authority', ''),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'an empty Host beside :authority is malformed',
+		request: withFields(['host', '']),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'a Host equal to :authority is accepted',
+		request: withFields(['host', 'localhost']),
+		outcome: { status: '200' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'two Hosts are malformed',
+		request: withFields(['host', 'localhost'], ['host', 'localhost']),
+		outcome: malformed,
+	},
+	{
+		section: '4.3.1',
+		asks: 'a :scheme that is not of the web is refused',
+		request: replaced(':scheme', 'ftp'),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.4',
+		asks: 'CONNECT without :authority is malformed',
+		request: headers([[':method', 'CONNECT']]),
+		outcome: malformed,
+	},
+	{
+		section: '4.4',
+		asks: 'CONNECT with :scheme is malformed',
+		request: headers([
+			[':method', 'CONNECT'],
+			[':authority', 'localhost:443'],
+			[':scheme', 'https'],
+		]),
+		outcome: malformed,
+	},
+	{
+		section: '4.4',
+		asks: 'CONNECT without a port is refused',
+		request: headers([
+			[':method', 'CONNECT'],
+			[':authority', 'localhost'],
+		]),
+		outcome: { status: '400' },
+	},
+	{
+		section: 'RFC 9220 3',
+		asks: 'an extended CONNECT that no handler accepts is refused',
+		request: headers(CONNECT),
+		outcome: { status: '501' },
+	},
+	{
+		section: 'RFC 9220 3',
+		asks: 'an extended CONNECT without :path is malformed',
+		request: headers(CONNECT.filter(([name]) => name !== ':path')),
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 9220 3',
+		asks: 'an extended CONNECT without :scheme is malformed',
+		request: headers(CONNECT.filter(([name]) => name !== ':scheme')),
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 9220 3',
+		asks: 'an extended CONNECT without :authority is malformed',
+		request: headers(CONNECT.filter(([name]) => name !== ':authority')),
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 9220 3',
+		asks: ':protocol in any other method is malformed',
+		request: headers([...REQUEST, [':protocol', 'websocket']]),
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 9220 5',
+		asks: 'an ENABLE_CONNECT_PROTOCOL above 1 ends the connection',
+		control: frame(4, varint(8, 2)),
+		outcome: fails(H3_ERROR.settings),
+	},
 	// Streams
 	{ section: '6.2', asks: 'streams of unknown types are ignored', uni: [varint(0x21, 1, 2, 3)], outcome: 'served' },
 	{
@@ -230,6 +477,19 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		asks: 'a push stream from a client ends the connection',
 		uni: [varint(1, 0)],
 		outcome: fails(H3_ERROR.streamCreation),
+	},
+	{
+		section: '6.2',
+		asks: 'unidirectional streams may end before their type',
+		uni: [Buffer.alloc(0), Buffer.of(0x40)],
+		uniEnds: true,
+		outcome: 'served',
+	},
+	{
+		section: '6.2.3',
+		asks: 'streams of reserved types are ignored',
+		uni: [varint(0x1f * 7 + 0x21), Buffer.concat([Buffer.from('ffffffffffffffe0', 'hex'), Buffer.from('data')])],
+		outcome: 'served',
 	},
 	// Frames
 	{
@@ -386,6 +646,108 @@ export const REQUIREMENTS: readonly Requirement[] = [
 			outcome: fails(H3_ERROR.frameUnexpected),
 		},
 	]),
+	{
+		section: '7.1',
+		asks: 'a frame truncated in its length ends the connection',
+		request: Buffer.concat([headers(), Buffer.of(0x21, 0x40)]),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.1',
+		asks: 'a truncated HEADERS ends the connection',
+		request: headers().subarray(0, 10),
+		outcome: fails(H3_ERROR.frame),
+	},
+	{
+		section: '7.1',
+		asks: 'SETTINGS that end within an integer end the connection',
+		control: frame(4, Buffer.of(6, 0x40)),
+		outcome: fails(H3_ERROR.frame),
+	},
+	...[3, 7, 0xd].flatMap((type): Requirement[] => [
+		{
+			section: '7.1',
+			asks: `an empty frame 0x${type.toString(16)} ends the connection`,
+			control: withControl(frame(type)),
+			outcome: fails(H3_ERROR.frame),
+		},
+		{
+			section: '7.1',
+			asks: `a frame 0x${type.toString(16)} with two identifiers ends the connection`,
+			control: withControl(frame(type, varint(0, 0))),
+			outcome: fails(H3_ERROR.frame),
+		},
+	]),
+	{
+		section: '7.2.3',
+		asks: 'CANCEL_PUSH of an allowed push that was never promised ends the connection',
+		control: withControl(frame(0xd, varint(5)), frame(3, varint(1))),
+		outcome: fails(H3_ERROR.id),
+	},
+	...[0x0, 0x3, 0x4, 0x5].map(
+		(setting): Requirement => ({
+			section: '7.2.4.1',
+			asks: `the HTTP/2 setting 0x${setting} ends the connection`,
+			control: frame(4, varint(setting, 1)),
+			outcome: fails(H3_ERROR.settings),
+		}),
+	),
+	{
+		section: '7.2.5',
+		asks: 'PUSH_PROMISE on the control stream ends the connection',
+		control: withControl(frame(5, varint(0))),
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.7',
+		asks: 'MAX_PUSH_ID on a request stream ends the connection',
+		request: Buffer.concat([headers(POST), frame(0xd, varint(1))]),
+		open: true,
+		outcome: fails(H3_ERROR.frameUnexpected),
+	},
+	{
+		section: '7.2.8',
+		asks: 'unknown frames on the control stream are ignored, however long they are',
+		control: withControl(frame(0x21), frame(0xfa, Buffer.alloc(60_000))),
+		outcome: 'served',
+	},
+	// Priorities
+	{
+		section: 'RFC 9218 7.2',
+		asks: 'PRIORITY_UPDATE of a request is accepted, before and after its stream is opened',
+		control: withControl(
+			frame(PRIORITY_UPDATE, Buffer.concat([varint(0), Buffer.from('u=1, i')])),
+			frame(PRIORITY_UPDATE, varint(400)),
+		),
+		outcome: 'served',
+	},
+	{
+		section: 'RFC 9218 7.2',
+		asks: 'PRIORITY_UPDATE of a stream that is not a request ends the connection',
+		control: withControl(frame(PRIORITY_UPDATE, Buffer.concat([varint(402), Buffer.from('u=1')]))),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
+		section: 'RFC 9218 7.2',
+		asks: 'PRIORITY_UPDATE of a push that was never promised ends the connection',
+		control: withControl(frame(PRIORITY_UPDATE_PUSH, Buffer.concat([varint(0), Buffer.from('u=1')]))),
+		outcome: fails(H3_ERROR.id),
+	},
+	{
+		section: 'RFC 9218 7.2',
+		asks: 'PRIORITY_UPDATE without an identifier ends the connection',
+		control: withControl(frame(PRIORITY_UPDATE)),
+		outcome: fails(H3_ERROR.frame),
+	},
+	...[PRIORITY_UPDATE, PRIORITY_UPDATE_PUSH].map(
+		(type): Requirement => ({
+			section: 'RFC 9218 7.2',
+			asks: `PRIORITY_UPDATE 0x${type.toString(16)} on a request stream ends the connection`,
+			request: Buffer.concat([headers(POST), frame(type, varint(0))]),
+			open: true,
+			outcome: fails(H3_ERROR.frameUnexpected),
+		}),
+	),
 	// QPACK
 	{
 		section: 'QPACK 2.2',
@@ -410,6 +772,87 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		asks: 'a string longer than its section ends the connection',
 		request: sectionOf(0, 0, 0x51, 10, 47),
 		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.1',
+		asks: 'an integer beyond 62 bits ends the connection',
+		request: sectionOf(0, 0, 0xff, ...Array.from({ length: 12 }, () => 0xff), 0),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.1',
+		asks: 'a truncated integer ends the connection',
+		request: sectionOf(0, 0, 0xff, 0x80),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.1',
+		asks: 'integers of 62 bits are read',
+		uni: [Buffer.concat([Buffer.of(3, 0x7f), Buffer.from('c0ffffffffffffff3f', 'hex'), Buffer.of(0x40)])],
+		outcome: 'served',
+	},
+	{
+		section: 'QPACK 4.1.2',
+		asks: 'the end-of-string symbol within a string ends the connection',
+		request: sectionOf(0, 0, 0x51, 0x84, 0xff, 0xff, 0xff, 0xff),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.2',
+		asks: 'Huffman padding of zeros ends the connection',
+		request: sectionOf(0, 0, 0x51, 0x81, 0x18),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.1.2',
+		asks: 'Huffman padding of eight bits or more ends the connection',
+		request: sectionOf(0, 0, 0x51, 0x82, 0x1f, 0xff),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.1.2',
+		asks: 'a Base without a meaning may have any value',
+		request: frame(
+			1,
+			Buffer.concat([Buffer.from('007fc0ffffffffffff3f', 'hex'), encodeFieldSection(REQUEST).subarray(2)]),
+		),
+		outcome: { status: '200' },
+	},
+	{
+		section: 'QPACK 4.5.1.2',
+		asks: 'a negative Base ends the connection',
+		request: frame(1, Buffer.concat([Buffer.of(0, 0x80), encodeFieldSection(REQUEST).subarray(2)])),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.1.2',
+		asks: 'a truncated Base ends the connection',
+		request: sectionOf(0, 0x7f, 0x80),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.3',
+		asks: 'a post-base index ends the connection',
+		request: sectionOf(0, 0, 0x10),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.4',
+		asks: 'a literal with a name from the dynamic table ends the connection',
+		request: sectionOf(0, 0, 0x40, 0x00),
+		outcome: fails(H3_ERROR.decompression),
+	},
+	{
+		section: 'QPACK 4.5.4',
+		asks: 'literals that must never be indexed are served',
+		request: frame(
+			1,
+			Buffer.concat([
+				...[encodeFieldSection(REQUEST.slice(0, 3)), Buffer.of(0x71, 2), Buffer.from('/a')],
+				...[Buffer.of(0x31), Buffer.from('x'), Buffer.of(1), Buffer.from('y')],
+			]),
+		),
+		outcome: { status: '200' },
 	},
 	{
 		section: 'QPACK 4.5.1',
@@ -442,6 +885,36 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		uni: [varint(3)],
 		uniEnds: true,
 		outcome: fails(H3_ERROR.closedCriticalStream),
+	},
+	{
+		section: 'QPACK 4.2',
+		asks: 'a second decoder stream ends the connection',
+		uni: [varint(3), varint(3)],
+		outcome: fails(H3_ERROR.streamCreation),
+	},
+	{
+		section: 'QPACK 4.2',
+		asks: 'both QPACK streams may be opened and stay empty',
+		uni: [varint(2), varint(3)],
+		outcome: 'served',
+	},
+	{
+		section: 'QPACK 4.3.3',
+		asks: 'an insertion with a literal name ends the connection',
+		uni: [Buffer.of(2, 0x41, 120, 1, 121)],
+		outcome: fails(H3_ERROR.encoderStream),
+	},
+	{
+		section: 'QPACK 4.3.4',
+		asks: 'a duplication ends the connection',
+		uni: [Buffer.of(2, 0x00)],
+		outcome: fails(H3_ERROR.encoderStream),
+	},
+	{
+		section: 'QPACK 4.4.3',
+		asks: 'an insert count increment of 0 ends the connection',
+		uni: [Buffer.of(3, 0x00)],
+		outcome: fails(H3_ERROR.decoderStream),
 	},
 	{ section: 'QPACK 4.3.1', asks: 'a capacity of 0 is accepted', uni: [Buffer.of(2, 0x20)], outcome: 'served' },
 	{

@@ -23,8 +23,7 @@ test.after(() => server.stop());
 
 for (const requirement of REQUIREMENTS) {
 	test(`${requirement.section}: ${requirement.asks}`, async () => {
-		await check(requirement, Number.POSITIVE_INFINITY);
-		await check(requirement, 1);
+		await Promise.all([check(requirement, Number.POSITIVE_INFINITY), check(requirement, 1)]);
 	});
 }
 
