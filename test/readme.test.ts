@@ -53,7 +53,7 @@ const blocks = readBlocks();
 
 readme('has blocks to execute', () => {
 	assert.ok(blocks.some(block => block.language === 'console'));
-	const known = new Set(['console', 'configfile', 'caddyfile', 'json', 'text', 'html', 'sh']);
+	const known = new Set(['console', 'configfile', 'caddyfile', 'json', 'text', 'html', 'sh', 'lua', 'elisp']);
 	assert.equal(
 		blocks.filter(block => !known.has(block.language)).map(block => `README.md:${block.line}: ${block.language}`),
 		[],

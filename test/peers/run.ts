@@ -33,6 +33,7 @@ const PEERS: { [program: string]: string } = {
 	chromium: 'chromium',
 	certutil: 'libnss3-tools',
 	named: 'bind9',
+	nvim: 'neovim',
 };
 
 const missing = Object.entries(PEERS).filter(
