@@ -113,7 +113,7 @@ export class AdminAccess {
 
 	#originIsAllowed(text: string, x: Exchange): boolean {
 		const origin = parseOrigin(text);
-		// Sandboxed pages and local files send `null`.
+		// Browsers send `null` as the origin of sandboxed pages and local files.
 		if (origin?.scheme === undefined) return false;
 		if (this.#origins === undefined) {
 			const own = parseOrigin(`${origin.scheme}://${x.request.authority}`);

@@ -14,7 +14,7 @@ const FORM_TYPES: readonly string[] = ['application/x-www-form-urlencoded', 'mul
 export function mediaType(x: Exchange): string | undefined {
 	const fields = x.request.headers.getAll('content-type');
 	if (fields.length === 0) return undefined;
-	// Two Content-Type fields would contradict each other.
+	// Two Content-Type fields could contradict each other, so more than one is refused.
 	if (fields.length > 1) throw new AdminError(400, 'bad_request', 'Content-Type is given more than once.');
 	const type = fields[0]!.split(';', 1)[0]!.trim().toLowerCase();
 	return type === '' ? undefined : type;

@@ -129,7 +129,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 		: await bindAdmin(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
-	// No connection has been accepted yet: that happens in a later turn of the event loop.
+	// No connection can have been accepted yet, because that happens in a later turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
 	const places = new PlaceMaker(
 		() => [protocol],
@@ -202,7 +202,7 @@ class ListeningAdmin implements AdminServer {
 	async #close(): Promise<void> {
 		this.#host.draining = true;
 		const file = this.#file;
-		// Another server may have taken over the name.
+		// Another server may have replaced the socket file, so it is removed only if it is still ours.
 		if (file && socketFile(file.path)?.inode === file.inode) unlinkSync(file.path);
 		const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
 		this.#protocol.drain();
@@ -271,7 +271,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const to = result === 'applied' ? outcome.generation : this.runtime.generation;
 		this.#changes.set(x, { result, from: result === 'applied' && !outcome.unchanged ? to - 1 : to, to });
 		if (outcome.result !== 'applied' || tentative) return outcome;
-		// Saving is retried: after freeing space on the disk, an operator can load the same configuration again.
+		// Saving is retried, because an operator can free space on the disk and then load the same configuration again.
 		if (outcome.unchanged && !this.#isUnsaved) return outcome;
 		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.confirmed())] };
 	}

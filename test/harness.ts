@@ -216,7 +216,7 @@ export async function rawExchange(
 	const socket: Socket = connect(port, '127.0.0.1');
 	const chunks: Buffer[] = [];
 	socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-	// Not the socket's own timeout, which never fires while a response arrives byte by byte.
+	// The socket's own timeout is not used, because it never fires while a response arrives byte by byte.
 	const timer = setTimeout(() => socket.destroy(new Error(`no end of the response within ${timeout} ms`)), timeout);
 	try {
 		socket.write(request);

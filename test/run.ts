@@ -82,7 +82,7 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 	return new Promise(resolve => {
 		const env = { ...COMPILED, ...process.env, ...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}) };
 		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
-		// Its own process group, so that the processes it has started end with it if it has to be killed.
+		// The test gets its own process group, so that the processes it has started end with it if it must be killed.
 		const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...filter, file], {
 			stdio: ['ignore', 'pipe', 'pipe'],
 			env,
@@ -168,7 +168,7 @@ export async function runFiles(
 			if (result.passed + result.failed === 0) continue;
 			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
 			report(result, retry ? ', to be run again' : '');
-			// A part of the cases says little about the whole file.
+			// The duration of some of the cases says little about the whole file.
 			if (words.length === 0) durations[path.relative(root, file)] = Math.round(result.seconds * 10) / 10;
 			if (retry) {
 				retried.push(file);

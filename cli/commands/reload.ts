@@ -76,7 +76,7 @@ export const reload: Command = {
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
 		let answer = places && (await send('application/vnd.svc.placed+json', await placed(text, places)));
-		// A server of an earlier release reads the whole request as a document and refuses it.
+		// A server of an earlier release reads the whole request as a document and refuses it, so the document is sent alone.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) {
 			const needsRestart = memberOf(memberOf(answer.body, 'error'), 'code') === 'restart_required';

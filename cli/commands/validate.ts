@@ -232,7 +232,7 @@ async function printText({ input, validation, fixing }: Checked, { lint, strict 
 	const found = diagnostics.filter(one => !failures.includes(one));
 	const [first] = found;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
-	// Standard output may hold the fixed text.
+	// Standard output may receive the fixed text, so the report goes to standard error.
 	const say = fixing && input.path === undefined ? printError : print;
 	if (fixing) say(fixedSentence(fixing));
 	const advice = fixing ? '' : await fixAdvice(found);
@@ -240,7 +240,7 @@ async function printText({ input, validation, fixing }: Checked, { lint, strict 
 		const { refusalSentence } = await import('../command/refusal.ts');
 		throw new CommandFailure(refusalSentence(name, found), { before: `${renderDiagnostics(found)}${advice}\n` });
 	}
-	// With --lint, a lint rule reports this.
+	// With --lint, a lint rule reports unformatted text.
 	const unformatted = lint ? '' : formatWarning(input);
 	const warnings = [unformatted, renderDiagnostics(found)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}${advice}\n`);

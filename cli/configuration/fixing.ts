@@ -66,7 +66,7 @@ export async function fixConfiguration(
 		const found = validation.starts ? open : open.filter(({ severity }) => severity === 'error');
 		if (found.length === 0) break;
 		if (await take(found)) continue;
-		// One of them does harm. The places of the others change with each fix, so only the first is tried here.
+		// One of the fixes does harm. The places of the others change with each fix, so only the first is tried here.
 		const [first] = found;
 		if (!(await take([first!]))) rejected.add(identity(first!));
 	}

@@ -72,7 +72,7 @@ const api = await startDemoApi().catch((error: NodeJS.ErrnoException) => {
 const GUARDED =
 	'"$@" 3<&- & server=$!; { read -r _ <&3; kill -TERM $server; } 2>/dev/null & trap "" INT HUP TERM; wait $server';
 
-// In its own session, so that Ctrl-C reaches this process alone: to the server, the stop below would be a second signal.
+// The server gets its own session, so that Ctrl-C reaches only this process, which then stops the server.
 const server = spawn(
 	'/bin/sh',
 	[
@@ -87,7 +87,7 @@ const server = spawn(
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
 const guard = server.stdio[3] as Writable;
-// The reader may end before the pipe does.
+// The process that reads the pipe may end before the pipe is closed. The error that this causes is ignored.
 guard.on('error', () => {});
 let over = false;
 server.on('exit', (status, signal) => {

@@ -49,7 +49,7 @@ export async function reloadBySignal(pid: number): Promise<ReloadAnswer> {
 	signal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
-		// An earlier reload may end only now.
+		// The answer may be that of an earlier reload, which has ended only now.
 		if (answer !== undefined && BigInt(answer.began) >= sent) return answer;
 		await sleep(LOOK_INTERVAL_MS);
 		signal(pid, 0);

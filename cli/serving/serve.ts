@@ -96,7 +96,7 @@ class ServerProcess {
 			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
 		}
 		const started = this.#start();
-		// A stop during the start takes precedence: the outcome of the start no longer matters.
+		// A stop during the start takes precedence, because the outcome of the start no longer matters.
 		const failed = (error: unknown) => {
 			if (this.#stopping) return this.#ended;
 			throw error;
@@ -165,7 +165,7 @@ class ServerProcess {
 			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
 		);
 		const { admin } = this.#options.succession?.offer.process ?? {};
-		// The predecessor still listens on that address.
+		// If the predecessor still listens on the configured address, the Admin API is opened after the handover.
 		if (admin && admin.wanted === configuredAddress(this.#adminSettings)) return;
 		await this.#listenOnAdmin(runtime);
 	}
@@ -186,7 +186,7 @@ class ServerProcess {
 			handOver: request => this.#handOver(request),
 			inherited,
 		});
-		// A stop during the start had nothing to close yet.
+		// A stop during the start had no Admin API to close yet, so it is closed here.
 		if (this.#stopping) await this.#admin.close();
 	}
 

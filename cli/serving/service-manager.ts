@@ -32,7 +32,7 @@ export class ServiceManager {
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
-		// Half the period, as sd_watchdog_enabled(3) recommends. A hung process no longer gets here.
+		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
 		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
 		this.#watchdog.unref();
 	}

@@ -18,7 +18,7 @@ export class ConfigurationWatch {
 	/** Must be created before the configuration is compiled, so that no later change is missed. */
 	constructor(input: ConfigInput, changed: () => void) {
 		const seen = looks(filesOf(input));
-		// The file may have changed since its text was read.
+		// The file may have changed since its text was read. In that case, the first poll reports a change.
 		if (input.path !== undefined && textOf(input.path) !== input.text) seen.set(input.path, '');
 		this.#seen = seen;
 		this.#timer = setInterval(() => {
@@ -51,7 +51,7 @@ function filesOf(input: ConfigInput): string[] {
 		try {
 			parseConfig(input, recording(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
 		} catch {
-			// Watches the paths requested so far. Loading the configuration reports the error.
+			// Loading the configuration will report the error. Until then, the paths requested so far are watched.
 		}
 	}
 	return [...paths];

@@ -49,7 +49,8 @@ export function compileBranchTable(
 	});
 	const handlers: Handler[] = [];
 	for (const [key, own] of places) {
-		// Examines only the branches for this key: examining all of ten thousand branches for each key would take quadratic time.
+		// Only the branches for this key are examined, because examining all of ten thousand branches for each key would take
+		// quadratic time.
 		const candidates = merged(own, anywhere).map(index => keyed[index]!);
 		handlers.push(handlerFor(key, candidates, otherwise));
 	}

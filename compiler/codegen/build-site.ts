@@ -135,7 +135,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	}
 	const first = chain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
-		// It is too late to answer.
+		// After an abort or an upgrade, it is too late to answer.
 		if (x.aborted || x.upgraded) throw thrown;
 		const error = asHttpError(thrown);
 		x.stepBase = 0;

@@ -95,7 +95,7 @@ function frame(
 function firstColumn(line: TerminalLine, from: number, to: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (width <= frameWidth || to <= frameWidth - 1) return 0;
-	// Show some text before the caret, and all of a short span.
+	// Shows some text before the caret, and all of a short span.
 	const room = Math.max(10, Math.floor((frameWidth - (to - from)) / 2));
 	return Math.max(0, Math.min(from - room, width - frameWidth + 1));
 }

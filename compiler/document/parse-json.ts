@@ -44,7 +44,7 @@ function findMistake(text: string): Mistake {
 		at = pattern.lastIndex;
 		return true;
 	};
-	// A regular expression would not do: repeating an alternative overflows its stack on a string of several megabytes.
+	// A regular expression would not do, because repeating an alternative overflows its stack on a string of several megabytes.
 	const takeString = (): boolean => {
 		if (text[at] !== '"') return false;
 		for (let end = at + 1; end < text.length; end++) {

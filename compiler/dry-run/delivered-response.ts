@@ -49,7 +49,7 @@ export class DeliveredResponse {
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull())
 					pieces.push(Uint8Array.from(piece));
 			} catch {
-				// A client would keep the bytes that it has received.
+				// The body failed, but a client would keep the bytes that it has received.
 			}
 			this.#bytes = Buffer.concat(pieces);
 		}

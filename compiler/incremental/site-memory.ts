@@ -109,7 +109,7 @@ export class SiteMemory implements PieceMemory {
 		if (!expansion || this.#loose) return false;
 		this.#enter();
 		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
-		// A piece that imports the main file cannot be reused: the main file might now contain the piece.
+		// A piece that imports the main file cannot be reused, because the main file might now contain the piece.
 		if (expansion.asked.some(({ what, of }) => what === 'readText' && of === this.#main)) return false;
 		const report = this.#report!;
 		for (const { what, of, answer } of expansion.asked) {

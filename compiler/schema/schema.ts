@@ -92,7 +92,7 @@ function siteSchema(): Schema {
 	for (const directive of directives) if (directive.kind === 'site') properties[directive.id] = directive.schema;
 	const { errors } = properties;
 	delete properties.errors;
-	// In the order in which a request passes through them.
+	// The properties are in the order in which a request passes through them.
 	Object.assign(properties, { pipeline: PIPELINE_SCHEMA, errors });
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }

@@ -72,7 +72,7 @@ function lazily<T>(make: () => T): () => T {
 
 /** Loads ajv. Called only for invalid documents, because for a small one, loading it takes as long as everything else. */
 function loadAjv(): typeof import('ajv') {
-	// The bundle contains ajv, so there is no module to resolve there: its own `require` returns it.
+	// The bundle contains ajv, so there is no module to resolve there, and the bundle's own `require` returns it.
 	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
 }
 
@@ -130,7 +130,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			// Every object accepts `@id`, so it says nothing about this one, and `$schema` is for editors.
+			// Every object accepts `@id`, so listing it would say nothing about this object, and `$schema` is for editors.
 			const named = known.filter(one => one !== '@id' && one !== '$schema');
 			return {
 				...base,

@@ -107,7 +107,8 @@ class ConfigParser extends EmbeddedActionsParser {
 	}
 }
 
-// Shared, because building the grammar's tables takes milliseconds. It keeps no state between parses, which never overlap.
+// The parser is shared, because building the grammar's tables takes milliseconds. It keeps no state between parses, which never
+// overlap.
 const parser = new ConfigParser();
 
 function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {

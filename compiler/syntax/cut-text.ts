@@ -8,10 +8,12 @@ import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { Close, Comment, maxWordsBefore, Open } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// A line of plain words and of quotes that are closed on the same line: the most common line, skipped in one step.
+// A line of plain words and of quotes that are closed on the same line. It is the most common kind of line, and is skipped in one
+// step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
-// A line like that with a `{` at its end; and a line with only a `}`.
+// A plain line that ends with `{`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
+// A line with only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
 // Keywords whose line is complete at the top level, without a block.
 const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;

@@ -199,7 +199,7 @@ class FormatMachine {
 	#readHeredoc(c: string): boolean {
 		const space = isWhiteSpace(c.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
-			// The lexer ignores it here too, even at the end of the line.
+			// The lexer ignores a carriage return here too, even at the end of the line.
 			if (c === '\r') return true;
 			if (c === '\n') {
 				const valid = heredocMarker.test(this.#marker);
@@ -297,7 +297,7 @@ class FormatMachine {
 	}
 
 	#endOfSourceLine(): void {
-		// An empty line after a lone `{` must not end the line: the brace would then join the line before it.
+		// An empty line after a lone `{` must not end the line, because the brace would then join the line before it.
 		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
 		if (!onlyBrace && this.#firstWord !== '')
 			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
@@ -328,7 +328,7 @@ class FormatMachine {
 			this.#brace = { written: false, spaced: now, own: this.#newlines > 0 };
 			return;
 		}
-		// This also applies after a continued line, where the lexer begins a new word.
+		// The lexer also begins a new word after a continued line.
 		const begins = gap || this.#last === '\n';
 		if (c === '}' && (begins || (!this.#brace && (this.#closesInWords || this.#closedBefore())))) {
 			if (!begins) this.closedInWord = true;

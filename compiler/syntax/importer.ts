@@ -222,7 +222,7 @@ export class Importer {
 		const parameters = new Map<string, ParsedWord>();
 		for (const [name, fallback] of snippet.parameters) {
 			const value = given.get(name) ?? fallback;
-			// Gives it a value anyway, so that the lines of the snippet do not cause further diagnostics.
+			// The parameter gets a value anyway, so that the lines of the snippet do not cause further diagnostics.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
 			this.#report.report({
@@ -368,7 +368,7 @@ export class Importer {
 			source,
 			pieces,
 			mistaken: true,
-			// Evaluated only if the file is imported again.
+			// This is evaluated only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},

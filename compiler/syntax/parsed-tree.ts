@@ -172,7 +172,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks, the compatible server accepts it as a plain word.
+			// Outside of blocks, the compatible server accepts the quote as a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -354,7 +354,7 @@ export class ParsedTree {
 		const before = container.lines[container.lines.length - 1];
 		const owner = this.#parts[0]?.words[0];
 		if (owner?.text === 'import' && owner.quote === 'none') {
-			// If it is the first line, the compatible server takes its end for the end of the surrounding block.
+			// If this line is the first one, the compatible server takes its end for the end of the surrounding block.
 			const isFirst = container.lines.length === 0 && this.#anonymous.length === 0;
 			if (isFirst) this.#anonymousBlock(open, line.block!.close);
 			else this.#anonymous.push({ open, depth: this.#containers.length - 1 });

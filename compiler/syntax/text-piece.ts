@@ -21,7 +21,7 @@ export interface ReadPiece {
 /** Words at the top level that are not the address of a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// Rough tests. They are safe, because anything taken for an independent site is checked again when it is parsed.
+// These tests are rough. They are safe, because anything taken for an independent site is checked again when it is parsed.
 const mayLookAround = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
@@ -73,7 +73,7 @@ export class TextPiece {
 			this.#read = { lines, source, plain, mistaken: found.length > 0 };
 			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
-			// The definitions in these blocks are kept longer than their place: tests, options and imports.
+			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the whole file.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
 			const { lines } = parseSubstitutedText(whole, shifted(text, offset), this.#dialect, diagnostic =>

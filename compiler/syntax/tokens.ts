@@ -9,7 +9,7 @@ export interface WordToken extends IToken {
 	payload?: ScannedWord;
 }
 
-// It must be followed by white space other than CR, a line continuation, or the end. CRs in between do not count.
+// The brace must be followed by white space other than CR, a line continuation, or the end. CRs in between do not count.
 const standsAlone = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
 
 const Blank = createToken({

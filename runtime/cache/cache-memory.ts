@@ -261,7 +261,8 @@ export class CacheMemory {
 			this.queues.leave(entry);
 			words[WORD.entries]!--;
 		}
-		// Done before the pins are checked, so that a thread that pins the entry later sees that it has been removed.
+		// The serial is incremented before the pins are checked, so that a thread that pins the entry later sees that it has been
+		// removed.
 		Atomics.add(words, at + ENTRY.serial, 1);
 		if (state === LIVE) this.touch(words[at + ENTRY.hashA]!);
 		if (this.#isPinned(at)) {

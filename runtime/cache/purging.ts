@@ -34,7 +34,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				const state = memory.field(entry, ENTRY.state);
 				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
 				if (state === FILLING) {
-					// Its thread is still writing it. It will not be published.
+					// The entry's thread is still writing it. The mark keeps the entry from being published.
 					memory.words[memory.at(entry) + ENTRY.doomed] = 1;
 					return 0;
 				}

@@ -206,7 +206,7 @@ export class SharedCache implements ResponseCache {
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.locked(() => {
-			// Checked with the lock held, because from now on, a purge also checks entries being filled.
+			// This is checked with the lock held, because a purge from now on also checks entries that are being filled.
 			if (memory.moment(hashes.url) !== since) return 0;
 			const begun = memory.begin(hashes);
 			if (begun === 0) return 0;

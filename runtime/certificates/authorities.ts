@@ -40,7 +40,7 @@ export class Authorities {
 			const kept = await this.#open(id);
 			if (!kept.plan.root && !kept.plan.intermediate) continue;
 			await openAuthority(kept.plan, store, this.#now);
-			// Its files may have changed since it was opened.
+			// The authority's files may have changed since it was opened.
 			await this.#maintain(kept);
 		}
 	}

@@ -75,7 +75,7 @@ function splitPem(text: string): { readonly chain: string; readonly key: string 
 			return { chain: `${chain}\n`, key: `${key}\n` };
 		}
 	} catch {
-		// Reported by the throw below.
+		// The throw below reports this.
 	}
 	throw new ManagerFailure('The response of the manager is not a certificate with its key.');
 }

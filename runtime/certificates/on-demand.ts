@@ -99,7 +99,7 @@ export class OnDemandCertificates {
 
 	/** Renews a certificate if its name is still permitted. Otherwise it is served until it expires. Never rejects. */
 	async renew(entry: ManagedCertificate): Promise<void> {
-		// A certificate that was never obtained is tried again when a client asks for it.
+		// A certificate that was never obtained is ordered again when a client asks for it.
 		if (!entry.record) return;
 		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY;
 		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);

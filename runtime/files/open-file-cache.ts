@@ -367,7 +367,7 @@ export class OpenFileCache {
 			if (this.#large.size <= MAX_OPEN) return;
 			if (file.used) {
 				file.used = false;
-				// Moves it to the end.
+				// Moves the file to the end, so that files not used since the last pass come first.
 				this.#large.delete(file.hash);
 				this.#large.set(file.hash, file);
 			} else this.#drop(file.hash);

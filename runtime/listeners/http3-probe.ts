@@ -29,7 +29,7 @@ export class Http3Probe {
 		let cause = missing;
 		let code = 'ENOSYS';
 		if (missing === undefined) {
-			// The predecessor still uses the port, and shares it.
+			// The predecessor still uses the port and shares it with this process.
 			if (address.deferred) this.#ours.add(key);
 			if (this.#ours.has(key)) return address;
 			const refused = await bindUdpBriefly(address);

@@ -204,7 +204,8 @@ export class ListenerSockets {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
-			// Throws EBADF. Whether it is a listening socket shows only when threads listen.
+			// `fstatSync` throws EBADF if the descriptor is not open. Whether it is a listening socket is known only when threads
+			// listen.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
@@ -245,7 +246,7 @@ function distinct(descriptors: readonly number[]): number[] {
 export function unixSocketProblem(file: string): string | undefined {
 	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
 	try {
-		// ENOENT; bind would report EACCES.
+		// For a missing folder, `statSync` throws ENOENT, although bind would report EACCES.
 		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';
 		const there = statsOf(file);
 		return there && !there.isSocket() ? 'EEXIST' : undefined;

@@ -135,7 +135,8 @@ export class WorkerListener implements ListeningOwner {
 		this.#held = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			// Its `end` event has already been emitted, so that protocols would miss it. It sent nothing and expects nothing.
+			// The socket's `end` event has already been emitted, so protocols would miss it. The client sent nothing and expects
+			// nothing.
 			if (socket.readableEnded) socket.destroy();
 			else this.#take(socket);
 		}

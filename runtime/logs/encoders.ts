@@ -40,7 +40,7 @@ function usualJson(): Encoder {
 	// Many entries have the same millisecond, and formatting numbers is slow.
 	let last = Number.NaN;
 	let seconds = '';
-	// The same holds for entries of one logger with the same message.
+	// Many entries also have the same logger and message as the previous one.
 	let lastLogger = '';
 	let lastMessage = '';
 	let named = '"logger":"","msg":""';

@@ -56,7 +56,7 @@ export function logFileProblem(path: string, workingDirectory: string): string |
 	try {
 		const found = statSync(file, { throwIfNoEntry: false });
 		if (found?.isDirectory()) return 'EISDIR';
-		// Missing folders will be created.
+		// Missing folders will be created, so the nearest folder that exists is checked.
 		let last = file;
 		while (!existsSync(last)) last = dirname(last);
 		if (last !== file && !statSync(last).isDirectory()) return 'ENOTDIR';

@@ -82,7 +82,7 @@ export class StreamWriter implements LogWriter {
 		this.#closed = true;
 		clearTimeout(this.#timer);
 		for (const queued of this.#queue.splice(0)) this.#lost(queued, CLOSED);
-		// Data passed to the socket is still in transit.
+		// Data that was passed to the socket may still be in transit, so the socket is closed only after sending it.
 		const socket = this.#socket;
 		if (!socket) return;
 		if (!this.#connected || this.#queued > 0) {

@@ -87,7 +87,7 @@ export class RolledFiles {
 		for (const [index, { file, time }] of files.entries()) {
 			const surplus = keep > 0 && index >= keep;
 			const old = keep_for > 0 && now - time > keep_for;
-			// A process was killed after completing the compressed file and before deleting the original.
+			// If both files exist, a process was killed after completing the compressed file and before deleting the original.
 			const again = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
 			if (surplus || old || again) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {

@@ -360,7 +360,7 @@ export class Runtime implements RuntimeControl {
 				if (succeeded) this.#stopping ??= this.#stop(true);
 				return succeeded;
 			} finally {
-				// Otherwise threads would not see the end of the successor.
+				// This process closes its copies of the relays. Otherwise, threads would not notice when the successor ends.
 				for (const { relay } of [...datagrams.values()].flat()) closeSync(relay);
 			}
 		});

@@ -119,7 +119,8 @@ export class WorkerPool {
 			};
 			this.#slots.push(slot);
 		}
-		// Only after all slots exist: each thread is told how many there are, and shares memory with that many.
+		// Threads start only after all slots exist, because each thread is told how many there are and shares memory with that
+		// many.
 		for (const slot of this.#slots) this.#start(slot);
 		this.#looks = setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
 	}
@@ -224,7 +225,7 @@ export class WorkerPool {
 	/** Discards the generation being built. */
 	discardAll(): void {
 		for (const slot of this.#building.splice(0)) {
-			// The attempt's timer would keep running, and would keep a process alive whose start was refused.
+			// Without this, the attempt's timer would keep running, and would keep a process alive whose start was refused.
 			slot.attempt?.reject(new WorkerLost('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}

@@ -191,7 +191,7 @@ export class DirectSocket implements PolledSocket {
 		this.#memory = memory;
 		if (handle.reading === true) {
 			handle.readStop();
-			// If the connection becomes a stream again, that must start to read.
+			// If the connection becomes a stream again, the stream must start to read.
 			handle.reading = false;
 		}
 		const poller = polled ? threadPoller() : undefined;
@@ -268,7 +268,7 @@ export class DirectSocket implements PolledSocket {
 			}
 			if (peeking === undefined) this.holder?.received(count);
 			else {
-				// Whoever takes over reads it.
+				// Whoever takes over the connection reads the rest.
 				this.#hasMore = hasEnd || hasMark || count === room;
 				peeking.peeked(count);
 				if (this.#poller === undefined) return;

@@ -34,8 +34,8 @@ async function holdDuplicate(path: string, backlog: number, publish: () => void)
 		if (descriptor !== undefined) closeSync(descriptor);
 		throw error;
 	} finally {
-		// This must be in the same task in which the server started to listen, so that connections wait for a worker thread.
-		// It removes the file, unless `publish` has renamed it.
+		// The server is closed in the same task in which it started to listen, so that connections wait for a worker thread.
+		// Closing it removes the file, unless `publish` has renamed it.
 		server.close();
 	}
 	const held = descriptor;

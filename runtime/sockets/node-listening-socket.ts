@@ -23,7 +23,8 @@ export class NodeListeningSocket implements ListeningSocket {
 
 	constructor(owner: ListeningOwner) {
 		this.owner = owner;
-		// Half-open, because a client may close its side after its last request and still read the response (RFC 9112 §9.6).
+		// Sockets are half-open, because a client may close its side after its last request and still read the response (RFC 9112
+		// §9.6).
 		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.accepted(socket));
 	}
 

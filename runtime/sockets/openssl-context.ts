@@ -38,7 +38,7 @@ export class OpensslContext {
 	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, duties: ContextDuties) {
 		this.thread = thread;
 		this.context = context;
-		// Copied into memory of its own, because OpenSSL receives addresses within it.
+		// The names are copied into their own memory, because OpenSSL receives addresses within it.
 		const kept = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
 		kept.set(protocols);
 		this.protocols = kept;

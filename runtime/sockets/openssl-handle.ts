@@ -313,7 +313,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#poller.forget(this.#descriptor);
 		f.SSL_free(ssl);
 		this.#thread.connections--;
-		// Drops the reference that was kept for use after the pair.
+		// Drops the reference that was taken when the BIO was replaced.
 		if (this.#paired) f.BIO_free(this.#wire);
 		f.ERR_clear_error();
 		this.#tcp.close(() => closed?.call(this));
@@ -332,7 +332,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return;
 			}
 			const hasMore = hasEnd || count === input.length;
-			// For reads after the handshake.
+			// Reads after the handshake start from this state.
 			this.#hasMore = hasMore;
 			if (!this.#continue(inputAt, count) || !hasMore) return;
 		}
@@ -571,7 +571,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#thread.dropRecords();
 		this.#paired = true;
 		f.BIO_up_ref(pairIn);
-		// OpenSSL drops its reference to the descriptor's BIO, which it may still need for reading.
+		// Setting another BIO makes OpenSSL drop its reference to the descriptor's BIO, which it may still need for reading. This
+		// reference keeps the BIO.
 		f.BIO_up_ref(this.#wire);
 		f.SSL_set0_wbio(this.#ssl, pairIn);
 	}
@@ -580,7 +581,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#unpair(): void {
 		if (!this.#paired || this.#ssl === 0n) return;
 		this.#paired = false;
-		// Passes on the reference that was kept.
+		// Passes on the reference that was taken when the BIO was replaced.
 		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#wire);
 	}
 

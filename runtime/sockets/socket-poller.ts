@@ -257,7 +257,8 @@ export class SocketPoller {
 			const count = this.#wait(this.#poll, this.#eventsAt, MAX_EVENTS, 0);
 			this.#tell(count);
 			told += count;
-			// After a single event, there is usually none waiting. After several, asking again is cheaper than another turn.
+			// After a single event, usually no other one is waiting. After several, asking again is cheaper than another turn of
+			// the event loop.
 			if (count < 2 || told >= ENOUGH_EVENTS) return;
 		}
 	}
@@ -273,7 +274,7 @@ export class SocketPoller {
 				const events = words[at]!;
 				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
 			} catch (error) {
-				// The events of the other sockets are not reported again, so these are handled first.
+				// The system does not report the events of the other sockets again, so they are handled before the error is thrown.
 				queueMicrotask(() => {
 					throw error;
 				});

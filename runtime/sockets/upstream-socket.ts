@@ -85,7 +85,7 @@ export class UpstreamSocket implements SocketOwner {
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// A stream that learns of a failed write would discard its unread data.
+		// A stream that is told of a failed write would discard its unread data, so the owner can hide the error from it.
 		const unlessFailed = (done: Done): Done => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);
@@ -98,7 +98,7 @@ export class UpstreamSocket implements SocketOwner {
 				this.#filled = bytes.length >= STREAM_READ;
 				if (!this.#told(bytes, bytes.length)) socket.pause();
 			});
-			// The previous owner may have paused it.
+			// The previous owner may have paused the socket.
 			socket.resume();
 		}
 		socket.on('end', () => this.ended());

@@ -51,7 +51,8 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 		// If a plan remains, the temporary folder contains the replaced files. The next process that opens the store rolls back.
 		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
 		await lock.release();
-		// Leaves an empty store as it was. The folder stays if it holds the locks of other processes.
+		// Removes the folder of locks, so that an empty store is left as it was. The folder stays if it holds the locks of other
+		// processes.
 		await rmdir(path.join(folder, LOCKS_FOLDER)).catch(() => {});
 	}
 }

@@ -31,7 +31,8 @@ class FileStore implements Store {
 	async read(key: StoreKey): Promise<Buffer | undefined> {
 		let handle: FileHandle | undefined;
 		try {
-			// O_NOFOLLOW: if others can write to the store, a link must not make this process read files they cannot.
+			// O_NOFOLLOW is set because, if others can write to the store, a link must not make this process read files that they
+			// cannot read.
 			handle = await open(this.#fileOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 			const { size } = await handle.stat();
 			if (size > MAX_VALUE_BYTES) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);

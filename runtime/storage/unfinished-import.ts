@@ -48,7 +48,7 @@ export async function rollBackImports(folder: string): Promise<void> {
 		const aside = path.join(folder, name);
 		const keys = await readPlan(aside);
 		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
-		// The plan goes first: without the files beside it, it would be misread.
+		// The plan is deleted first, because it would be misread without the files beside it.
 		await rm(path.join(aside, PLAN), { force: true });
 		await rm(aside, { recursive: true, force: true });
 	}

@@ -161,7 +161,7 @@ export class TlsControl implements CertificateSink {
 		}
 		this.#managing ||= wanted === true;
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
-		// Sent now rather than on activation, because the first client may arrive as soon as the document is active.
+		// This is sent now rather than on activation, because the first client may arrive as soon as the document is active.
 		if (this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
 		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
 		await this.#trust.prepare(planned?.client_auth ?? []);

@@ -76,7 +76,7 @@ export class TrustWatch {
 
 	async #read(auth: ClientAuth): Promise<Watched> {
 		const { trustDeps } = this.#deps;
-		// Taken before reading, so that the next check notices a change in between.
+		// The state is taken before reading, so that the next check notices a change in between.
 		const state = stateOf(filesOf(auth, trustDeps.workingDirectory));
 		const trust = await loadClientTrust(auth, trustDeps);
 		return { auth, trust, state, readAt: performance.now() };
@@ -109,7 +109,7 @@ export class TrustWatch {
 			const fields = { sources: sourcesOf(before.auth) };
 			try {
 				const now = await this.#read(before.auth);
-				// A load that happened meanwhile has loaded everything again.
+				// A load that happened meanwhile has loaded everything again, so the rest of this check is skipped.
 				if (this.#served !== served || this.#prepared) break;
 				served.set(key, now);
 				this.#reported.delete(key);

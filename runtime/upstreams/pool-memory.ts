@@ -114,7 +114,7 @@ export class PoolMemory {
 
 	/** Returns the requests in flight in the whole process. */
 	active(slot: number): number {
-		// Plain reads: slightly outdated counts are acceptable, and balancing reads many.
+		// These reads are not atomic, because slightly outdated counts are acceptable and balancing reads many of them.
 		const { words } = this;
 		const step = this.#step;
 		let sum = 0;

@@ -63,7 +63,7 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	lendable(length: number, headers: HeaderList): boolean {
-		// A response that must be decoded is read later.
+		// A response that this server must decode cannot be forwarded from the read buffer.
 		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
 		return !decoded && this.#outcome.lendable?.(length) === true;
 	}

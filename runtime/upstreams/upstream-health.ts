@@ -65,7 +65,7 @@ export class UpstreamHealth {
 		const passive = this.#passive;
 		if (!passive) return true;
 		const count = this.#load(UPSTREAM_STATE.fails) >>> 0;
-		// The oldest of the latest `maxFails` failures: if it is recent, all of them are.
+		// Only the oldest of the latest `maxFails` failures is examined. If it is recent, all of them are.
 		const failing =
 			count >= this.#ring && millisecondsBetween(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
 		if (failing) {

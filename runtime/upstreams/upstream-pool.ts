@@ -308,7 +308,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			if (!address) continue;
 			let upstream = this.#resolved.get(address.address);
 			if (upstream) {
-				// Moves it to the end, because a Map iterates in insertion order.
+				// Moves the entry to the end, because the first entry, in the order of insertion, is dropped first.
 				this.#resolved.delete(address.address);
 				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
 			} else {

@@ -229,7 +229,7 @@ class DataPlaneWorker implements RequestHostThread {
 				stallThread(message.type);
 				return;
 			case 'crash':
-				// Thrown outside any promise or request, so that only the thread's own handler sees it.
+				// The error is thrown outside any promise or request, so that only the thread's own handler sees it.
 				setImmediate(() => {
 					throw new Error('This crash was requested.');
 				});
@@ -543,7 +543,7 @@ class DataPlaneWorker implements RequestHostThread {
 	/** Handles a failure to accept. Without free descriptors, accepting fails thousands of times per second, so only one entry per minute is logged, with a count. */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
-		// Closes a connection, which frees a descriptor for the next one.
+		// Closes idle connections, which frees descriptors for the next ones.
 		this.#places.make();
 		const now = performance.now();
 		if (now < this.#acceptQuiet) return;

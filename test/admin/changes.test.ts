@@ -318,7 +318,7 @@ tentative('svc reload can load tentatively, accept and revert', async () => {
 	assert.match(two.svc(...again, '--force').text, /is now being served \(generation \d+\)\.\n/);
 	assert.is((await two.ask('POST /load?force&dry_run', two.text('from the command line'))).json.result, 'swap');
 	assert.is(two.svc('reload', '--accept', '--force').status, 1);
-	// The same with the Admin API's address taken from the file instead of a flag.
+	// Repeats the test with the Admin API's address taken from the file instead of a flag.
 	writeFileSync(two.file, two.text('once more'));
 	assert.is(two.svc('reload', '--confirm', '30s', '-c', two.file).status, 0);
 	assert.match(two.svc('reload', '--revert', '-c', two.file).text, /^Rolled back to the previous configuration/);
@@ -385,7 +385,7 @@ resumed('a change that cannot be saved is applied, and the response and the log 
 	const codes = ({ json: { diagnostics } }: Answer): string[] => diagnostics.map((one: { code: string }) => one.code);
 	assert.not.ok(codes(tentatively).includes('admin/not-saved'));
 	assert.equal(codes(await three.ask('POST /load/confirm')), ['admin/not-saved']);
-	// The same again after the cause is removed.
+	// After the cause is removed, the same load succeeds.
 	rmSync(inTheWay);
 	const again = await three.ask('POST /load', three.text('tentative'));
 	assert.is(again.json.unchanged, true);

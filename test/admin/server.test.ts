@@ -778,7 +778,7 @@ listening('a Unix socket accepts any host name, and is removed when the server c
 	const folder = mkdtempSync(join(tmpdir(), 'svc-admin-'));
 	const path = join(folder, 'admin.sock');
 	try {
-		// A stale socket file, left by a killed process.
+		// Leaves a stale socket file, as a killed process does.
 		const stale = createServer().listen(path);
 		await new Promise(resolve => stale.once('listening', resolve));
 		const { renameSync } = await import('node:fs');

@@ -1,4 +1,4 @@
-/** What the Admin API reveals about files that a posted configuration imports. */
+/** The Admin API reveals little about files that a posted configuration imports. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -77,7 +77,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const place: ConfigurationTargets = { port, upstreams: [addresses[0]!, addresses[1]!], root };
 	const answers: { [handler: string]: number } = {};
 	const disagreements: string[] = [];
-	// Discards spans: there is no collector.
+	// Spans are discarded, because there is no collector.
 	const environment = { ...process.env, OTEL_TRACES_EXPORTER: 'none' };
 	let done = 0;
 	let configurations = 0;

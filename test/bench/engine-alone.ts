@@ -132,7 +132,7 @@ for (const [name, text] of Object.entries(shapes)) {
 		const { user, system } = process.cpuUsage(before);
 		return ((user + system) * 1000) / count;
 	};
-	// Warm-up, during which V8 compiles the code.
+	// Warms up, so that V8 compiles the code before the measurement.
 	run();
 	run();
 	const rounds = Array.from({ length: ROUNDS }, run);

@@ -125,7 +125,7 @@ async function runStreams(port: number, load: StreamLoad, core: number, seconds:
 		counted = /(\d+) succeeded, (\d+) failed/.exec(text);
 	}
 	if (!counted || counted[1] === '0') throw new Error(`the load generator counted nothing:\n${text}`);
-	// Start time, status and microseconds of each request.
+	// Each line has the start time, status and microseconds of a request.
 	const times = Float64Array.from(readFileSync(log, 'latin1').trimEnd().split('\n'), line =>
 		Number(line.split('\t')[2]),
 	);

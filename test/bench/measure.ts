@@ -208,7 +208,7 @@ async function sampleStart(
 	backends: Backends,
 	conditions: MeasurementConditions,
 ): Promise<Sample> {
-	// A first start fills the file cache and wakes up the processor; it does not count.
+	// A first start fills the file cache and wakes up the processor, so it is not measured.
 	spawn('true');
 	const before = performance.now();
 	const server = await start(contender, backends, conditions);

@@ -119,7 +119,7 @@ export async function startBenchServer(
 	writeFileSync(file, text);
 	mkdirSync(path.join(folder, 'logs'), { recursive: true });
 	const commands: { [server in ServerName]: string[] } = {
-		// The binary built by run.ts, or the one named by SVC_BIN.
+		// Starts the binary built by run.ts, or the one named by SVC_BIN.
 		svc: [process.env.SVC_BIN ?? SVC, 'run', file],
 		nginx: ['nginx', '-p', folder, '-e', path.join(folder, 'error.log'), '-c', file],
 		haproxy: ['haproxy', '-f', file, '-db', '-q'],

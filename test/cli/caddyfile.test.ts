@@ -42,7 +42,7 @@ caddyfile.after.each(async () => {
 
 caddyfile('is found in its folder, and parsed as a Caddyfile', async () => {
 	const [port] = (await freePorts(1)) as [number];
-	// Parsed as a Configfile, the first `respond` would answer, and `skip_log` would be unknown.
+	// If the file were parsed as a Configfile, the first `respond` would answer, and `skip_log` would be unknown.
 	const text = `${OPTIONS}:${port} {\n\trespond "sorted last"\n\trespond /first "sorted first"\n\tskip_log /x\n}\n`;
 	const folder = folderWith({ Caddyfile: text });
 	await served([], port, { cwd: folder });

@@ -57,7 +57,7 @@ function contents(folder: string): Map<string, string> {
 
 const cases = suite(`command line cases (${path.basename(path.dirname(SVC))}/svc)`);
 const all = goldenCases('cli');
-// Two at a time, because most of a case's time is process startup.
+// Two cases run at a time, because most of a case's time is process startup.
 const running = new Map<string, Promise<Ran>>();
 function begin(at: number): void {
 	const golden = all[at];

@@ -268,7 +268,7 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 			assert.is(statSync(path.join(folder, 'site.sock')).ino, ino);
 			assert.is(statSync(path.join(folder, 'admin.sock')).ino, admin);
 			assert.is(await bodyOf(second), 'more');
-			// The first process remains for whoever waits for it to exit; the processes in between have ended.
+			// The first process remains for whoever waits for it to exit. The processes in between have ended.
 			await until('two processes', () => processesOf(folder).length === 2);
 			assert.is(await server.stop(), 0);
 			assert.equal(processesOf(folder), []);

@@ -1,4 +1,4 @@
-/** `cli/svc`: the launcher of the checkout finds the right Node and runs the program with it. */
+/** The launcher of the checkout, `cli/svc`, finds the right Node and runs the program with it. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';

@@ -57,7 +57,7 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		const upgraded = await fetch(`http://127.0.0.1:${api}/upgrade`, { method: 'POST' });
 		assert.is(upgraded.status, 200, await upgraded.text());
 		assert.match(await rawExchange(at, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'), 'two');
-		// The kind of socket decides the access rules: on this one, a page on a rebound host name is refused.
+		// The kind of socket decides the access rules. On this one, a page on a rebound host name is refused.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),
 			/ 403 /,
@@ -77,7 +77,7 @@ activation('inherited sockets can be named by number or name, and are not passed
 	const site = (name: string): string => `http:// {\n\tbind fd/${name}\n\trespond "${name} {env.LISTEN_FDS}"\n}\n`;
 	const start = async (sites: string, check: (child: ChildProcess, output: () => string) => Promise<void>) => {
 		writeFileSync(file, `{\n\tadmin off\n\tthreads 2\n}\n${sites}`);
-		// LISTEN_PID must be the process id, which is known only once the process runs; systemd sets it the same way.
+		// LISTEN_PID must be the process ID, which is known only once the process runs. systemd sets it the same way.
 		const launch = 'LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:more:more exec "$0" "$@"';
 		const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
 			stdio: ['ignore', 'pipe', 'pipe', ...sockets.map(({ descriptor }) => descriptor)],
@@ -97,7 +97,7 @@ activation('inherited sockets can be named by number or name, and are not passed
 		}
 	};
 	await start(`${site('web')}${site('5')}`, async (_, output) => {
-		// This process must not accept the connections.
+		// This process closes its sockets, so that it does not accept the connections itself.
 		for (const { server } of sockets) server.close();
 		const early = [ports[0], ports[2]].map(port => fetch(`http://127.0.0.1:${port}/`));
 		const texts = await Promise.all(early.map(async answer => (await answer).text()));

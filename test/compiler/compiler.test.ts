@@ -239,7 +239,7 @@ entry('ten thousand sites compile quickly', () => {
 	const took = performance.now() - started;
 	assert.equal(codes(result), []);
 	assert.is(result.document?.sites?.length, 10_000);
-	// Five times the duration on an idle machine.
+	// The limit is five times the duration on an idle machine.
 	assert.ok(took < 6000, `${took} ms`);
 });
 

@@ -228,7 +228,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'reverse_proxy {query.x}',
 		target: '/?x=%7Bhttp.request.host%7D:80',
-		// Expanding the text would give an address; nothing must be sent to it.
+		// If the text were expanded, it would be an address. Nothing must be sent to it.
 		out: seen => String(seen.exchange.sent.length),
 		expected: '0',
 	},
@@ -433,11 +433,11 @@ data('cache: a key contains the data as sent, not expanded', async () => {
 
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
-	// These accept no request placeholder, or only names that the configuration itself contains.
+	// These directives accept no request placeholder, or only names that the configuration itself contains.
 	const none = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
-		// Below.
+		// The directive `cache` is tested below.
 		'cache',
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);

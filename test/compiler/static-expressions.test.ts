@@ -1,6 +1,6 @@
 /**
- * Regular expressions in our own code that see request data must meet the same standard as those in configurations: a
- * client that chooses the subject must not be able to make a search slow.
+ * Regular expressions in our own code that see request data meet the same standard as those in configurations: a client that
+ * chooses the subject cannot make a search slow.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

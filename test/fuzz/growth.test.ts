@@ -120,7 +120,7 @@ growth('many sites, matchers, words and lines take linear time', () => {
 		outcome('configfile', make(200));
 		const few = outcome('configfile', make(1000)).milliseconds;
 		const many = outcome('configfile', make(8000)).milliseconds;
-		// Eight times the input may take eight times as long, plus noise from other processes, but less than 64 times.
+		// Eight times the input may take eight times as long, plus the noise of other processes, but not 64 times as long.
 		assert.ok(many < 24 * few + 1000, `${make.name}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
 	}
 });

@@ -50,7 +50,8 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Only the bytes of those messages: an error after them makes Node abandon requests that it has already read.
+		// Only the bytes of those messages are sent, because an error after them makes Node abandon requests that it has already
+		// read.
 		const theirs = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
 		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;

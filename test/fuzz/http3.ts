@@ -55,7 +55,8 @@ function tried(
 	const whole = frames([bytes]);
 	const pieces: Buffer[] = [];
 	for (let at = 0; at < bytes.length; at += piece) pieces.push(bytes.subarray(at, at + piece));
-	// Bounds the decoded size: Huffman codes have at least five bits, and two bytes can refer to a name in the static table.
+	// The decoded size is bounded, because Huffman codes have at least five bits and two bytes can refer to a name in the static
+	// table.
 	return known && sum <= bytes.length * 60 && router.size === 0 && frames(pieces) === whole;
 }
 

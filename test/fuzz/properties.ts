@@ -105,7 +105,7 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileRe
 	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.replaceAll('\ufeff', 'x').trim()))) return true;
 	// In a snippet or route that is never used, no error is reported for a word that ends in an unmatched brace.
 	if (/^\s*&?\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
-	// A backslash before the quote that starts a word: the word is quoted, but looks unquoted.
+	// If a backslash precedes the quote that starts a word, the word is quoted but looks unquoted.
 	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
 }

@@ -1,4 +1,4 @@
-/** How two servers, ours and Node's, interpret the same bytes, in memory without sockets. */
+/** Feeds the same bytes to two servers, ours and Node's, in memory without sockets, and returns how each interprets them. */
 import { createServer, METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';

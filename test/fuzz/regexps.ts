@@ -1,4 +1,4 @@
-/** Random regular expressions, malicious subjects, and both engines. */
+/** Generates random regular expressions and malicious subjects, and matches them with both engines. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
 import { MatchPaths } from '../../compiler/codegen/regexp/match-paths.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';

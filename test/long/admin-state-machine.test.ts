@@ -210,7 +210,7 @@ async function conditionalRace(): Promise<void> {
 async function loadWhole(): Promise<void> {
 	const next = structuredClone(model);
 	const steps = at(next, pipeline) as Json[];
-	// Keep the document small; otherwise each step would be slower than the one before.
+	// Keeps the document small. Otherwise, each step would be slower than the one before.
 	if (steps.length > 20) steps.splice(2, steps.length - 4);
 	steps.splice(random.below(steps.length), 0, step());
 	const kind = random.below(4);

@@ -6,7 +6,7 @@ import { findDisagreements } from '../agreement/agreement.ts';
 const agreement = suite('explain and live serving, long run');
 
 agreement('agree on ten thousand random requests to random configurations', async () => {
-	// A fixed seed, so that a failure is caused by the change under test. `npm run test:agreement -- --seed N` explores
+	// The seed is fixed, so that a failure is caused by the change under test. `npm run test:agreement -- --seed N` explores
 	// others.
 	const seed = Number(process.env.FUZZ_SEED ?? 1);
 	const { pairs, answers, disagreements } = await findDisagreements(10_000, seed);

@@ -35,7 +35,7 @@ function resident(store: SharedArrayBuffer): { readonly store: number; readonly 
 			if (readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache'))
 				files += fstatSync(Number(name)).blocks * 512;
 		} catch {
-			// The descriptor that readdir itself used; it is closed by now.
+			// This is the descriptor that readdir itself used, which is closed by now.
 		}
 	}
 	return { store: pages * PAGE_BYTES, files };

@@ -58,7 +58,7 @@ function batch(): void {
 		const key = `k${rank}`;
 		const counts = done > requests / 3;
 		if (counts) counted++;
-		// Processor time, because other processes on a shared machine must not count.
+		// Measures processor time, because other processes on a shared machine must not count.
 		const begun = process.threadCpuUsage();
 		const [found] = cache.find(key);
 		if (found !== undefined) {

@@ -11,7 +11,7 @@ if (parentPort) {
 	const address = ffi.getRawPointer(Buffer.alloc(8));
 	parentPort.postMessage('calling');
 	for (let round = 0; ; round++) {
-		// A new function in each round, so that V8 always has one to optimize.
+		// Each round makes a new function, so that V8 always has one to optimize.
 		const calling = new Function(
 			'read',
 			'close',

@@ -26,7 +26,7 @@ async function load(port: number, first: number): Promise<number> {
 	socket.on('data', data => {
 		const text = rest + data.toString('latin1');
 		answers += text.split('HTTP/1.1 200').length - 1;
-		// Keep the tail, which may hold the beginning of the next status line but never a whole one.
+		// Keeps the tail, which may hold the beginning of the next status line but never a whole one.
 		rest = text.slice(-11);
 		arrived();
 	});
@@ -80,7 +80,7 @@ test("the per-host counters equal the client's counts after a million requests w
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	try {
 		const text = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
-		// Scrape from a separate process: the event loop of this one is busy with the load.
+		// Scrapes from a separate process, because the event loop of this one is busy with the load.
 		const scraper = spawn(process.execPath, ['-e', SCRAPER, `http://127.0.0.1:${admin}/metrics`], {
 			stdio: ['pipe', 'pipe', 'inherit'],
 		});

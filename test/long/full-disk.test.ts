@@ -47,7 +47,7 @@ disk('entries that do not fit on a 3 MB disk are counted as dropped, and none is
 			const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 			return Number(/^svc_access_log_dropped_total (\d+)$/m.exec(text)![1]);
 		};
-		// The path of the file in the server's own mount namespace.
+		// This path leads to the file in the server's own mount namespace.
 		const file = `/proc/${server.child.pid}/root${logs}/access.log`;
 		const lines = (): string[] => readFileSync(file, 'utf8').split('\n');
 		await eventually(

@@ -41,7 +41,7 @@ async function running(application: number, test: (running: Running) => Promise<
 	write('one', 2);
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	const reload = (answer: string, threads = 2): Promise<{ status: number | null; stderr: string }> => {
-		// A new address, or none again: either needs a handover.
+		// Adds a listening address or removes it. Either change needs a handover.
 		write(answer, threads, answer === 'two' ? `http://127.0.0.1:${extra} {\n\trespond "more"\n}\n` : '');
 		return runCommand(['reload', file, '--handover'], {});
 	};
@@ -104,7 +104,7 @@ class Visitor {
 			}
 			const stream = this.#client.open().write(asking('/'), true);
 			const { body } = await response(this.#client, stream).catch(error => {
-				// What the server has rejected, clients send again on another connection (RFC 9114 §4.1.1).
+				// Clients send rejected requests again on another connection (RFC 9114 §4.1.1).
 				if (stream.resetCode !== REJECTED) throw error;
 				this.#client?.close();
 				this.#client = undefined;
@@ -154,7 +154,7 @@ for (const threads of [2, 1, 3]) {
 				assert.is(status, 0, stderr);
 				await until('everybody at the successor', () => visitors.every(visitor => visitor.answers.at(-1) === 'two'));
 				for (const client of old) await client.until('the GOAWAY', () => isLeaving(client));
-				// The old connections are alive: what they send now is passed on to the process that has them.
+				// The old connections are alive, because what they send now is passed on to the process that has them.
 				application.finish();
 				for (const { client, stream } of downloads) {
 					assert.is((await response(client, stream)).body, 'begun ended');

@@ -93,7 +93,7 @@ handovers('change the number of threads, and move a port to another address', as
 			const count = clients.done('connection per request');
 			await until('more requests', () => clients.done('connection per request') > count + 100);
 		};
-		// One thread takes over the sockets of four; then three threads share four sockets; then six threads do.
+		// First, one thread takes over the sockets of four. Then three threads share four sockets, and then six threads do.
 		for (const threads of [1, 3, 6]) await change(text(threads, `${threads} threads`));
 		await change(text(2, 'moved', '\tbind 127.0.0.1\n'));
 		const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');

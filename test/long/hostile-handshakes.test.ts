@@ -1,4 +1,4 @@
-/** Many more handshakes that violate TLS than in the short test, and what they leave in memory. */
+/** Makes many more handshakes that violate TLS than the short test does, and checks what they leave in memory. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../runtime/sockets/io-mode.ts';
@@ -9,7 +9,7 @@ const hostile = suite('many hostile handshakes');
 hostile('100,000 violated handshakes end no process and leak no memory', async () => {
 	if (!isDirectIo()) return;
 	const { growth } = await hostileHandshakes(100_000);
-	// A connection of OpenSSL that is not freed takes more than 10 KB: 90,000 of them would be 900 MB.
+	// A connection of OpenSSL that is not freed takes more than 10 KB, so 90,000 of them would take 900 MB.
 	assert.ok(growth < 60_000_000, `${growth} bytes`);
 });
 

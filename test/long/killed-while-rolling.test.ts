@@ -80,8 +80,8 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 			life.add(Number(parts[2]));
 		}
 	}
-	// A cut line must be the start of the line that follows its process's last complete one. Each process may leave at most
-	// one, which it must not have reported as written.
+	// A cut line must be the start of the line that follows its process's last complete one. Each process may leave at most one cut
+	// line, which it must not have reported as written.
 	const next = seen
 		.map((lines, life) => ({ life, line: lines.values().reduce((most, line) => Math.max(most, line), -1) + 1 }))
 		.filter(({ life, line }) => line > sure[life]!);

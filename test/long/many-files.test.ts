@@ -106,7 +106,7 @@ many('random reads return the right content, and memory and descriptors do not g
 	);
 	assert.ok(answers > 5000, `${answers} answers`);
 	assert.ok(late - early < GROWTH, `grew from ${early} to ${late} bytes`);
-	// 256 cached descriptors, a connection for each client, and one file for each response in progress.
+	// The limit allows 256 cached descriptors, a connection for each client, and one file for each response in progress.
 	assert.ok(mostOpen - atFirst <= 256 + 2 * CLIENTS + 8, `${mostOpen - atFirst} descriptors more than at first`);
 	// Without requests, all descriptors are closed within twenty seconds. Directory watches stay.
 	agent.destroy();

@@ -45,7 +45,7 @@ replaced('leave no memory behind', async () => {
 		return process.memoryUsage.rss();
 	};
 	const seen = new Set<string>();
-	// Warm up until the C library's heap has reached its final size.
+	// Warms up until the C library's heap has reached its final size.
 	for (let at = 0; at < 1200; at++) seen.add(await round(at));
 	assert.is(seen.size, pairs.length);
 	const before = await resident();

@@ -64,7 +64,7 @@ generations('leave no memory behind', async () => {
 			const names = Array.from({ length: HANDSHAKES }, (_, turn) => `${(at * HANDSHAKES + turn) % SITES}.test`);
 			for (const servername of names) assert.is((await tlsGet(port, { servername })).body, `round ${at}`);
 		};
-		// Warm up until the C library's heap has reached its final size.
+		// Warms up until the C library's heap has reached its final size.
 		for (let at = 1; at <= WARM; at++) await round(at);
 		const before = process.memoryUsage.rss();
 		let most = 0;

@@ -66,7 +66,8 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 					const status = await send(method, id).catch(error => String(error));
 					statuses[method]![status] = (statuses[method]![status] ?? 0) + 1;
 					if (method === 'POST' && status === 200) answered.add(id);
-					// Enough load to have requests in progress at each kill, without depending on the machine's speed.
+					// The load is high enough to have requests in progress at each kill, but does not depend on the machine's
+					// speed.
 					await new Promise(resolve => setTimeout(resolve, 2));
 				}
 			}),

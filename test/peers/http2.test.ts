@@ -197,13 +197,13 @@ peers('curl gets responses that are sent before the end of its uploads', async (
 		[`https://localhost:${secure}`, ['--http1.1', '--cacert', root]],
 	] as const) {
 		for (const status of ['200', '413']) {
-			// curl 7.88 failed in most attempts.
+			// The upload is repeated, because curl 7.88 failed in most attempts, but not in all.
 			for (let i = 0; i < 10; i++) {
 				const upload = ['-w', ' %{http_code}', '-T', bodies[i % 2]!, `${url}/early/${status}`];
 				assert.is((await curl(...words, ...upload)).toString(), `early ${status}`);
 			}
 		}
-		// An early response that an upstream streams.
+		// An upstream streams an early response to this upload.
 		const upload = ['-w', ' %{http_code}', '-T', bodies[1]!, `${url}/upload/early`];
 		for (let i = 0; i < 10; i++) assert.is((await curl(...words, ...upload)).toString(), 'early answer 200');
 	}
@@ -252,7 +252,7 @@ peers('h2load gets every response, whatever the number of streams', async () => 
 	await one(`http://127.0.0.1:${plain}/images/1.gif`, '-c20', '-m1');
 	await one(`https://localhost:${secure}/`, '-c10', '-m10');
 	await one(`http://127.0.0.1:${plain}/echo`, '-c5', '-m20', '-d', path.join(folder, 'site/index.html'));
-	// Small client windows: 1,023 bytes for a stream, 65,535 for the connection.
+	// The client's windows are small: 1,023 bytes for a stream, 65,535 for the connection.
 	await one(`http://127.0.0.1:${plain}/`, '-c2', '-m50', '-w10', '-W16');
 });
 

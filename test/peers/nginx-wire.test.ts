@@ -1,4 +1,7 @@
-/** fixtures/wire against nginx: which requests that we refuse does nginx accept, as listed in the page? UPDATE=1 rewrites it. */
+/**
+ * Sends the requests of fixtures/wire to nginx. The page must list exactly those that nginx accepts although we refuse them.
+ * UPDATE=1 rewrites the page.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -43,7 +46,7 @@ http {
 			const taken = [...text.matchAll(/<([^>]*)>/g)]
 				.map(([, target]) => target!)
 				.filter(target => /^[\x21-\x7e]+$/.test(target));
-			// Error pages are HTML. Only the responses of our own location count.
+			// nginx's error pages are HTML. Only responses of our own location count.
 			const targets = taken.filter(target => target.startsWith('/first') || target.startsWith('/smuggled'));
 			const node = before[name]?.node;
 			if (targets.length === 0 && node === undefined) continue;

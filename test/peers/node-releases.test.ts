@@ -20,7 +20,7 @@ for (const wanted of ['24', 'latest']) {
 			cwd: folder,
 			stdio: ['ignore', 'ignore', 'inherit'],
 		});
-		// The threads, too, must run from the sources: the build is for one release of Node.
+		// The threads must run from the sources, too, because the build is for one release of Node.
 		delete process.env[THREAD_CODE_VARIABLE];
 		const node = path.join(folder, 'node_modules/node/bin/node');
 		const svc = path.join(ROOT, 'cli/main.ts');

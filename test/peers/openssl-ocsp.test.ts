@@ -59,7 +59,8 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 			{ stdio: ['ignore', 'ignore', 'pipe'] },
 		);
 		try {
-			// The responder handles one connection at a time, so probing its port would block it.
+			// The responder handles one connection at a time, and probing its port would block it. Therefore, this waits for its
+			// output.
 			for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
 			const parent = new X509Certificate(issuer);
 			const ask = async (leaf: X509Certificate): Promise<string> => {

@@ -33,7 +33,7 @@ export function compileReplacement(
 	if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
 	return (subject, regexp, x) => {
 		regexp.lastIndex = 0;
-		// Rendered once, not for each match.
+		// The texts are rendered once, not for each match.
 		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
 		return subject.replace(regexp, (...match: unknown[]) => {
 			let out = '';

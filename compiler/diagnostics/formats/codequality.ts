@@ -24,7 +24,7 @@ export function codequalityReport(all: readonly Findings[]): string {
 			const start = span?.source.position(span.start);
 			const end = span?.source.position(span.end);
 			const identity = [path, code, message, start ? lineText(one) : (pointer ?? '')].join('\n');
-			// The same finding at the same place, reached by two imports, is one; on an equal line elsewhere, it is another.
+			// A finding that two imports reach at the same place counts once. A finding on an equal line elsewhere is another one.
 			const place = `${identity}\n${start?.line}:${start?.column}`;
 			if (places.has(place)) continue;
 			places.add(place);

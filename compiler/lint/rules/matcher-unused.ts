@@ -12,7 +12,7 @@ export const matcherUnused: LintRule = {
 		'An unused name is usually a leftover, or its use is misspelled. A Compatfile may contain unused names.',
 	ofConfigfile: true,
 	check: cx => {
-		// For a Configfile, the compiler reports them.
+		// For a Configfile, the compiler reports unused matchers.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);

@@ -15,7 +15,7 @@ export const directiveNeverRuns: LintRule = {
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
-		// For a Configfile, the compiler reports it, with places in the text.
+		// For a Configfile, the compiler reports steps that never run, with their places in the text.
 		if (cx.dialect === 'configfile') return;
 		for (const { steps } of cx.walked.pipelines) {
 			const at = steps.findIndex(({ step }) => alwaysAnswers(step));

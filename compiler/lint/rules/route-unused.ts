@@ -10,7 +10,7 @@ export const routeUnused: LintRule = {
 	documentation: 'Run it with `invoke`, or remove it.',
 	ofConfigfile: true,
 	check: cx => {
-		// For a Configfile, the compiler reports them.
+		// For a Configfile, the compiler reports unused routes.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const run = new Set<string>();
 		for (const { step } of cx.walked.steps) {

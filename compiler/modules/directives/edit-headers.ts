@@ -90,7 +90,7 @@ function afterwards(
 		const { status, headers } = x.response;
 		if (!matches || matches(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
 	};
-	// Error routes that did not answer rethrow the error: the client gets the error's status with the fields edited here.
+	// Error routes that did not answer rethrow the error. The client then gets the error's status with the fields edited here.
 	const failed = (x: Exchange, thrown: unknown): never => {
 		if (x.error !== undefined && thrown === x.error.cause) edit(x);
 		throw thrown;

@@ -120,7 +120,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
 			if (isForEverybody(x)) memory.learn(page, links);
-			// For the first client of a page nothing is remembered yet: it gets the hints just before the response.
+			// For the first client of a page, nothing is remembered yet, so it gets the hints just before the response.
 			const fresh = new HeaderList();
 			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
 			if (fresh.size > 0) x.inform(EARLY_HINTS, fresh);

@@ -83,7 +83,7 @@ function isStatus({ text, quote }: Word): boolean {
 function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
 	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'is a redirect word'}`;
-	// With a status such as 404 in its place, the line would still be wrong.
+	// A status such as 404 would also be wrong as the second argument.
 	const isComplete = !/^\d/.test(to.text) || isRedirectStatus(Number(to.text));
 	const report = (message: string, hint: string, fix?: Fix): void =>
 		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, {

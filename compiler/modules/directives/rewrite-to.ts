@@ -107,7 +107,7 @@ function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string
 			components.push({ text: cx.template('&', 'empty'), isValue: false });
 			isValue = false;
 		} else {
-			// `{query}` as a value is data and is encoded; in place of whole parameters, it is inserted verbatim.
+			// As a value, `{query}` is data and is encoded. In place of whole parameters, it is inserted verbatim.
 			const encoding = isValue ? () => escapeQueryText : queryEncoding;
 			components.push({ text: cx.template(piece, 'empty', encoding), isValue });
 		}

@@ -24,7 +24,7 @@ export const tryFiles = handlerDirective<Step>({
 	matcherToken: 'none',
 	order: {
 		rank: 170,
-		// Like a matcher, it depends on which files exist, whatever its form in the document.
+		// The directive counts as conditional because its effect depends on which files exist, whatever its form in the document.
 		conditional: true,
 		routes: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},

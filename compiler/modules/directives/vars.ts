@@ -70,7 +70,7 @@ export const vars = handlerDirective<SetVariablesStep>({
 function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
 	const read = word.quote === 'none' ? parseScalar(word.text) : word.text;
 	const value = typeof read === 'string' ? cx.template(word) : read;
-	// `__proto__` is a name like any other.
+	// The value is defined as a property, so that `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
 

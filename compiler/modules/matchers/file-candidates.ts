@@ -73,7 +73,7 @@ function compileEntry(text: string, rendered: boolean, cx: CompileContext): Entr
 		if (status < 200) return cx.refuse(`\`${text}\` is not an error status.`, 'file/bad-status');
 		return { status };
 	}
-	// Text in the configuration may be a glob; request data is literal.
+	// Text in the configuration may be a glob, but request data is literal.
 	return { text: cx.template(text, 'empty', () => escapeGlob), folder: rendered ? 'as-rendered' : text.endsWith('/') };
 }
 

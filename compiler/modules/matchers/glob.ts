@@ -89,7 +89,7 @@ export function matchesGlobSegment(elements: readonly GlobElement[], text: strin
 			e++;
 			c++;
 		} else if (star !== -1) {
-			// The last star matches one more character; backtracking to an earlier star could not help.
+			// The last star matches one more character. Backtracking to an earlier star could not help.
 			e = star + 1;
 			c = ++starAt;
 		} else return false;

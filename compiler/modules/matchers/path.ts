@@ -96,7 +96,7 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 /** Compiles a pattern with placeholders. Its kind, such as prefix or suffix, depends only on the text as written. */
 function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 	const pieces = splitPattern(pattern);
-	// `{%path}` has been expanded by now: a remaining percent sign belongs to an escape.
+	// `{%path}` has been expanded by now, so a remaining percent sign belongs to an escape.
 	if (pattern.includes('%')) {
 		return cx.refuse(
 			'A path pattern may contain either placeholders or percent-encodings, not both.',

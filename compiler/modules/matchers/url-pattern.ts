@@ -121,7 +121,7 @@ function compileComponent(
 		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
 		return cx.refuse(message, 'url-pattern/invalid');
 	}
-	// The standard ignores case only in these; the others are already lower case.
+	// The standard ignores case only in these components. The others are already lower case.
 	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
 	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
 }

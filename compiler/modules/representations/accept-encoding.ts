@@ -29,7 +29,7 @@ function weightsOf(field: string): Map<string, number> {
 		const parts = ELEMENT.exec(element);
 		if (!parts) continue;
 		const name = parts[1]!.toLowerCase();
-		// Obsolete aliases (RFC 9110 §8.4.1.3).
+		// Obsolete aliases are treated like the current names (RFC 9110 §8.4.1.3).
 		weights.set(name === 'x-gzip' ? 'gzip' : name, parts[2] === undefined ? 1 : Number(parts[2]));
 	}
 	return weights;

@@ -125,7 +125,8 @@ class Splitter {
 	#withData(start: number, end: number): string {
 		let text = '';
 		let from = start;
-		// Data inserted exactly where an action begins belongs to the text before it; where an action ends, to the text after it.
+		// Data inserted exactly where an action begins belongs to the text before the action. Data inserted where an action ends
+		// belongs to the text after it.
 		while (this.#next < this.#data.length && this.#data[this.#next]!.at <= end) {
 			const { at, value } = this.#data[this.#next++]!;
 			text += this.#text.slice(from, at) + value;

@@ -103,7 +103,7 @@ export function lowerHeaderEdit(
 	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
 	const written = cx.template(first).replace(/:$/, '');
 	const compat = cx.dialect === 'compatfile';
-	// `>` defers an edit; it has no effect where edits cannot be deferred.
+	// `>` defers an edit. It has no effect where edits cannot be deferred.
 	const text = compat && /^>./.test(written) ? written.slice(1) : written;
 	const sign = /^[+?-]./.test(text) ? text[0] : '';
 	const name = sign === '' ? text : text.slice(1);
@@ -114,7 +114,7 @@ export function lowerHeaderEdit(
 	}
 	if (sign === '-') {
 		if (second) {
-			// Existing Compatfiles contain such values; they are ignored.
+			// Existing Compatfiles contain such values, so they are ignored there.
 			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
 				hint: `Write only \`${first.text}\`.`,
 			});

@@ -155,7 +155,7 @@ export class DiskTier {
 	/** Queues a response that a thread has stored for writing. */
 	stored(key: string, entry: number, serial: number): void {
 		if (!this.#isOpen) {
-			// The copy on disk is older.
+			// The copy on disk is older than this response, so it is removed.
 			void this.removed(key);
 			return;
 		}
@@ -391,7 +391,7 @@ export class DiskTier {
 		switch (row.kind) {
 			case KIND.put:
 				if (row.keepUntil > Date.now() / 1000) this.#index.add({ ...row, segment });
-				// An expired response has nevertheless replaced earlier ones.
+				// Even an expired response has replaced earlier ones, which are therefore forgotten.
 				else this.#index.forgetKey(row.a, row.b);
 				return;
 			case KIND.forgetKey:
@@ -422,7 +422,7 @@ export class DiskTier {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
 		const isWhole = read !== undefined && (await sumOf(read.body)) === read.record.bodySum;
-		// It has been purged, replaced or dropped in the meantime.
+		// The response has been purged, replaced or dropped in the meantime.
 		if (!this.#index.has(place)) return;
 		if (!isWhole) {
 			this.#counts.damaged++;

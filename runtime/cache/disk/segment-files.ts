@@ -170,7 +170,7 @@ export class SegmentFiles {
 				segment.isNamed = true;
 			} catch (error) {
 				segment.isDirty = true;
-				// A deleted segment cannot bring responses back.
+				// An error with a deleted segment is ignored, because the segment cannot bring responses back.
 				if (!segment.dropped) throw error;
 			}
 		}
@@ -184,7 +184,7 @@ export class SegmentFiles {
 		this.#rows = [];
 		if (segment === undefined || segment.dropped) return;
 		this.#keepOpen(segment);
-		// If there is no catalog, the segment itself is read.
+		// A failure is ignored, because a segment without a catalog is read itself.
 		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#failed);
 	}
 

@@ -77,7 +77,7 @@ export function object(text: string): { readonly [member: string]: unknown } {
 		if (typeof value === 'object' && value !== null && !Array.isArray(value))
 			return value as { [member: string]: unknown };
 	} catch {
-		// Reported by the throw below.
+		// The throw below reports this.
 	}
 	throw new AcmeRefusal('malformed', 400, 'The request is not a JSON object.');
 }

@@ -55,7 +55,7 @@ export async function apiJson(request: ApiRequest): Promise<{ readonly [member: 
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null) return value as { [member: string]: unknown };
 	} catch {
-		// Reported by the throw below.
+		// The throw below reports this.
 	}
 	throw new IssueError('dns/refused', `The API of ${request.provider} did not return a JSON object.`);
 }

@@ -165,7 +165,8 @@ class Manager implements CertificateManager {
 		if (!served || this.#closed) return false;
 		const managed = managedFor(served.entries, question.name);
 		if (managed) {
-			// The first client of a new site may arrive while its certificate is being ordered.
+			// The first client of a new site may arrive while its certificate is being ordered, so the handshake waits for the
+			// order.
 			if (!managed.record && managed.work) await within(managed.work.done, HANDSHAKE_PATIENCE);
 			return managed.published;
 		}

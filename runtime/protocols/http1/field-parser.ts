@@ -157,7 +157,8 @@ export class FieldParser {
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						// Only digits, few enough for an exact number. A second field is rejected even if its value is equal.
+						// The value must consist of digits, few enough for an exact number. A second field is rejected even if its
+						// value is equal.
 						if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) return this.#refuse(400, 'bad_content_length');
 						this.contentLength = Number(value);
 					}

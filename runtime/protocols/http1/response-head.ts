@@ -59,7 +59,7 @@ export class FieldWriter {
 	readonly #last: string[] = new Array(REMEMBERED).fill('');
 	/** Cached lines. If one field differs in each response, such as an entity tag, the others are usually the same. */
 	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
-		// No field has this name.
+		// No field name contains a newline, so this matches no field.
 		name: '\n',
 		value: '',
 		text: '',

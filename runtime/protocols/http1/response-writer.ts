@@ -151,7 +151,7 @@ export class ResponseWriter implements OutputOwner {
 					? Buffer.byteLength(body)
 					: body?.byteLength;
 			const declared = length ?? fieldWriter.contentLength;
-			// For HEAD, the length that a GET response would have. With 304, the length only if a handler knows it.
+			// A response to HEAD has the length that a GET response would have. A 304 has a length only if a handler knows it.
 			if (!bodiless && declared >= 0) head += `Content-Length: ${declared}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
@@ -295,7 +295,7 @@ export class ResponseWriter implements OutputOwner {
 				ended = true;
 				break;
 			}
-			// `closed` will be called. Nobody would read further chunks.
+			// The socket will call `closed`. Nobody would read further chunks.
 			if (this.#socket.destroyed) break;
 			// At the next pull, the source reuses this chunk's memory, so the chunk must have been sent by then.
 			if (output.pending) {

@@ -125,7 +125,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	carry(call: ClientCall): void {
 		if (call.request.upgrade === undefined || this.#unsettled === undefined) this.#carry(call);
 		else {
-			// The upstream's settings say whether it supports extended CONNECT (RFC 8441 §3).
+			// The request waits for the upstream's settings, which say whether it supports extended CONNECT (RFC 8441 §3).
 			let waits = true;
 			call.carrier = {
 				cancel: () => {
@@ -333,7 +333,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
 		}
 		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
-		// The connection's window is reopened at once: each stream has its own window, and an unread stream must not block the others.
+		// The connection's window is reopened at once, because each stream has its own window and an unread stream must not block
+		// the others.
 		const increment = this.#window.release(whole, true);
 		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
@@ -369,7 +370,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#decode(id: number, ends: boolean, bytes: Buffer, start: number, end: number): boolean {
 		const fields = this.#fields;
 		fields.begin();
-		// Blocks depend on previous ones, so those of ended streams must be decoded, too.
+		// Header blocks depend on previous ones, so the blocks of ended streams must be decoded, too.
 		if (!this.#decoder.decode(bytes, start, end, fields))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
 		this.#streams.get(id)?.fields(fields, ends);

@@ -96,7 +96,7 @@ function build(): HuffmanTables {
 		length = LENGTHS[byte]!;
 		codes[byte] = code++;
 	}
-	// A tree whose nodes have two children each: 0 for none, a node's number, or −1 − byte for a leaf.
+	// A tree whose nodes have two children each. A child is 0 for none, a node's number, or −1 − byte for a leaf.
 	const children: number[] = [0, 0];
 	const add = (value: number, bits: number, leaf: number): void => {
 		let node = 0;

@@ -28,7 +28,7 @@ export function writeHead(
 	ends: boolean,
 	first: boolean,
 ): void {
-	// This comes first, because `encode` returns bytes that are valid only until the next call.
+	// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
 	const today = fields.date(now);
 	const encoded = fields.encode(headers);
 	const block = encoded.bytes;

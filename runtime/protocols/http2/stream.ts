@@ -357,7 +357,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const length = bodyLength(body);
 		const bodiless = status === 204 || status === 304;
 		if (bodiless || x.received.method === 'HEAD') {
-			// For HEAD, the length that a GET response would have. With 304, the length only if a handler knows it.
+			// A response to HEAD has the length that a GET response would have. A 304 has a length only if a handler knows it.
 			const declared =
 				status === 204 ? NO_LENGTH : bodiless || body === null ? HANDLER_LENGTH : (length ?? HANDLER_LENGTH);
 			session.writeHead(this.id, status, response.headers, declared, true);

@@ -233,7 +233,7 @@ export class Http3Connection
 		const request = this.#requests.get(id);
 		if (request === undefined || request.gone) return;
 		const { responses } = this.#coders;
-		// This comes first, because `encode` returns bytes that are valid only until the next call.
+		// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
 		const today = responses.date(this.engine.now);
 		const encoded = responses.encode(headers);
 		const declared = length === HANDLER_LENGTH ? encoded.contentLength : length;

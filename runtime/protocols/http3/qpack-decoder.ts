@@ -51,12 +51,13 @@ export class QpackDecoder {
 	#line(bytes: Buffer, end: number): Field | undefined {
 		const first = bytes[this.#at]!;
 		if (first >= 128) {
-			// Indexed: 1T.
+			// An indexed field line begins with the bits 1T. T must be set, which refers to the static table.
 			if ((first & 0x40) === 0) return undefined;
 			return STATIC[this.#integer(bytes, end, 6)];
 		}
 		if (first >= 64) {
-			// A literal field whose name is that of a table entry: 01NT.
+			// A literal field line with a name reference begins with the bits 01NT. T must be set, which refers to the static
+			// table.
 			if ((first & 0x10) === 0) return undefined;
 			const known = STATIC[this.#integer(bytes, end, 4)];
 			const value = known && this.#string(bytes, end, 7);

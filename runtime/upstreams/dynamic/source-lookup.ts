@@ -76,7 +76,7 @@ export class SourceLookup {
 		const port = this.#name.slice(space + 1);
 		const wants = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
 		if (!source.resolvers || source.resolvers.length === 0) {
-			// Through the system's resolver, which includes the hosts file.
+			// Uses the system's resolver, which includes the hosts file.
 			const found = await lookup(name, { all: true });
 			return found
 				.filter(({ family }) => wants(family === 6 ? 'ipv6' : 'ipv4'))

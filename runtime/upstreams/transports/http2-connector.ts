@@ -97,7 +97,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// Each of them is treated as if it had opened the connection itself.
+		// Each waiting request is treated as if it had opened the connection itself.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.serveWaiting();

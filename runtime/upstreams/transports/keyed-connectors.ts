@@ -29,7 +29,7 @@ export class KeyedConnectors implements UpstreamConnector {
 		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
 		let link = this.#links.get(key);
 		if (link) {
-			// Moves it to the end, because a Map iterates in insertion order.
+			// Moves the entry to the end, because the first entry, in the order of insertion, is dropped first.
 			this.#links.delete(key);
 		} else {
 			link = this.#make(values);

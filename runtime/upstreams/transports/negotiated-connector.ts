@@ -72,7 +72,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 	/** Implements DialedFor. */
 	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		// Each of them is treated as if it had opened the connection itself.
+		// Each waiting request is treated as if it had opened the connection itself.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
 		this.#two.serveWaiting();

@@ -43,7 +43,7 @@ workspace('an imported file is checked in the configuration that imports it, in 
 	});
 	editor.open('part.conf');
 	await editor.settled();
-	// As a Configfile, it would be a mistake that no site contains the directives.
+	// If it were treated as a Configfile, directives outside of sites would be reported.
 	assert.equal(codes(editor, 'part.conf'), ['placeholder/unknown']);
 	await editor.quit();
 });

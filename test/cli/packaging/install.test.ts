@@ -22,7 +22,7 @@ const dist = path.join(folder, 'dist');
 mkdirSync(dist);
 copyFileSync(path.join(packaging, 'install.sh'), path.join(dist, 'install.sh'));
 for (const unit of ['svc.service', 'svc.socket']) copyFileSync(path.join(packaging, unit), path.join(dist, unit));
-// A fake binary, because the real one takes seconds to build.
+// Uses a fake binary, because the real one takes seconds to build.
 writeFileSync(path.join(dist, 'svc'), `#!/bin/sh\nexec '${SVC}' "$@"\n`, { mode: 0o755 });
 
 function install(root: string, args: readonly string[] = [], more: Record<string, string> = {}) {

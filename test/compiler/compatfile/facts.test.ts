@@ -327,7 +327,7 @@ facts('C13: equivalent matchers', () => {
 		'`{query.a} == "1"`',
 		'expression "{query.a} == \\"1\\""',
 	];
-	// With a single argument, captures are named after the matcher.
+	// If the matcher has a single argument, captures are named after the matcher.
 	const documents = forms.map(form =>
 		JSON.stringify(compileToDocument(`(s) {\n@g ${form}\nrespond @g x\n}\n:80 {\nimport s\n}\n`)).replace(
 			',"name":"g"',

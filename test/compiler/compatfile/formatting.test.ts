@@ -31,7 +31,7 @@ const ROWS: readonly (readonly [row: string, input: string, output?: string])[] 
 	['heredoc in block', 'a {⏎→respond <<E⏎  x   y⏎E⏎  b    c⏎}', 'a {⏎→respond <<E⏎  x   y⏎E⏎→b c⏎}'],
 	['blank line then env span', 'a⏎⏎→{$X}', 'a⏎⏎{$X}'],
 	['imports, then global block', 'import a⏎import b⏎{⏎→order x first⏎}'],
-	// The formatter's rules, in brief.
+	// These rows show the formatter's rules in brief.
 	['white space at both ends', '⏎ →a ⏎⏎', 'a'],
 	['nothing', '', ''],
 	['no blank lines at the edges of a block', 'a {⏎⏎b⏎⏎}', 'a {⏎→b⏎}'],

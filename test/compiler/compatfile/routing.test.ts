@@ -36,7 +36,7 @@ const sequence = async (lines: string, url = 'http://a/', options = ''): Promise
 };
 order('route runs its lines as written, and a site sorts them', async () => {
 	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
-	// Consecutive `vars` with equal matchers are reversed: the route comparison puts each before the other.
+	// Consecutive `vars` with equal matchers are reversed, because the route comparison puts each before the other.
 	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
 });
 order('the order option moves directives: first, last, before, after; applied in file order', async () => {
@@ -82,7 +82,7 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 		(await new DryRunServer(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
 	const stripped = 'uri /api/* strip_prefix /api\n';
 	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
-	// The same holds in a `route`, unless another directive separates the two.
+	// Routes are merged in a `route` as well, unless another directive separates them.
 	assert.is(await body(`route {\n${stripped}respond /api/* "api {path}"\n}`, 'http://a/api/x'), 'api /x');
 	assert.is(await body(`route {\n${stripped}header X y\nrespond /api/* "api {path}"\n}`, 'http://a/api/x'), 'last /x');
 	// The order of the matchers in a set and their names do not matter.

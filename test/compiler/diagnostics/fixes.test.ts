@@ -79,7 +79,7 @@ const REVEALED: { readonly [fixture: string]: readonly string[] } = {
 	'adapt/compat-routes-are-consolidated': ['path/prefix-without-slash'],
 	// The misspelled option is also written correctly.
 	'diagnostics/global-options-that-are-wrong': ['option/given-twice'],
-	// The misspelled directive is in front of others, and answers all requests; the misspelled log writer lacks its argument.
+	// The misspelled directive is in front of others, and answers all requests. The misspelled log writer lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],
 };
 

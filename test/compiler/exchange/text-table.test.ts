@@ -21,7 +21,7 @@ tables('tables agree with a map, for whole texts and for prefixes', () => {
 
 tables('an empty table has no entries, and texts with equal hashes are distinguished', () => {
 	assert.is(new TextTable(new Map()).get('a', 1), undefined);
-	// 31 × 'A' + 'a' equals 31 × 'B' + 'B', so the two keys have the same hash.
+	// The hash multiplies by 31, and 31 × 'A' + 'a' equals 31 × 'B' + 'B', so the two keys have the same hash.
 	const table = new TextTable(
 		new Map([
 			['Aa', 1],

@@ -1,6 +1,6 @@
 /**
- * A document's identity includes the contents of the files that it names. Checked for every kind of file and dialect, and
- * in compiler sessions.
+ * Tests that a document's identity includes the contents of the files that it names, for every kind of file and dialect, and in
+ * compiler sessions.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';

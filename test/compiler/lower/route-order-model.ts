@@ -1,6 +1,6 @@
 /**
- * A model of how the compatible server orders the routes of a block, written from its documentation and independent of the
- * compiler's code: the comparison of two routes, and the sorting algorithm.
+ * A model of how the compatible server orders the routes of a block. It was written from that server's documentation, independently
+ * of the compiler's code, and consists of the comparison of two routes and the sorting algorithm.
  */
 
 /** A route as seen by the model. */

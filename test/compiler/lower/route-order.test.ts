@@ -1,4 +1,4 @@
-/** Random sites with named matchers: the compiled order equals that of the model. */
+/** For random sites with named matchers, the compiled order of routes equals that of the model. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Chance } from '../../agreement/chance.ts';
@@ -136,7 +136,7 @@ function directive(name: Name, { token }: Drawn, mark: string, chance: Chance): 
 			return { line: `header ${token} {\n?X ${mark}b\nY ${mark}a\n}`, marks: [`${mark}a`, `${mark}b`] };
 		case 'try_files':
 			if (chance.happens(50)) return one(`try_files ${mark}`);
-			// One directive that counts as three routes.
+			// This one directive counts as three routes.
 			return { line: `try_files ${mark} ${mark}?a=b ${mark}`, marks: [mark, mark, mark] };
 		case 'log_append':
 			return one(`log_append ${token} key ${mark}`);

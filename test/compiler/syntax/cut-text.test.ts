@@ -1,4 +1,4 @@
-/** Splitting a configuration at top level: the pieces together have the same tokens as the whole, for any text. */
+/** Splitting a configuration at the top level gives pieces that together have the same tokens as the whole, for any text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';

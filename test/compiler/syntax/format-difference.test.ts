@@ -68,7 +68,7 @@ difference('applied to the one text gives the other, for any two texts', () => {
 	};
 	for (let round = 0; round < 600; round++) {
 		const before = text();
-		// Mostly small changes, so that there are several hunks.
+		// The changes are mostly small, so that there are several hunks.
 		const after = random(2) === 0 ? text() : before.replace(/c\n/g, () => (random(4) === 0 ? 'x\ny\n' : 'c\n'));
 		const diff = unifiedDifference(before, after, 'a.conf');
 		assert.is(before === after ? after : applied(before, diff), after, JSON.stringify({ before, after, diff }));

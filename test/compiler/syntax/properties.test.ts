@@ -1,4 +1,4 @@
-/** Properties of any text: nothing throws, and formatting is stable and changes no token of a well-formed text. */
+/** Properties that hold for any text: nothing throws, and formatting is stable and changes no token of a well-formed text. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';

@@ -1,7 +1,4 @@
-/**
- * 5,000 clients that send their heads slowly and 5,000 that send their bodies slowly, and a normal client that must not
- * suffer.
- */
+/** A normal client must not suffer while 5,000 clients send their heads slowly and 5,000 send their bodies slowly. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -64,7 +61,7 @@ slow("a normal client's p99 stays below three times its p99 without the attack",
 		attacker.disconnect();
 		await once(attacker, 'exit');
 		await new Promise(resolve => setTimeout(resolve, 1000));
-		// Measured again afterwards, because other load on the machine varies.
+		// The client is measured again afterwards, because other load on the machine varies.
 		const own = Math.max(before, await windows(2));
 		const said = `p99 ${during.toFixed(2)} ms with ${report.open} attacking connections, ${own.toFixed(2)} ms without`;
 		console.log(said);

@@ -265,7 +265,7 @@ running('no request sent after a purge gets older content, whatever is in progre
 			assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
 		}
 	};
-	// Some fetches take longer than a purge; their responses must not be stored either.
+	// Some fetches take longer than a purge. Their responses must not be stored either.
 	const clients = [0, 0, 0, 0, 0, 0, 15, 15, 15, 40, 40, 40].map(client);
 	try {
 		for (let round = 0; round < 25; round++) {

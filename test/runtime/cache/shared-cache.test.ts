@@ -434,7 +434,7 @@ late('a response requested earlier but arriving later does not replace a newer o
 	assert.ok(put(threads[1], 'a', Buffer.from('newer'), { storedAt: 2000 }));
 	assert.not(older.commit());
 	assert.is(read(threads[0], threads[0].find('a')[0]!)!.toString(), 'newer');
-	// Stored before the clock was set back.
+	// This response is stored before the clock is set back.
 	assert.ok(put(threads[1], 'b', Buffer.from('future'), { storedAt: Date.now() + 1e6 }));
 	assert.ok(put(threads[0], 'b', Buffer.from('now'), { storedAt: Date.now() }));
 	assert.is(read(threads[2], threads[2].find('b')[0]!)!.toString(), 'now');

@@ -56,7 +56,7 @@ fairness("a client's many tasks are limited in number and do not delay the tasks
 	while (done.length < 54) await new Promise(resolve => setImmediate(resolve));
 	assert.ok(done.indexOf('modest') <= 4, done.slice(0, 8).join());
 	assert.ok(done.indexOf('other') <= 5, done.slice(0, 8).join());
-	// The queue is empty and accepts new tasks.
+	// The queue is empty now and accepts new tasks.
 	assert.ok(queue.add('greedy', task('last')));
 	while (done.length < 55) await new Promise(resolve => setImmediate(resolve));
 });

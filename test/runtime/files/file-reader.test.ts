@@ -408,7 +408,7 @@ bodies('on a worker thread, Node prints no warning about descriptors', async () 
 		`const { createFileReader } = await import(${JSON.stringify(import.meta.resolve('../../../runtime/files/file-reader.ts'))});
 		const { parentPort } = await import('node:worker_threads');
 		const warnings = [];
-		// Ignore the warning that node:ffi is experimental, which servers suppress as well (--disable-warning).
+		// Ignores the warning that node:ffi is experimental, which servers suppress as well (--disable-warning).
 		process.on('warning', ({ name, message }) => name === 'ExperimentalWarning' || warnings.push(message));
 		const reader = createFileReader();
 		for (const path of ['/small.bin', '/big.bin']) {

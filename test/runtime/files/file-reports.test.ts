@@ -60,7 +60,8 @@ reports('the log says where a file came from and how it was encoded, and metrics
 	const exposition = await (await fetch(`${origin}/metrics`)).text();
 	const value = (name: string): number =>
 		Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (.*)$`, 'm').exec(exposition)?.[1]);
-	// The first request reads from disk, the second caches the file, and the third revalidates it; later ones come from memory.
+	// The first request reads from disk, the second caches the file, and the third revalidates it. Later ones are served from
+	// memory.
 	assert.ok(value('svc_files_total{from="memory"}') >= 2, exposition);
 	assert.ok(value('svc_files_total{from="held"}') >= 1);
 	assert.ok(value('svc_files_total{from="disk"}') >= 4);

@@ -1,4 +1,4 @@
-/** The memory pages that small files are read into: each has one user at a time, however the body is used. */
+/** The memory pages into which small files are read have one user at a time, however the body is used. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FilePages, HEAD_ROOM } from '../../../runtime/files/file-pages.ts';

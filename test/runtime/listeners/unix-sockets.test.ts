@@ -91,7 +91,7 @@ unix('a process without a configuration can add a socket, and a failed load leav
 		assert.not.ok(existsSync(file));
 		assert.is((await runtime.load(jsonInput(broken))).result, 'applied');
 		assert.is(lstatSync(file).mode & 0o777, 0o600);
-		// The Unix socket's peer is not configured as trusted.
+		// The peer of this Unix socket is not configured as trusted, so its `X-Forwarded-For` is ignored.
 		assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), '');
 	});
 });

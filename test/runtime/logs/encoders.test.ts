@@ -78,7 +78,7 @@ encoders('header fields become an object: repeated names are joined in an array,
 		assert.is(fields.write(list, false), shown);
 		assert.is(fields.write(new HeaderList(['cookie', 'c=1']), true), '{"cookie":["c=1"]}');
 		assert.is(fields.write(new HeaderList(), false), '{}');
-		// Far more names than the cache holds, in separate lists and in a single one.
+		// Writes far more names than the cache holds, in separate lists and in a single one.
 		for (let i = 0; i < 1500; i++) fields.write(new HeaderList([`X-${time}-${i}`, 'v', `x-${time}-${i}`, 'w']), false);
 		const many = new HeaderList(Array.from({ length: 3000 }, (_, i) => `n${i % 1500}`));
 		assert.is(Object.keys(JSON.parse(fields.write(many, false))).length, 750);

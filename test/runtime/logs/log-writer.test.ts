@@ -97,7 +97,7 @@ writers(
 			posted.map(({ text, entries }) => [text, entries]),
 			[['one\nzwö 二 😀\n', 2]],
 		);
-		// Lines are not split: one that does not fit goes into the next segment.
+		// Lines are not split. A line that does not fit goes into the next segment.
 		for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(50_000)}\n`);
 		assert.equal(
 			posted.slice(1).map(({ text, entries }) => [text.length, entries]),

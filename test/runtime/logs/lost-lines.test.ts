@@ -183,7 +183,7 @@ lost('collectors: lines in transit when the connection breaks, and lines left at
 	const [socket] = await accepted;
 	socket.resetAndDestroy();
 	server.close();
-	// Lines already in the system's buffers may or may not have reached the collector, and the server cannot know.
+	// The server cannot know whether lines already in the system's buffers have reached the collector.
 	await eventually('the losses are counted', () => sinks.lost('access') > 0);
 	await writer.flush();
 	const before = sinks.lost('access');

@@ -49,7 +49,7 @@ stopped(
 			`{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n\tmetrics\n\tservers {\n\t\tmax_header_size 32KiB\n\t}\n}\nhttp://127.0.0.1:${port} {\n${outputs.map(to).join('')}\trespond "x"\n}\n`,
 		);
 		const [piped, named] = [reader(), reader()];
-		// Opened for reading and writing, so that opening does not block.
+		// The pipe is opened for reading and writing, so that opening does not block.
 		const feed = spawn('sh', ['-c', `exec cat <>"${fifo}"`], { stdio: ['ignore', named.stdin!, 'inherit'] });
 		const server = spawn(SVC, ['run', path.join(folder, 'Configfile')], {
 			stdio: ['ignore', piped.stdin!, 'ignore'],

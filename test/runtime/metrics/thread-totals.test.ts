@@ -1,4 +1,4 @@
-/** Metrics aggregated over threads: sums, dead threads, histograms. */
+/** Metrics aggregated over threads: sums, the counts of dead threads, and histograms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MetricsRegistry } from '../../../runtime/main/metrics-registry.ts';
@@ -130,7 +130,7 @@ counting('updated histogram lines equal lines built from scratch', () => {
 	const random = new Random(7);
 	let counts = [0, 0, 0, 0];
 	for (let step = 0; step < 500; step++) {
-		// Counts that gain digits, sums that are not integers, and resets.
+		// The counts gain digits, the sums are not integers, and both are reset at times.
 		counts = counts.map((count, at) => {
 			if (random.below(40) === 0) return 0;
 			const more = 10 ** random.below(7);

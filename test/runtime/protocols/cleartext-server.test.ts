@@ -122,7 +122,7 @@ test('with h1 and h2c, the first bytes of a connection select the protocol', asy
 			await new Promise(resolve => setTimeout(resolve, 1));
 		}
 		wire.send('\0\0\0\x04\0\0\0\0\0');
-		// The server's SETTINGS, and its acknowledgment of the client's.
+		// Waits for the server's SETTINGS, and for its acknowledgment of the client's.
 		await wire.until(text => text.includes('\0\0\0\x04\x01\0\0\0\0'));
 		wire.socket.destroy();
 		// HTTP/2 can no longer be started by an HTTP/1.1 upgrade (RFC 9113 §3.1).
@@ -195,7 +195,7 @@ test('a WebSocket over HTTP/2 reaches an HTTP/1.1 upstream', async () => {
 			});
 			const [head] = await once(stream, 'response');
 			assert.is(head[':status'], 200);
-			// A masked text frame: FIN, opcode text, mask of zeros.
+			// This is a masked text frame: FIN, opcode text, mask of zeros.
 			stream.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
 			const [frame] = (await once(stream, 'data')) as [Buffer];
 			assert.is(frame.subarray(2).toString(), 'echo hi');

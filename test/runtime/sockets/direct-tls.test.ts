@@ -389,7 +389,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			if (at % 2) await answered();
 		}
 		await answered();
-		// More than is read at once, in one piece.
+		// The client sends more than is read at once, in one piece.
 		const many = Array.from({ length: 1000 }, next);
 		client.raw.write(Buffer.concat(many));
 		await answered();
@@ -521,7 +521,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await once(socket, 'secureConnect');
 		socket.write(post('/digest', 100));
 		await pauseFor(10);
-		// An unencrypted record.
+		// Sends an unencrypted record.
 		raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
 		await once(raw, 'close', { signal: AbortSignal.timeout(10_000) });
 		await allClosed();

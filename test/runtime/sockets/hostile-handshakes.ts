@@ -122,7 +122,7 @@ function mutated(flight: readonly Buffer[], random: Random): Buffer[] {
 		Buffer.concat([Buffer.of(type, 3, 3, length >> 8, length & 255), body]);
 	switch (random(10)) {
 		case 0:
-			// Behind the header of the record and of the message.
+			// The flipped bytes are after the headers of the record and of the message.
 			for (let flips = 1 + random(4); flips > 0; flips--) hello[9 + random(hello.length - 9)]! ^= 1 << random(8);
 			return pieces;
 		case 1:
@@ -170,7 +170,7 @@ function violate(port: number, pieces: readonly Buffer[], how: number): Promise<
 				else socket.once('data', next);
 			};
 			next();
-			// A server that says nothing waits for more.
+			// A server that says nothing is waiting for more.
 			socket.setTimeout(200, () => void socket.destroy());
 		});
 		socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** Unix sockets and inherited sockets when Node cannot duplicate descriptors. */
+/** Passing Unix sockets and inherited sockets to threads when Node cannot duplicate descriptors. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,4 @@
-/**
- * Sockets read and written by the poller, and the same sockets through Node's handles where the poller is unavailable.
- */
+/** Sockets are read and written by the poller, and through Node's handles where the poller is unavailable. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Changes while TLS is served, to files, configurations and threads. Also certificates of the internal CA. */
+/** Changes to files, configurations, threads and internal certificates while TLS is served. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -104,7 +104,7 @@ tls(
 		assert.is(other.names, 'DNS:*.wild.test');
 		assert.is(await tlsFailure(port, { servername: 'x.y.wild.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
 		assert.is(await tlsFailure(port, { servername: 'nobody.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
-		// The certificate covers this name, but no site has it: the handshake succeeds and nothing is served.
+		// The certificate covers this name, but no site has it. The handshake succeeds, and nothing is served.
 		assert.is((await tlsGet(port, { servername: 'c.test' })).body, '');
 		// Bundles are loaded from folders and their subfolders. Without a server name, the address selects the certificate.
 		assert.is((await tlsGet(port, { servername: 'bundle.test' })).body, 'from a bundle');
@@ -285,7 +285,7 @@ tls('client certificates are requested, required and verified; untrusted ones ar
 			if (!ada) continue;
 			const answer = await tlsGet(port, { servername: names[at]!, ...pair(client) });
 			assert.is(answer.body, 'O=Here,CN=Ada|10|ada@a.test');
-			// With client certificates the host must match the server name of the handshake.
+			// With client certificates, the host must match the server name of the handshake.
 			const other = await tlsGet(port, { servername: names[at]!, hostHeader: 'm0.test', ...pair(client) });
 			assert.is(other.status, at === 0 ? 200 : 421);
 		}

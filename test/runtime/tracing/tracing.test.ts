@@ -212,7 +212,7 @@ tracing("a caller's trace is continued, including its state", () => {
 	assert.is(state, 'a=1,b@c=2');
 	const span = spanOf('continued');
 	assert.equal([span.traceId, span.parentSpanId, span.traceState], [TRACE, SPAN, 'a=1,b@c=2']);
-	// Flags: sampled, random, and the parent is known to be remote.
+	// The flags say that the trace is sampled, that its ID is random, and that the parent is known to be remote.
 	assert.is(span.flags, 0x303);
 });
 

@@ -1,4 +1,4 @@
-/** An upstream that sends exactly the bytes a test specifies, and an exchange for calling it. */
+/** An upstream that sends exactly the bytes that a test specifies, and an exchange with which to call it. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';

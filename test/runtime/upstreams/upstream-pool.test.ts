@@ -375,7 +375,7 @@ test('a slow response head times out, and a timeout longer than a timer can run 
 });
 
 test('a connection attempt times out', async () => {
-	// A suspended process accepts nothing: once its backlog is full, further connection attempts get no reply.
+	// A suspended process accepts nothing, so further connection attempts get no reply once its backlog is full.
 	const script =
 		"require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";
 	const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -746,7 +746,7 @@ test('bytes after a response that fills the read buffer are not taken as a respo
 				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
 				return;
 			}
-			// With its head, the response is exactly as long as one read, so the attacker's bytes come with the next read.
+			// Together with its head, the response is exactly as long as one read, so the attacker's bytes come with the next read.
 			const fields = 'HTTP/1.1 200 OK\r\nContent-Length: 65400\r\nX-Fill: ';
 			const whole = `${fields}${'f'.repeat(65_536 - 65_400 - fields.length - 4)}\r\n\r\n${'b'.repeat(65_400)}`;
 			socket.write(`${whole}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`);

@@ -82,7 +82,7 @@ function answer(socket: Socket, manner: string, value: string, port: string, ans
 			return;
 		case 'closing':
 			socket.write(whole('200'));
-			// Closes at once in some cases, and in others just after the proxy has reused the connection.
+			// The upstream closes at once in some cases, and in others just after the proxy has reused the connection.
 			if (answered >= 3) setTimeout(() => socket.destroy(), Math.random() * 3);
 			return;
 		default:

@@ -106,7 +106,7 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 			const query = target.search === '' ? undefined : target.search.slice(1);
 			pending.push(rules.cache.invalidate(host, target.pathname, query));
 		}
-		// The response is held until the invalidations are complete: a client that has received it must see their effect.
+		// The response is held until the invalidations are complete, because a client that has received it must see their effect.
 		return pending.some(one => one !== undefined) ? Promise.all(pending).then(() => {}) : undefined;
 	});
 }
@@ -168,7 +168,7 @@ function lookUp(
 	const begun = performance.now();
 	return turn.ended.then(() => {
 		if (x.isGone) return undefined;
-		// A request that has waited for `maxWait` fetches without coalescing.
+		// A request that has already waited for as long as `maxWait` is fetched without coalescing.
 		const tired = performance.now() - begun >= rules.maxWait;
 		return lookUp(rules, x, key, role, tired ? MAX_WAITS : turns + 1, waited ?? reason, true);
 	});
@@ -397,7 +397,7 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 		if (isStream(x.response.body)) void drainBody(x.response.body);
 		else turn.done('failed');
 	};
-	// Deferred, so that the client's response is sent first.
+	// The revalidation is deferred, so that the client's response is sent first.
 	setImmediate(() => {
 		try {
 			const pending = ask(quiet, x, fetch);

@@ -136,7 +136,7 @@ export class StoringBody implements BodySource {
 		}
 		this.#size += piece.byteLength;
 		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
-		// The body is complete: waiting requests need not wait until the client has read it.
+		// The body is complete, so waiting requests need not wait until the client has read it.
 		else if (this.#size === this.#whole) this.#end(true);
 	}
 

@@ -127,7 +127,7 @@ function use(
 ): void {
 	x.response.body = body;
 	if (!encoded) {
-		// The body was not compressed: it is too short, or too many responses are being compressed.
+		// The body was not compressed, because it is too short or too many responses are being compressed.
 		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
 		return;
 	}

@@ -37,7 +37,7 @@ export class FileFactsCache {
 	#factsOf(file: OpenFile): FileFacts {
 		const { changed, size } = file;
 		const { seconds } = changed;
-		// The requested name decides: the target of a symbolic link may have another extension.
+		// The type follows from the requested name, because the target of a symbolic link may have another extension.
 		const type = contentType(file.asNamed ? file.below! : file.path);
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };

@@ -45,7 +45,7 @@ export class FileTimes {
 		}
 		const second = this.#second(seconds);
 		const lower = second.lower + nanoseconds;
-		// Times before 1970, and in its first two seconds.
+		// Tags of times before 1970, and in its first two seconds, are computed in full.
 		if (second.upper <= 0) return `"${wholeTime(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
 		if (lower >= LOWER) return `"${(second.upper + 1).toString(BASE)}${lowerDigits(lower - LOWER)}${this.#sizeText}`;
 		return second.text + lowerDigits(lower) + this.#sizeText;

@@ -78,7 +78,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	};
 	const { step: number } = cx;
 	return x => {
-		// Called whether this handler answers or fails. A request that it passes on is answered by another handler.
+		// This handler is recorded whether it answers or fails. A request that it passes on is answered by another handler.
 		x.answered('files', number);
 		return serveFile(server, x);
 	};
@@ -231,7 +231,7 @@ function notOpened(
 }
 
 function unavailable(error: FileError): HttpError {
-	// Randomized, so that clients rejected at the same time do not retry at the same time.
+	// The delay is random, so that clients rejected at the same time do not retry at the same time.
 	const seconds = 2 + Math.floor(Math.random() * 3);
 	return new HttpError(503, 'file_server: the file cannot be read now', {
 		cause: error,
@@ -304,7 +304,8 @@ function fileAbove({ reader }: FileServer, root: string, below: string): string 
 	const kindAt = (at: number) => reader.kind(root, below.slice(0, ends[at]), true);
 	let missing = ends.length;
 	try {
-		// The parent folder usually exists. Otherwise, a binary search: a client may send thousands of segments.
+		// The parent folder usually exists. Otherwise, a binary search finds the first missing folder, because a client may send
+		// thousands of segments.
 		for (let exists = -1, at = missing - 1; exists + 1 < missing; at = (exists + missing) >> 1) {
 			const kind = kindAt(at);
 			if (kind === 'file') return below.slice(0, ends[at]);

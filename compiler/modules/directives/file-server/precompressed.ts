@@ -43,7 +43,7 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous; the response does not wait for their sidecars.
+		// Only readers of other file systems are asynchronous. The response does not wait for their sidecars.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {
@@ -62,7 +62,7 @@ export function sidecarTag(reader: FileReader, file: OpenFile, extensions: reado
 		if (!bytes) continue;
 		const text = Buffer.from(bytes).toString('latin1').trim();
 		const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
-		// Only `etagc` characters (RFC 9110 §8.8.3) are allowed: any other would make the field invalid.
+		// Only `etagc` characters (RFC 9110 §8.8.3) are allowed, because any other would make the field invalid.
 		if (bare === '' || bare.length > LARGEST_TAG || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(bare)) return undefined;
 		return `${text.startsWith('W/') ? 'W/' : ''}"${bare}"`;
 	}

@@ -85,7 +85,7 @@ function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler
 
 function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
 	const { response, stepBase } = x;
-	// There is no response to change: the connection is closed or has switched protocols.
+	// There is no response to change if the connection is closed or has switched protocols.
 	if (x.aborted || x.upgraded !== undefined || response.status === 0) return;
 	const rule = find(x, response.status, response.headers);
 	if (rule === undefined) return;

@@ -71,7 +71,7 @@ export class ResponseRulesDraft {
 			replace_status: (args, line) => this.#replaceStatus(args, line),
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};
-		// Not enumerable, so that hints do not list them.
+		// The properties are not enumerable, so that hints do not list them.
 		for (const name of this.#names.keys()) Object.defineProperty(known, name, { value: () => {}, enumerable: false });
 		return known;
 	}

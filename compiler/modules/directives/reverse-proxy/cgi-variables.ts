@@ -62,7 +62,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 			...['REMOTE_PORT', String(connection.remotePort), 'REMOTE_USER', typeof user === 'string' ? bytes(user) : ''],
 			...['CONTENT_TYPE', headers.get('content-type') ?? (takesForm(request.method) ? FORM : '')],
 		];
-		// A Unix socket has no address.
+		// A connection over a Unix socket has no address.
 		if (connection.localAddress !== '') list.push('SERVER_ADDR', connection.localAddress);
 		if (info !== '') list.push('PATH_TRANSLATED', bytes(join(root, info)));
 		if (secure) list.push('HTTPS', 'on');

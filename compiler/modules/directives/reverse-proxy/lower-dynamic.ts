@@ -151,7 +151,7 @@ function options(
 		dial_timeout: period(value => {
 			draft.dial_timeout = value;
 		}),
-		// Checked but not used: the lookup queries both address families concurrently anyway.
+		// The value is checked but not used, because the lookup queries both address families concurrently anyway.
 		dial_fallback_delay: (words, at) => {
 			const word = parseSingleWord(words, at, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);

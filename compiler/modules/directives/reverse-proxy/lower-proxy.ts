@@ -181,7 +181,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		},
 		flush_interval: (args, line) => {
 			const word = once(args, line, 'flush_interval <duration>');
-			// The value is only checked: bytes are always passed on immediately, which satisfies every interval.
+			// The value is only checked. Bytes are always passed on immediately, which satisfies every interval.
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};

@@ -46,7 +46,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		// A dummy address, so that uses of the pool do not report the mistake again.
+		// The pool gets a dummy address, so that uses of the pool do not report the mistake again.
 		draft.to.push('127.0.0.1:8080');
 	}
 	applyAddressSchemes(draft, block.name.span, cx);

@@ -158,7 +158,7 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 	}
 	if (!(error instanceof UpstreamError)) throw error;
 	facts.failure = error.message;
-	// The client's own body was at fault: malformed, truncated, too large or too slow.
+	// The client's own body was at fault, because it was malformed, truncated, too large or too slow.
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
 	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });

@@ -63,7 +63,7 @@ export async function attemptUpstreams(
 		const addresses = await addressesOf(x, settings);
 		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
 		if (!upstream) {
-			// All upstreams have been tried; they are tried again after a pause. Finding none available counts as an attempt.
+			// All upstreams have been tried, so they are tried again after a pause. Finding none available counts as an attempt.
 			if (tried.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
@@ -143,7 +143,7 @@ function wantsAnother(
 	try {
 		return predicate(x, { error, response });
 	} catch {
-		// An expression that needs a status cannot be evaluated for an attempt without a response: it does not match.
+		// An expression that needs a status cannot be evaluated for an attempt without a response, so it does not match.
 		return false;
 	} finally {
 		facts.transportError = undefined;

@@ -149,7 +149,7 @@ function compileRequest(
 			target: target(x),
 			headers,
 			body: dropsBody ? null : body,
-			// A changed method makes it a different request, which must not switch protocols.
+			// A changed method makes the request a different one, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
 			decodes,
 			transport: transportValues?.(x, headers),

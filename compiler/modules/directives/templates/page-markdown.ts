@@ -7,7 +7,7 @@ export type MarkdownRenderer = (text: string) => string;
 /** Creates a renderer. HTML in the text is kept, as CommonMark requires; links that would run a script become text. */
 export function createMarkdownRenderer(): MarkdownRenderer {
 	const markdown = new MarkdownIt({ html: true, linkify: true });
-	// Only text that begins with a scheme or `www.` becomes a link: `readme.md` in a sentence is a file.
+	// Only text that begins with a scheme or `www.` becomes a link, because `readme.md` in a sentence is a file.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
 		validate: (text, at) => WWW.exec(text.slice(at, at + MAX_LINK))?.[0].length ?? 0,

@@ -37,7 +37,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
 		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
-		// Keep the caller's flag about the ID's randomness; the sampling decision is this server's own.
+		// Keeps the caller's flag about the randomness of the ID. The sampling decision is this server's own.
 		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (sampled ? SAMPLED_FLAG : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
 		// A span whose parent is another span of this server is not a server span.
@@ -62,7 +62,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const values = requestAttributes(x, cx.clientIp(x));
 		for (const [key, read] of attributes) {
 			const value = read(x);
-			// `__proto__` is a name like any other.
+			// The value is defined as a property, so that `__proto__` is a name like any other.
 			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
 		}
 		const { parent } = span;

@@ -80,7 +80,7 @@ tracing /api/* {
 							continue;
 						}
 						const value = cx.template(values[0]!);
-						// `__proto__` is a name like any other.
+						// The value is defined as a property, so that `__proto__` is a name like any other.
 						Object.defineProperty(attributes, key.text, {
 							value,
 							enumerable: true,

@@ -69,7 +69,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
 		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << shift(by))),
-		// The shift is logical: the sign is not extended.
+		// The shift is logical, which means that the sign is not extended.
 		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) => BigInt.asIntN(64, BigInt.asUintN(64, x) >> shift(by))),
 	];
 	for (const [name, wins] of [

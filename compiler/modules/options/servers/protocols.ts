@@ -43,7 +43,7 @@ export const protocols: ServerOption = {
 	schema: {
 		protocols: {
 			...PROTOCOLS_SCHEMA,
-			// The schema has no default: where HTTP/3 is unavailable, a list that is written out with `h3` is rejected.
+			// The schema has no default, because a list that is written out with `h3` is rejected where HTTP/3 is unavailable.
 			description:
 				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available.',
 		},

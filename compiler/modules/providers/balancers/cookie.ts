@@ -31,7 +31,7 @@ export const cookie: Balancer = {
 			settings.secret = args[1].text;
 			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
 			if (variable) {
-				// Taken literally, a placeholder would be a secret that everybody knows.
+				// A placeholder that is taken literally would be a secret that everybody knows.
 				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
@@ -91,7 +91,7 @@ export const cookie: Balancer = {
 			}
 			return signature;
 		};
-		// Strings of any length are compared in constant time, by hashes of equal length with a random key.
+		// Strings of any length are compared in constant time, by comparing hashes of equal length that are made with a random key.
 		const key = randomBytes(16);
 		const digest = (text: string) => createHmac('sha256', key).update(text).digest();
 		return (view, x) => {
@@ -100,7 +100,7 @@ export const cookie: Balancer = {
 				const wanted = digest(given);
 				for (let i = 0, size = view.size; i < size; i++) {
 					const signature = signatureOf(view.dial(i));
-					// Digests are only computed if the first characters match; the timing of that reveals nothing useful for
+					// Digests are only computed if the first characters match. The timing of that reveals nothing useful for
 					// forging.
 					if (signature.charCodeAt(0) !== given.charCodeAt(0) || !view.available(i)) continue;
 					if (timingSafeEqual(digest(signature), wanted)) return i;

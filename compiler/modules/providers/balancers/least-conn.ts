@@ -10,7 +10,7 @@ export const leastConn: Balancer = {
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;
-		// An idle upstream always has the fewest requests: a few random draws find one quickly unless most are busy.
+		// An idle upstream always has the fewest requests. A few random draws find one quickly unless most upstreams are busy.
 		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
 			const index = view.random(size);
 			if (view.active(index) === 0 && view.available(index)) return index;

@@ -19,7 +19,7 @@ export const peakEwma: Balancer = {
 		let one = -1;
 		let two = -1;
 		const size = view.size;
-		// Draws at random first: most upstreams are available, and a pool may have hundreds.
+		// Upstreams are drawn at random first, because most are available and a pool may have hundreds.
 		for (let tries = 0; tries < 4 && two === -1 && size > 1; tries++) {
 			const index = view.random(size);
 			if (index === one || !view.available(index)) continue;

@@ -17,7 +17,7 @@ function chooseAny(view: BalancerView): number {
 	if (size === 1) return view.available(0) ? 0 : -1;
 	const first = size === 0 ? 0 : view.random(size);
 	if (size > 0 && view.available(first)) return first;
-	// Reservoir sampling: one pass, with equal probability for each available upstream.
+	// Reservoir sampling selects each available upstream with equal probability in one pass.
 	let chosen = -1;
 	let seen = 0;
 	for (let i = 0; i < size; i++) {

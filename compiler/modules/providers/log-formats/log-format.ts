@@ -166,7 +166,7 @@ function lowerAppend(line: Line, cx: LowerContext): LogFormat {
 		const [name, value] = inner.words as readonly [Word, Word | undefined];
 		if (!cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>') || !value) return;
 		const read = value.quote === 'none' ? parseScalar(value.text) : value.text;
-		// `__proto__` is a name like any other.
+		// The value is defined as a property, so that `__proto__` is a name like any other.
 		Object.defineProperty(fields, name.text, {
 			value: typeof read === 'string' ? cx.template(value) : read,
 			enumerable: true,

@@ -117,7 +117,7 @@ function holds(run: Run, part: string, version: Version): boolean {
 	const [, operator = '', ...rest] = found;
 	const numbers = rest.slice(0, 3).map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = rest[3] ?? '';
-	// Number of components given; the others match anything.
+	// Number of components given. The others match anything.
 	const given = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const low = new Version(
 		[numbers[0] ?? 0n, given > 1 ? numbers[1]! : 0n, given > 2 ? numbers[2]! : 0n],

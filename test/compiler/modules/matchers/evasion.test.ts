@@ -278,7 +278,7 @@ others('every matcher has a rule', () => {
 	const paths = Object.values(RULES).map(({ when }) => when.type);
 	const rest = OTHER_RULES.map(([, lines]) => lines.split(' ')[0]!);
 	const shown = new Set([...paths, ...rest, 'host', 'vars']);
-	// These combine other matchers.
+	// These matchers only combine other matchers.
 	const made = new Set(['all', 'any', 'not', 'vars_regexp']);
 	assert.equal(
 		matchers.map(({ id }) => id).filter(id => !shown.has(id) && !made.has(id)),

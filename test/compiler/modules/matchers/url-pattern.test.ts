@@ -1,4 +1,6 @@
-/** url_pattern compared with the built-in `URLPattern`, from whose components it compiles its own expressions. */
+/**
+ * Compares `url_pattern`, which compiles its own expressions, with the built-in `URLPattern`, from whose components it makes them.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp } from '../../../../compiler/codegen/regexp/regexp.ts';

@@ -77,7 +77,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	};
 	fill();
 	await waitForRecords(first, 6);
-	// Remove once when everything is on disk, and once while it is still being written.
+	// Removes once when everything is on disk, and once while it is still being written.
 	fill();
 	await first.registry.purge({ host: 'example.test', path: '/x/a' });
 	await first.registry.purge({ tag: 't1' });
@@ -169,7 +169,7 @@ tier('damaged responses are not served, and the others are', async () => {
 	await first.end('crashed');
 	const file = path.join(folder, '1.segment');
 	const bytes = readFileSync(file);
-	// Damage a byte in the middle, and cut off the end.
+	// Damages a byte in the middle, and cuts off the end.
 	bytes[20_000]! ^= 1;
 	writeFileSync(file, bytes);
 	truncateSync(file, bytes.byteLength - 3000);
@@ -303,7 +303,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	const process = await startCacheProcess(folder);
 	putResponse(process, 'a', bodyForKey('a', 100));
 	await waitForRecords(process, 1);
-	// Make creating the next segment fail.
+	// Makes the creation of the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
 	for (let i = 0; i < 6; i++) putResponse(process, `big${i}`, bodyForKey('b', 400_000));
 	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
@@ -358,7 +358,7 @@ for (const cuts of [true, false]) {
 tier('a thread that died holding the lock does not stop writes to disk', async () => {
 	const process = await startCacheProcess(temporaryFolder());
 	putResponse(process, 'k', bodyForKey('k', 100));
-	// The response is held in memory until it is written; releasing a removed one takes the lock.
+	// The response is held in memory until it is written. Releasing a removed one takes the lock.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[WORD.lock] = 2;
 	await pause(0);

@@ -155,7 +155,7 @@ test('in a Compatfile, a missing front controller is not used', async () => {
 	assert.is(await get(`${url}/pretty/url`), '200 behind /pretty/url');
 	assert.is(await get(`${url}/page.php`), '200 SCRIPT_NAME=/page.php 0');
 	assert.is(await get(`${url}/missing.php`), '200 SCRIPT_NAME=/missing.php 0');
-	// An upload must not be executed that way, wherever the application sees its files.
+	// An upload must not be executed when the name of a script is appended to its path, wherever the application sees its files.
 	const elsewhere = await site(lines.replace('index none.php', 'index none.php\n root /srv/app'), 'compatfile');
 	for (const at of [url, elsewhere]) assert.match(await get(`${at}/x.jpg/y.php`), /^404 /);
 	const native = await site(lines);

@@ -1,4 +1,4 @@
-/** How the Host field of a connection's requests is parsed once and remembered, and the memory that this takes. */
+/** The Host field of a connection's requests is parsed once and remembered, which takes little memory. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';

@@ -1,4 +1,4 @@
-/** Reading from sockets: which bytes must be copied before the next read of any socket overwrites the buffer. */
+/** When bytes read from a socket must be copied, because the next read of any socket overwrites the buffer. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';

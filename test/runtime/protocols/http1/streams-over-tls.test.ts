@@ -1,4 +1,4 @@
-/** Streamed responses over TLS, where written data stays in the process for a while. */
+/** Streamed responses over TLS arrive intact, although written data stays in the process for a while. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:tls';
 import { suite } from 'uvu';

@@ -74,7 +74,7 @@ wheels('a rate is measured only while waiting for the client', () => {
 	// A minute in which the client was not waited for does not count.
 	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
 	pace.go(60_900);
-	// 900 ms of waiting for 40 bytes, which earn 400 ms, leave half of the initial second.
+	// After 900 ms of waiting for 40 bytes, which earn 400 ms, half of the initial second is left.
 	assert.is(pace.wait(61_000, 40), 61_000 + 500);
 	pace.begin(0, 0, 5000);
 	assert.is(pace.wait(100, 0), 5000);

@@ -1,4 +1,4 @@
-/** HTTP/2 responses to requests whose bodies are incomplete and that no handler reads. */
+/** HTTP/2 responses that are sent before the request body is complete, to requests whose bodies no handler reads. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';

@@ -48,7 +48,7 @@ test('draining sends GOAWAY, completes requests in progress, and then ends the c
 		assert.is(await client.status(3), '200');
 		await acknowledge(client);
 		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 3);
-		// The stream was opened after the client had read the GOAWAY: it is not served, but is not an error either.
+		// The stream was opened after the client had read the GOAWAY. It is not served, but that is no error either.
 		client.send(request(5), frame(FRAME.data, 0, 5));
 		await client.alive();
 		answer();

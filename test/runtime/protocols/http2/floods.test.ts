@@ -204,7 +204,7 @@ test('the window updates of a large download do not count as a flood', async () 
 
 test('exchanges of reset streams count against the concurrency limit until they have ended', async () => {
 	const ends: (() => void)[] = [];
-	// Behaves like an upstream that keeps working for a client that has disconnected.
+	// This handler behaves like an upstream that keeps working for a client that has disconnected.
 	const stubborn: Handler = () => new Promise(resolve => ends.push(resolve));
 	await withClient(stubborn, async (client, server) => {
 		for (let i = 0; i < 160; i++) client.send(request(i * 2 + 1), reset(i * 2 + 1));

@@ -45,7 +45,7 @@ async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, bod
 	stream.on('data', (piece: Buffer) => received.push(piece));
 	stream.on('error', () => {});
 	if (body !== undefined) stream.end(body);
-	// `once` would reject if the stream fails.
+	// `once` would reject if the stream failed.
 	await new Promise(resolve => stream.on('close', resolve));
 	return { headers, body: Buffer.concat(received), trailers, informed, code: stream.rstCode ?? 0 };
 }

@@ -199,7 +199,7 @@ test('placeholders have the facts of the certificate', async () => {
 			assert.is(body, `${NAMES[at]} ${facts.join('|')}`);
 		}
 		assert.is((await visit(NAMES[0]!, undefined)).body, `${NAMES[0]} ||||||`);
-		// A site that does not ask gets none.
+		// A site that does not ask for a certificate gets none.
 		assert.is((await visit(OPEN, shown.good)).body, `${OPEN} ||||||`);
 	});
 });
@@ -231,7 +231,7 @@ test('another host on the same connection gets 421, whichever of them asks for c
 			openControlStream(client);
 			assert.is((await ask(client, name)).status, '200');
 			assert.is((await ask(client, host)).status, '421', `${host} over the connection of ${name}`);
-			// The connection goes on.
+			// The connection continues.
 			assert.is((await ask(client, name)).status, '200');
 			client.close();
 		}

@@ -52,7 +52,7 @@ test('what is lost at the end is sent again before the connection is closed', as
 	const stream = far.open().write(headers(), true);
 	await until('the exchange', () => server.finished.length === 2);
 	server.protocol.drain();
-	// Waits beyond the second GOAWAY, which is the last thing sent before the connection may be closed.
+	// Waits until after the second GOAWAY, which is the last thing sent before the connection may be closed.
 	const from = performance.now();
 	await until('the time of the end, and repeats', () => performance.now() - from > 1300 && lost > 10);
 	assert.is(server.protocol.connections, 1, 'it was given up though nothing had arrived');

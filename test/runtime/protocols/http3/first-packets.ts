@@ -1,4 +1,4 @@
-/** First packets of clients that never continue, for floods of them. */
+/** Makes the first packets of clients that never continue, for floods. */
 import { createSocket } from 'node:dgram';
 import { Worker } from 'node:worker_threads';
 import { until } from '../../../harness.ts';

@@ -66,7 +66,7 @@ function turn(): void {
 	while (sent < due) {
 		const at = (turns * BATCH) % (kept.length - (kept.length % BATCH));
 		f.sendmmsg(sockets[turns % sockets.length]!, messagesAt + BigInt(at * MESSAGE), BATCH, 0);
-		// What the kernel did not take counts as sent, because a flood does not repeat it.
+		// Datagrams that the kernel did not accept count as sent, because a flood does not repeat them.
 		sent += BATCH;
 		turns++;
 	}

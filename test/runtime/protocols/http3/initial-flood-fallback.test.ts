@@ -1,6 +1,6 @@
 /**
- * A flood of first packets where OpenSSL does not accept our address tokens: OpenSSL sends Retry packets itself, and the oldest
- * handshakes whose clients have not proven their addresses give way.
+ * A flood of first packets where OpenSSL does not accept our address tokens. OpenSSL then sends Retry packets itself, and the
+ * oldest handshakes whose clients have not proven their addresses are dropped.
  */
 import * as assert from 'uvu/assert';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
@@ -42,7 +42,7 @@ test('who uses the address of another does not shut it out', async () => {
 
 test('the oldest gives way at once, and none whose address is proven', async () => {
 	const server = await start({ quicLimits: { maxHandshakes: 4, retryAbove: 1000 }, choose: () => 'wait' });
-	// A client proves its address by answering. These get nothing to answer while the server waits for a certificate.
+	// A client proves its address by answering. These clients get nothing to answer while the server waits for a certificate.
 	await sendFrom(await firstPackets(20), server.port, '127.0.0.9');
 	await until('handshakes', () => server.turnedAway.filter(reason => reason === 'evicted').length === 16);
 	assert.is(server.endpoint.connections, 4);

@@ -86,7 +86,7 @@ test('requests and new connections of others succeed meanwhile', async () => {
 	assert.ok(p99 < 5000, `p99 of ${took.length} requests: ${p99} ms`);
 	assert.ok(grown < 150_000_000, `${grown} bytes more`);
 	assert.ok(server.endpoint.connections <= 32 + 2, `${server.endpoint.connections} handshakes`);
-	// The addresses of the flood are not charged for it.
+	// Only real clients have been charged for handshakes, not the addresses of the flood.
 	assert.is(admitted, 1 + visits.length);
 	await visit(server);
 });

@@ -1,4 +1,4 @@
-/** Initial packets made by hand (RFC 9001 §5), for what no client library sends. */
+/** Makes Initial packets (RFC 9001 §5) that no client library would send. */
 import { createCipheriv, createHmac, randomBytes } from 'node:crypto';
 import { varintLength, writeVarint } from '../../../../runtime/protocols/http3/varint.ts';
 

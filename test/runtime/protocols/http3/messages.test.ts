@@ -323,7 +323,7 @@ test('draining sends GOAWAY, completes requests in progress, and then closes the
 	const stream = client.open().write(headers(), true);
 	await until('the request', () => server.exchanges.length === 1);
 	server.protocol.drain();
-	// 2^53 − 4: any request already on its way is still served (RFC 9114 §5.2).
+	// The ID is 2^53 − 4, so any request already on its way is still served (RFC 9114 §5.2).
 	const goAway = Buffer.from('0708c01ffffffffffffc', 'hex');
 	await client.until('the first GOAWAY', () => Buffer.from(client.stream(3)!.bytes).includes(goAway));
 	assert.is(client.closed, undefined);

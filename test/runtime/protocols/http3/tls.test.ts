@@ -1,4 +1,4 @@
-/** TLS over QUIC behaves as over TCP: placeholders, refused handshakes, and session tickets on every thread. */
+/** TLS over QUIC behaves like TLS over TCP: placeholders, refused handshakes, and session tickets on every thread. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as assert from 'uvu/assert';

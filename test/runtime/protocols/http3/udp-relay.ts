@@ -1,4 +1,4 @@
-/** A network path between a QUIC client and a server that delays datagrams and drops some of them. */
+/** A network path between a QUIC client and a server that delays and drops datagrams. */
 import { createSocket, type Socket } from 'node:dgram';
 import { freePorts } from '../../../harness.ts';
 

@@ -164,7 +164,7 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 			],
 		]),
 	),
-	// `:method: GET` and `:path: /`, as indexed in the static table.
+	// The bytes are `:method: GET` and `:path: /`, as indexed in the static table.
 	':method of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x82]))],
 	':path of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x84]))],
 	'the status after a field': stream => [frame(1, 5, stream, Buffer.concat([literal('x-a', 'b'), OK]))],
@@ -215,7 +215,7 @@ test('a malformed response is reset with a stream error', async () => {
 		if (type === 1) socket.write(malformed[(stream - 1) / 2]!(stream));
 	});
 	for (const _ of malformed) assert.match(await get(url), /^(502 |broken$)/);
-	// PROTOCOL_ERROR (RFC 9113 §8.1.1) for these streams. Other streams of the connection are not affected.
+	// These streams are reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other streams of the connection are not affected.
 	await eventually('every stream was reset', () => codes.length === malformed.length);
 	assert.equal(codes, [1, 1, 1, 1]);
 	assert.is(connections, 1);
@@ -251,7 +251,7 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 		stream => frame(0, 1, stream, 'too long'),
 		stream => frame(3, 0, stream, numbers(0)),
 		stream => frame(1, 4, stream, OK),
-		// Pseudo-headers in trailers (RFC 9113 §8.1).
+		// Pseudo-headers are not allowed in trailers (RFC 9113 §8.1).
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, OK)]),
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal(':method', 'GET'))]),
 		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))]),

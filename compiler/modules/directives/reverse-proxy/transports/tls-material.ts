@@ -68,7 +68,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
  */
 function refusalOf(cert: string, key: string): string | undefined {
 	try {
-		// Loaded on demand, because most configurations compile without it.
+		// `node:tls` is loaded on demand, because most configurations compile without it.
 		process.getBuiltinModule('node:tls').createSecureContext({ ca: [], cert, key });
 		return undefined;
 	} catch (error) {
@@ -96,7 +96,7 @@ function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorit
 			return system;
 		}
 		default:
-			// These certificates are not in files; they are fetched when connections are made.
+			// The certificates of this source are not in files. They are fetched when connections are made.
 			return false;
 	}
 }

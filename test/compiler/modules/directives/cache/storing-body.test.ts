@@ -1,4 +1,4 @@
-/** Bodies stored while they are sent: at the client's pace, unless that is too slow for waiting requests. */
+/** Bodies are stored while they are sent, at the client's pace unless that is too slow for waiting requests. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { StoringBody } from '../../../../../compiler/modules/directives/cache/storing-body.ts';

@@ -1,4 +1,4 @@
-/** Bodies sent directly from the receive buffer are correct, whoever reads them and however slowly. */
+/** Bodies that are sent directly from the receive buffer are correct, whoever reads them and however slowly. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { suite } from 'uvu';

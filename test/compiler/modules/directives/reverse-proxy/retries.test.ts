@@ -260,7 +260,7 @@ test('the retry budget stops retries that would amplify an outage', async () => 
 		lb_retry_budget 0% 0
 	}`);
 	for (let i = 0; i < 30; i++) assert.is(statusOf(await get(port)), 502);
-	// 30 requests and 10 retries: the budget starts with ten retries.
+	// There are 30 requests and 10 retries, because the budget starts with ten retries.
 	assert.is(one.requests.length + two.requests.length, 40);
 });
 
