@@ -192,17 +192,24 @@ generations('a site that needs shared memory is built once the memory has arrive
 	assert.is(bench.registry.size, 2);
 });
 
+/** Returns the milliseconds of processor time that this thread has used, which other processes do not prolong. */
+function threadTime(): number {
+	const { user, system } = process.threadCpuUsage();
+	return (user + system) / 1000;
+}
+
 generations('changing one of ten thousand sites takes a thread less than five milliseconds', async () => {
 	const bench = new Bench();
 	const sites = Array.from({ length: 10_000 }, (_, index) => site(index, 'a'));
 	await bench.load(image(sites));
 	bench.generations.current();
-	const costs: number[] = [];
-	for (let round = 0; round < 5; round++) {
+	const rounds = 20;
+	let cost = 0;
+	for (let round = 0; round < rounds; round++) {
 		sites[5000 + round] = site(5000 + round, `b${round}`);
 		const after = image(sites);
 		const delta = structuredClone(generationDelta(bench.before, after));
-		const began = performance.now();
+		const began = threadTime();
 		const built = await new GenerationBuild(bench.source, FACTS).run(
 			delta,
 			bench.number + 1,
@@ -212,11 +219,11 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 		bench.generations.hold(built.generation);
 		Atomics.store(bench.control, 0, ++bench.number);
 		bench.generations.current();
-		costs.push(performance.now() - began);
+		cost += threadTime() - began;
 		bench.before = after;
 	}
-	if (process.env.SHOW) console.log(costs);
-	assert.ok(Math.min(...costs) < 5, `${costs} ms`);
+	// The system counts this time in steps of up to 4 ms, so only the average says something.
+	assert.ok(cost / rounds < 5, `${cost / rounds} ms`);
 });
 
 generations.run();
