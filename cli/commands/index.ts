@@ -40,6 +40,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		summary: 'Show which site, matchers and handlers a request runs through',
 		load: async () => (await import('./explain.ts')).explain,
 	},
+	{
+		name: 'diff',
+		summary: 'Show for which requests two configurations behave differently',
+		load: async () => (await import('./diff.ts')).diff,
+	},
 	{ name: 'fmt', summary: 'Format a Configfile or Caddyfile', load: async () => (await import('./fmt.ts')).fmt },
 	{
 		name: 'language-server',

@@ -15,7 +15,7 @@ import { colorOnStandardError } from '../command/terminal.ts';
 import { unformattedMessage } from './unformatted.ts';
 
 /** A configuration that compiles. */
-export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'places'> {
+export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'places' | 'files'> {
 	readonly document: Document;
 	readonly plan: Plan;
 	/** Rendered warnings, each followed by a newline; '' if there are none. */
@@ -25,13 +25,13 @@ export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'p
 /** Compiles. `wantsPlaces`: see {@link CompileResult.places}. @throws {@link CommandFailure} with all problems rendered, in order */
 export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
 	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
-	const { document, plan, diagnostics: found, tests, locate, places } = compiler.compile(input);
+	const { document, plan, diagnostics: found, tests, locate, places, files } = compiler.compile(input);
 	const diagnostics = input.format === 'json' ? found : new SilencingComments(input.format).filter(found);
 	const rendered = renderDiagnostics(diagnostics);
 	if (!document || !plan)
 		throw new CommandFailure(refusalSentence(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
-	return { document, plan, tests, locate, places, warnings };
+	return { document, plan, tests, locate, places, files, warnings };
 }
 
 /** Renders diagnostics for standard error, separated by blank lines and ended by a newline; '' if there are none. */

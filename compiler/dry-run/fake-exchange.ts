@@ -16,6 +16,9 @@ const CLIENT_PORT = 50_000;
 export interface UpstreamAnswer {
 	readonly status: number;
 	readonly body: string;
+	readonly headers?: readonly (readonly [name: string, value: string])[];
+	/** True if no connection to any upstream succeeds. */
+	readonly unreachable?: boolean;
 }
 
 /** A request that reached the fake upstream. */

@@ -20,7 +20,7 @@ import {
 import type { UpstreamPool, UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, UpstreamChoice } from '../modules/providers/balancers/balancer.ts';
 import { compileBalance } from '../modules/providers/balancers/index.ts';
-import { FakeExchange } from './fake-exchange.ts';
+import { FakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
 
 /** A pool in which every upstream is healthy and idle, and every random choice picks the first. */
 export class FakePool implements UpstreamPool, BalancerView {
@@ -72,12 +72,18 @@ export class FakePool implements UpstreamPool, BalancerView {
 		request.headers.map((_name, value) => trimBlanks(value));
 		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
-		const { status, body } = fake?.upstreamAnswer ?? { status: 200, body: '' };
+		const { status, body, headers, unreachable }: UpstreamAnswer = fake?.upstreamAnswer ?? { status: 200, body: '' };
+		// Retries would wait in real time.
+		const { retries = 0, retry_duration = 0 } = this.settings;
+		if (unreachable && retries === 0 && retry_duration === 0)
+			throw new UpstreamError('connect', 'the connection was refused');
+		const fields = new HeaderList();
+		for (const [name, value] of headers ?? []) fields.add(name, value);
 		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
 		return {
 			status,
 			reason: undefined,
-			headers: new HeaderList(),
+			headers: fields,
 			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
 			protocol: 'HTTP/1.1',
 			upgraded: undefined,

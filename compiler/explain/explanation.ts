@@ -5,7 +5,7 @@ import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { RequestToUpstream } from '../dry-run/fake-exchange.ts';
+import type { RequestToUpstream, UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import { siteReason } from '../dry-run/listener-choice.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
 import { findSecrets, jsonPointer, redactSecrets } from '../schema/secrets.ts';
@@ -127,8 +127,8 @@ export class Explainer {
 	}
 
 	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
-	async explain(request: DryRunRequest): Promise<ExplainedResult | undefined> {
-		const result = await this.#dryRun.run(request);
+	async explain(request: DryRunRequest, upstream?: UpstreamAnswer): Promise<ExplainedResult | undefined> {
+		const result = await this.#dryRun.run(request, upstream);
 		if (!result) return undefined;
 		const trace = this.#tracer.traceOf(result.exchange);
 		return { result, explanation: this.#explanation(request, result, trace) };
@@ -170,7 +170,9 @@ export class Explainer {
 	}
 
 	#matcher({ pointer, matcher, holds, parts }: MatcherEvent): ExplainedMatcher {
-		const shown = (valueAt(this.#document, pointer) as Matcher | undefined) ?? matcher;
+		// A matcher inside an expression has no place of its own: its pointer leads to the text of the expression.
+		const found = valueAt(this.#document, pointer);
+		const shown = typeof found === 'object' && found !== null ? (found as Matcher) : matcher;
 		return {
 			kind: 'matcher',
 			place: this.#place(pointer),

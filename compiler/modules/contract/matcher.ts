@@ -6,6 +6,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import type { Line } from '../../syntax/ast.ts';
 import type { CompileContext } from './compile-context.ts';
 import type { LowerContext } from './lower-context.ts';
+import type { RequestChange } from './request-change.ts';
 
 /** A placeholder that a matcher compares. */
 export interface ComparedPlaceholder {
@@ -33,6 +34,11 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 	readonly compares?: (matcher: M) => readonly ComparedPlaceholder[];
 	/** True if the matcher may have no values in a Compatfile; it then matches nothing. */
 	readonly valuesOptional?: true;
+	/**
+	 * Returns changes to a request at the borders of the matcher: with some of them it holds, with others it does not. Omitted if
+	 * no such changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
+	 */
+	readonly witnesses?: (matcher: M) => readonly RequestChange[];
 	/** Returns the words after the matcher's name, as a person would write them. If omitted: the values of its fields. */
 	readonly wordsOf?: (matcher: M) => readonly string[];
 }

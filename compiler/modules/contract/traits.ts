@@ -5,6 +5,7 @@
 
 import type { Matcher, Step } from '../../document/document.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
+import type { RequestChange } from './request-change.ts';
 
 /** A string in a step, and its JSON pointer relative to the step: `/to`, or '' for the step itself. */
 export interface LocatedText {
@@ -61,6 +62,15 @@ export interface StepTraits<S extends Step = Step> {
 	readonly authorityOf?: (step: S) => string;
 	/** Returns the names of the placeholders that a step defines. */
 	readonly placeholdersOf?: (step: S) => readonly string[];
+	/**
+	 * The fields of a step whose effects a dry run shows completely, or all of them. `svc diff` compares the values of the other
+	 * fields.
+	 */
+	readonly observed?: 'all' | readonly string[];
+	/** True if a step changes nothing but response bodies, so that its settings do not matter for responses without one. */
+	readonly changesBodies?: true;
+	/** Returns changes to a request with which the step decides differently. */
+	readonly witnesses?: (step: S) => readonly RequestChange[];
 	/** True if the response bodies belong to the site itself, so that `templates` may execute them. */
 	readonly makesPages?: true;
 	/** Returns the name of the directive that a step is written as, if it is not the first of the directive's names. */

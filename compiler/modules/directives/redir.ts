@@ -25,6 +25,7 @@ const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
 export const redir = handlerDirective<RedirectStep>({
 	kind: 'handler',
 	id: 'redirect',
+	observed: 'all',
 	names: { configfile: ['redir'], compatfile: ['redir'] },
 	usage: USAGE,
 	summary: 'Redirects the client.',

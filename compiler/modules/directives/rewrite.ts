@@ -53,6 +53,7 @@ const NAME_VALUE = {
 export const rewrite = handlerDirective<RewriteTargetStep>({
 	kind: 'handler',
 	id: 'rewrite_target',
+	observed: 'all',
 	names: { configfile: ['rewrite'], compatfile: ['rewrite'] },
 	usage: USAGE,
 	summary: 'Changes the path and the query of the request.',

@@ -1,7 +1,9 @@
 /** `header_regexp`: matches a request field with a regular expression, with captures. */
+import { regexpExamples } from '../../codegen/regexp/regexp-example.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText, isToken } from '../../exchange/field-syntax.ts';
 import { requestMatcher } from '../contract/matcher.ts';
+import { UNMENTIONED } from '../contract/request-change.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
@@ -39,6 +41,8 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 		cx.problem('error', 'header/malformed', of.span, `\`${of.text}\` is not a field name.`);
 		return undefined;
 	},
+	witnesses: ({ field, pattern }) =>
+		[...regexpExamples(pattern), UNMENTIONED, undefined].map(value => ({ header: [field, value] as const })),
 	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
 		properties: {

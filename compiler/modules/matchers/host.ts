@@ -5,6 +5,7 @@ import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
+import { UNMENTIONED } from '../contract/request-change.ts';
 import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface HostMatcher extends Matcher {
@@ -31,6 +32,7 @@ export const host = requestMatcher<HostMatcher>({
 		'```',
 	].join('\n'),
 	lists: { field: 'hosts', of: 'host' },
+	witnesses: ({ hosts }) => hosts.map(host => ({ host: host.replace('*', UNMENTIONED) })),
 	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);

@@ -1,6 +1,7 @@
 /** `remote_ip` and `client_ip`: match addresses by ranges. */
 
 import type { Matcher } from '../../document/document.ts';
+import { parseIp } from '../../exchange/ip-address.ts';
 import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
 import type { Line } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
@@ -32,6 +33,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 		'@inside remote_ip private_ranges',
 		'```',
 	].join('\n'),
+	witnesses: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
 	valuesOptional: true,
 	lower: (line, cx) => lower('remote_ip', line, cx),
 	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
@@ -55,6 +57,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 		'@office client_ip 203.0.113.0/24',
 		'```',
 	].join('\n'),
+	witnesses: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
 	valuesOptional: true,
 	lower: (line, cx) => lower('client_ip', line, cx),
 	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
@@ -65,6 +68,12 @@ export const clientIp = requestMatcher<IpMatcher>({
 		return x => ranges.contains(addressOf(x));
 	},
 });
+
+/** Returns an address of each range, and one of a network that is reserved for documentation. */
+function addressesOf(ranges: readonly string[]): readonly string[] {
+	const within = ranges.map(range => (range === 'private_ranges' ? '10.0.0.1' : range.replace(/\/.*$/, '')));
+	return [...within.filter(address => parseIp(address) !== undefined), '198.51.100.77'];
+}
 
 function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): IpMatcher | undefined {
 	const args = matcherArguments(line, cx, `${type} <range>…`);

@@ -11,6 +11,9 @@ interface MethodMatcher extends Matcher {
 
 const USAGE = 'method <method>…';
 
+/** Methods to try where a configuration excludes others. */
+const COMMON_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'SVC-DIFF'];
+
 /** The `method` matcher. */
 export const method = requestMatcher<MethodMatcher>({
 	id: 'method',
@@ -24,6 +27,10 @@ export const method = requestMatcher<MethodMatcher>({
 		'```',
 	].join('\n'),
 	lists: { field: 'methods', of: 'method' },
+	witnesses: ({ methods }) => {
+		const other = COMMON_METHODS.find(method => !methods.includes(method))!;
+		return [...methods, other].map(method => ({ method }));
+	},
 	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);

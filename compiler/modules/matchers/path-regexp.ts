@@ -1,4 +1,5 @@
 /** `path_regexp`: matches the request path with a regular expression, with captures. */
+import { regexpExamples } from '../../codegen/regexp/regexp-example.ts';
 import { normalizedPath } from '../../exchange/request-path.ts';
 import { requestMatcher } from '../contract/matcher.ts';
 import {
@@ -29,6 +30,7 @@ export const pathRegexp = requestMatcher<RegexpMatcher>({
 		'```',
 	].join('\n'),
 	judges: 'path',
+	witnesses: ({ pattern }) => regexpExamples(pattern).map(text => ({ path: text.startsWith('/') ? text : `/${text}` })),
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
 		return lowered && { type: 'path_regexp', ...lowered.fields };

@@ -35,6 +35,10 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		'@modern protocol http/2+',
 		'```',
 	].join('\n'),
+	witnesses: ({ protocol }) =>
+		protocol === 'grpc'
+			? ['application/grpc', undefined].map(type => ({ header: ['Content-Type', type] as const }))
+			: [],
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);

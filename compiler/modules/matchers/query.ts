@@ -5,6 +5,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import { parseQuery } from '../../exchange/uri-escape.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
+import { UNMENTIONED } from '../contract/request-change.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';
@@ -48,6 +49,14 @@ export const query = requestMatcher<QueryMatcher>({
 		}
 		return { type: 'query', parameters };
 	},
+	witnesses: ({ parameters }) => [
+		{ noQuery: true },
+		...Object.entries(parameters).flatMap(([name, values]) =>
+			[...values.map(value => (value === '*' ? UNMENTIONED : value)), UNMENTIONED, undefined].map(value => ({
+				parameter: [name, value] as const,
+			})),
+		),
+	],
 	merge: (a, b) => {
 		const names = Object.keys(b.parameters);
 		if (names.length === 0 || Object.keys(a.parameters).length === 0) return undefined;

@@ -2,11 +2,13 @@
 
 import { placeholderText } from '../../codegen/placeholders/placeholder.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
+import { regexpExamples } from '../../codegen/regexp/regexp-example.ts';
 import type { Matcher } from '../../document/document.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
+import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../contract/request-change.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
@@ -52,6 +54,7 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 			const name = placeholderOf(key);
 			return name === undefined ? [] : [{ name, text, field: 'variables' }];
 		}),
+	witnesses: ({ variables }) => Object.entries(variables).flatMap(([key, values]) => changesOf(key, values)),
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -113,6 +116,7 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		const name = placeholderOf(variable);
 		return name === undefined ? [] : [{ name, text: undefined, field: 'variable' }];
 	},
+	witnesses: ({ variable, pattern }) => changesOf(variable, regexpExamples(pattern)),
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
 		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.of), ...lowered.fields };
@@ -132,6 +136,13 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		return x => search(x, read(x));
 	},
 });
+
+/** Returns the changes that give a placeholder these values, or another; none for a variable that is not a placeholder. */
+function changesOf(key: string, values: readonly string[]): RequestChange[] {
+	const name = placeholderOf(key);
+	if (name === undefined) return [];
+	return [...values, UNMENTIONED].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+}
 
 /** Returns the full name of the placeholder if a key consists of exactly one; otherwise undefined. */
 function placeholderOf(key: string): string | undefined {

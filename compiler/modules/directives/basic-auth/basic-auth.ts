@@ -1,6 +1,8 @@
 /** `basic_auth`: admits requests with the name and password of an account. */
+
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
+import { UNMENTIONED } from '../../contract/request-change.ts';
 import { type Account, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
 import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
 
@@ -10,6 +12,10 @@ const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash
 export const basicAuth = handlerDirective<BasicAuthStep>({
 	kind: 'handler',
 	id: 'basic_auth',
+	witnesses: ({ accounts }) => [
+		...accounts.map(({ user }) => ({ header: ['Authorization', basicCredentials(user, UNMENTIONED)] as const })),
+		{ header: ['Authorization', undefined] },
+	],
 	names: { configfile: ['basic_auth'], compatfile: ['basic_auth', 'basicauth'] },
 	usage: USAGE,
 	summary: 'Asks for a name and a password (HTTP Basic authentication).',
@@ -130,3 +136,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 	},
 	compile: compileBasicAuth,
 });
+
+function basicCredentials(user: string, password: string): string {
+	return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+}

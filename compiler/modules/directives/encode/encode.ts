@@ -37,6 +37,7 @@ const RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
 export const encode = handlerDirective<CompressStep>({
 	kind: 'handler',
 	id: 'compress',
+	changesBodies: true,
 	names: { configfile: ['encode'], compatfile: ['encode'] },
 	usage: USAGE,
 	summary: 'Compresses responses for clients that accept it.',

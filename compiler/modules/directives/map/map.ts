@@ -1,10 +1,12 @@
 /** `map`: defines placeholders whose values are looked up by a source string. */
+import { regexpExamples } from '../../../codegen/regexp/regexp-example.ts';
 import type { Step } from '../../../document/document.ts';
 import { isPlaceholder } from '../../../lower/context/mapped-placeholders.ts';
 import { requireBlock } from '../../../lower/context/require-block.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
+import { changeOfPlaceholder, UNMENTIONED } from '../../contract/request-change.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
@@ -35,6 +37,15 @@ const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['stri
 export const map = handlerDirective<LookupStep>({
 	kind: 'handler',
 	id: 'lookup',
+	observed: 'all',
+	witnesses: ({ source, mappings }) => {
+		const name = /^\{([^{}]+)\}$/.exec(source)?.[1];
+		if (name === undefined) return [];
+		const values = mappings.flatMap(({ input, input_regexp: regexp }) =>
+			regexp === undefined ? [input ?? ''] : regexpExamples(regexp),
+		);
+		return [...values, UNMENTIONED].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+	},
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,
 	summary: 'Defines placeholders whose values depend on a text.',

@@ -20,6 +20,7 @@ const USAGE = 'templates [matcher] { mime TYPE…; between OPEN CLOSE; root PATH
 export const templates = handlerDirective<RenderStep>({
 	kind: 'handler',
 	id: 'render',
+	changesBodies: true,
 	names: { configfile: ['templates'], compatfile: ['templates'] },
 	usage: USAGE,
 	summary: 'Executes responses as templates.',

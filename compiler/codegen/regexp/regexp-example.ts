@@ -1,0 +1,70 @@
+/** Finds a text that a regular expression matches. */
+import type { CharacterSet } from './character-sets.ts';
+import { parseRegexp } from './parse-regexp.ts';
+import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
+import type { RegexpNode } from './regexp-node.ts';
+
+/** Maximum characters of an example. */
+const MAX_LENGTH = 500;
+/** Maximum number of examples for one expression. */
+const MAX_EXAMPLES = 16;
+
+/**
+ * Returns texts that probably match: one for each alternative, with repetitions as short as possible but not empty. Assertions
+ * other than the ends of the text are ignored, so the caller has to try the result. Empty for an invalid expression.
+ */
+export function regexpExamples(source: string): readonly string[] {
+	try {
+		return examplesOf(parseRegexp(source, false).root).filter(text => text.length <= MAX_LENGTH);
+	} catch (error) {
+		if (error instanceof RegexpError || error instanceof RegexpTooLarge) return [];
+		throw error;
+	}
+}
+
+function examplesOf(node: RegexpNode): readonly string[] {
+	switch (node.kind) {
+		case 'assert':
+			return [''];
+		case 'set': {
+			const code = readable(node.ranges);
+			return code === undefined ? [] : [String.fromCodePoint(code)];
+		}
+		case 'group':
+			return examplesOf(node.of);
+		case 'alt':
+			return node.of.flatMap(examplesOf).slice(0, MAX_EXAMPLES);
+		case 'repeat': {
+			const once = node.max === 0 ? [''] : examplesOf(node.of);
+			const count = Math.max(node.min, Math.min(node.max, 1));
+			const all = once.map(text => text.repeat(Math.min(count, MAX_LENGTH)));
+			return node.min === 0 ? [...all, ''].slice(0, MAX_EXAMPLES) : all;
+		}
+		case 'cat': {
+			let texts: readonly string[] = [''];
+			for (const part of node.of) {
+				const next = examplesOf(part);
+				// All alternatives of one part are tried with the first of the others, so that the number stays small.
+				texts = next.flatMap((text, index) => (index === 0 ? texts : texts.slice(0, 1)).map(before => before + text));
+				texts = texts.slice(0, MAX_EXAMPLES);
+			}
+			return texts;
+		}
+	}
+}
+
+/** Returns a character of the set, a letter or digit if possible. */
+function readable(ranges: CharacterSet): number | undefined {
+	for (const [low, high] of [
+		[97, 122],
+		[48, 57],
+		[65, 90],
+		[33, 126],
+	] as const) {
+		for (const [from, to] of ranges) {
+			const code = Math.max(from, low);
+			if (code <= Math.min(to, high)) return code;
+		}
+	}
+	return ranges[0]?.[0];
+}

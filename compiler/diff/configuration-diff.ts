@@ -1,0 +1,449 @@
+/**
+ * Compares what two configurations mean for requests. Requests are derived from both: every origin with every path at the border
+ * of a pattern, and from there, the evaluated matchers are flipped one by one until no new way through either handler graph is
+ * found. Each request runs through both graphs, with fakes in place of the network.
+ */
+import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
+import type { CompileResult } from '../compiler.ts';
+import { canonicalJson } from '../document/canonical-json.ts';
+import type { Document, Step } from '../document/document.ts';
+import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
+import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
+import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
+import type { LeaseKinds } from '../exchange/leases.ts';
+import { Explainer, type Explanation } from '../explain/explanation.ts';
+import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/graph-tracer.ts';
+import { walkDocument } from '../lint/inspection/walk-document.ts';
+import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../modules/contract/request-change.ts';
+import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
+import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
+import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
+import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
+
+/** A configuration to compare. */
+export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
+	readonly plan: Plan;
+	/** Absolute paths of the configuration's own files. */
+	readonly files?: readonly string[];
+}
+
+/** One way in which requests come out differently. */
+export interface MeaningChange {
+	/** A request for which it shows. */
+	readonly request: DryRunRequest;
+	/** What the upstream is assumed to answer; undefined if it answers 200, or none is asked. */
+	readonly upstream: UpstreamAnswer | undefined;
+	readonly aspects: readonly ChangedAspect[];
+	/** Number of request classes that differ in this way. */
+	readonly classes: number;
+	/** Undefined if nothing listens there. */
+	readonly before: Explanation | undefined;
+	readonly after: Explanation | undefined;
+}
+
+/** An aspect of an outcome before and after; undefined where the outcome lacks it. */
+export interface ChangedAspect {
+	readonly name: string;
+	readonly before: string | undefined;
+	readonly after: string | undefined;
+}
+
+/** The result of a comparison. */
+export interface ConfigurationDiff {
+	readonly changes: readonly MeaningChange[];
+	/** Settings of the process that differ. */
+	readonly settings: readonly ChangedAspect[];
+	/** Number of request classes: ways through both handler graphs, with distinct origins. */
+	readonly classes: number;
+	readonly requests: number;
+	/** What may hide differences: matchers for which no requests can be derived, and a bound that was reached. */
+	readonly blindSpots: readonly string[];
+}
+
+/** Maximum number of requests by default. */
+export const DEFAULT_MAX_REQUESTS = 10_000;
+/** Maximum number of paths that are tried at each origin. */
+const MAX_PATHS = 400;
+/** The time of all requests, so that both runs see the same. */
+const NOW = Date.UTC(2026, 0, 1, 12);
+const CLIENT = '127.0.0.1';
+
+/** Compares two configurations by at most `maxRequests` requests. */
+export async function diffConfigurations(
+	before: ComparedConfiguration,
+	after: ComparedConfiguration,
+	deps: DryRunEnvironment,
+	maxRequests: number = DEFAULT_MAX_REQUESTS,
+): Promise<ConfigurationDiff> {
+	const faked = withFakePasswords(deps);
+	const comparison = new Comparison(new Side(before, faked), new Side(after, faked), maxRequests);
+	await comparison.run();
+	return comparison.result();
+}
+
+/** Returns dependencies that accept one password for every account, because the hashes do not tell the real ones. */
+function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
+	const verifier: PasswordVerifier = {
+		live: false,
+		verify: (_x, _user, _hash, password) => password === UNMENTIONED,
+	};
+	return {
+		...deps,
+		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) {
+			if (kind === 'password_verifier') return verifier as unknown as LeaseKinds[K]['lease'];
+			return deps.lease(kind, settings);
+		},
+	};
+}
+
+/** One configuration with its dry run. */
+class Side {
+	readonly plan: Plan;
+	readonly document: Document;
+	readonly #configuration: ComparedConfiguration;
+	readonly #deps: DryRunEnvironment;
+	readonly #tracer = new GraphTracer();
+	readonly #dryRun: DryRun;
+	readonly #ownFiles: ReadonlySet<string>;
+
+	constructor(configuration: ComparedConfiguration, deps: DryRunEnvironment) {
+		this.plan = configuration.plan;
+		this.document = configuration.plan.document;
+		this.#configuration = configuration;
+		this.#deps = deps;
+		this.#ownFiles = new Set(configuration.files);
+		this.#dryRun = new DryRun(this.plan, deps, this.#tracer);
+	}
+
+	/** Runs one request from the initial state. */
+	async run(request: DryRunRequest, upstream: UpstreamAnswer): Promise<SideRun> {
+		this.#dryRun.reset();
+		const result = await this.#dryRun.run(request, upstream);
+		const trace = result && this.#tracer.traceOf(result.exchange);
+		return { result, trace, outcome: await outcomeOf(result, trace, this.document, this.#ownFiles) };
+	}
+
+	async explain(request: DryRunRequest, upstream: UpstreamAnswer | undefined): Promise<Explanation | undefined> {
+		const explained = await new Explainer(this.#configuration, this.#deps).explain(request, upstream);
+		explained?.result.response?.close();
+		return explained?.explanation;
+	}
+}
+
+interface SideRun {
+	readonly result: DryRunResult | undefined;
+	readonly trace: GraphTrace | undefined;
+	readonly outcome: Outcome;
+}
+
+interface Group {
+	readonly request: DryRunRequest;
+	readonly upstream: UpstreamAnswer;
+	readonly aspects: readonly ChangedAspect[];
+	classes: number;
+}
+
+class Comparison {
+	readonly #sides: readonly [Side, Side];
+	readonly #maxRequests: number;
+	readonly #queue: RequestDraft[] = [];
+	/** Keys of all drafts that were ever in the queue. */
+	readonly #known = new Set<string>();
+	readonly #classes = new Set<string>();
+	readonly #groups = new Map<string, Group>();
+	readonly #blindSpots = new Set<string>();
+	readonly #answers: readonly UpstreamAnswer[];
+	/** Paths and hosts that the queue had from the beginning. */
+	readonly #seeded = new Set<string>();
+	#requests = 0;
+
+	constructor(before: Side, after: Side, maxRequests: number) {
+		this.#sides = [before, after];
+		this.#maxRequests = maxRequests;
+		this.#answers = upstreamAnswers([before.document, after.document]);
+		this.#seed();
+	}
+
+	async run(): Promise<void> {
+		for (let at = 0; at < this.#queue.length; at++) {
+			if (this.#requests >= this.#maxRequests) {
+				this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
+				return;
+			}
+			await this.#compare(this.#queue[at]!);
+		}
+	}
+
+	async result(): Promise<ConfigurationDiff> {
+		const [before, after] = this.#sides;
+		const changes: MeaningChange[] = [];
+		for (const { request, upstream, aspects, classes } of this.#groups.values()) {
+			changes.push({
+				request,
+				upstream: upstream === this.#answers[0] ? undefined : upstream,
+				aspects,
+				classes,
+				before: await before.explain(request, upstream),
+				after: await after.explain(request, upstream),
+			});
+		}
+		return {
+			changes,
+			settings: settingsChanges(before.document, after.document),
+			classes: this.#classes.size,
+			requests: this.#requests,
+			blindSpots: [...this.#blindSpots],
+		};
+	}
+
+	/** Fills the queue with every origin and every path at the border of a pattern. */
+	#seed(): void {
+		const documents = this.#sides.map(({ document }) => document);
+		const mentioned = mentionedChanges(documents);
+		const all = documents.flatMap(witnessChanges);
+		const paths = [...new Set(['/', `/${UNMENTIONED}`, ...all.flatMap(({ path }) => path ?? [])])];
+		if (paths.length > MAX_PATHS) {
+			this.#blindSpots.add(
+				`${paths.length} paths are at the border of a pattern; the first ${MAX_PATHS} are tried at each host`,
+			);
+		}
+		const hosts = new Set(all.flatMap(({ host }) => host ?? []));
+		for (const text of [...paths, ...hosts]) this.#seeded.add(text);
+		for (const origin of origins(
+			this.#sides.flatMap(({ plan }) => plan.listeners),
+			hosts,
+		)) {
+			for (const path of paths.slice(0, MAX_PATHS)) {
+				const bare: RequestDraft = {
+					...origin,
+					method: 'GET',
+					path,
+					parameters: new Map([[UNMENTIONED, '1']]),
+					headers: new Map(),
+					from: CLIENT,
+				};
+				this.#add(bare);
+				this.#add(mentioned.reduce(changedDraft, bare));
+			}
+		}
+	}
+
+	#add(draft: RequestDraft): void {
+		const key = draftKey(draft);
+		if (this.#known.has(key)) return;
+		this.#known.add(key);
+		this.#queue.push(draft);
+	}
+
+	async #compare(draft: RequestDraft): Promise<void> {
+		const request = requestOf(draft, NOW);
+		if (!request) return;
+		for (const upstream of this.#answers) {
+			this.#requests++;
+			const [before, after] = await this.#both(request, upstream);
+			const signature = [before, after].map(({ trace, result }) => signatureOf(trace, result?.site)).join('|');
+			const { scheme, host, port } = draft;
+			const key = `${scheme}://${host}:${port}|${signature}`;
+			const isNew = !this.#classes.has(key);
+			this.#classes.add(key);
+			const differs = await this.#judge(request, upstream, before, after, isNew);
+			if (isNew) this.#flip(draft, [before, after]);
+			const asked = [before, after].some(({ result }) => (result?.exchange.sent.length ?? 0) > 0);
+			// A request that already differs would differ in the same way for other answers of the upstream.
+			if (!asked || differs) return;
+		}
+	}
+
+	async #both(request: DryRunRequest, upstream: UpstreamAnswer): Promise<readonly [SideRun, SideRun]> {
+		const [before, after] = this.#sides;
+		return [await before.run(request, upstream), await after.run(request, upstream)];
+	}
+
+	/** Records a difference. Returns true if it shows in the outcome itself, not only in settings. */
+	async #judge(
+		request: DryRunRequest,
+		upstream: UpstreamAnswer,
+		before: SideRun,
+		after: SideRun,
+		isNew: boolean,
+	): Promise<boolean> {
+		let names = differingAspects(before.outcome, after.outcome);
+		if (names.length === 0) return false;
+		// What differs between two runs of the same configuration, such as a random number, is not a change.
+		const [again, later] = await this.#both(request, upstream);
+		const unsteady = new Set([
+			...differingAspects(before.outcome, again.outcome),
+			...differingAspects(after.outcome, later.outcome),
+		]);
+		for (const name of unsteady) this.#blindSpots.add(`${name} is different for each request`);
+		names = names.filter(name => !unsteady.has(name));
+		if (names.length === 0) return false;
+		const aspects = names.map(name => ({ name, before: before.outcome.get(name), after: after.outcome.get(name) }));
+		const key = JSON.stringify([decidersOf(before), decidersOf(after), names]);
+		const group = this.#groups.get(key);
+		if (!group) this.#groups.set(key, { request, upstream, aspects, classes: 1 });
+		else if (isNew) group.classes++;
+		return names.some(name => !name.startsWith('settings of'));
+	}
+
+	/** Adds the request with each evaluated matcher, and each step that decides by itself, turned over. */
+	#flip(draft: RequestDraft, runs: readonly SideRun[]): void {
+		runs.forEach(({ trace }, index) => {
+			const { document } = this.#sides[index]!;
+			for (const event of trace?.events ?? []) {
+				if (event.kind === 'matcher') for (const leaf of leavesOf(event)) this.#flipMatcher(draft, leaf);
+				else if (event.kind === 'handler') {
+					const witnesses = HANDLERS.get(event.handler)?.witnesses;
+					if (!witnesses) continue;
+					for (const change of witnesses(stepAt(document, event.pointer))) this.#add(changedDraft(draft, change));
+				}
+			}
+		});
+	}
+
+	#flipMatcher(draft: RequestDraft, { matcher }: MatcherEvent): void {
+		const module = MATCHERS_BY_TYPE.get(matcher.type);
+		if (!module?.witnesses) {
+			this.#blindSpots.add(`\`${matcher.type}\` matchers: requests for both of their results cannot be derived`);
+			return;
+		}
+		for (const change of module.witnesses(matcher)) {
+			// Paths and hosts of the document's matchers are tried everywhere from the beginning; those in expressions are not.
+			if (change.path !== undefined && this.#seeded.has(change.path)) continue;
+			if (change.host !== undefined && this.#seeded.has(change.host)) continue;
+			this.#add(changedDraft(draft, change));
+		}
+	}
+}
+
+/** Returns what decides the outcome: the place of the answer or failure. */
+function decidersOf({ trace, result }: SideRun): readonly string[] {
+	const failures = (trace?.events ?? []).flatMap(event => (event.kind === 'failure' ? [event.pointer] : []));
+	return [String(result?.site), trace?.answer?.pointer ?? '', ...failures];
+}
+
+/** Returns the way of a request through a handler graph. */
+function signatureOf(trace: GraphTrace | undefined, site: number | undefined): string {
+	if (!trace) return String(site);
+	const parts = trace.events.map(event => {
+		if (event.kind !== 'matcher') return event.pointer;
+		return leavesOf(event)
+			.map(({ pointer, holds }) => `${pointer}=${holds}`)
+			.join();
+	});
+	return `${site} ${parts.join(' ')}`;
+}
+
+function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
+	return event.parts.length === 0 ? [event] : event.parts.flatMap(leavesOf);
+}
+
+function stepAt(document: Document, pointer: string): Step {
+	let value: unknown = document;
+	for (const name of pointer.split('/').slice(1)) {
+		value = (value as { [name: string]: unknown })[name.replaceAll('~1', '/').replaceAll('~0', '~')];
+	}
+	return value as Step;
+}
+
+/** Returns the changes that the matchers of a document declare. */
+function witnessChanges(document: Document): readonly RequestChange[] {
+	const walked = walkDocument(document);
+	const changes: RequestChange[] = [];
+	const visit = (value: unknown): void => {
+		if (typeof value !== 'object' || value === null) return;
+		const { type } = value as { type?: unknown };
+		const module = typeof type === 'string' ? MATCHERS_BY_TYPE.get(type) : undefined;
+		if (module?.witnesses) changes.push(...module.witnesses(value as never));
+		for (const inner of Object.values(value)) visit(inner);
+	};
+	for (const { matcher } of walked.matchers) visit(matcher);
+	for (const { step } of walked.steps) changes.push(...(HANDLERS.get(step.handler)?.witnesses?.(step) ?? []));
+	return changes;
+}
+
+/** Returns the changes that give a value to everything of a request that the documents mention in placeholders or field edits. */
+function mentionedChanges(documents: readonly Document[]): readonly RequestChange[] {
+	const names = new Set<string>();
+	for (const [, name] of JSON.stringify(documents).matchAll(
+		/\{(http\.request\.(?:header|uri\.query|cookie)\.[^{}*]+)\}/g,
+	)) {
+		names.add(name!);
+	}
+	const fields = documents.flatMap(document => editedFields(document, ['request', 'upstream_request']));
+	return [
+		...[...names].flatMap(name => changeOfPlaceholder(name, UNMENTIONED) ?? []),
+		...[...new Set(fields)].map((name): RequestChange => ({ header: [name, UNMENTIONED] })),
+	];
+}
+
+/** Returns the names of the fields that steps edit in these messages, without wildcards and placeholders. */
+function editedFields(document: Document, messages: readonly string[]): string[] {
+	return walkDocument(document).steps.flatMap(({ step }) => {
+		const edits = Object.entries(HANDLERS.get(step.handler)?.fieldEdits ?? {});
+		return edits
+			.filter(([, message]) => messages.includes(message))
+			.flatMap(([field]) => fieldNames(step[field]))
+			.filter(name => /^[\w-]+$/.test(name) && !/^(?:host|connection|content-length|transfer-encoding)$/i.test(name));
+	});
+}
+
+function fieldNames(edits: unknown): string[] {
+	if (typeof edits !== 'object' || edits === null) return [];
+	return Object.values(edits).flatMap(list => {
+		if (!Array.isArray(list)) return [];
+		return list.flatMap(one =>
+			typeof one === 'string' ? [one] : typeof one?.name === 'string' ? [one.name as string] : [],
+		);
+	});
+}
+
+/** Returns the answers of upstreams to try: those that response matchers and error routes tell apart. */
+function upstreamAnswers(documents: readonly Document[]): readonly UpstreamAnswer[] {
+	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
+	const headers = [...new Set(names)].map(name => [name, UNMENTIONED] as const);
+	const statuses = new Set([404, 500]);
+	for (const [, list] of JSON.stringify(documents).matchAll(/"status":\[([^\]]*)\]/g)) {
+		for (const [, text] of list!.matchAll(/"([1-5](?:\d\d|xx)?)"/g)) {
+			statuses.add(text!.length === 3 && !text!.endsWith('xx') ? Number(text) : Number(text![0]) * 100 + 3);
+		}
+	}
+	const final = [...statuses].filter(status => status >= 200 && status < 600);
+	return [
+		{ status: 200, body: '', headers },
+		{ status: 200, body: 'from the upstream' },
+		...final.map(status => ({ status, body: '', headers })),
+		{ status: 502, body: '', unreachable: true },
+	];
+}
+
+/** Returns schemes, hosts and ports that reach every site of the listeners, and a host that no site names. */
+function origins(
+	listeners: readonly ListenerSpec[],
+	mentioned: ReadonlySet<string>,
+): readonly Pick<RequestDraft, 'scheme' | 'host' | 'port'>[] {
+	const found = new Map<string, Pick<RequestDraft, 'scheme' | 'host' | 'port'>>();
+	const all = new Set([...mentioned, ...listeners.flatMap(({ sites }) => sites.flatMap(({ hosts }) => hosts))]);
+	const other = ['example.com', 'example.net', `${UNMENTIONED}.invalid`].find(host => !all.has(host))!;
+	for (const { scheme, port, host: bound, sites } of listeners) {
+		if (bound.includes('/')) continue;
+		const named = sites.flatMap(({ hosts }) => hosts).map(host => host.replace('*', UNMENTIONED));
+		for (const host of new Set([...named, ...mentioned, other])) {
+			found.set(`${scheme} ${host} ${port}`, { scheme, host, port });
+		}
+	}
+	return [...found.values()];
+}
+
+function settingsChanges(before: Document, after: Document): readonly ChangedAspect[] {
+	const [one, other] = [before.settings ?? {}, after.settings ?? {}];
+	const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(name => name !== '@id');
+	return names
+		.map(name => ({ name, before: shown(one[name]), after: shown(other[name]) }))
+		.filter(change => change.before !== change.after);
+}
+
+function shown(value: unknown): string | undefined {
+	return value === undefined ? undefined : canonicalJson(value as never);
+}

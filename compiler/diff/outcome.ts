@@ -1,0 +1,113 @@
+/** What a request comes to, in a form in which two configurations can be compared. */
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../document/canonical-json.ts';
+import type { Document, Step } from '../document/document.ts';
+import type { DryRunResult } from '../dry-run/dry-run.ts';
+import type { GraphTrace } from '../explain/graph-tracer.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
+import { valueAt } from '../schema/validate.ts';
+
+/** The aspects of an outcome, by name: `status`, `body`, `header location`, `upstream 1`, `settings of compress` … */
+export type Outcome = ReadonlyMap<string, string>;
+
+/** Maximum characters of a body that are compared, and shown, as text. A hash stands for a longer one. */
+const MAX_BODY = 200;
+/** Fields that say nothing about the configuration. */
+const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'server', 'content-length', 'transfer-encoding']);
+const NO_BODY = JSON.stringify('');
+/** Aspects that describe another one, or a step that only one side runs. */
+const DETAIL = /^(?:settings of |upstream(?: \d+)? field )/;
+/** Fields of a step that its effects show, or that only name it. */
+const STRUCTURE: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
+
+/**
+ * Returns the outcome of a request; undefined as result stands for a refused connection. Consumes the response. `ownFiles` are the
+ * paths of the configuration itself, which file servers hide: they are left out, because they differ without a change of meaning.
+ */
+export async function outcomeOf(
+	result: DryRunResult | undefined,
+	trace: GraphTrace | undefined,
+	document: Document,
+	ownFiles: ReadonlySet<string> = new Set(),
+): Promise<Outcome> {
+	const outcome = new Map<string, string>();
+	if (!result) return outcome.set('connection', 'refused, as nothing listens there');
+	const { response, exchange, site } = result;
+	if (response) {
+		outcome.set('status', String(response.status));
+		for (const [name, value] of response.headers) {
+			const lower = name.toLowerCase();
+			if (IGNORED_FIELDS.has(lower)) continue;
+			const key = `header ${lower}`;
+			const earlier = outcome.get(key);
+			outcome.set(key, earlier === undefined ? value : `${earlier}, ${value}`);
+		}
+		outcome.set('body', bodyText(await response.text()));
+	} else outcome.set('connection', 'closed without an answer');
+	exchange.informed.forEach(({ status, headers }, index) => {
+		outcome.set(`interim response ${index + 1}`, `${status} ${JSON.stringify([...headers])}`);
+	});
+	exchange.sent.forEach(({ settings, upstream, request }, index) => {
+		const { name: _name, ...pool } = settings;
+		const at = `upstream${exchange.sent.length > 1 ? ` ${index + 1}` : ''}`;
+		outcome.set(at, `${request.method} ${upstream.address}${request.target}`);
+		outcome.set(`settings of the ${at}`, canonicalJson(pool));
+		for (const [name, value] of request.headers) {
+			const key = `${at} field ${name.toLowerCase()}`;
+			const earlier = outcome.get(key);
+			outcome.set(key, earlier === undefined ? value : `${earlier}, ${value}`);
+		}
+	});
+	const policies = new Map<string, string[]>();
+	const hasBody = outcome.has('body') && outcome.get('body') !== NO_BODY;
+	for (const event of trace?.events ?? []) {
+		if (event.kind !== 'handler' || (!hasBody && HANDLERS.get(event.handler)?.changesBodies)) continue;
+		const step = valueAt(document, event.pointer) as Step | undefined;
+		const settings = step && unobservedSettings(step, ownFiles);
+		if (settings === undefined) continue;
+		const known = policies.get(event.handler);
+		if (known) known.push(settings);
+		else policies.set(event.handler, [settings]);
+	}
+	for (const [handler, all] of policies) outcome.set(`settings of \`${handler}\``, all.join(', '));
+	const own = document.sites?.[site];
+	if (own) {
+		const { tls, logs } = own;
+		if (tls !== undefined) outcome.set('settings of `tls`', canonicalJson(tls));
+		if (logs !== undefined) outcome.set('settings of `log`', canonicalJson(logs));
+	}
+	return outcome;
+}
+
+/** Returns the names of the aspects in which two outcomes differ, the most important first. Empty if they are equal. */
+export function differingAspects(one: Outcome, other: Outcome): string[] {
+	const names = [...new Set([...one.keys(), ...other.keys()])].filter(name => one.get(name) !== other.get(name));
+	const isChanged = (name: string): boolean => one.has(name) && other.has(name);
+	const essential = names.filter(name => isChanged(name) || !DETAIL.test(name));
+	// The details of what only one side has follow from that.
+	return (essential.length > 0 ? essential : names).sort((a, b) => rankOf(a) - rankOf(b));
+}
+
+/** Returns the position of an aspect: what matters most comes first. */
+function rankOf(name: string): number {
+	const rank = ['connection', 'status', 'upstream', 'header location', 'body'].indexOf(name);
+	return rank === -1 ? 5 : rank;
+}
+
+/** Returns the settings of a step whose effect a dry run does not show, as text; undefined if there are none. */
+function unobservedSettings(step: Step, ownFiles: ReadonlySet<string>): string | undefined {
+	const observed = HANDLERS.get(step.handler)?.observed;
+	if (observed === 'all') return undefined;
+	const left = Object.entries(step).filter(([name]) => !STRUCTURE.has(name) && !observed?.includes(name));
+	if (left.length === 0 && observed) return undefined;
+	const text = JSON.stringify(Object.fromEntries(left), (_, value) =>
+		Array.isArray(value) ? value.filter(one => !ownFiles.has(one)) : value,
+	);
+	return canonicalJson(JSON.parse(text));
+}
+
+function bodyText(text: string): string {
+	if (text.length <= MAX_BODY) return JSON.stringify(text);
+	const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
+	return `${JSON.stringify(text.slice(0, MAX_BODY))}… (${text.length} characters, SHA-256 ${hash}…)`;
+}

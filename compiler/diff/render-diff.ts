@@ -1,0 +1,150 @@
+/** Renders a comparison of two configurations: as text, as Markdown for a pull request, or as plain data. */
+import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
+import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
+import type { Explanation } from '../explain/explanation.ts';
+import { renderExplanation } from '../explain/render-explanation.ts';
+import type { ChangedAspect, ConfigurationDiff, MeaningChange } from './configuration-diff.ts';
+
+/** Maximum characters of a value that text and Markdown show. */
+const MAX_VALUE = 160;
+/** Columns of one of the two traces side by side. */
+const TRACE_WIDTH = 72;
+
+/** Returns the comparison as text that ends in a newline. */
+export function renderDiff(diff: ConfigurationDiff, before: string, after: string): string {
+	const lines: string[] = [];
+	for (const [index, change] of diff.changes.entries()) {
+		lines.push(`${index + 1}. ${requestText(change)}${countText(change)}`);
+		for (const aspect of change.aspects) lines.push(`   ${aspectText(aspect)}`);
+		lines.push('', ...sideBySide(traceOf(change.before, before), traceOf(change.after, after)), '');
+	}
+	for (const aspect of diff.settings) lines.push(`The global option ${aspectText(aspect)}`);
+	if (diff.settings.length > 0) lines.push('');
+	lines.push(...closing(diff), '');
+	return lines.map(line => escapeControlCharacters(line).trimEnd()).join('\n');
+}
+
+/** Returns the comparison as Markdown that ends in a newline. */
+export function renderDiffAsMarkdown(diff: ConfigurationDiff, before: string, after: string): string {
+	const lines = [`### ${summary(diff)}`, ''];
+	for (const change of diff.changes) {
+		lines.push(
+			`#### ${code(requestText(change))}${countText(change)}`,
+			'',
+			`| | ${code(before)} | ${code(after)} |`,
+			'| --- | --- | --- |',
+		);
+		for (const { name, before: one, after: other } of change.aspects) {
+			lines.push(`| ${name} | ${cell(one)} | ${cell(other)} |`);
+		}
+		lines.push('', '<details><summary>Why</summary>', '');
+		for (const [name, explanation] of [
+			[before, change.before],
+			[after, change.after],
+		] as const) {
+			lines.push(`${code(name)}:`, '', '```', ...traceOf(explanation, name).slice(2), '```', '');
+		}
+		lines.push('</details>', '');
+	}
+	for (const { name, before: one, after: other } of diff.settings) {
+		lines.push(`- Global option ${code(name)}: ${cell(one)} → ${cell(other)}`);
+	}
+	if (diff.settings.length > 0) lines.push('');
+	lines.push(...blindSpots(diff).map(line => `- ${line}`));
+	return `${lines.join('\n').trimEnd()}\n`;
+}
+
+/** Returns the comparison as plain data for JSON. */
+export function diffAsJson(diff: ConfigurationDiff): object {
+	return {
+		same: isSame(diff),
+		classes: diff.classes,
+		requests: diff.requests,
+		changes: diff.changes.map(({ request, upstream, aspects, classes, before, after }) => ({
+			request: { method: request.method, url: request.url.text, from: request.from, headers: request.headers },
+			...(upstream ? { upstream } : {}),
+			aspects,
+			classes,
+			before: before ?? null,
+			after: after ?? null,
+		})),
+		settings: diff.settings,
+		blind_spots: diff.blindSpots,
+	};
+}
+
+/** Reports whether no difference was found. */
+export function isSame({ changes, settings }: ConfigurationDiff): boolean {
+	return changes.length === 0 && settings.length === 0;
+}
+
+function summary(diff: ConfigurationDiff): string {
+	const { changes, settings } = diff;
+	const classes = `${diff.classes.toLocaleString('en-US')} request class${diff.classes === 1 ? '' : 'es'}`;
+	if (isSame(diff)) return `No difference in ${classes}.`;
+	const parts = [
+		changes.length > 0 ? `${changes.length} difference${changes.length === 1 ? '' : 's'} in ${classes}` : '',
+		settings.length > 0 ? `${settings.length} changed global option${settings.length === 1 ? '' : 's'}` : '',
+	];
+	return `${parts.filter(part => part !== '').join(', and ')}.`;
+}
+
+function closing(diff: ConfigurationDiff): string[] {
+	return [...blindSpots(diff), summary(diff)];
+}
+
+function blindSpots({ blindSpots: all }: ConfigurationDiff): string[] {
+	return all.map(text => `Not compared completely: ${text}.`);
+}
+
+function requestText({ request, upstream }: MeaningChange): string {
+	const fields = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
+	const from = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
+	return `${request.method} ${request.url.text}${fields}${from}${upstreamText(upstream)}`;
+}
+
+function upstreamText(upstream: UpstreamAnswer | undefined): string {
+	if (!upstream) return '';
+	return upstream.unreachable ? ', if no upstream can be reached' : `, if the upstream answers ${upstream.status}`;
+}
+
+function countText({ classes }: MeaningChange): string {
+	return classes === 1 ? '' : `, and ${classes - 1} similar class${classes === 2 ? '' : 'es'}`;
+}
+
+function aspectText({ name, before, after }: ChangedAspect): string {
+	if (before === undefined) return `${name}: now ${cut(after!)}`;
+	if (after === undefined) return `${name}: no longer ${cut(before)}`;
+	return `${name}: ${cut(before)} → ${cut(after)}`;
+}
+
+function traceOf(explanation: Explanation | undefined, name: string): string[] {
+	if (!explanation) return [name, '', 'nothing listens there'];
+	// The first line is the request, which is the same for both.
+	return [name, '', ...renderExplanation(explanation).trimEnd().split('\n').slice(2)];
+}
+
+function sideBySide(left: readonly string[], right: readonly string[]): string[] {
+	const lines: string[] = [];
+	for (let i = 0; i < Math.max(left.length, right.length); i++) {
+		lines.push(`   ${fit(left[i] ?? '').padEnd(TRACE_WIDTH)} | ${fit(right[i] ?? '')}`);
+	}
+	return lines;
+}
+
+function fit(text: string): string {
+	return text.length > TRACE_WIDTH ? `${text.slice(0, TRACE_WIDTH - 1)}…` : text;
+}
+
+function cut(text: string): string {
+	return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE - 1)}…` : text;
+}
+
+function cell(value: string | undefined): string {
+	return value === undefined ? '–' : code(cut(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
+}
+
+function code(text: string): string {
+	const fence = text.includes('`') ? '``' : '`';
+	return `${fence}${text}${fence}`;
+}

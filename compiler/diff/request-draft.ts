@@ -1,0 +1,73 @@
+/** A request under construction, and how changes are made to it. */
+import { type DryRunRequest, fieldMistake, methodMistake, type RequestUrl } from '../dry-run/dry-run-request.ts';
+import type { RequestChange } from '../modules/contract/request-change.ts';
+
+/** A request as data that can be changed part by part. */
+export interface RequestDraft {
+	readonly scheme: 'http' | 'https';
+	readonly host: string;
+	readonly port: number;
+	readonly method: string;
+	/** Decoded, with a leading slash. */
+	readonly path: string;
+	readonly parameters: ReadonlyMap<string, string>;
+	/** Values by lower-case name. */
+	readonly headers: ReadonlyMap<string, string>;
+	readonly from: string;
+}
+
+/** Returns a draft after a change. The draft itself stays as it is. */
+export function changedDraft(draft: RequestDraft, change: RequestChange): RequestDraft {
+	const { path, method, host, from, header, parameter, noQuery } = change;
+	return {
+		...draft,
+		...(path === undefined ? {} : { path }),
+		...(method === undefined ? {} : { method }),
+		...(host === undefined ? {} : { host }),
+		...(from === undefined ? {} : { from }),
+		headers: header ? withEntry(draft.headers, header[0].toLowerCase(), header[1]) : draft.headers,
+		parameters: noQuery
+			? new Map()
+			: parameter
+				? withEntry(draft.parameters, parameter[0], parameter[1])
+				: draft.parameters,
+	};
+}
+
+/** Returns a text that is equal for equal drafts. */
+export function draftKey(draft: RequestDraft): string {
+	const { headers, parameters, ...rest } = draft;
+	return JSON.stringify([rest, [...headers].sort(), [...parameters]]);
+}
+
+/** Returns the request of a draft, at a time that is the same for all of them; undefined if no client could send it. */
+export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
+	const { scheme, host, port, method, path, parameters, headers, from } = draft;
+	if (methodMistake(method) || !/^[\w.:-]*$/.test(host)) return undefined;
+	if ([...headers].some(([name, value]) => fieldMistake(name, value))) return undefined;
+	const query = [...parameters].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
+	const written = host.includes(':') ? `[${host}]` : host;
+	const authority = port === (scheme === 'http' ? 80 : 443) ? written : `${written}:${port}`;
+	const escaped = path.toWellFormed().replace(/[^\x21\x24-\x3b\x3d\x40-\x5a\x5f\x61-\x7a\x7e]/gu, encodeURIComponent);
+	const url: RequestUrl = {
+		text: `${scheme}://${authority}${escaped}${query === '' ? '' : `?${query}`}`,
+		scheme,
+		authority,
+		host,
+		port,
+		path: escaped,
+		query: query === '' ? undefined : query,
+	};
+	return { method, url, headers: [...headers], body: undefined, from, at };
+}
+
+function encoded(text: string): string {
+	return encodeURIComponent(text.toWellFormed());
+}
+
+function withEntry(map: ReadonlyMap<string, string>, name: string, value: string | undefined): Map<string, string> {
+	const copy = new Map(map);
+	if (value === undefined) copy.delete(name);
+	else copy.set(name, value);
+	return copy;
+}

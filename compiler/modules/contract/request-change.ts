@@ -1,0 +1,70 @@
+/** Changes to a request that may change how a matcher or a step decides; `svc diff` derives its requests from them. */
+
+/** One change; the other parts of the request stay as they are. */
+export interface RequestChange {
+	/** Decoded path with a leading slash. */
+	readonly path?: string;
+	readonly method?: string;
+	readonly host?: string;
+	/** Address of the client. */
+	readonly from?: string;
+	/** Field and its only value; undefined removes the field. */
+	readonly header?: readonly [name: string, value: string | undefined];
+	/** Query parameter and its only value; undefined removes the parameter. */
+	readonly parameter?: readonly [name: string, value: string | undefined];
+	/** True to remove the query. */
+	readonly noQuery?: true;
+}
+
+/** A value that no configuration mentions. */
+export const UNMENTIONED = 'svc-diff';
+
+/** Returns the change that gives a placeholder a value; undefined if no change of a request does. `name` is the full name. */
+export function changeOfPlaceholder(name: string, value: string): RequestChange | undefined {
+	const family = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);
+	switch (family?.[1]) {
+		case 'header':
+			return { header: [family[2]!, value] };
+		case 'uri.query':
+			return { parameter: [family[2]!, value] };
+		case 'cookie':
+			return { header: ['Cookie', `${family[2]}=${value}`] };
+	}
+	switch (name) {
+		case 'http.request.method':
+			return { method: value };
+		case 'http.request.uri.path':
+		case 'http.request.uri':
+			return value.startsWith('/') ? { path: value } : undefined;
+		case 'http.request.host':
+		case 'http.request.hostport':
+			return { host: value };
+		case 'http.request.remote.host':
+			return { from: value };
+		default:
+			return undefined;
+	}
+}
+
+/** Returns texts for a value with `*` at its ends as wildcards: one that matches it, and one that is longer. */
+export function textsLike(pattern: string): readonly string[] {
+	const text = pattern.replace(/^\*|\*$/g, 'a');
+	return text === pattern ? [pattern, `${pattern}a`] : [text];
+}
+
+/** Returns paths at the borders of a path pattern: some that match it, and some that nearly do. */
+export function pathsLike(pattern: string): readonly string[] {
+	if (pattern.includes('{')) return [];
+	const example = pattern
+		.replace(/\\(.)/g, '$1')
+		.replace(/\[([^\]^])[^\]]*\]/g, '$1')
+		.replaceAll('?', 'a');
+	const rooted = (text: string): string => (text.startsWith('/') ? text : `/${text}`);
+	if (!example.includes('*'))
+		return [rooted(example), `${rooted(example)}/`, `${rooted(example)}/a`, `${rooted(example)}a`];
+	const stem = example.replace(/\*+$/, '');
+	const filled = rooted(stem.replaceAll('*', 'a'));
+	if (stem === example) return [filled, `${filled}a`];
+	const bare = filled.replace(/\/$/, '');
+	return [filled, `${filled}a`, `${filled}a/b`, ...(bare === '' ? [] : [bare, `${bare}x`])];
+}

@@ -1,0 +1,285 @@
+/** `svc diff`: equal meanings are found equal, and different ones different. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../../compiler/compiler.ts';
+import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
+import type { Dialect } from '../../../compiler/dialects/dialect.ts';
+import { type ConfigurationDiff, diffConfigurations } from '../../../compiler/diff/configuration-diff.ts';
+import { differingAspects, outcomeOf } from '../../../compiler/diff/outcome.ts';
+import { isSame } from '../../../compiler/diff/render-diff.ts';
+import { DryRun } from '../../../compiler/dry-run/dry-run.ts';
+import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
+import { GraphTracer } from '../../../compiler/explain/graph-tracer.ts';
+import { diskReader } from '../../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { changedLines, randomLines, randomRequest, seededRandom } from './random-configurations.ts';
+
+const folder = temporaryFolder();
+const deps = dryRunEnvironment(folder);
+
+function compiled(text: string, format: Dialect = 'configfile') {
+	const { plan, locate, diagnostics } = compile({ format, text, name: 'config' }, diskReader(folder));
+	if (!plan) throw new Error(diagnostics.map(one => renderDiagnostic(one)).join('\n'));
+	return { plan, locate };
+}
+
+function diff(
+	before: string,
+	after: string,
+	formats: readonly [Dialect, Dialect] = ['configfile', 'configfile'],
+): Promise<ConfigurationDiff> {
+	return diffConfigurations(compiled(before, formats[0]), compiled(after, formats[1]), deps);
+}
+
+/** Compares two sites given by their directives, and returns the names of the aspects that differ, of all changes. */
+async function aspectsOf(before: string, after: string): Promise<string[]> {
+	const { changes } = await diff(`http://:8080 {\n${before}\n}\n`, `http://:8080 {\n${after}\n}\n`);
+	return [...new Set(changes.flatMap(({ aspects }) => aspects.map(({ name }) => name)))].sort();
+}
+
+const equal = suite('configurations of equal meaning');
+
+equal('a refactoring into a snippet, a matcher and a constant', async () => {
+	const before = `http://:8080 {
+	respond /a/* "a" 201
+	when path /b/* or path /c/* {
+		header X-Y 1
+		reverse_proxy 127.0.0.1:9000
+	}
+	file_server
+}
+`;
+	const after = `let port 8080
+(proxied) to {
+	header X-Y 1
+	reverse_proxy {param.to}
+}
+http://:{let.port} {
+	@bc path /b/* /c/*
+	@a path /a/*
+	respond @a "a" 201
+	handle @bc {
+		use proxied to=127.0.0.1:9000
+	}
+	file_server
+}
+`;
+	const found = await diff(before, after);
+	assert.equal(found.changes, []);
+	assert.ok(found.classes > 4, `${found.classes}`);
+});
+
+equal('a named upstream, and the same pool written where it is used', async () => {
+	const before = 'http://:8080 {\n\treverse_proxy a:1 b:2 {\n\t\tlb_policy least_conn\n\t}\n}\n';
+	const after =
+		'upstream pool {\n\tto a:1 b:2\n\tlb_policy least_conn\n}\nhttp://:8080 {\n\treverse_proxy upstream://pool\n}\n';
+	assert.equal((await diff(before, after)).changes, []);
+});
+
+equal('a Caddyfile and its translation', async () => {
+	const before = `http://a.test:8080 {
+	handle /api/* {
+		uri strip_prefix /api
+		reverse_proxy 127.0.0.1:9000
+	}
+	handle {
+		header X-A 1
+		respond "rest"
+	}
+	encode gzip
+}
+`;
+	const after = `http://a.test:8080 {
+	encode gzip
+	when path /api/* {
+		uri strip_prefix /api
+		reverse_proxy 127.0.0.1:9000
+	} else {
+		header X-A 1
+		respond "rest"
+	}
+}
+`;
+	assert.equal((await diff(before, after, ['compatfile', 'configfile'])).changes, []);
+});
+
+equal('values that are different for each request are named, not reported', async () => {
+	const { changes, blindSpots } = await diff(
+		'http://:8080 {\n\trespond "{http.request.uuid}"\n}\n',
+		'http://:8080 {\n\trespond "{http.request.uuid}"\n}\n',
+	);
+	assert.equal(changes, []);
+	assert.ok(
+		blindSpots.some(text => text.startsWith('body ')),
+		blindSpots.join(),
+	);
+});
+
+equal.run();
+
+const different = suite('configurations of different meaning');
+
+for (const [name, before, after, aspects] of [
+	['a status', 'respond /a "x" 200\nrespond b', 'respond /a "x" 201\nrespond b', ['status']],
+	['a pattern without its slash', 'respond /api/* x\nrespond y', 'respond /api* x\nrespond y', ['body']],
+	['a method', '@m method POST\nrespond @m x\nrespond y', '@m method PUT\nrespond @m x\nrespond y', ['body']],
+	[
+		'a field of a request',
+		'@m header X-A 1\nrespond @m x\nrespond y',
+		'@m header X-A 2\nrespond @m x\nrespond y',
+		['body'],
+	],
+	['a parameter', '@m query a=1\nrespond @m x\nrespond y', '@m query b=1\nrespond @m x\nrespond y', ['body']],
+	[
+		'an address',
+		'@m remote_ip 10.0.0.0/8\nrespond @m x\nrespond y',
+		'@m remote_ip 11.0.0.0/8\nrespond @m x\nrespond y',
+		['body'],
+	],
+	[
+		'an expression',
+		'@m path_regexp ^/v(\\d+)/\nrespond @m x\nrespond y',
+		'@m path_regexp ^/w(\\d+)/\nrespond @m x\nrespond y',
+		['body'],
+	],
+	['a query that a redirect drops', 'redir * /new{uri}', 'redir * /new{path}', ['header location']],
+	[
+		'a field that is removed on the way up',
+		'reverse_proxy a:1 {\nheader_up -X-Secret\n}',
+		'reverse_proxy a:1',
+		['upstream field x-secret'],
+	],
+	[
+		'a field that is removed on the way down',
+		'reverse_proxy a:1 {\nheader_down -X-Secret\n}',
+		'reverse_proxy a:1',
+		['header x-secret'],
+	],
+	[
+		'a time-out of a pool',
+		'reverse_proxy a:1 {\ntransport http {\nresponse_header_timeout 5s\n}\n}',
+		'reverse_proxy a:1',
+		['settings of the upstream'],
+	],
+	[
+		'the order of two directives',
+		'rewrite /a /b\nrespond /b x\nrespond y',
+		'respond /b x\nrewrite /a /b\nrespond y',
+		['body'],
+	],
+	['compression', 'encode gzip\nrespond x', 'respond x', ['settings of `compress`']],
+	[
+		'what a password protects',
+		`basic_auth /a/* {\njoe ${'$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG'}\n}\nrespond x`,
+		'respond x',
+		['status'],
+	],
+	[
+		'the answer after a password',
+		`basic_auth {\njoe ${'$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG'}\n}\nrespond x`,
+		`basic_auth {\njoe ${'$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG'}\n}\nrespond z`,
+		['body'],
+	],
+	[
+		'an error route',
+		'error 418\nhandle_errors {\nrespond "{err.status_code}"\n}',
+		'error 418\nhandle_errors {\nrespond "oops"\n}',
+		['body'],
+	],
+	[
+		'an error route when no upstream can be reached',
+		'reverse_proxy a:1\nhandle_errors {\nrespond "sorry" 503\n}',
+		'reverse_proxy a:1',
+		['status', 'body'],
+	],
+	[
+		'what replaces an answer of the upstream',
+		'reverse_proxy a:1 {\n@gone status 410\nhandle_response @gone {\nrespond "gone" 404\n}\n}',
+		'reverse_proxy a:1',
+		['status'],
+	],
+	[
+		'a mapping',
+		'map {path} {to} {\n/a one\ndefault two\n}\nrespond {to}',
+		'map {path} {to} {\n/a three\ndefault two\n}\nrespond {to}',
+		['body'],
+	],
+] as const) {
+	different(name, async () => {
+		const found = await aspectsOf(before, after);
+		for (const aspect of aspects)
+			assert.ok(found.includes(aspect), `${aspect} is not among ${found.join(', ') || 'nothing'}`);
+		assert.equal(await aspectsOf(before, before), []);
+		assert.equal(await aspectsOf(after, after), []);
+	});
+}
+
+different('a host, a port and a global option', async () => {
+	const { changes, settings } = await diff(
+		'http://a.test:8080 {\n\trespond x\n}\n',
+		'{\n\tgrace_period 5s\n}\nhttp://b.test:8080, http://:8081 {\n\trespond x\n}\n',
+	);
+	const urls = changes.map(({ request }) => request.url.text);
+	assert.ok(
+		urls.some(url => url.startsWith('http://a.test:8080/')),
+		urls.join(),
+	);
+	assert.ok(
+		urls.some(url => url.includes(':8081/')),
+		urls.join(),
+	);
+	assert.equal(
+		settings.map(({ name }) => name),
+		['grace_period'],
+	);
+});
+
+different('the bound on requests is kept, and named', async () => {
+	const text = 'http://:8080 {\n\trespond x\n}\n';
+	const { requests, blindSpots } = await diffConfigurations(compiled(text), compiled(text), deps, 1);
+	assert.is(requests, 1);
+	assert.match(blindSpots.join(), /more requests than 1/);
+});
+
+different.run();
+
+const random = suite('random pairs of configurations');
+
+random('what random requests tell apart, the comparison tells apart, and its witnesses are true', async () => {
+	const seed = Number(process.env.SEED ?? 20261123);
+	const numbers = seededRandom(seed);
+	let differing = 0;
+	let missed = 0;
+	for (let pair = 0; pair < 60; pair++) {
+		const lines = randomLines(numbers, 8080);
+		const sides = [lines, changedLines(numbers, lines)].map(text => compiled(text.join('\n')));
+		const found = await diffConfigurations(sides[0]!, sides[1]!, deps);
+		const tracers = sides.map(() => new GraphTracer());
+		const runs = sides.map(({ plan }, index) => new DryRun(plan, deps, tracers[index]));
+		const outcomes = async (request: Parameters<DryRun['run']>[0]) => {
+			const all = [];
+			for (const [index, run] of runs.entries()) {
+				const result = await run.run(request);
+				all.push(await outcomeOf(result, result && tracers[index]!.traceOf(result.exchange), run.plan.document));
+			}
+			return differingAspects(all[0]!, all[1]!);
+		};
+		for (const { request } of found.changes)
+			assert.ok((await outcomes(request)).length > 0, `a false witness, seed ${seed}`);
+		let differs = false;
+		for (let i = 0; i < 100 && !differs; i++) {
+			const { method, host, target, headers, from } = randomRequest(numbers);
+			const url = parseRequestUrl(`http://${host}:8080${target}`);
+			assert.ok(isRequestUrl(url));
+			differs = (await outcomes({ method, url, headers, body: undefined, from, at: 0 })).length > 0;
+		}
+		if (!differs) continue;
+		differing++;
+		if (isSame(found)) missed++;
+	}
+	assert.ok(differing > 20, `only ${differing} pairs differ`);
+	assert.is(missed, 0, `seed ${seed}`);
+});
+
+random.run();
