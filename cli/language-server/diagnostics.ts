@@ -137,6 +137,8 @@ export class DiagnosticsPublisher {
 		}
 		if (places.length > 0) diagnostic.relatedInformation = places;
 		const list = shown.get(path);
+		// A file that several configurations import has most of its findings in each of them.
+		if (list?.some(one => isSame(one.diagnostic, diagnostic))) return;
 		if (list) list.push({ diagnostic, finding });
 		else shown.set(path, [{ diagnostic, finding }]);
 	}
@@ -148,6 +150,18 @@ export class DiagnosticsPublisher {
 			range: this.#documents.range(source.path, source.text, { start, end }),
 		};
 	}
+}
+
+function isSame(one: Diagnostic, other: Diagnostic): boolean {
+	const { start, end } = one.range;
+	return (
+		one.code === other.code &&
+		one.message === other.message &&
+		start.line === other.range.start.line &&
+		start.character === other.range.start.character &&
+		end.line === other.range.end.line &&
+		end.character === other.range.end.character
+	);
 }
 
 /** Returns how an editor shows the text of a finding: faded if it is unused or never runs, struck through if it is obsolete. */

@@ -1,7 +1,7 @@
 /** Editors' own clients, configured as in the README, with `svc language-server`: diagnostics, a fix, completion, hover, a jump, renaming in two files, formatting. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -22,24 +22,45 @@ function prepare(folder: string, block: string): NodeJS.ProcessEnv & { CONFIGURA
 	return { ...process.env, ...home, PATH: `${programs}:${process.env.PATH}`, CONFIGURATION: configuration };
 }
 
-editors('Neovim', async () => {
-	const folder = temporaryFolder();
+/** Writes a configuration of two files with an unknown directive. */
+function writeFiles(folder: string): void {
 	writeFileSync(path.join(folder, 'common.conf'), '(common) {\n\tencode gzip\n}\n');
-	writeFileSync(
-		path.join(folder, 'Configfile'),
-		'import common.conf\n\nhttp://a.test {\n\tuse common\n  rspond hi\n}\n',
-	);
+	const text = 'import common.conf\n\nhttp://a.test {\n\tuse common\n  rspond hi\n}\n';
+	writeFileSync(path.join(folder, 'Configfile'), text);
+}
+
+/** Runs an editor until it ends, and returns what its script has written. */
+async function run(
+	program: string,
+	args: readonly string[],
+	folder: string,
+	block: string,
+): Promise<{ readonly [what: string]: unknown; readonly completions: readonly string[] }> {
 	const result = path.join(folder, 'result.json');
-	const script = path.join(import.meta.dirname, 'editor.lua');
-	const nvim = spawn('nvim', ['--headless', '-u', 'NONE', '-i', 'NONE', '-c', `luafile ${script}`], {
-		env: { ...prepare(folder, 'lua neovim.lua'), FOLDER: folder, RESULT: result },
+	const editor = spawn(program, args, {
+		cwd: folder,
+		env: { ...prepare(folder, block), FOLDER: folder, RESULT: result },
 		stdio: ['ignore', 'pipe', 'pipe'],
 	});
 	let output = '';
-	for (const stream of [nvim.stdout, nvim.stderr]) stream.on('data', data => (output += data));
-	await once(nvim, 'exit');
+	for (const stream of [editor.stdout, editor.stderr]) {
+		stream.on('data', data => {
+			output += data;
+		});
+	}
+	await once(editor, 'exit');
+	assert.ok(existsSync(result), output);
 	const came = JSON.parse(readFileSync(result, 'utf8')) as { [what: string]: unknown } & { completions: string[] };
 	assert.is(came.failure, undefined, output);
+	return came;
+}
+
+editors('Neovim', async () => {
+	const folder = temporaryFolder();
+	writeFiles(folder);
+	const script = path.join(import.meta.dirname, 'editor.lua');
+	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '-c', `luafile ${script}`];
+	const came = await run('nvim', args, folder, 'lua neovim.lua');
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
 	assert.equal(came.left, ['format/unformatted']);
@@ -47,9 +68,25 @@ editors('Neovim', async () => {
 	assert.match(String(came.hover), 'respond [matcher]');
 	assert.equal(came.jump, ['common.conf', [1, 1]]);
 	assert.equal(came.renamed, ['\tuse renamed', '(renamed) {']);
-	assert.equal(came.formatted, [
-		...['import common.conf', '', 'http://a.test {', '\tuse renamed', '\trespond hi', '}'],
+	assert.equal(came.formatted, ['import common.conf', '', 'http://a.test {', '\tuse renamed', '\trespond hi', '}']);
+});
+
+editors('Emacs', async () => {
+	const folder = temporaryFolder();
+	writeFiles(folder);
+	const args = ['--batch', '--eval', '(package-initialize)', '--load', path.join(import.meta.dirname, 'editor.el')];
+	const came = await run('emacs', args, folder, 'elisp emacs.el');
+	assert.is(came.mode, 'svc-mode');
+	assert.equal(came.diagnostics, ['directive/unknown']);
+	assert.is(came.action, 'Change `rspond` to `respond`');
+	assert.equal(came.left, ['format/unformatted']);
+	assert.ok(came.completions.includes('common'));
+	assert.is(came.file, 'common.conf');
+	assert.equal(came.renamed, [
+		'import common.conf\n\nhttp://a.test {\n\tuse renamed\n  respond hi\n}\n',
+		'(renamed) {\n\tencode gzip\n}\n',
 	]);
+	assert.is(came.formatted, 'import common.conf\n\nhttp://a.test {\n\tuse renamed\n\trespond hi\n}\n');
 });
 
 editors.run();

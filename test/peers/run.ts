@@ -34,13 +34,14 @@ const PEERS: { [program: string]: string } = {
 	certutil: 'libnss3-tools',
 	named: 'bind9',
 	nvim: 'neovim',
+	emacs: 'emacs-nox elpa-eglot',
 };
 
 const missing = Object.entries(PEERS).filter(
 	([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0,
 );
 if (missing.length > 0) {
-	const packages = missing.map(([, name]) => name);
+	const packages = missing.flatMap(([, names]) => names.split(' '));
 	console.log(`installing ${packages.join(' ')}`);
 	const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
 	for (const args of [

@@ -312,5 +312,5 @@ async function fresh(editor: Editor): Promise<object> {
 			found.get(file)?.push(`${code} ${level} ${place.join('-')} ${told.split('\n')[0]}`);
 		}
 	}
-	return Object.fromEntries([...found].map(([file, list]) => [file, list.sort()]));
+	return Object.fromEntries([...found].map(([file, list]) => [file, [...new Set(list)].sort()]));
 }

@@ -48,6 +48,19 @@ workspace('an imported file is checked in the configuration that imports it, in 
 	await editor.quit();
 });
 
+workspace('a file that two configurations import shows a finding of both once', async () => {
+	const text = 'import part.conf\nhttp://NAME.test {\n\timport part\n}\n';
+	const editor = await editing({
+		Configfile: text.replace('NAME', 'a'),
+		'b.configfile': text.replace('NAME', 'b'),
+		'part.conf': '(part) {\n\trspond hi\n}\n',
+	});
+	editor.open('part.conf');
+	await editor.settled();
+	assert.equal(codes(editor, 'part.conf'), ['directive/unknown']);
+	await editor.quit();
+});
+
 workspace('files outside of the workspace are neither read nor probed', async () => {
 	const outside = temporaryFolder();
 	writeFileSync(path.join(outside, 'secret.conf'), '(outside) {\n\trespond "the secret" 2000\n}\n');
