@@ -39,6 +39,14 @@ export function servesHttp3(policy: HandshakePolicy): boolean {
 	return policy.max_version !== 'tls1.2';
 }
 
+/**
+ * Reports whether clients over TCP are told that a site is served over HTTP/3 too. Those of sites that ask for client certificates
+ * are not: browsers show none over QUIC, so that they would be refused, or, where a certificate is optional, not be known.
+ */
+export function advertisesHttp3(policy: HandshakePolicy): boolean {
+	return servesHttp3(policy) && policy.client_auth === undefined;
+}
+
 /** Client authentication of one handshake. */
 interface HandshakeClientAuth extends QuicClientAuth {
 	readonly auth: ClientAuth;

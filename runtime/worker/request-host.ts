@@ -56,8 +56,8 @@ export class RequestHost implements ProtocolHost {
 	logsCredentials = false;
 	/** The `Alt-Svc` value for clients over TCP while the listener offers HTTP/3. */
 	altSvc: string | undefined = undefined;
-	/** Reports whether a server name is served over HTTP/3; undefined if all are. */
-	http3Serves: ((serverName: string) => boolean) | undefined = undefined;
+	/** Reports whether HTTP/3 is advertised for a server name; undefined if it is for all. */
+	advertisesHttp3: ((serverName: string) => boolean) | undefined = undefined;
 	readonly http2: Http2Counters;
 	readonly http3: Http3Counters & QuicCounters;
 	readonly #thread: RequestHostThread;
@@ -108,7 +108,7 @@ export class RequestHost implements ProtocolHost {
 	/** Advertises HTTP/3 to clients of other protocols (RFC 7838). Handlers may change the field. */
 	#advertise(x: Exchange, value: string): void {
 		if (x.protocol === 'HTTP/3.0') return;
-		if (this.http3Serves?.(x.connection.tls?.serverName ?? '') === false) return;
+		if (this.advertisesHttp3?.(x.connection.tls?.serverName ?? '') === false) return;
 		x.response.headers.set('Alt-Svc', value);
 	}
 

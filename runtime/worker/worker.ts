@@ -41,7 +41,7 @@ import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
 import { stallThread } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
-import { servesHttp3 } from '../tls/quic-certificates.ts';
+import { advertisesHttp3 } from '../tls/quic-certificates.ts';
 import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
 import { TlsServer } from '../tls/tls-server.ts';
@@ -515,8 +515,8 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 		host.altSvc = speaks ? quic.advertisement : undefined;
 		const { selector } = protocol;
-		const all = selector.settings.policies.every(servesHttp3);
-		host.http3Serves = all ? undefined : name => servesHttp3(selector.policy(selector.policyOf(name)));
+		const all = selector.settings.policies.every(advertisesHttp3);
+		host.advertisesHttp3 = all ? undefined : name => advertisesHttp3(selector.policy(selector.policyOf(name)));
 	}
 
 	/** Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and logs need. */

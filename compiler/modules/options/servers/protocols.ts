@@ -32,7 +32,8 @@ export const protocols: ServerOption = {
 		'by which browsers find it; a firewall has to let UDP through. `protocols h1 h2` turns it off. It needs `direct` I/O on',
 		'Linux. Where that is missing, or another program has the UDP port, the server starts without HTTP/3 and logs why; if',
 		'`h3` is written in the configuration, it refuses to start. Sites whose newest version is TLS 1.2 are served over TCP only.',
-		'Unix sockets and inherited sockets have no HTTP/3. A load may add and remove `h3` while the server runs.',
+		'Sites that ask for client certificates have no `Alt-Svc`, because browsers show no certificates over QUIC; other clients',
+		'may use HTTP/3. Unix sockets and inherited sockets have no HTTP/3. A load may add and remove `h3` while the server runs.',
 	],
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);

@@ -9,7 +9,7 @@ import type { Runtime } from '../../../../runtime/main/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../../harness.ts';
 import { eventually, jsonInput, withServer } from '../../running-server.ts';
-import { tlsFailure } from '../../tls/tls-client.ts';
+import { tlsFailure, tlsGet } from '../../tls/tls-client.ts';
 import { headers, openControlStream, REQUEST, response } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { freeSession, QuicClient, type QuicClientOptions } from './quic-client.ts';
@@ -215,6 +215,17 @@ test('the request for a certificate names the authorities of the site', async ()
 			assert.equal(client.requestedAuthorities, [...named]);
 			client.close();
 		}
+	});
+});
+
+test('browsers are not sent to QUIC, where they show no certificates', async () => {
+	await withServer(document(), { threads: 1 }, async () => {
+		for (const [at, name] of NAMES.entries()) {
+			if (at === WAYS.length - 1) continue;
+			const { certificate: cert, key } = shown.good;
+			assert.not.match((await tlsGet(port, { servername: name, cert, key })).text, /alt-svc/i);
+		}
+		assert.match((await tlsGet(port, { servername: OPEN })).text, /alt-svc: h3=/i);
 	});
 });
 
