@@ -119,7 +119,10 @@ function segmentsOf(path: string, prefix: string): string[] {
 	}
 }
 
-/** If-None-Match compares weakly (RFC 9110 §13.1.2). Our Etags may contain commas, so the list is searched, not split. */
+/**
+ * Reports whether a list of entity tags contains a tag, by weak comparison, as If-None-Match requires (RFC 9110 §13.1.2). Our tags
+ * may contain commas, so the list is searched, not split.
+ */
 function listHolds(list: string | undefined, etag: string): boolean {
 	if (list === undefined) return false;
 	if (list.trim() === '*') return true;

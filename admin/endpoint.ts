@@ -49,7 +49,7 @@ export type AnswerSchema = { readonly [keyword: string]: unknown };
 /** One method of an endpoint, for the server and for the published API description. */
 export interface AdminOperation {
 	readonly run: AdminMethod;
-	/** One sentence. */
+	/** One sentence that describes the operation. */
 	readonly summary: string;
 	/** Query parameters, by name. */
 	readonly query?: { readonly [name: string]: { readonly description: string; readonly schema: AnswerSchema } };

@@ -17,8 +17,9 @@ export interface CertificateProperties {
 	readonly names?: readonly string[];
 	/** Subject, such as `CN=someone,O=Here`. */
 	readonly subject?: string;
-	/** Start and end of the validity period, in seconds from now. */
+	/** Start of the validity period, in seconds from now. */
 	readonly from?: number;
+	/** End of the validity period, in seconds from now. */
 	readonly until?: number;
 	readonly rsa?: boolean;
 	/** Size of an RSA key in bits; the default is 2048. */

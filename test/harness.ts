@@ -28,7 +28,7 @@ export function temporaryFolder(): string {
 /** The folder in which servers save state for `run --resume`, instead of the user's own. */
 const STATE = temporaryFolder();
 
-/** The environment of a process under test. */
+/** Returns the environment of a process under test. */
 function environment(more: Record<string, string> | undefined): NodeJS.ProcessEnv {
 	return { ...process.env, XDG_STATE_HOME: STATE, ...more };
 }
@@ -123,7 +123,7 @@ const START_LIMIT = 60_000;
 /** A server process. */
 export interface ServerProcess {
 	readonly child: ChildProcess;
-	/** Standard output and standard error so far. */
+	/** Returns standard output and standard error so far. */
 	output(): string;
 	/** Sends SIGTERM and waits for the end; sends SIGKILL after five seconds. Resolves to the exit status. */
 	stop(): Promise<number | null>;

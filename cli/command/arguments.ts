@@ -47,7 +47,7 @@ function inOneWord(words: readonly string[]): readonly string[] {
 export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
-	/** The same words in a form that sade understands in only one way: `--name=value …`, flags, `--`, then the arguments. */
+	/** The command line in a form that sade understands in only one way: `--name=value …`, flags, `--`, then the arguments. */
 	readonly plain: readonly string[];
 }
 

@@ -100,7 +100,7 @@ export const reload: Command = {
 	},
 };
 
-/** `--pid`: makes a server that systemd runs read its file again. */
+/** Makes a server that systemd runs read its file again (`--pid`). */
 async function signaled(text: string, invocation: Invocation): Promise<number> {
 	const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined;
 	if (pid === undefined) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
@@ -129,7 +129,7 @@ async function placed(document: string, places: StepPlaces): Promise<string> {
 	return formatPlacedDocument(document, places);
 }
 
-/** `--accept` or `--revert`. */
+/** Returns the decision that `--accept` or `--revert` asks for. */
 function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	const accepts = invocation.flag('accept');
 	const reverts = invocation.flag('revert');

@@ -11,7 +11,7 @@ import { readStandardInput } from '../command/terminal.ts';
 /** Default file names, in this order. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
-/** The same list as text for help. */
+/** {@link DEFAULT_FILES} as text for help. */
 export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
 /** `-c`, for commands that take a configuration. */

@@ -18,8 +18,9 @@ export const ADDRESS_OPTION: CommandOption = {
 /** Where the token comes from, for help texts. */
 export const TOKEN_RULE = `The access token comes from the environment variable ${TOKEN_VARIABLE}, otherwise from the configuration; there is no option for it.`;
 
-/** Milliseconds that a server may take to accept the connection, and to begin its reply. Loading a large configuration takes seconds. */
+/** Number of milliseconds that a server may take to accept the connection. */
 const CONNECT_TIMEOUT = 5000;
+/** Number of milliseconds that a server may take to begin its reply. Loading a large configuration takes seconds. */
 const ANSWER_TIMEOUT = 300_000;
 
 /** The server's reply. */

@@ -21,7 +21,7 @@ export interface ServiceMachine {
 	readonly run: (program: string, args: readonly string[]) => Promise<number>;
 }
 
-/** The real machine. */
+/** Returns the real machine. */
 export function thisMachine(): ServiceMachine {
 	return { platform: process.platform, hasSystemd: existsSync(SYSTEMD_FOLDER), run: runProgram };
 }

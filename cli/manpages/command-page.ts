@@ -7,7 +7,7 @@ const GLOBAL_ENTRIES = [
 	...listEntry('`-h`, `--help`', 'Print the help of the command.'),
 ];
 
-/** `svc-<command>.1`. */
+/** Returns the manual page `svc-<command>.1`. */
 export function commandPage(command: Command): ManualPage {
 	const options = (command.options ?? []).filter(option => !option.internal);
 	const args = command.args ?? [];
@@ -42,7 +42,7 @@ export function commandPage(command: Command): ManualPage {
 	};
 }
 
-/** `svc.1`. */
+/** Returns the manual page `svc.1`. */
 export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'>[]): ManualPage {
 	return {
 		name: 'svc',

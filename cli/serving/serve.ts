@@ -287,7 +287,7 @@ class ServerProcess {
 		};
 	}
 
-	/** The configuration being served, or undefined before the first load. */
+	/** Returns the configuration being served, or undefined before the first load. */
 	#runningInput(runtime: Runtime): ConfigInput | undefined {
 		if (runtime.generation === 0) return undefined;
 		return { format: 'json', text: runtime.document, name: 'the running configuration' };

@@ -36,8 +36,9 @@ export interface BuildTracer {
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
-	/** Named routes of the document, and compiled runners of those that this site invokes. */
+	/** The named routes of the document. */
 	readonly routes: { readonly [name: string]: readonly Step[] };
+	/** Compiled runners of the named routes that this site invokes. */
 	readonly routeRunners: Map<string, RouteRunner>;
 	/** Returns the names of the placeholders that `map` defines for this site. */
 	readonly mapped: () => ReadonlySet<string>;
@@ -243,7 +244,7 @@ function shortened(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 
-/** The end of every pipeline. Sets the status to 200, with an empty body, if nothing has answered. */
+/** Ends every pipeline. Sets the status to 200, with an empty body, if nothing has answered. */
 export function endPipeline(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

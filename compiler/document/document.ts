@@ -21,7 +21,7 @@ export interface Step {
 
 /** Steps that handle errors of a site. Of the entries whose `statuses` cover an error, the first that answers ends it. */
 export interface ErrorRoute {
-	/** Such as `404` or `5xx`. Default: every error. */
+	/** Statuses or classes, such as `404` or `5xx`. Default: every error. */
 	readonly statuses?: readonly string[];
 	readonly pipeline: readonly Step[];
 	readonly '@id'?: string;

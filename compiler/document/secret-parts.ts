@@ -107,8 +107,9 @@ interface Token extends TextPart {
 const TOKEN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
-/** Maximum length of an expression, beyond which it is rejected, and maximum nesting that is examined. */
+/** Maximum length of an expression. Longer ones are rejected. */
 const LONGEST = 16 * 1024;
+/** Maximum nesting that is examined. */
 const MAX_DEPTH = 64;
 
 function tokensOf(expression: string): Token[] {

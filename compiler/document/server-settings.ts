@@ -48,7 +48,7 @@ export interface QuicSettings {
 
 /** One item of `settings.servers`. */
 export interface ServerSettings {
-	/** As written: `:443`, `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
+	/** The listener as written, such as `:443` or `tcp/127.0.0.1:80`. Default: all listeners without an item of their own. */
 	readonly listener?: string;
 	readonly name?: string;
 	/** `h1`, `h2`, `h2c`, `h3`. */

@@ -4,12 +4,12 @@ import { parseIp } from '../exchange/ip-address.ts';
 
 /** The parts of an address. */
 export interface SiteAddress {
-	/** As written, truncated to 4096 characters. */
+	/** The address as written, truncated to 4096 characters. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https' | undefined;
 	/** Lower case except for placeholders; IPv6 without brackets and in its shortest form; '' matches every host. */
 	readonly host: string;
-	/** As written; undefined if the address has none (see {@link effectivePort}). */
+	/** The port as written; undefined if the address has none (see {@link effectivePort}). */
 	readonly port: number | undefined;
 	/** Deprecated path, with its leading slash; '' if the address has none. */
 	readonly path: string;

@@ -18,7 +18,7 @@ export interface DryRunRequest {
 
 /** The parts of a URL that a client puts in a request; the path is not normalized. */
 export interface RequestUrl {
-	/** As written. */
+	/** The request as written. */
 	readonly text: string;
 	readonly scheme: 'http' | 'https';
 	/** `example.com:8080`, as in the `Host` field. */

@@ -167,8 +167,9 @@ export class Exchange {
 	upgraded: UpgradeCallback | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
 	error: { status: number; message: string; cause?: unknown } | undefined = undefined;
-	/** Names of the site that serves the request and of the handler that answered, for logs, metrics, tests and `explain`. */
+	/** Name of the site that serves the request, for logs, metrics, tests and `explain`. */
 	site: string = '';
+	/** Name of the handler that answered, for the same uses. */
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidedAt: number = -1;
@@ -200,8 +201,9 @@ export class Exchange {
 	logsSteps: boolean = false;
 	/** Functions called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
 	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
-	/** For the runtime: the generation that serves this exchange, and `performance.now()` when the handler graph returned. */
+	/** For the runtime: the generation that serves this exchange. */
 	served: object | undefined = undefined;
+	/** For the runtime: `performance.now()` when the handler graph returned. */
 	answeredAt: number = 0;
 	/** Data about how this exchange was proxied: a ProxyFacts. */
 	proxied: object | undefined = undefined;
@@ -258,7 +260,7 @@ export class Exchange {
 		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}
 
-	/** Milliseconds since 1970. Everything about this request uses this clock, which tests can set. */
+	/** Returns the time in milliseconds since 1970. Everything about this request uses this clock, which tests can set. */
 	now(): number {
 		return Date.now();
 	}

@@ -12,16 +12,15 @@ export interface CachedHead {
 	readonly status: number;
 	/** Alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/**
-	 * Response fields that were set before the handlers after the cache ran, and the lower-case names of those that these
-	 * handlers removed.
-	 */
+	/** Response fields that were set before the handlers after the cache ran. */
 	readonly before: readonly string[];
+	/** Lower-case names of those fields that these handlers removed. */
 	readonly removed: readonly string[];
 	/** Alternating names (lower case) and values of the request fields that select this response. */
 	readonly selecting: readonly string[];
-	/** When the response arrived, in milliseconds since 1970, and its age at that time (RFC 9111 §4.2.3). */
+	/** When the response arrived, in milliseconds since 1970. */
 	readonly storedAt: number;
+	/** The response's age when it arrived (RFC 9111 §4.2.3). */
 	readonly initialAge: number;
 	readonly lifetime: number;
 	readonly staleWhileRevalidate: number;

@@ -64,7 +64,7 @@ export class TextTable<T> {
 	}
 }
 
-/** Never 0. */
+/** Returns the hash of a text, which is never 0. */
 function hashOf(text: string, length: number): number {
 	let hash = length;
 	for (let i = 0; i < length; i++) hash = Math.imul(hash, 31) + text.charCodeAt(i);

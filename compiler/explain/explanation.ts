@@ -24,8 +24,9 @@ export interface ExplainedPlace {
 	/** JSON pointer (RFC 6901). */
 	readonly pointer: string;
 	readonly file?: string;
-	/** Lines and columns start at 1. */
+	/** The line, starting at 1. */
 	readonly line?: number;
+	/** The column, starting at 1. */
 	readonly column?: number;
 	/** The first line of the text at this place. */
 	readonly text?: string;
@@ -57,8 +58,9 @@ export type ExplainedStep =
 export interface ExplainedUpstream {
 	readonly name?: string;
 	readonly address: string;
-	/** Number of candidate addresses, and the load-balancing policy that chose one. */
+	/** Number of candidate addresses. */
 	readonly among: number;
+	/** The load-balancing policy that chose an address. */
 	readonly policy: string;
 	readonly method: string;
 	readonly target: string;

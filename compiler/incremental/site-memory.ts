@@ -36,8 +36,9 @@ export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteDependencies;
 	readonly deps: LoweringDependencies;
-	/** Number of anonymous logs named before the site, and by it. */
+	/** Number of anonymous logs named before the site. */
 	readonly logsBefore: number;
+	/** Number of anonymous logs named by the site. */
 	readonly logs: number;
 	readonly asked: readonly RecordedRead[];
 	/** Places of the site's steps; empty unless they are requested. */
@@ -62,8 +63,9 @@ interface Reading {
 
 /** The memory of one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
-	/** Numbers of the contexts in the previous and the current compilation. */
+	/** Numbers of the contexts in the previous compilation. */
 	#contexts = new Map<string, number>();
+	/** Numbers of the contexts in the current compilation. */
 	#nextContexts = new Map<string, number>();
 	#contextCount = 0;
 	#context = 0;

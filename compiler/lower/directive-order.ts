@@ -76,7 +76,9 @@ interface SortKey<T extends SortedDirective> {
 	readonly conditional: boolean;
 }
 
-/** The compatible server's comparison. It is not transitive if some matchers have a single path and others do not. */
+/**
+ * Compares as the compatible server does. The comparison is not transitive if some matchers have a single path and others do not.
+ */
 function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;

@@ -110,8 +110,9 @@ class Cutter {
 	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
 	#tokens(): void {
 		const text = this.#text;
-		/** Number of start and end of the first word since the last brace, and the number of words. */
+		/** Start of the first word since the last brace; −1 if there has been none. */
 		let head = -1;
+		/** End of that word. */
 		let headEnd = -1;
 		let words = 0;
 		const named = (): boolean => words <= maxWordsBefore && takesNamedValues(text, head, headEnd);

@@ -117,8 +117,9 @@ class FormatMachine {
 	/** True if a `}` at the end of a word closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
-	/** Number of open blocks, and whether there has been a `}` without a block. */
+	/** Number of open blocks. */
 	#open = 0;
+	/** True if there has been a `}` without a block. */
 	#tooMany = false;
 
 	/** @param closesInWords True if a `}` at the end of a word closes a block, as is assumed for texts where braces are missing. */
@@ -176,7 +177,10 @@ class FormatMachine {
 		else this.#readRegular(c);
 	}
 
-	/** True before a `<<E` that is an ordinary word only because of the white space or end of text after it, which is about to change. */
+	/**
+	 * Reports whether the word ahead is a `<<E` that is an ordinary word only because of the white space or end of text after it,
+	 * which is about to change.
+	 */
 	#wouldOpenHeredoc(): boolean {
 		if (this.#heredocEscaped || this.#input[this.#at + 1] !== '<') return false;
 		wordAtLineEnd.lastIndex = this.#at;
@@ -190,7 +194,7 @@ class FormatMachine {
 		return next < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(next));
 	}
 
-	/** True directly after a `}`. */
+	/** Reports whether the last character was a `}`. */
 	#closedBefore(): boolean {
 		return this.#fresh && this.#last === '}';
 	}

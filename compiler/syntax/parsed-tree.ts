@@ -393,7 +393,8 @@ export class ParsedTree {
 	}
 
 	/**
-	 * True in a Compatfile after a site without `{`, because the compatible server accepts a stray `}` at the end of such a site.
+	 * Reports whether a Compatfile's site without `{` ends here, because the compatible server accepts a stray `}` at the end of
+	 * such a site.
 	 */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;

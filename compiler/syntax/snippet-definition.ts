@@ -6,7 +6,7 @@ import { type Frame, type Snippet, spanIn } from './frame.ts';
 import type { ParsedBlock, ParsedLine, ParsedWord } from './parsed-file.ts';
 import { structureMistake } from './structure-mistake.ts';
 
-/** True for `(name)`. */
+/** Reports whether a text has the form `(name)`. */
 export function isSnippetHead(text: string): boolean {
 	return text.length >= 2 && text.startsWith('(') && text.endsWith(')');
 }

@@ -20,8 +20,9 @@ import type { Expectation, TestCase, TestStep } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
-/** Words allowed in the block of a request, and after it. */
+/** Words allowed in the block of a request. */
 const REQUEST_WORDS = ['header', 'body', 'from', 'at'] as const;
+/** Words allowed after the block of a request. */
 const STEP_WORDS = ['expect', 'upstream', ...REQUEST_WORDS] as const;
 
 /** Lowers the tests of a configuration. Tests with mistakes are omitted. */

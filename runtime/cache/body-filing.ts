@@ -9,8 +9,9 @@ import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
 
-/** Minimum size in bytes of a body that is moved to a file, and the maximum, because the file is written in one go. */
+/** Minimum size, in bytes, of a body that is moved to a file. */
 export const MIN_FILED: number = 65_536;
+/** Maximum size, in bytes, of a body that is moved to a file, because the file is written in one go. */
 const MAX_FILED = 8 * 1024 * 1024;
 /** Maximum files of one store: each is a file descriptor of the process. */
 const MAX_FILES = 256;

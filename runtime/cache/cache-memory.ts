@@ -28,8 +28,9 @@ const MAIN_NAPS = 200;
 /** The hashes by which an entry is found. */
 export interface EntryHashes {
 	readonly key: KeyHash;
-	/** Hash of host, path and query, and hash of the normalized path alone. */
+	/** Hash of the host, path and query. */
 	readonly url: number;
+	/** Hash of the normalized path alone. */
 	readonly path: number;
 }
 

@@ -11,8 +11,9 @@ export class EntryWriter implements CacheWriter {
 	readonly #most: number;
 	readonly #publish: () => boolean;
 	#size = 0;
-	/** The last block, and how many of its bytes are used. */
+	/** The last block. */
 	#block = 0;
+	/** Number of bytes in use in the last block. */
 	#used = BLOCK;
 	#over = false;
 

@@ -12,7 +12,7 @@ export const WORD = {
 	freeBlock: 2,
 	freshBlock: 3,
 	usedBlocks: 4,
-	/** The same for entries. */
+	/** First free entry, counted from 1. Entries from `freshEntry` on have never been used. */
 	freeEntry: 5,
 	freshEntry: 6,
 	entries: 7,
@@ -33,8 +33,9 @@ export const WORD = {
 	broken: 18,
 	/** Number of purges. */
 	purges: 19,
-	/** Number of in-memory files, and the number of blocks whose memory they use in addition to what was returned. */
+	/** Number of in-memory files. */
 	files: 20,
+	/** Number of blocks whose memory these files use in addition to what was returned. */
 	looseBlocks: 21,
 } as const;
 
@@ -46,8 +47,9 @@ export const ENTRY = {
 	hashA: 0,
 	hashB: 1,
 	chain: 2,
-	/** The neighbors in its queue, toward the head and toward the tail. */
+	/** The neighbor in its queue toward the head. */
 	newer: 3,
+	/** The neighbor in its queue toward the tail. */
 	older: 4,
 	state: 5,
 	headBlock: 6,
@@ -69,8 +71,9 @@ export const ENTRY = {
 	pathHash: 18,
 	/** 1 if it was purged while being filled. */
 	doomed: 19,
-	/** Descriptor plus 1 of the in-memory file that contains its body, and whether memory was returned for it. */
+	/** Descriptor plus 1 of the in-memory file that contains its body. */
 	file: 20,
+	/** Whether memory was returned for that file. */
 	given: 21,
 	/** Blocks of the file for which no memory was returned. */
 	loose: 22,

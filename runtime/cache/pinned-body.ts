@@ -7,8 +7,9 @@ import { BLOCK } from './memory-layout.ts';
 const COPIED = 65_536;
 /** Minimum for a consumer that asks for less. */
 const MIN_COPIED = 1024;
-/** Minimum and maximum contiguous bytes sent directly from the shared memory at a time. */
+/** Minimum number of contiguous bytes sent directly from the shared memory at a time. */
 const MIN_RUN = 16_384;
+/** Maximum number of contiguous bytes sent directly from the shared memory at a time. */
 const MAX_RUN = 262_144;
 
 /** Reads a pinned chain of blocks. */
@@ -16,8 +17,9 @@ export class PinnedBody implements BodySource {
 	readonly length: number;
 	readonly #blocks: BlockChains;
 	readonly #release: () => void;
-	/** The next block, and how much of it has been sent. */
+	/** The next block. */
 	#block: number;
+	/** Number of its bytes that have been sent. */
 	#skip: number;
 	#sent = 0;
 	#piece: Buffer | undefined = undefined;

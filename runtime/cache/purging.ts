@@ -5,15 +5,16 @@ import { hashKey, plainPath } from './key-hash.ts';
 import { ENTRY, FILLING, LIVE, WORD } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
-/** Milliseconds of scanning before other work of the main thread gets its turn, and number of entries between checks of the clock. */
+/** Number of milliseconds of scanning before other work of the main thread gets its turn. */
 const SLICE = 5;
+/** Number of entries between checks of the clock. */
 const ENTRIES_A_LOOK = 256;
 /** Milliseconds between attempts to get a lock that a dead thread holds. */
 const RETRY = 50;
 
 /** A purge: one URL, everything with a tag, or everything on a host below a path. */
 export type PurgeSelection =
-	/** With a query, `path` selects one URL; without one, the path with any query. */
+	/** Selects, without a query, all URLs with this path, and with a query, one URL. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
 	| { readonly prefix: string; readonly host: string };

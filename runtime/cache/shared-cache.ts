@@ -20,8 +20,9 @@ import { RequestCoalescer, within } from './request-coalescer.ts';
 
 /** Maximum bytes of a body that is copied in one go. */
 const WHOLE = 65_536;
-/** Share of the maximum cache size that all threads together may use for cached heads and copies of bodies, and the minimum per thread. */
+/** Share of the maximum cache size that all threads together may use for cached heads and copies of bodies. */
 const AT_HAND_SHARE = 1 / 40;
+/** Minimum number of bytes for these per thread. */
 const MIN_AT_HAND = 65_536;
 /** Maximum keys whose heads a thread caches. */
 const KEYS_AT_HAND = 2048;
@@ -41,8 +42,9 @@ export class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly known: Known;
-	/** Number of requests for the whole body, and a copy of it once that is worthwhile. */
+	/** Number of requests for the whole body. */
 	wanted = 0;
+	/** A copy of the body, made once that is worthwhile. */
 	copy: Uint8Array | string | undefined = undefined;
 
 	constructor(head: CachedHead, length: number, entry: number, serial: number, known: Known) {

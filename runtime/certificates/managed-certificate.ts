@@ -34,12 +34,14 @@ export class ManagedCertificate implements StapledCertificate {
 	renewAt = 0;
 	/** Earliest time of the next attempt, in milliseconds since the epoch. */
 	attemptAt = 0;
-	/** When to ask the issuer for renewal information, and the OCSP responder for the status. */
+	/** When to ask the issuer for renewal information, in milliseconds since the epoch. */
 	adviseAt = 0;
+	/** When to ask the OCSP responder for the status, in milliseconds since the epoch. */
 	statusAt = 0;
 	statusFailures = 0;
-	/** Number of consecutive failures, and the time of the first one. */
+	/** Number of consecutive failures. */
 	failures = 0;
+	/** Time of the first of these failures. */
 	failingSince = 0;
 	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;

@@ -17,8 +17,9 @@ const MAX_NEW_NAMES = 600;
 const NEW_NAMES_WITHIN = 60_000;
 /** Maximum names kept in memory. */
 const MAX_ENTRIES = 20_000;
-/** Maximum rejected names remembered, and for how many milliseconds. */
+/** Maximum number of rejected names remembered. */
 const MAX_REFUSALS = 10_000;
+/** Number of milliseconds for which a rejected name is remembered. */
 const REFUSED_FOR = 60_000;
 /** Milliseconds until the next request for permission to renew. */
 const RENEWAL_RETRY = 3_600_000;

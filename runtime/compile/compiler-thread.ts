@@ -53,8 +53,9 @@ export interface CompilerStart {
 	readonly running?: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS before this thread started. */
 	readonly served?: readonly string[] | undefined;
-	/** Memory of the thread's ThreadActivity and of its ThreadVitals. */
+	/** Memory of the thread's ThreadActivity. */
 	readonly activity: SharedArrayBuffer;
+	/** Memory of the thread's ThreadVitals. */
 	readonly vitals: SharedArrayBuffer;
 }
 

@@ -199,8 +199,9 @@ export class OpenFileCache {
 	/** Time of the last request for large files that are not cached. */
 	readonly #seen = new Map<number, number>();
 	#bytes = 0;
-	/** Number of consecutive rejections of new small files, and how many are still to be skipped. */
+	/** Number of consecutive rejections of new small files. */
 	#refused = 0;
+	/** Number of new small files that are still to be skipped. */
 	#passing = 0;
 	#sweeps: NodeJS.Timeout | undefined = undefined;
 	readonly #watches = new FolderWatches(
@@ -211,8 +212,9 @@ export class OpenFileCache {
 	);
 	/** Iterates over candidates for replacement. */
 	#candidates = this.#files.values();
-	/** The last requested root, and its hash. */
+	/** The last requested root. */
 	#root = '';
+	/** Hash of the last requested root. */
 	#rootHash = 0;
 
 	/** @param counters The thread's counter row. */

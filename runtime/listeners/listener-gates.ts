@@ -10,8 +10,9 @@ import type { ListenerAddress } from './listener-address.ts';
 
 /** Dependencies of {@link ListenerGates}. */
 export interface GateThread {
-	/** This thread's row in shared memory, and the number of rows. */
+	/** Index of this thread's row in shared memory. */
 	readonly row: number;
+	/** Number of rows. */
 	readonly rows: number;
 	/** Returns memory that all threads share under a key. */
 	memory(key: string, slots: number): Promise<SharedArrayBuffer>;

@@ -7,7 +7,7 @@ import { crc32c } from './crc32c.ts';
 export type ProxyHeader =
 	/** More bytes are needed. */
 	| { readonly kind: 'incomplete' }
-	/** Not a header, but data of the protocol itself. */
+	/** The bytes are not a header, but data of the protocol itself. */
 	| { readonly kind: 'none' }
 	/** The bytes begin like a header, but are invalid. */
 	| { readonly kind: 'malformed' }

@@ -3,8 +3,9 @@ import { isSecretHeader } from '../../compiler/document/secret-names.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { text } from './encoders.ts';
 
-/** Limits on cached names and their length, because clients choose them. */
+/** Maximum number of cached names. Names are limited because clients choose them. */
 const MAX_NAMES = 1000;
+/** Maximum length of a cached name. */
 const MAX_NAME = 64;
 
 /** Differs from every list of fields, because those have an even length. */

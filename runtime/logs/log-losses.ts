@@ -6,9 +6,9 @@ export type LineKind = 'access' | 'process';
 
 /** Callbacks of a writer. */
 export interface WriterEvents {
-	/** Lines were lost; `cause` is the system's error code or a short description. */
+	/** Called when lines were lost. `cause` is the system's error code or a short description. */
 	lost(lines: number, kind: LineKind, cause: string): void;
-	/** A write has succeeded completely. */
+	/** Called when a write has succeeded completely. */
 	written(): void;
 }
 
@@ -33,8 +33,9 @@ export class LogLosses implements WriterEvents {
 	readonly #quiet: number;
 	#cause = '';
 	#isFailing = false;
-	/** Number of lines lost since the last report, and since the output last worked. */
+	/** Number of lines lost since the last report. */
 	#unreported = 0;
+	/** Number of lines lost since the output last worked. */
 	#lost = 0;
 	/** Whether the failure has been reported. */
 	#isReported = false;

@@ -7,8 +7,9 @@ import type { LogWriter } from './log-writer.ts';
 
 /** Maximum characters queued. */
 const QUEUE_LIMIT = 8 * 1024 * 1024;
-/** Milliseconds until the first reconnection attempt; doubled each time. */
+/** Milliseconds until the first reconnection attempt. The wait doubles each time. */
 const FIRST_DELAY = 250;
+/** Maximum milliseconds until a reconnection attempt. */
 const MAX_DELAY = 30_000;
 /** Milliseconds to deliver the remaining lines when the writer is closed. */
 const CLOSE_LIMIT = 2000;

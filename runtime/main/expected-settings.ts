@@ -2,7 +2,7 @@
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 /** Guesses the number of threads that a configuration sets. */
-/** The number of threads that a configuration seems to ask for, before it is compiled. */
+/** Returns the number of threads that a configuration seems to ask for, before it is compiled. */
 export function expectedSettings({ text }: ConfigInput): Settings {
 	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
 	return found ? { threads: Number(found[1]) } : {};

@@ -33,16 +33,19 @@ export interface RuntimeGauges {
 	readonly workerRestarts: () => number;
 	/** Number of times that a thread stopped responding, by kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };
-	/** Lost entries of access logs and of the process log. */
+	/** Returns the number of lost entries of access logs. */
 	readonly accessLogDropped: () => number;
+	/** Returns the number of lost entries of the process log. */
 	readonly processLogDropped: () => number;
-	/** The state of each upstream, and the number of requests that had to wait for one. */
+	/** Returns the state of each upstream. */
 	readonly upstreams: () => readonly UpstreamReport[];
+	/** Returns the number of requests that had to wait for an upstream. */
 	readonly upstreamsWaited: () => number;
 	/** The state of each response cache. */
 	readonly caches: () => readonly CacheReport[];
-	/** Spans accepted by a collector, and those dropped by the main thread. */
+	/** Returns the number of spans accepted by a collector. */
 	readonly spansExported: () => number;
+	/** Returns the number of spans dropped by the main thread. */
 	readonly spansDropped: () => number;
 	readonly certificates: () => CertificateReadings;
 	/** Event-loop lag, garbage collection and heap of the threads that are not workers. */

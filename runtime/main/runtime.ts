@@ -66,8 +66,9 @@ import { NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** Maximum milliseconds for writing the last log lines, and the last spans, when the server stops. */
+/** Maximum milliseconds for writing the last log lines when the server stops. */
 const FLUSH_LIMIT = 1000;
+/** Maximum milliseconds for exporting the last spans when the server stops. */
 const EXPORT_LIMIT = 3000;
 
 /** Starts a server. Resolves when every listener is bound and the configuration is served. Rejects with StartError. */

@@ -82,8 +82,9 @@ export class WorkerPool {
 	/** Threads that take part in the current start or reload. */
 	#building: Slot[] = [];
 	readonly #sockets = new WorkerSockets();
-	/** Keys of the listeners being served, and of those in the configuration being loaded. */
+	/** Keys of the listeners that are being served. */
 	#served: ReadonlySet<string> = new Set();
+	/** Keys of the listeners in the configuration that is being loaded. */
 	#wanted: ReadonlySet<string> = new Set();
 	/** Threads that have not ended, including abandoned ones. */
 	readonly #running = new Set<Worker>();

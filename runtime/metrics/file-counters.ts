@@ -10,15 +10,17 @@ export const FILE_SLOT = {
 	memory: 128,
 	held: 129,
 	disk: 130,
-	/** Gauges: bytes of files cached in memory, and number of cached descriptors. */
+	/** Gauge: number of bytes of files cached in memory. */
 	keptBytes: 131,
+	/** Gauge: number of cached descriptors. */
 	heldOpen: 132,
 } as const;
 
 /** Slots of the counters about content encodings. */
 export const ENCODING_SLOT = {
-	/** Counters: responses whose encoded form was cached, and responses not encoded because too many were being encoded. */
+	/** Counter: responses whose encoded form was cached. */
 	kept: 133,
+	/** Counter: responses not encoded because too many were being encoded. */
 	skipped: 134,
 } as const;
 

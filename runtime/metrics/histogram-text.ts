@@ -16,8 +16,9 @@ export class HistogramText {
 	readonly #values: Float64Array;
 	/** For each number: the offset in the text at which its integer digits end. */
 	readonly #ends: Uint32Array;
-	/** For each number: its integer digits; 0 for a number without digits. */
+	/** For each number, how many integer digits it has; 0 for a number without digits. */
 	readonly #widths: Uint8Array;
+	/** For each number, how many decimals it has. */
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 

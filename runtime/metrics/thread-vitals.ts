@@ -41,8 +41,9 @@ export const VITAL_GAUGES: readonly { readonly name: string; readonly help: stri
 const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
 const GAUGES = 3;
 const GC = GAUGES + VITAL_GAUGES.length;
-/** Slots of each kind of garbage collection: its buckets, `+Inf`, and the sum. */
+/** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
 const GC_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
+/** Number of slots altogether. */
 const SLOTS = GC + GC_KINDS.length * GC_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */

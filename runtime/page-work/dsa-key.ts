@@ -1,9 +1,11 @@
 /** Encodes DSA private keys as PEM with the label `DSA PRIVATE KEY`, a format that OpenSSL no longer writes. */
 import type { KeyObject } from 'node:crypto';
 
-/** The DER tags of a sequence and of an integer (X.690). */
+/** The DER tag of a sequence (X.690). */
 const SEQUENCE = 0x30;
+/** The DER tag of an integer. */
 const INTEGER = 0x02;
+/** The DER tag of an octet string. */
 const OCTETS = 0x04;
 
 /** Returns a private key as PEM. It contains a DER sequence of 0, p, q, g, the public y and the private x. */

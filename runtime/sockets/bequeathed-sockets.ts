@@ -8,7 +8,7 @@ export interface BequeathedDatagrams {
 
 /** A TCP listener and all its sockets. The process that bound them has one for each thread. */
 export interface BequeathedListener {
-	/** Such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
+	/** The key of the listener, such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
 	readonly key: string;
 	/** The bound port. */
 	readonly port: number;
@@ -19,7 +19,7 @@ export interface BequeathedListener {
 
 /** A socket that the main thread holds. */
 export interface BequeathedSocket {
-	/** Such as `unix//run/svc.sock` or `fd/3`. */
+	/** The key of the listener, such as `unix//run/svc.sock` or `fd/3`. */
 	readonly key: string;
 	readonly descriptor: number;
 	/** The file of a Unix socket. `inode` is a decimal string, because a number in JSON may lose precision. */

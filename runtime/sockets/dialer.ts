@@ -5,9 +5,9 @@ import type { UpstreamSocket } from './upstream-socket.ts';
 
 /** Callbacks of a connection attempt. Exactly one is called, unless the attempt is abandoned. */
 export interface DialOwner {
-	/** The socket is ready for the protocol's first byte. The callee must replace the socket's owner at once. */
+	/** Called when the socket is ready for the protocol's first byte. The callee must replace the socket's owner at once. */
 	dialed(socket: UpstreamSocket): void;
-	/** The attempt failed with an error of phase `connect` or `timeout`. Nothing of the request has been sent. */
+	/** Called when the attempt has failed with an error of phase `connect` or `timeout`. Nothing of the request has been sent. */
 	dialFailed(error: UpstreamError): void;
 }
 

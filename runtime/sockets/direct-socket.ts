@@ -59,7 +59,7 @@ export interface StreamHandle {
 	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
 	shutdown(request: object): number;
 	close(closed?: (this: StreamHandle) => void): void;
-	/** This and the methods below exist only on TCP handles, not on those of Unix sockets. */
+	/** This method and the methods below exist only on TCP handles, not on those of Unix sockets. */
 	getpeername?(name: SocketName): number;
 	getsockname?(name: SocketName): number;
 	setNoDelay?(on: boolean): number;
@@ -343,7 +343,7 @@ export class DirectSocket implements PolledSocket {
 		return this.#pending > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
 
-	/** These do nothing: each write is sent separately. */
+	/** These methods do nothing, because each write is sent separately. */
 	cork(): void {}
 	uncork(): void {}
 

@@ -43,8 +43,9 @@ const RWF_NOWAIT = 8;
 /** Arguments of `statx`: the path is empty, so that the descriptor is used, and the fields of `stat` are wanted. */
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
-/** Offsets within the block of memory that is used for calls: of the result of `statx`, and of a path. */
+/** Offset of the result of `statx` within the block of memory that is used for calls. */
 const FACTS = 64;
+/** Offset of a path within that block. */
 const PATH = FACTS + 256;
 /** Maximum bytes of a path on Linux. */
 const MAX_PATH = 4095;

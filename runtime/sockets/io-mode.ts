@@ -36,7 +36,7 @@ export function isDirectIoRelease(release: string = process.versions.node): bool
 
 let current: IoMode = chooseIoMode();
 
-/** The mode of this thread. */
+/** Returns the mode of this thread. */
 export function ioMode(): IoMode {
 	return current;
 }

@@ -89,8 +89,9 @@ const NEGOTIATED = 1;
 
 /** Provides the data for the callbacks during a handshake. */
 export interface CallbackTarget {
-	/** The server's ALPN protocols in wire format (RFC 7301 §3.1), and their address. */
+	/** The server's ALPN protocols in wire format (RFC 7301 §3.1). */
 	readonly protocols: Uint8Array;
+	/** Memory address of {@link protocols}. */
 	readonly protocolsAt: bigint;
 	/** DER of an OCSP response to staple. */
 	readonly stapled: Uint8Array | undefined;
@@ -130,8 +131,9 @@ export class OpensslThread {
 	readonly status: bigint;
 	readonly keyLog: bigint;
 	readonly memoryMethod: bigint;
-	/** A BIO pair for records that must not be sent to a socket at once: OpenSSL's end, and ours. */
+	/** OpenSSL's end of a BIO pair for records that must not be sent to a socket at once. */
 	readonly pairIn: bigint;
+	/** Our end of that BIO pair. */
 	readonly #pairOut: bigint;
 	readonly #ciphers = new Map<bigint, string>();
 	#buffered: BufferOwner[] = [];

@@ -14,8 +14,9 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 /** A socket that the poller watches. */
 export interface PolledSocket {
 	/**
-	 * Called when data has arrived since the last call. `hasEnd`: the other side has also closed its half, or an error has occurred.
-	 * `hasMark`: a read may return less than is available. Edge-triggered: there is no further call for unread data.
+	 * Called when data has arrived since the last call. `hasEnd` is true if the other side has also closed its half, or an error
+	 * has occurred. `hasMark` is true if a read may return less than is available. Reports are edge-triggered, which means that
+	 * there is no further call for unread data.
 	 */
 	readable(hasEnd: boolean, hasMark: boolean): void;
 	/** Set by the poller, to distinguish the socket from earlier ones that had the same descriptor. */
@@ -62,8 +63,9 @@ const ENOUGH_EVENTS = 64;
 const MAX_TEXT = 65_536;
 /** Maximum number of a descriptor that is polled. Node handles sockets with higher ones. */
 const MAX_DESCRIPTORS = 1 << 20;
-/** Size in 32-bit words of `epoll_event`, which is packed on one architecture only, and the position of its data. */
+/** Size in 32-bit words of `epoll_event`, which is packed on one architecture only. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
+/** Position of the event's data, in 32-bit words. */
 const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
 
 /** The poller of one thread. */

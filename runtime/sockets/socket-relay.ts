@@ -9,11 +9,12 @@ type Call = (...values: (number | bigint)[]) => bigint;
 
 /** Flags of `pipe2`: O_NONBLOCK, O_CLOEXEC. */
 const PIPE_FLAGS = 0o2004000;
-/**
- * The command that sets a pipe's size, and the size. The size limits the number of segments, however small they are, rather than
- * bytes. The pipe keeps its default size if the user has too many pipes.
- */
+/** The command that sets a pipe's size. */
 const F_SETPIPE_SZ = 1031;
+/**
+ * The size of a pipe. It limits the number of segments, however small they are, rather than bytes. A pipe keeps its default size if
+ * the user has too many pipes.
+ */
 const PIPE_SIZE = 1_048_576;
 /** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;

@@ -54,9 +54,11 @@ export class UpstreamSocket implements SocketOwner {
 	#less = 0;
 	#filled = false;
 	#receiving = false;
-	/** The error of a failed write. The fields below: whether data has arrived since the last check, and whether the owner has paused. */
+	/** The error of a failed write. */
 	#failure: Error | undefined = undefined;
+	/** True if data has arrived since the last check. */
 	#arrived = false;
+	/** True while the owner has paused reading. */
 	#paused = false;
 	#ending = false;
 

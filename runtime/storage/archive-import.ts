@@ -21,9 +21,11 @@ import {
 	writePlan,
 } from './unfinished-import.ts';
 
-/** Maximum bytes of one value, total bytes, and number of values. */
+/** Maximum size of one value in bytes. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
+/** Maximum size of all values in bytes. */
 const MAX_ARCHIVE_BYTES: number = 2 * 1024 * 1024 * 1024;
+/** Maximum number of values. */
 const MAX_VALUES = 1_000_000;
 const NOTHING = 'The archive contains nothing to restore.';
 

@@ -11,8 +11,9 @@ import { type StoreLock, toKeySegment } from './store.ts';
 const HEARTBEAT = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER = 30_000;
-/** The first wait between two attempts to take a lock that is held, and the maximum, in milliseconds. */
+/** The first wait between two attempts to take a lock that is held, in milliseconds. */
 const POLL = 100;
+/** Maximum wait between two such attempts, in milliseconds. */
 const SLOWEST_POLL = 1000;
 
 /** The contents of a lock file. */
@@ -194,7 +195,10 @@ export function machineId(): string {
 	}
 }
 
-/** Start time of a process, in clock ticks since boot; empty if there is no such process or the system does not tell. */
+/**
+ * Returns the start time of a process, in clock ticks since boot; empty if there is no such process or the system does not report
+ * it.
+ */
 export function processStartTime(pid: number): string {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -11,7 +11,7 @@ const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
 /** The parts of a data-plane thread that are needed here. */
 interface AnsweringThread {
 	readonly tls: ThreadTls;
-	/** The client's address, as reported by trusted proxies. */
+	/** Returns the client's address, as reported by trusted proxies. */
 	clientIp(x: Exchange): string;
 }
 

@@ -16,8 +16,9 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import type { Store } from '../storage/store.ts';
 import { withTimeLimit } from '../threads/within.ts';
 
-/** DER object identifiers of the OCSP responder (RFC 5280 §4.2.2.1) and of the must-staple extension (RFC 7633). */
+/** DER object identifier of the OCSP responder (RFC 5280 §4.2.2.1). */
 const RESPONDER = Buffer.from('06082b06010505073001', 'hex');
+/** DER object identifier of the must-staple extension (RFC 7633). */
 const TLS_FEATURE = Buffer.from('06082b06010505070118', 'hex');
 
 const FIRST_BLOCK = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;

@@ -11,8 +11,9 @@ const LISTENER = SEED + 1;
 /** Number of Int32 cells needed per listener, regardless of the number of threads. */
 export const HANDSHAKE_SLOTS: number = LISTENER + 1;
 
-/** The low bits of a cell hold the count; the high bits hold the second it belongs to. */
+/** Number of low bits of a cell that hold the count. The high bits hold the second to which the count belongs. */
 const COUNT_BITS = 20;
+/** Maximum count that a cell can hold. */
 const MOST = 2 ** COUNT_BITS - 1;
 
 /**
@@ -26,7 +27,7 @@ export class HandshakeRate {
 	#mostOfClient = DEFAULT_HANDSHAKES_PER_CLIENT;
 	#sparesOwn = true;
 
-	/** Number of @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
+	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
 		this.#seed = agreedSeed(this.#cells, SEED);

@@ -1,10 +1,12 @@
 /** Rate limits for lookups of unknown names and tokens that clients cause. */
 
-/** One client's burst, and its rate per second. They are generous, because a CA validates hundreds of names in a row. */
+/** Number of lookups that one client may cause at once. It is generous, because a CA validates hundreds of names in a row. */
 const BURST = 50;
+/** Number of further lookups that one client may cause per second. */
 const RATE = 20;
-/** The burst and the rate per second for all clients together. */
+/** Number of lookups that all clients together may cause at once. */
 const TOTAL_BURST = 500;
+/** Number of further lookups that all clients together may cause per second. */
 const TOTAL_RATE = 500;
 /** Maximum number of tracked clients. An evicted client starts with a full bucket, but the total limit still applies. */
 const MAX_CLIENTS = 4096;

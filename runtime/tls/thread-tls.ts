@@ -14,9 +14,9 @@ const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
 /** Callbacks for changes that invalidate cached handshakers or established connections. */
 export interface ThreadTlsListener {
-	/** A certificate was replaced or removed. */
+	/** Called when a certificate was replaced or removed. */
 	onCertificateGone(certificate: TableCertificate): void;
-	/** Ticket keys or trusted client certificates have changed. */
+	/** Called when ticket keys or trusted client certificates have changed. */
 	onSettingsChanged(): void;
 	/** Clients verified under these {@link ClientTrust.key}s may no longer be trusted. */
 	onTrustLost(keys: ReadonlySet<string>): void;

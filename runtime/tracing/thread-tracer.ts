@@ -17,8 +17,9 @@ const ZERO_SPAN = '0'.repeat(16);
 export class ThreadTracer implements Tracer {
 	readonly samples: Sampler;
 	readonly #port: BatchPort;
-	/** Hexadecimal digits, and how many of them have been used. */
+	/** Random hexadecimal digits. */
 	#random = '';
+	/** Number of these digits that have been used. */
 	#used = 0;
 	#text = '';
 	#spans = 0;

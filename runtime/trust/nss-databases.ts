@@ -4,8 +4,9 @@ import path from 'node:path';
 import type { Machine } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
-/** Folders below the home folder: databases, and folders that contain databases. */
+/** Folders below the home folder that are databases. */
 const DATABASES = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
+/** Folders below the home folder that contain databases. */
 const PROFILES = [
 	'.mozilla/firefox',
 	'.config/mozilla/firefox',

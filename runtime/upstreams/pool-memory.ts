@@ -35,17 +35,23 @@ export const UPSTREAM_STATE = {
 	returnedAt: 3,
 	/** Decaying peak of the microseconds until the response head; 0 if unknown. */
 	latency: 4,
+	/** When the peak was measured. */
 	latencyAt: 5,
-	/** 0 closed, 1 open, 2 half-open; then the time of the last change. */
+	/** State of the circuit: 0 closed, 1 open, 2 half-open. */
 	circuit: 6,
+	/** Time of the last change of the circuit's state. */
 	circuitAt: 7,
-	/** Requests, failures and slow requests in the window that began at `windowAt`. If half-open: probes sent and probes succeeded. */
+	/** When the current window began. */
 	windowAt: 8,
+	/** Number of requests in the window. If half-open, the number of probes sent. */
 	total: 9,
+	/** Number of failures in the window. If half-open, the number of probes that succeeded. */
 	errors: 10,
+	/** Number of slow requests in the window. */
 	slow: 11,
-	/** For a dynamic address: its hash (0 if the slot is free), and the time of its last use. */
+	/** For a dynamic address: its hash; 0 if the slot is free. */
 	key: 12,
+	/** For a dynamic address: the time of its last use. */
 	usedAt: 13,
 } as const;
 const STATE_SIZE = 16;

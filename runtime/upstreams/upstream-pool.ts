@@ -81,8 +81,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #measured: boolean;
 	/** Upstreams of dynamic addresses. */
 	readonly #resolved = new Map<string, PooledUpstream>();
-	/** The last list of dynamic addresses, and its upstreams. */
+	/** The last list of dynamic addresses. */
 	#lastTexts: readonly string[] | undefined = undefined;
+	/** The upstreams of the last list of dynamic addresses. */
 	#lastResolved: readonly PooledUpstream[] = [];
 	/** Created with the first connection, because most pools of a large configuration never have any. */
 	#readBuffer: Buffer | undefined = undefined;

@@ -30,7 +30,7 @@ export interface RequestHostThread {
 	readonly limits: ProtocolLimits;
 	readonly tls: ThreadTls;
 	draining: boolean;
-	/** Client address, taking trusted proxies into account. */
+	/** Returns the client's address, taking trusted proxies into account. */
 	clientIp(x: Exchange): string;
 	/** Whether debug entries are logged. */
 	debug: boolean;

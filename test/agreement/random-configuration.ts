@@ -189,7 +189,7 @@ class Writer {
 		}
 	}
 
-	/** A matcher token followed by a space, or an empty string. */
+	/** Returns a matcher token followed by a space, or an empty string. */
 	#token(): string {
 		const chance = this.#chance;
 		if (chance.happens(40)) return '';

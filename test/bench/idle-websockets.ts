@@ -18,8 +18,9 @@ import { BenchServer, isInstalled } from './servers.ts';
 export interface IdleResult {
 	readonly server: string;
 	readonly count: number;
-	/** Resident bytes before the connections are opened, and with all of them idle. */
+	/** Number of resident bytes before the connections are opened. */
 	readonly before: number;
+	/** Number of resident bytes while all connections are idle. */
 	readonly after: number;
 	/** Number of tested connections that echoed at the end. */
 	readonly answered: number;

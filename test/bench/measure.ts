@@ -16,8 +16,9 @@ export interface ServerMeasurement {
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
 	/** Upper bound that the ratio should stay under. */
 	readonly bound?: number;
-	/** Requests per second and latencies in microseconds, medians over the rounds. Only in rows with a load. */
+	/** Requests per second, as a median over the rounds. Only in rows with a load. */
 	readonly rate?: number;
+	/** Percentiles of the latency in microseconds, as medians over the rounds. */
 	readonly p50?: number;
 	readonly p99?: number;
 	readonly p999?: number;

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/control/service-control.ts';
 import { runCommand } from '../harness.ts';
 
-/** A fake machine with systemd that records the commands it runs. */
+/** Returns a fake machine with systemd that records the commands it runs. */
 function machine(status: number, more: Partial<ServiceMachine> = {}): ServiceMachine & { readonly calls: string[] } {
 	const calls: string[] = [];
 	return {

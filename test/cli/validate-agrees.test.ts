@@ -33,7 +33,7 @@ Object.assign(process.env, {
 	AGREE_RANGE: '10.0.0.0/8',
 });
 
-/** A Configfile with one site on a free port. */
+/** Returns a Configfile with one site on a free port. */
 const site = (lines: string, options = ''): string =>
 	`{\n\tauto_https off\n${options}\n}\nhttp://:0 {\n\tbind 127.0.0.1\n${lines}\n\trespond x\n}\n`;
 const log = (output: string, options = ''): string => site(`\tlog {\n\t\toutput ${output}\n\t}`, options);

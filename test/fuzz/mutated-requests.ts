@@ -45,7 +45,7 @@ const FRAGMENTS: readonly string[] = [
 /** The request appended to each: it shows where the parser thinks the previous one ended. */
 export const MARKER = 'GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n';
 
-/** A random generator of integers below a bound (mulberry32). */
+/** Returns a generator of random integers below a bound (mulberry32). */
 export function seededRandom(seed: number): (bound: number) => number {
 	let state = seed;
 	return bound => {

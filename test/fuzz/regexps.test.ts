@@ -8,8 +8,9 @@ import { compileForBothEngines, harmfulText, randomRegexp, randomText } from './
 /** Number of random expressions to try; test/long/regexps.test.ts tries more. */
 const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
-/** Bytes of a request, and the processor milliseconds that matching it may take. */
+/** Size of a request in bytes. */
 const LONGEST = 16_384;
+/** Number of processor milliseconds that matching a request may take. */
 const MOST = 50;
 
 const regexps = suite('random regular expressions');

@@ -178,7 +178,7 @@ async function read(): Promise<void> {
 	assert.equal(json, at(model, segments) ?? null, `/config/${segments.join('/')}`);
 }
 
-/** Three clients append at the same time: each gets 200, and all three values are stored. */
+/** Lets three clients append at the same time. Each must get 200, and all three values must be stored. */
 async function race(): Promise<void> {
 	const added = Array.from({ length: 3 }, step);
 	const before = (at(model, pipeline) as Json[]).length;
@@ -194,7 +194,7 @@ async function race(): Promise<void> {
 	(at(model, pipeline) as Json[]).push(...json.slice(before));
 }
 
-/** Two clients read the same value and then write conditionally: exactly one succeeds. */
+/** Lets two clients read the same value and then write conditionally. Exactly one must succeed. */
 async function conditionalRace(): Promise<void> {
 	const target = '/config/settings/grace_period';
 	model = expected('POST', ['settings', 'grace_period'], 1).after;

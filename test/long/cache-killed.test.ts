@@ -106,7 +106,7 @@ http://:${port} {
 	);
 	let hits = 0;
 	let server: ServerProcess | undefined;
-	/** One client: mostly reads; sometimes purges or invalidates an entry. */
+	/** Runs one client, which mostly reads and sometimes purges or invalidates an entry. */
 	const client = async (isOver: () => boolean): Promise<void> => {
 		while (!isOver()) {
 			const target = `/${'k'}${Math.min(random(PATHS), random(PATHS))}`;

@@ -19,8 +19,9 @@ export interface ZipfThreadResult {
 	/** Number of cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
-	/** Processor time of the most expensive request, and the longest delays of the event loop. */
+	/** Processor time of the most expensive request. */
 	readonly longest: number;
+	/** 99th percentile of the delays of the event loop. `delayMost` is the longest delay. */
 	readonly delay99: number;
 	readonly delayMost: number;
 	/** Growth of the thread's own heap and external memory during the run, in bytes. */

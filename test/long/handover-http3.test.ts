@@ -52,7 +52,7 @@ async function running(application: number, test: (running: Running) => Promise<
 	}
 }
 
-/** An application whose answers begin at once and end when `finish` is called. */
+/** Starts an application whose answers begin at once and end when `finish` is called. */
 async function slowApplication(): Promise<{ port: number; open(): number; finish(): void; close(): void }> {
 	const answers: ServerResponse[] = [];
 	const server = createServer((_asked, answer) => {

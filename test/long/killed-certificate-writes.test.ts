@@ -36,7 +36,7 @@ for (let at = Number(begin); ; at++) {
 }
 `;
 
-/** A seeded generator of numbers from 0 to 1: the same in every run. */
+/** Returns a generator of numbers from 0 to 1 with a seed, which yields the same numbers in every run. */
 function numbers(seed: number): () => number {
 	let state = seed;
 	return () => {

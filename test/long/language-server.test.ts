@@ -5,8 +5,9 @@ import * as assert from 'uvu/assert';
 import { endEditors } from '../cli/language-server/editor.ts';
 import { editAtRandom } from '../cli/language-server/random-edits.ts';
 
-/** Edits per server, and servers: together 100,000 edits. */
+/** Number of edits per server. */
 const EDITS = 10_000;
+/** Number of servers. Together, they get 100,000 edits. */
 const SERVERS = 10;
 
 const edits = suite('language server: many random edits');

@@ -11,8 +11,9 @@ const FILES = 1000;
 /** Number of large files, whose descriptors the server keeps open. It exceeds the number that may stay open. */
 const LARGE = 600;
 const CLIENTS = 16;
-/** Seconds until memory has stabilized, and seconds of measurement after that. */
+/** Number of seconds until memory has stabilized. */
 const WARM = 5;
+/** Number of seconds of measurement after that. */
 const LONG = 9;
 /** Permitted memory growth in bytes: fluctuations of the garbage collector. */
 const GROWTH = 40 * 1024 * 1024;

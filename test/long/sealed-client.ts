@@ -20,7 +20,7 @@ export interface SealedClient {
 	seal(type: number, content: string | Uint8Array): Buffer;
 	/** Returns a KeyUpdate record, which changes the client's key; with `asks`, it also requests one from the server. */
 	keyUpdate(asks: boolean): Buffer;
-	/** Everything the server has sent so far, decrypted. */
+	/** Returns everything that the server has sent so far, decrypted. */
 	received(): Buffer;
 	/** True once the server has ended its side or the connection is closed. */
 	readonly ended: boolean;
@@ -99,7 +99,7 @@ class Sealer {
 	}
 }
 
-/** HKDF-Expand-Label, for outputs no longer than one hash. */
+/** Computes HKDF-Expand-Label, for outputs no longer than one hash. */
 function expand(secret: Buffer, label: string, length: number): Buffer {
 	const name = Buffer.from(`tls13 ${label}`);
 	const info = Buffer.concat([Buffer.of(0, length, name.length), name, Buffer.of(0, 1)]);

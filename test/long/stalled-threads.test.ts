@@ -9,8 +9,9 @@ import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
 import type { StallKind } from '../../runtime/threads/stop-answering.ts';
 import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
-/** Milliseconds within which an unresponsive thread must be replaced, and within which a configuration load must succeed. */
+/** Number of milliseconds within which an unresponsive thread must be replaced. */
 const REPLACED_WITHIN = 10_000;
+/** Number of milliseconds within which a configuration load must succeed. */
 const LOADED_WITHIN = 5000;
 /**
  * Factor on the limits for a thread that spins. It is measured by its own processor time, and on a busy machine it gets only
@@ -92,7 +93,7 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 	});
 }
 
-/** As above, but without loading a configuration. */
+/** Repeats the test above without loading a configuration. */
 async function replacedWithoutLoad(): Promise<void> {
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;

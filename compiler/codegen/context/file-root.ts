@@ -27,7 +27,7 @@ export function compileRoot(root: string | undefined, cx: CompileContext): (x: E
 	return () => constant;
 }
 
-/** A root with client data, such as a host named `..`, must not climb out of its parent folders. */
+/** Checks a root that contains client data, such as a host named `..`, because it must not climb out of its parent folders. */
 function rootOfRequest(root: string): string {
 	if (root.includes('/..') && root.split('/').includes('..', 1)) {
 		throw new HttpError(400, 'The file root for this request contains `..`.');

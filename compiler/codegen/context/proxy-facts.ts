@@ -10,8 +10,9 @@ export class ProxyFacts {
 	upstream: Upstream | undefined;
 	/** Number of concurrent requests at which an upstream counts as full; 0 for no limit. */
 	readonly maxRequests: number;
-	/** When proxying started, and when the current attempt did. */
+	/** When proxying started, by `performance.now()`. */
 	readonly startedAt: number;
+	/** When the current attempt started. */
 	attemptAt: number;
 	/** When the response head arrived; 0 before. */
 	answeredAt = 0;

@@ -9,7 +9,7 @@ export interface AutomationPolicy {
 	readonly issuers: readonly IssuerSettings[];
 	/** Default `p256`. */
 	readonly key_type?: string | undefined;
-	/** If true, obtained when a client requests the name instead of at start. */
+	/** If true, the certificate is obtained when a client requests the name instead of at start. */
 	readonly on_demand?: boolean | undefined;
 	readonly reuse_private_keys?: boolean | undefined;
 	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */

@@ -9,8 +9,9 @@ export class Alphabet {
 	readonly members: readonly Uint8Array[];
 	/** The class of each character up to U+00FF. */
 	readonly latin1: Uint16Array = new Uint16Array(256);
-	/** The first character of each interval, ascending, and the class of its characters. */
+	/** The first character of each interval, in ascending order. */
 	readonly #from: Uint32Array;
+	/** The class of each interval's characters. */
 	readonly #classes: Uint16Array;
 
 	constructor(sets: readonly CharacterSet[]) {

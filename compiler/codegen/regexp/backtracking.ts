@@ -63,8 +63,9 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	let found: Beginning[] = [];
 	const scratch = new Float64Array(sets.length);
 	let steps = 0;
-	/** The most paths that any prefix so far has, and the sum of this maximum over all lengths. */
+	/** Maximum number of paths that any prefix so far has. */
 	let most = 0;
+	/** The sum of this maximum over all lengths. */
 	let altogether = 0;
 	let fast: number | undefined;
 	/** New prefixes of the current length. */
@@ -100,8 +101,9 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 
 /** The prefixes of subjects after which the same states can follow, with the same number of paths to each. */
 interface Beginning {
-	/** The states that can follow, ascending; the number of paths to each; and the sum of these numbers. */
+	/** The states that can follow, in ascending order. */
 	readonly states: readonly number[];
+	/** The number of paths to each of these states. */
 	readonly ways: readonly number[];
 	readonly total: number;
 }

@@ -10,11 +10,13 @@ export type PathCounts = ReadonlyMap<number, number>;
 
 /** How a part of an expression can begin and end. */
 export interface AutomatonPart {
-	/** Number of ways to match the empty string: at any position, and those possible only at the beginning of the subject. */
+	/** Number of ways to match the empty string at any position. */
 	readonly nullable: number;
+	/** Number of ways to match the empty string that exist only at the beginning of the subject. */
 	readonly nullableAtStart: number;
-	/** States that can come first: at any position, and those possible only at the beginning of the subject. */
+	/** States that can come first at any position. */
 	readonly first: PathCounts;
+	/** States that can come first only at the beginning of the subject. */
 	readonly firstAtStart: PathCounts;
 	readonly last: PathCounts;
 }

@@ -5,15 +5,14 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** The components of a {@link LinearRegExp}. */
 export interface LinearRegExpSource {
-	/**
-	 * The expression for `RegExp`, and the subject length in UTF-16 units up to which `RegExp` is fast with it; -1 if it never
-	 * is.
-	 */
+	/** The expression for `RegExp`. */
 	readonly js: string;
+	/** Maximum length, in UTF-16 units, of a subject for which `RegExp` is fast; −1 if it is never fast. */
 	readonly fastLength: number;
 	readonly program: Program;
-	/** Number of capturing groups, and the numbers of the named ones. */
+	/** Number of capturing groups. */
 	readonly groups: number;
+	/** The numbers of the named groups, by name. */
 	readonly names: ReadonlyMap<string, number>;
 	readonly automaton: ReverseAutomaton;
 	readonly paths: MatchPaths;

@@ -6,8 +6,9 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 export interface MatchPath {
 	/** The instruction after that character, or -1 at the end of the match. */
 	readonly next: number;
-	/** Slots that are set to the position of the character, and slots that are cleared. */
+	/** Slots that are set to the position of the character. */
 	readonly saved: readonly number[];
+	/** Slots that are cleared. */
 	readonly cleared: readonly number[];
 }
 
@@ -18,8 +19,9 @@ const MAX_PATHS = 16_384;
 export class MatchPaths {
 	readonly #instructions: readonly Instruction[];
 	readonly #automaton: ReverseAutomaton;
-	/** Cached paths by instruction and state, and the generation of the automaton's states to which they belong. */
+	/** Cached paths, by instruction and state. */
 	readonly #paths = new Map<number, MatchPath>();
+	/** The generation of the automaton's states to which the cached paths belong. */
 	#generation = 0;
 
 	constructor({ instructions }: Program, automaton: ReverseAutomaton) {

@@ -6,8 +6,9 @@
 import type { Program } from './program.ts';
 import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
-/** Maximum number of cached states: by default, and for an automaton that {@link ReverseAutomaton.complete} has completed. */
+/** Maximum number of states that an automaton caches by default. */
 const MAX_STATES = 2048;
+/** Maximum number of cached states of an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_COMPLETE = 16_384;
 /** Maximum number of entries in the transition table. */
 const MAX_TABLE = 1 << 20;
@@ -42,15 +43,17 @@ export class ReverseAutomaton {
 	 */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;
-	/** The nodes of the state being made: as bits, and in the order in which they were found. */
+	/** The nodes of the state being made, as bits. */
 	readonly #marks: Uint32Array;
+	/** The nodes of the state being made, in the order in which they were found. */
 	readonly #marked: Int32Array;
 	#count = 0;
 	/** The states at the positions of the last subject, from {@link #floor} on. */
 	#positions = new Int32Array(0);
 	#floor = 0;
-	/** The subject of the last {@link findNext}, and the position from which it was searched. */
+	/** The subject of the last {@link findNext}. */
 	#subject: string | undefined = undefined;
+	/** The position from which the last {@link findNext} searched. */
 	#from = 0;
 	/** Incremented whenever all states are discarded. */
 	generation = 0;

@@ -26,16 +26,18 @@ export class ReverseProgram {
 	readonly nodeOf: Int32Array;
 	/** Number of nodes. */
 	readonly size: number;
-	/** The nodes of the first instruction and of the end. */
+	/** The node of the first instruction. */
 	readonly start: number;
+	/** The node of the end. */
 	readonly end: number;
 	readonly alphabet: Alphabet;
 	/** The context that a character of each class provides. */
 	readonly contexts: Uint8Array;
 	/** True if an assertion depends on the character before a position. */
 	readonly looksBack: boolean;
-	/** For each node, the nodes that lead to it by consuming a character, and those that do so without consuming one. */
+	/** For each node, the nodes that lead to it by consuming a character. */
 	readonly consumers: GraphEdges;
+	/** For each node, the nodes that lead to it without consuming a character. */
 	readonly passers: GraphEdges;
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly takes: readonly Uint8Array[];

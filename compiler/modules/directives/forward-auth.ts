@@ -88,7 +88,7 @@ export const forwardAuth = handlerDirective<Step>({
 	compile: undefined,
 });
 
-/** `copy_headers A B>C { D … }`. */
+/** Lowers a line `copy_headers A B>C { D … }`. */
 function lowerCopied(words: readonly Word[], line: Line, copied: CopiedField[], cx: LowerContext): void {
 	const all = [...words, ...(line.block?.lines ?? []).flatMap(one => one.words)];
 	if (all.length === 0) cx.count(line, words, 1, 1, 'copy_headers <field>[><name>]…');

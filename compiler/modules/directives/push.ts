@@ -130,8 +130,9 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 	};
 }
 
-/** Maximum `Link` values remembered per page, and maximum characters in total. */
+/** Maximum number of `Link` values remembered per page. */
 const MAX_LINKS = 20;
+/** Maximum number of characters of all remembered values. */
 const MAX_REMEMBERED = 256 * 1024;
 
 /** The hints of recently answered pages, up to a maximum size. */

@@ -76,7 +76,7 @@ const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash'
 type Component = (typeof COMPONENTS)[number];
 /** Matches every URL; used to split a URL into its canonical components. */
 const ANY_URL = new URLPattern({});
-/** These match components that are already canonical, as nearly all are. */
+/** These expressions match components that are already canonical, as nearly all are. */
 const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
 const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
 const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;

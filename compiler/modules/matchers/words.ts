@@ -14,7 +14,7 @@ export function matcherArguments(line: Line, cx: LowerContext, usage: string): r
 	return cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage) ? args : undefined;
 }
 
-/** Schema of a matcher with a list of one or more strings. */
+/** Returns the schema of a matcher with a list of one or more strings. */
 export function stringListSchema(
 	name: string,
 	description: string,

@@ -31,10 +31,11 @@ const MAX_PURGES = 256;
 /** Maximum number of responses in a folder, because their positions take memory. */
 const MAX_RESPONSES = 4_194_304;
 /**
- * Milliseconds between attempts to lock a folder that another process uses: at first, when that process is probably about to hand
- * over or to end, and after {@link SOON_FOR} milliseconds.
+ * Milliseconds between attempts to lock a folder that another process uses, while that process is probably about to hand over or to
+ * end.
  */
 const RETRY_SOON = 50;
+/** Milliseconds between such attempts after {@link SOON_FOR} milliseconds. */
 const RETRY = 2000;
 const SOON_FOR = 15_000;
 
@@ -63,8 +64,9 @@ export interface DiskReport {
 	readonly written: number;
 	/** Number of responses that were not written, because too many were waiting, the disk had failed, or they were being purged. */
 	readonly skipped: number;
-	/** Number of responses loaded back into memory, and of responses found damaged. */
+	/** Number of responses loaded back into memory. */
 	readonly recalled: number;
+	/** Number of responses found damaged. */
 	readonly damaged: number;
 	readonly failures: number;
 	/** Why no responses are being written; undefined if they are. */
@@ -94,7 +96,7 @@ export class DiskTier {
 	#horizon: Place = { segment: 0, offset: 0 };
 	/** Keys for which a newer response was stored in memory before the folder was open. */
 	#newer: KeyMarks | undefined = new KeyMarks();
-	/** Such keys that were added while the folder was being read. */
+	/** Keys that were added to {@link #newer} while the folder was being read. */
 	#newest: number[] | undefined;
 	#state: State = 'waiting';
 	#isGivenBack = false;

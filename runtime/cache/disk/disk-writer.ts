@@ -6,15 +6,17 @@ import type { SharedCache, StoredResponse } from '../shared-cache.ts';
 import { type DiskRecord, encodeRecord, KIND, type Place, recordBytes } from './disk-record.ts';
 import type { SegmentFiles } from './segment-files.ts';
 
-/** Maximum bytes and number of responses waiting to be written. Further ones are skipped. */
+/** Maximum number of bytes waiting to be written. Further responses are skipped. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+/** Maximum number of responses waiting to be written. */
 const MAX_WAITING = 4096;
 /** Maximum bytes of a body: writing one must not delay others for long. */
 const MAX_BODY = 16 * 1024 * 1024;
 /** Number of bytes gathered for one write. */
 const BATCH = 256 * 1024;
-/** Milliseconds without writing responses after a failed write: the first time, and the maximum. */
+/** After the first failed write, no responses are written for this many milliseconds. */
 const PAUSE = 30_000;
+/** Maximum of this pause, in milliseconds. */
 const MAX_PAUSE = 600_000;
 
 /** Dependencies of {@link DiskWriter}. */

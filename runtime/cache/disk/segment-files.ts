@@ -7,8 +7,9 @@ import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
 
-/** Minimum and maximum bytes of a segment. Its size is a fraction of the maximum size of the tier. */
+/** Minimum size of a segment in bytes. */
 const MIN_SEGMENT = 1024 * 1024;
+/** Maximum size of a segment in bytes. The size is a fraction of the maximum size of the tier. */
 const MAX_SEGMENT = 256 * 1024 * 1024;
 const SEGMENTS = 32;
 /** Maximum open segments, besides the one being written. */

@@ -2,7 +2,7 @@
 
 /** A problem that is reported to the client. */
 export class AcmeRefusal extends Error {
-	/** Without the namespace prefix: `malformed`, `badNonce`. */
+	/** The error's type without the namespace prefix, such as `malformed` or `badNonce`. */
 	readonly type: string;
 	readonly status: number;
 

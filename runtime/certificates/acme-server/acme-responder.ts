@@ -44,9 +44,11 @@ export interface ResponderDeps {
 	readonly ports: ValidationPorts;
 }
 
-/** Maximum number of names per order, of concurrent validations, and of waiting validations per account. */
+/** Maximum number of names per order. */
 const MAX_NAMES = 100;
+/** Maximum number of concurrent validations. */
 const MAX_VALIDATIONS = 16;
+/** Maximum number of waiting validations per account. */
 const MAX_WAITING = 200;
 
 interface Sent {

@@ -8,8 +8,9 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 const KEY_LIFE = 600_000;
 /** Maximum number of used nonces remembered per key. Beyond it, a new key is used, and clients with old nonces must try again. */
 const MAX_USED = 50_000;
-/** Number of random bytes in a nonce, and of bytes of its seal. */
+/** Number of random bytes in a nonce. */
 const CHANCE = 12;
+/** Number of bytes in a nonce's seal. */
 const SEAL = 16;
 
 /** A sealing key, and the nonces sealed with it that have been used. */

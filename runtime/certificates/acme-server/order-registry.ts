@@ -42,8 +42,9 @@ export interface Order {
 
 /** Milliseconds until orders and their authorizations expire. */
 const ORDER_LIFE = 86_400_000;
-/** Maximum number of orders at a time: in total, and of one account. */
+/** Maximum number of orders at a time in total. */
 const MAX_ORDERS = 10_000;
+/** Maximum number of orders of one account at a time. */
 const MAX_OF_ONE = 500;
 
 /** The orders of one CA. */

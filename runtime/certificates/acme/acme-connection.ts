@@ -12,8 +12,9 @@ const REQUEST_LIMIT = 60_000;
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 /** Maximum attempts with new nonces; test servers reject most nonces at random. */
 const NONCE_TRIES = 60;
-/** Number of rejected nonces after which attempts pause, and the milliseconds by which the pause grows each time. */
+/** Number of rejected nonces after which attempts pause. */
 const PATIENT_FROM = 10;
+/** Number of milliseconds by which the pause grows each time. */
 const NONCE_PAUSE = 20;
 /** Maximum attempts of an idempotent request. */
 const TRIES = 3;
@@ -56,7 +57,7 @@ export interface AcmeSigner {
 
 /** The server refused a request (§6.7). */
 export class AcmeProblem extends IssueError {
-	/** Without the namespace prefix: `rateLimited`, `badNonce`. */
+	/** The problem's type without the namespace prefix, such as `rateLimited` or `badNonce`. */
 	readonly type: string;
 	readonly status: number;
 

@@ -15,8 +15,9 @@ import { chooseChain } from './chain-choice.ts';
 import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './challenge-solver.ts';
 import { certificateId } from './renewal-information.ts';
 
-/** The first wait between two polls, and the maximum, in milliseconds. */
+/** The first wait between two polls, in milliseconds. */
 const FIRST_POLL = 100;
+/** Maximum wait between two polls, in milliseconds. */
 const SLOWEST_POLL = 5000;
 /** Maximum number of an account's orders that are searched for an earlier one. */
 const MAX_LISTED = 50;

@@ -10,8 +10,9 @@ import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
-/** The first wait between two checks, and the maximum, in milliseconds. */
+/** The first wait between two checks, in milliseconds. */
 const FIRST_LOOK = 500;
+/** Maximum wait between two checks, in milliseconds. */
 const SLOWEST_LOOK = 4000;
 /** Default TTL of a record, in seconds. */
 const RECORD_TTL = 120;

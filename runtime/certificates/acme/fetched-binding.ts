@@ -3,8 +3,9 @@ import type { Store } from '../../storage/store.ts';
 import { IssueError } from '../issuer.ts';
 import type { AccountSettings } from './acme-account.ts';
 
-/** The ACME server's host, and the endpoint for bindings. */
+/** The ACME server's host. */
 const HOST = 'acme.zerossl.com';
+/** The endpoint for bindings. */
 const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
 /** Timeout in milliseconds. */
 const LIMIT = 30_000;

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-/** Timeouts of the program in milliseconds: normally, and for cleaning up after a canceled order. */
+/** Timeout of the program in milliseconds. */
 const LIMIT = 60_000;
+/** Timeout, in milliseconds, of the program that cleans up after a canceled order. */
 const LAST_LIMIT = 5000;
 /** Milliseconds that a program has to exit after SIGTERM. */
 const KILL_DELAY = 1000;

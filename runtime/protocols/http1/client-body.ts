@@ -2,8 +2,9 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** Marks in bytes at which reading the socket stops and resumes, for consumers that accept large chunks. */
+/** Number of unread bytes at which reading the socket stops, for consumers that accept large chunks. */
 const HIGH_WATER = 65_536;
+/** Number of unread bytes at which reading the socket resumes. */
 const LOW_WATER = 32_768;
 /** A consumer that accepts at least this many bytes per pull is given large chunks. For other consumers, nothing is read ahead. */
 const MUCH = 131_072;

@@ -25,11 +25,9 @@ export class ConnectionClock implements TimedItem {
 	#write = Infinity;
 	/** Deadline for the whole current response. */
 	#response = Infinity;
-	/**
-	 * Created when a handler first waits for a request body (`#bodyPace`), and when the client first does not accept a response
-	 * at once (`#writePace`).
-	 */
+	/** Created when a handler first waits for a request body. */
 	#bodyPace: TransferPace | undefined = undefined;
+	/** Created when the client first does not accept a response at once. */
 	#writePace: TransferPace | undefined = undefined;
 	/** Bytes in the socket's queue, not yet accepted by the system, at the previous check. */
 	#queued = 0;

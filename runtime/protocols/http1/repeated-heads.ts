@@ -5,11 +5,9 @@ import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 /** Fields that contain credentials. Heads with such fields are not cached. */
 const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
 
-/**
- * Number of cached heads and their maximum length: at most 64 KiB per listener and thread. A head's slot is its length modulo
- * the number of slots.
- */
+/** Number of cached heads. They use at most 64 KiB per listener and thread. A head's slot is its length modulo this number. */
 const SLOTS = 64;
+/** Maximum length of a cached head. */
 const LONGEST = 1024;
 
 /** After this many consecutive insertions without a hit, only every SELDOM-th head is cached. */

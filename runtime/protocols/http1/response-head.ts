@@ -23,12 +23,14 @@ interface Written {
 	readonly hasUpgrade: boolean;
 }
 
-/** Number of cached field lists and their maximum length: at most 64 KiB per thread. */
+/** Number of cached field lists. They use at most 64 KiB per thread. */
 const REMEMBERED = 64;
+/** Maximum length of a cached field list. */
 const REMEMBERED_LENGTH = 1024;
 
-/** Number of cached field lines, for lists that are not cached, and the maximum length of a cached line's value. */
+/** Number of cached field lines, for lists that are not cached. */
 const REMEMBERED_LINES = 32;
+/** Maximum length of a cached line's value. */
 const REMEMBERED_VALUE = 64;
 
 /** A cached line, and the field from which it was formatted. */

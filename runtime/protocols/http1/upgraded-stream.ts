@@ -104,5 +104,5 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	}
 }
 
-/** An error listener that does nothing. Other listeners are notified, too, and a joined stream sees the end of this one. */
+/** Handles an error by doing nothing. Other listeners are notified, too, and a joined stream sees the end of this one. */
 function ignore(): void {}

@@ -19,8 +19,9 @@ import type { StreamOutput } from './stream-output.ts';
 /** Maximum replies to control frames that the upstream has not read, while there are exchanges on the connection. */
 const MAX_UNREAD_ANSWERS = 1000;
 
-/** Maximum concurrent streams of a connection: until the upstream's settings arrive, and in any case. */
+/** Maximum number of concurrent streams of a connection until the upstream's settings arrive. */
 const FIRST_STREAMS = 100;
+/** Maximum number of concurrent streams of a connection, whatever the upstream allows. */
 const MAX_STREAMS = 1000;
 /** Maximum bytes of a header block, which consists of HEADERS and CONTINUATION frames. */
 const MAX_BLOCK = 262_144;

@@ -36,8 +36,9 @@ export class StreamBody implements BodySource {
 	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** The block of the last queued chunk if it has room left, and the number of its bytes in use. */
+	/** The block of the last queued chunk if it has room left. */
 	#block: Buffer | undefined = undefined;
+	/** Number of bytes in use in that block. */
 	#used = 0;
 	/** The chunk lent to the reader until its next pull. */
 	#lent: Buffer | undefined = undefined;

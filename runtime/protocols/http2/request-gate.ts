@@ -17,8 +17,9 @@ export class RequestGate {
 	readonly #begins: () => void;
 	/** Number of bytes of responses that are currently buffered. */
 	#held = 0;
-	/** When the last exchange was started (`#at`), and the bytes sent since then. */
+	/** Number of bytes sent since the last exchange was started. */
 	#sent = 0;
+	/** When the last exchange was started, by `performance.now()`. */
 	#at = 0;
 	#waiting: Waiting[] = [];
 

@@ -32,8 +32,9 @@ interface Remembered extends EncodedFields {
 	readonly items: readonly string[];
 }
 
-/** Number of cached field lists and their maximum length: at most 64 KiB per thread. */
+/** Number of cached field lists. They use at most 64 KiB per thread. */
 const REMEMBERED = 64;
+/** Maximum length of a cached field list. */
 const REMEMBERED_LENGTH = 1024;
 /** Maximum total bytes of a head's fields. Fields beyond it are dropped. */
 const MAX_BYTES = 262_144;

@@ -14,8 +14,9 @@ export function fileTree(): string {
 	return made;
 }
 
-/** Number of folders in {@link createManyFiles}, and of files in each. */
+/** Number of folders in {@link createManyFiles}. */
 export const FOLDER_COUNT = 100;
+/** Number of files in each folder. */
 export const FILES_PER_FOLDER = 1000;
 
 /** Creates 100,000 files of 4 KB: `/0/0.txt` to `/99/999.txt`. */

@@ -2,7 +2,7 @@
 import { caddyConfiguration, nginxConfiguration, svcConfiguration } from './configurations.ts';
 import type { LoadTask } from './task.ts';
 
-/** A server that answers with 14 bytes, with extra lines in its site and its global options. */
+/** Returns the configuration of a server that answers with 14 bytes, with extra lines in its site and its global options. */
 function hello(port: number, lines: string, options = ''): string {
 	const site = `http://127.0.0.1:${port} {\n${lines}\trespond "Hello, world!\n"\n}\n`;
 	return svcConfiguration(site, 1, options);

@@ -9,7 +9,7 @@ import type { Backends, Contender, LoadTask } from './task.ts';
 /** Sizes in bytes of the backend's files other than `/`, by name. */
 export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
 
-/** The static backend: nginx on the load generator's core. */
+/** Returns the configuration of the static backend, which is nginx on the load generator's core. */
 export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	const { certificate, key } = backendCertificate();
 	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }

@@ -9,8 +9,9 @@ const test = suite('non-ASCII text');
 /** Converts text to a field value: the bytes of its UTF-8, one character each. */
 const bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-/** Characters of one byte in Latin-1, and of two, three and four bytes in UTF-8. */
+/** Characters of one, two, three and four bytes in UTF-8. */
 const TEXT = 'ä €𝄞';
+/** A character of one byte in Latin-1. */
 const LATIN1 = 'caf\xe9';
 
 const REQUEST: RequestFields = {

@@ -226,7 +226,7 @@ strict('old spellings are errors that give the new ones', () => {
 		assert.match(JSON.stringify(found.map(({ message, label, hint }) => [message, label, hint])), now);
 	}
 });
-/** Each of these is a warning. */
+/** Each of these configurations gives a warning. */
 for (const [what, text] of [
 	['a matcher that nothing uses', 'http://localhost:8080 {\n\t@a path /\n\trespond x\n}\n'],
 	['a snippet that is not used', '(a) {\n\trespond x\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],

@@ -16,7 +16,7 @@ export interface Draft {
 
 const NAMES = ['a', 'b', 'c', 'web', 'api'];
 
-/** Lines of a site, valid and invalid. */
+/** Returns random lines of a site, valid and invalid. */
 function line(random: Random, dialect: Dialect, depth: number): string {
 	const name = random.of(NAMES);
 	const nested = (head: string): string => {

@@ -36,7 +36,7 @@ function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
 	}, []);
 }
 
-/** The SymMerge algorithm, on immutable lists. */
+/** Merges two sorted lists by the SymMerge algorithm, without changing them. */
 function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[]): T[] {
 	if (left.length === 0 || right.length === 0) return [...left, ...right];
 	if (left.length === 1) {

@@ -10,8 +10,9 @@ import { Random, randomFragments, randomWellFormedText } from './random-text.ts'
 /** Returns processor milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
-/** Maximum number of texts tried for each property, and processor milliseconds after which no more are tried. */
+/** Maximum number of texts tried for each property. */
 const ROUNDS = 4000;
+/** After this many processor milliseconds, no more texts are tried. */
 const BUDGET = 700;
 
 /** Returns every token except line ends, as type, text and quote. */

@@ -14,8 +14,9 @@ import { responseSizeForRank, zipfTrace } from '../../zipf-trace.ts';
 import type { EventLoopStalls } from './loop-holds.ts';
 
 const CEILING_MIB = 16;
-/** Requests until the cache is full and the code is compiled, and requests measured after that. */
+/** Number of requests until the cache is full and the code is compiled. */
 const WARM = 12_000;
+/** Number of requests measured after that. */
 const COUNTED = 16_000;
 /** Processor milliseconds for which a thread may be blocked at a time. */
 const BOUND = 20;

@@ -12,14 +12,17 @@ import { threadId } from 'node:worker_threads';
 /** One thread's measurements; times in milliseconds. */
 export interface EventLoopStalls {
 	readonly turns: number;
-	/** Processor time and wall-clock time of the longest turn. */
+	/** Processor time of the longest turn. */
 	readonly longest: number;
+	/** Wall-clock time of the longest turn. */
 	readonly wall: number;
-	/** Turns that took more than 5 and more than 10 ms of processor time. */
+	/** Number of turns that took more than 5 ms of processor time. */
 	readonly over5: number;
+	/** Number of turns that took more than 10 ms of processor time. */
 	readonly over10: number;
-	/** Wall-clock time of the longest garbage collection, and the number of collections. */
+	/** Wall-clock time of the longest garbage collection. */
 	readonly collection: number;
+	/** Number of garbage collections. */
 	readonly collections: number;
 }
 

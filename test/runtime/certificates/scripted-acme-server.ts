@@ -35,8 +35,9 @@ export interface AcmeFaults {
 	before: (resource: string) => string | undefined;
 	/** Fraction of valid nonces to reject. */
 	nonceRejection: number;
-	/** Lifetime of certificates, and how far their start is backdated, in milliseconds. */
+	/** Lifetime of certificates, in milliseconds. */
 	lifetime: number;
+	/** Number of milliseconds by which the start of certificates is backdated. */
 	backdate: number;
 	/** Challenge types offered. */
 	challenges: readonly string[];

@@ -9,8 +9,9 @@ import * as assert from 'uvu/assert';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
-/** Number of requests, and bytes of each; together more than all queues hold. */
+/** Number of requests. All requests together are larger than all queues. */
 const REQUESTS = 2400;
+/** The field that makes each request large. */
 const FIELD = 'x'.repeat(12_000);
 
 const stopped = suite('stopped readers of logs');

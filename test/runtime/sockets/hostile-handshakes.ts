@@ -76,7 +76,7 @@ export async function hostileHandshakes(count: number): Promise<HostileOutcome> 
 	}
 }
 
-/** The client's bytes of a handshake, one buffer for each write. */
+/** Records the client's bytes of a handshake, with one buffer for each write. */
 async function record(port: number, version: 'TLSv1.2' | 'TLSv1.3'): Promise<Buffer[]> {
 	const pieces: Buffer[] = [];
 	const raw = connect(port, '127.0.0.1').on('error', () => {});

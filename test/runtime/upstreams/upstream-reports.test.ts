@@ -243,7 +243,7 @@ interface Entry {
 	readonly upstream: unknown;
 }
 
-/** An upstream that switches protocols and then echoes what it receives. */
+/** Starts an upstream that switches protocols and then echoes what it receives. */
 function echoing(): Promise<ScriptedUpstream> {
 	return scriptedUpstream(socket => {
 		socket.once('data', () => {

@@ -20,8 +20,9 @@ export interface CacheRuleFields {
 	readonly status_header?: boolean;
 }
 
-/** Minimum and maximum bytes of a store: 1 MiB and 64 GiB. */
+/** Minimum size of a store in bytes: 1 MiB. */
 const MIN_CEILING = 1_048_576;
+/** Maximum size of a store in bytes: 64 GiB. */
 const MAX_CEILING = 64 * 1024 ** 3;
 
 /** Schema of the maximum bytes of a store. */

@@ -26,8 +26,9 @@ const NOT_UPDATED: ReadonlySet<string> = new Set([
 	...['content-encoding', 'content-type', 'content-range', 'content-location', 'cache-status', 'via', 'server'],
 ]);
 
-/** Maximum tags of a response, and maximum characters of a tag. */
+/** Maximum number of tags of a response. */
 const MAX_TAGS = 64;
+/** Maximum number of characters in a tag. */
 const MAX_TAG = 256;
 
 /** Times of a fetch, in milliseconds since 1970. */

@@ -8,8 +8,9 @@ import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
 /** If the client does not pull for this many milliseconds, the rest of the body is read ahead. */
 const PATIENCE = 500;
-/** Maximum bytes read ahead of one client, and of all clients of a step on one thread. */
+/** Maximum number of bytes that are read ahead of one client. */
 const MAX_AHEAD = 8 * 1024 * 1024;
+/** Maximum number of bytes that are read ahead of all clients of a step on one thread. */
 const MAX_AHEAD_TOTAL = 64 * 1024 * 1024;
 
 /** State shared by the bodies of one step. */

@@ -10,8 +10,9 @@ import { etagListHas, omitContentFields, parseEntityTags } from '../../represent
 import { contentType } from '../../representations/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
-/** Maximum tags that one step remembers on one thread, and maximum characters of a URL with its tag. */
+/** Maximum number of tags that one step remembers on one thread. */
 const MAX_TAGS = 8192;
+/** Maximum number of characters in a URL together with its tag. */
 const LONGEST = 512;
 
 /**

@@ -12,7 +12,7 @@ const REMEMBERED = 256;
 interface Second {
 	/** Seconds since 1970. */
 	readonly seconds: number;
-	/** As an HTTP-date (RFC 9110 §5.6.7). */
+	/** The time as an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
 	/**
 	 * The second in nanoseconds, in base 36: the upper digits, as a number and as text after a quote, and the six lower digits as a

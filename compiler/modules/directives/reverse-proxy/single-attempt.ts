@@ -67,7 +67,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		this.#follow(Promise.resolve());
 	}
 
-	/** Deferred, because the caller that reports a failure is in the middle of handling it. */
+	/** Rejects in a later turn, because the caller that reports a failure is in the middle of handling it. */
 	#rejectLater(error: unknown): void {
 		this.#follow(Promise.reject(error));
 	}

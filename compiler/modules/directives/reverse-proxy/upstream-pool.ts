@@ -23,8 +23,9 @@ export interface HealthCheckSettings {
 	readonly interval?: number;
 	/** Timeout, in milliseconds, for the whole response; default 5000. */
 	readonly timeout?: number;
-	/** Number of consecutive checks that must pass, or fail, to change the state; default 1. */
+	/** Number of consecutive checks that must pass to change the state; default 1. */
 	readonly passes?: number;
+	/** Number of consecutive checks that must fail to change the state; default 1. */
 	readonly fails?: number;
 	/** Expected status or class, such as `204` or `2xx`; default `2xx`. */
 	readonly status?: string;

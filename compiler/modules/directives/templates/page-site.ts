@@ -28,8 +28,9 @@ const FUNCTIONS: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
 
-/** Maximum characters of all cached templates, and of a single one. */
+/** Maximum number of characters of all cached templates. */
 const CACHED_TEXT = 8 * 1024 * 1024;
+/** Maximum number of characters of a single cached template. */
 const LARGEST_CACHED = 1024 * 1024;
 /** Maximum placeholders cached by name. */
 const CACHED_PLACEHOLDERS = 200;

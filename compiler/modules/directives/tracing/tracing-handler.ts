@@ -17,8 +17,9 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { defaultSpanName, requestAttributes, truncateAttribute } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
-/** Variables with the IDs: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
+/** The variable with the trace ID: `{http.vars.trace_id}`. */
 const TRACE_ID = 'trace_id';
+/** The variable with the span ID: `{http.vars.span_id}`. */
 const SPAN_ID = 'span_id';
 
 type Attribute = readonly [name: string, read: (x: Exchange) => SpanValue];

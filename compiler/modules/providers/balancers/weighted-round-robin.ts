@@ -70,9 +70,9 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * The compatible server's selection: the turns of one upstream are consecutive. Each turn selects among the available upstreams
- * by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies to the first
- * upstream only.
+ * Selects as the compatible server does, with consecutive turns for one upstream. Each turn selects among the available upstreams
+ * by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies to the first upstream
+ * only.
  */
 function turnsInARow(weights: readonly number[]): UpstreamChoice {
 	const ends: number[] = [];

@@ -5,7 +5,7 @@ import { DiskIndex, type DiskPlace } from '../../../../runtime/cache/disk/disk-i
 
 const index = suite('index of a disk tier');
 
-/** A seeded generator: the same numbers in every run. */
+/** Returns a generator with a seed, which yields the same numbers in every run. */
 function generator(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {

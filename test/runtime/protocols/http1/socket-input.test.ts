@@ -1,4 +1,4 @@
-/** When bytes read from a socket must be copied, because the next read of any socket overwrites the buffer. */
+/** Bytes read from a socket are copied where necessary, because the next read of any socket overwrites the buffer. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';

@@ -21,7 +21,7 @@ const test = suite('HTTP/2 under random frames');
 const CONNECTIONS = 150;
 const FRAMES = 40;
 
-/** A seeded generator: the same numbers in every run. */
+/** Returns a generator with a seed, which yields the same numbers in every run. */
 function generator(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {

@@ -62,7 +62,7 @@ async function forging(server: FrameServer): Promise<ForgingClient> {
 
 const PING = Buffer.of(1);
 
-/** A CRYPTO frame (RFC 9000 §19.6). */
+/** Builds a CRYPTO frame (RFC 9000 §19.6). */
 function crypto(offset: number, bytes: Buffer): Buffer {
 	return Buffer.concat([Buffer.of(6), varintOf(offset), varintOf(bytes.length), bytes]);
 }

@@ -9,7 +9,7 @@ const FIRST_FORGED = 0x10_0000;
 /** A client behind a relay that also sends forged packets. */
 export class ForgingClient {
 	readonly client: QuicClient;
-	/** Bytes and datagrams that the server has sent. */
+	/** Numbers of bytes and of datagrams that the server has sent. */
 	received = { bytes: 0, datagrams: 0 };
 	readonly #front: Socket;
 	readonly #back: Socket;

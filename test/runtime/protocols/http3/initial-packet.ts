@@ -5,7 +5,7 @@ import { varintLength, writeVarint } from '../../../../runtime/protocols/http3/v
 const SALT = Buffer.from('38762cf7f55934b34d179ae6a4c80cadccbb7f0a', 'hex');
 const VERSION = 1;
 
-/** HKDF-Expand-Label with SHA-256 (RFC 8446 §7.1), without context. */
+/** Computes HKDF-Expand-Label with SHA-256 (RFC 8446 §7.1), without context. */
 export function expandLabel(secret: Buffer, label: string, length: number): Buffer {
 	const full = Buffer.from(`tls13 ${label}`);
 	const info = Buffer.concat([Buffer.of(length >> 8, length & 0xff, full.length), full, Buffer.of(0, 1)]);

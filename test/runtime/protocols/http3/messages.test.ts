@@ -48,7 +48,7 @@ test.after.each(() => {
 	for (const server of servers.splice(0)) server.stop();
 });
 
-/** A body of `pieces` pieces that counts how many have been pulled. */
+/** Returns a body of `pieces` pieces that counts how many have been pulled. */
 function source(
 	pieces: number,
 	size: number,

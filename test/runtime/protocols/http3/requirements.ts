@@ -35,7 +35,7 @@ const withFields = (...fields: [string, string][]) => headers([...REQUEST, ...fi
 const without = (name: string) => headers(REQUEST.filter(([other]) => other !== name));
 const withControl = (...frames: Uint8Array[]) => Buffer.concat([SETTINGS, ...frames]);
 const sectionOf = (...bytes: number[]) => frame(1, Buffer.from(bytes));
-/** The minimal request with one field replaced. */
+/** Returns the minimal request with one field replaced. */
 const replaced = (name: string, value: string) =>
 	headers(REQUEST.map(([other, before]) => [other, other === name ? value : before]));
 const withTrailers = (...fields: [string, string][]) => Buffer.concat([headers(POST), data('a'), headers(fields)]);

@@ -24,8 +24,9 @@ export interface HttpTransportSettings {
 	readonly expect_continue_timeout?: number;
 	/** Maximum bytes of one read of a socket, from {@link MIN_READ_BUFFER_BYTES} to {@link MAX_READ_BUFFER_BYTES}; default 65536. */
 	readonly read_buffer?: number;
-	/** Timeouts between two reads of a response, and between two writes of a request. */
+	/** Timeout between two reads of a response. */
 	readonly read_timeout?: number;
+	/** Timeout between two writes of a request. */
 	readonly write_timeout?: number;
 	/** Maximum connections of the whole process to one upstream, including idle ones; further requests wait. */
 	readonly max_conns_per_host?: number;

@@ -16,7 +16,7 @@ import { fakeExchange } from '../../../fake-exchange.ts';
 
 const ROUNDS = 4000;
 
-/** A generator with a fixed seed. */
+/** Returns a random number generator with a fixed seed. */
 function randomNumbers(seed: number): (below: number) => number {
 	let state = seed;
 	return below => {

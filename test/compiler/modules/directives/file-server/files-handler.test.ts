@@ -45,7 +45,7 @@ utimesSync(join(root, 'old.txt'), 1, 1);
 const ETAG = `"${(1_700_000_000n * 1_000_000_000n).toString(36)}-${(12).toString(36)}"`;
 const DATE = 'Tue, 14 Nov 2023 22:13:20 GMT';
 
-/** A compile context with only what the handler uses. `{name}` is the variable `name`. */
+/** Returns a compile context with only what the handler uses. `{name}` is the variable `name`. */
 function context(reader: FileReader): CompileContext {
 	return {
 		lease: () => reader,
