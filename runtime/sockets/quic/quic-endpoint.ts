@@ -400,7 +400,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 			if (begun > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unproven.size > 0) {
-			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 4));
+			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 2));
 			// The client's address may be used by others to send forged packets. These must not lock out the client.
 			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);

@@ -7,8 +7,8 @@ export interface QuicLimits {
 	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
 	/**
-	 * If so many handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). A client with a
-	 * quarter of them must do so even before.
+	 * If so many handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). A client with
+	 * half of them must do so even before.
 	 */
 	readonly retryAbove: number;
 	/** Maximum Retry packets per second. */
@@ -29,8 +29,8 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 	maxHandshakesPerClient: 64,
 	retryAbove: 64,
 	maxRetryRate: 200_000,
-	maxClientInitialRate: 2000,
-	maxHandshakeRate: 2000,
+	maxClientInitialRate: 10_000,
+	maxHandshakeRate: 8000,
 	maxConnections: 16_384,
 	maxConnectionsPerClient: 1024,
 };

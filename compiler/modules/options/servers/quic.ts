@@ -23,19 +23,20 @@ const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
 		least: 0,
 		most: MAX,
 		usual: 64,
-		meaning: 'unfinished handshakes of unproven addresses; beyond that, new clients must prove theirs first',
+		meaning:
+			'unfinished handshakes of unproven addresses; beyond that, or half of it for one address, new clients must prove theirs first',
 	},
 	retries: { least: 1, most: MAX, usual: 200_000, meaning: 'Retry packets per second' },
 	proven_handshakes: {
 		least: 4,
 		most: MAX,
-		usual: 2000,
+		usual: 8000,
 		meaning: 'handshakes per second of clients that had to prove their addresses; one address gets a quarter',
 	},
 	initials_per_client: {
 		least: 10,
 		most: MAX,
-		usual: 2000,
+		usual: 10_000,
 		meaning: 'first packets of one address per second; with more than a quarter, it must prove its address',
 	},
 };
