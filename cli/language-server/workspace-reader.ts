@@ -8,13 +8,13 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 export function workspaceReader(folders: ReadonlySet<string>): Reader {
 	const [first] = folders;
 	const disk = diskReader(first ?? path.parse(process.cwd()).root);
+	const realFolders = (): readonly string[] => [...folders].flatMap(folder => realPath(folder) ?? []);
 	const contained = (given: string): string => {
 		const absolute = path.resolve(disk.workingDirectory, given);
 		if (!isBelow(absolute, folders)) throw new ReadError(WITHHELD, given);
 		const real = realPath(absolute);
 		if (real === undefined) throw new ReadError('ENOENT', given);
-		const realFolders = [...folders].flatMap(folder => realPath(folder) ?? []);
-		if (!isBelow(real, realFolders)) throw new ReadError(WITHHELD, given);
+		if (real !== absolute && !isBelow(real, realFolders())) throw new ReadError(WITHHELD, given);
 		// Returns the resolved path, so that a link that is replaced meanwhile leads nowhere else.
 		return real;
 	};

@@ -53,17 +53,26 @@ export interface DryRunTracer extends BuildTracer {
  */
 export class DryRun {
 	readonly plan: Plan;
-	readonly #pools = new Map<string, FakePool>();
-	readonly #cache = new FakeCache();
+	readonly #pools: Map<string, FakePool>;
+	readonly #cache: FakeCache;
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: DryRunTracer | undefined;
 	readonly #tables = new Map<ListenerSpec, SiteTable>();
 	readonly #sites = new Map<number, BuiltSite>();
 
-	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer) {
+	/**
+	 * `previous` is a dry run without a tracer whose sites are used again where they are the same objects, as in the results of a
+	 * compiler session. The two share the state of their pools.
+	 */
+	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previous?: DryRun) {
 		this.plan = plan;
 		this.#tracer = tracer;
 		const { document } = plan;
+		const known = previous && !tracer && sharedParts(previous.plan) === sharedParts(plan) ? previous : undefined;
+		this.#pools = known ? known.#pools : new Map();
+		this.#cache = known ? known.#cache : new FakeCache();
+		for (const [index, site] of known ? known.#sites : [])
+			if (known?.plan.document.sites![index] === document.sites![index]) this.#sites.set(index, site);
 		this.#environment = {
 			settings: document.settings ?? {},
 			upstreams: document.upstreams ?? {},
@@ -119,6 +128,11 @@ export class DryRun {
 		}
 		return built;
 	}
+}
+
+/** Returns the parts of a document on which all sites depend, as text. */
+function sharedParts({ document: { sites: _, ...rest } }: Plan): string {
+	return JSON.stringify(rest);
 }
 
 /** Returns leases in which upstreams and logs are always fakes, and the rest is real if `deps` provides it. */

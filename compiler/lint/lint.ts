@@ -27,12 +27,21 @@ export interface LintInput {
 	};
 	readonly reader: Reader;
 	readonly deps: DryRunEnvironment;
+	/** Returns the dry run that the rules use. Default: a new one. */
+	readonly dryRunOf?: (plan: Plan) => DryRun;
 	/** `usual`: only the rules that `svc validate` checks without `--lint`. */
 	readonly rules?: 'all' | 'usual';
 }
 
 /** Returns the findings of the compiler and of the rules, sorted by place, except those silenced by comments. Opens no socket. */
-export async function lint({ input, compiled, reader, deps, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
+export async function lint({
+	input,
+	compiled,
+	reader,
+	deps,
+	dryRunOf = plan => new DryRun(plan, deps),
+	rules = 'all',
+}: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
 	const found: Diagnostic[] = [...diagnostics];
 	const wanted = lintRules.filter(
@@ -51,7 +60,7 @@ export async function lint({ input, compiled, reader, deps, rules = 'all' }: Lin
 		reader,
 		locate,
 		dryRun: request => {
-			dryRun ??= new DryRun(plan, deps);
+			dryRun ??= dryRunOf(plan);
 			return dryRun.run(request);
 		},
 	};

@@ -4,14 +4,16 @@
  */
 import { dirname, join } from 'node:path';
 import { UNKNOWN_HOST_FACTS } from '../codegen/placeholders/index.ts';
+import type { Plan } from '../codegen/plan/plan.ts';
 import { type CompileResult, createCompiler } from '../compiler.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
-import type { DryRunEnvironment } from '../dry-run/dry-run.ts';
+import { DryRun, type DryRunEnvironment } from '../dry-run/dry-run.ts';
 import type { CompilerSession } from '../incremental/compiler-session.ts';
 import { lint } from '../lint/lint.ts';
 import { SilencingComments } from '../lint/silencing-comments.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
+import { RecordingReader } from '../source/recording-reader.ts';
 import { importPaths } from '../syntax/import-paths.ts';
 import { everyLine, parseSyntax, type TextSyntax } from './text-syntax.ts';
 
@@ -48,6 +50,7 @@ export class Workspace {
 	readonly #open = new Map<string, OpenText>();
 	readonly #syntax = new Map<string, TextSyntax>();
 	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
+	readonly #dryRuns = new Map<string, DryRun>();
 	readonly #checked = new Map<string, CheckedConfiguration>();
 	#found: readonly string[] | undefined;
 
@@ -73,6 +76,7 @@ export class Workspace {
 		this.#syntax.delete(path);
 		this.#sessions.delete(path);
 		this.#checked.delete(path);
+		this.#dryRuns.delete(path);
 	}
 
 	/** Forgets which configurations exist, after files were created or deleted. */
@@ -240,7 +244,15 @@ export class Workspace {
 			return this.#keep(root, { compiled, input, diagnostics: silences.filter(diagnostics) });
 		}
 		const told = { ...compiled, document, plan };
-		const found = await lint({ input, compiled: told, reader: this.#reader, deps: NOTHING_REAL });
+		const dryRunOf = (now: Plan): DryRun => {
+			const dryRun = new DryRun(now, NOTHING_REAL, undefined, this.#dryRuns.get(root));
+			dryRun.reset();
+			this.#dryRuns.set(root, dryRun);
+			return dryRun;
+		};
+		// Several rules look at the same files.
+		const reader = new RecordingReader(this.#reader);
+		const found = await lint({ input, compiled: told, reader, deps: NOTHING_REAL, dryRunOf });
 		return this.#keep(root, { compiled, input, diagnostics: found });
 	}
 

@@ -145,13 +145,18 @@ export class Editor {
 		this.notify('textDocument/didClose', { textDocument: { uri: this.uri(file) } });
 	}
 
-	/** Resolves once the diagnostics of every open file are those of its current version. */
+	/** Resolves once the diagnostics of every open file are those of its current version, and those of all files are known. */
 	async settled(): Promise<void> {
+		await this.shownVersions();
+		// The diagnostics of a file may change with another one; those of all files are published together, before this answer.
+		await this.request('textDocument/foldingRange', { textDocument: { uri: 'untitled:none' } });
+	}
+
+	/** Resolves once the diagnostics of every open file are those of its current version. */
+	async shownVersions(): Promise<void> {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);
 		while (!isSettled()) await new Promise<void>(resolve => this.#changed.push(resolve));
-		// The diagnostics of a file may change with another one; those of all files are published together, before this answer.
-		await this.request('workspace/symbol', { query: 'nothing has this name' });
 	}
 
 	request(method: string, params: unknown): Promise<unknown> {

@@ -63,7 +63,7 @@ latency('on 2,600 lines with 20 imports', async () => {
 	const editor = new Editor(folder);
 	await editor.initialize();
 	editor.open('Configfile', text);
-	await editor.settled();
+	await editor.shownVersions();
 	const first = performance.now() - started;
 	const keystrokes: number[] = [];
 	const completions: number[] = [];
@@ -72,7 +72,7 @@ latency('on 2,600 lines with 20 imports', async () => {
 		const before = performance.now();
 		const typed = key % 2 === 0;
 		editor.edit('Configfile', at, at + (typed ? 0 : 1), typed ? String(key % 10) : '');
-		await editor.settled();
+		await editor.shownVersions();
 		keystrokes.push(performance.now() - before);
 		if (key % 3 !== 0) continue;
 		const asked = performance.now();
