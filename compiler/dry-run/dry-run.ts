@@ -71,8 +71,11 @@ export class DryRun {
 		const known = previous && !tracer && sharedParts(previous.plan) === sharedParts(plan) ? previous : undefined;
 		this.#pools = known ? known.#pools : new Map();
 		this.#cache = known ? known.#cache : new FakeCache();
-		for (const [index, site] of known ? known.#sites : [])
-			if (known?.plan.document.sites![index] === document.sites![index]) this.#sites.set(index, site);
+		if (known) {
+			const before = known.plan.document.sites!;
+			for (const [index, site] of known.#sites)
+				if (before[index] === document.sites![index]) this.#sites.set(index, site);
+		}
 		this.#environment = {
 			settings: document.settings ?? {},
 			upstreams: document.upstreams ?? {},
