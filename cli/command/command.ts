@@ -1,7 +1,7 @@
 /** The definition of an `svc` command: its arguments, options, help text and action, in one object. */
 
 /** The completions that a shell offers for a value: fixed words, files, folders, or command names. */
-export type CompletionOffer = readonly string[] | 'file' | 'folder' | 'command';
+export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'command';
 
 /** An option, `--name`. */
 export interface CommandOption {
@@ -15,7 +15,7 @@ export interface CommandOption {
 	/** True if the value may be omitted. If given, it follows `=`: the next word is never taken for it. */
 	readonly valueOptional?: boolean;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
-	readonly offers?: CompletionOffer;
+	readonly offers?: CompletionCandidates;
 	/** True if the command requires the option. */
 	readonly required?: boolean;
 	/** True if the option may be given more than once. */
@@ -34,7 +34,7 @@ export interface CommandArgument {
 	/** True if the argument may be given more than once. Only for the last one. */
 	readonly repeatable?: boolean;
 	/** See {@link CommandOption.offers}. */
-	readonly offers?: CompletionOffer;
+	readonly offers?: CompletionCandidates;
 	/** One sentence, without its period. */
 	readonly summary: string;
 }

@@ -22,8 +22,8 @@ import {
 	requiredSource,
 	STDIN_FILENAME_OPTION,
 } from '../configuration/configuration.ts';
-import type { Fixing } from '../configuration/fixing.ts';
-import type { Validation, ValidationOptions } from '../configuration/validation.ts';
+import type { FixedConfiguration } from '../configuration/fixing.ts';
+import type { ConfigurationValidation, ValidationOptions } from '../configuration/validation.ts';
 
 /** Code of the diagnostic for a configuration that cannot be read while others are being checked. */
 const UNREADABLE = 'configuration/unreadable';
@@ -72,7 +72,7 @@ export const validate: Command = {
 		const fix = fixOf(invocation);
 		const checks = checksOf(invocation, options, fix);
 		if (format === 'text') return printTexts(checks, options);
-		const all: Validation[] = [];
+		const all: ConfigurationValidation[] = [];
 		for (const { validation } of withoutImported(await inOrder(checks))) all.push(validation);
 		print(await reportOf(format, all));
 		return all.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
@@ -82,9 +82,9 @@ export const validate: Command = {
 /** A configuration and its validation. */
 interface Checked {
 	readonly input: ConfigInput;
-	readonly validation: Validation;
+	readonly validation: ConfigurationValidation;
 	/** What `--fix` did. */
-	readonly fixing?: Fixing;
+	readonly fixing?: FixedConfiguration;
 	/** True if it was found in a folder, not named. */
 	readonly inFolder?: boolean;
 }
@@ -190,7 +190,7 @@ function formatOf(text: string): Format {
 	);
 }
 
-async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validation[]): Promise<string> {
+async function reportOf(format: Exclude<Format, 'text'>, all: readonly ConfigurationValidation[]): Promise<string> {
 	switch (format) {
 		case 'json':
 			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(all);
@@ -265,7 +265,7 @@ async function printText({ input, validation, fixing }: Checked, { lint, strict 
 }
 
 /** Returns what `--fix` did, as a line; '' if it changed nothing. */
-function fixedSentence({ count, changed }: Fixing): string {
+function fixedSentence({ count, changed }: FixedConfiguration): string {
 	if (changed.length === 0) return '';
 	const files = changed.map(({ name }) => quoteWord(name)).join(', ');
 	return `Fixed ${count} problem${count === 1 ? '' : 's'} in ${files}.\n`;

@@ -1,5 +1,5 @@
 /** The completion script for bash 3.2 and later. */
-import type { CompletionOffer } from '../command/command.ts';
+import type { CompletionCandidates } from '../command/command.ts';
 import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion bash)`. */
@@ -94,7 +94,7 @@ function cases(
 		.join('\n');
 }
 
-function assignment(offer: CompletionOffer): string {
+function assignment(offer: CompletionCandidates): string {
 	return typeof offer === 'string' ? `kind=${offer}` : `words=${quote(offer.join(' '))}`;
 }
 

@@ -1,5 +1,5 @@
 /** The completion script for elvish 0.18 and later. */
-import type { CompletionOffer } from '../command/command.ts';
+import type { CompletionCandidates } from '../command/command.ts';
 import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `eval (svc completion elvish | slurp)`. */
@@ -98,7 +98,7 @@ function pairs(options: readonly OfferedOption[]): string {
 	return `[\n            ${all.join('\n            ')}\n        ]`;
 }
 
-function offered(offer: CompletionOffer): string {
+function offered(offer: CompletionCandidates): string {
 	// Older versions cannot complete folders only.
 	if (typeof offer === 'string') return 'files';
 	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;

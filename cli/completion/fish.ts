@@ -1,5 +1,5 @@
 /** The completion script for fish 3.0 and later. */
-import type { CompletionOffer } from '../command/command.ts';
+import type { CompletionCandidates } from '../command/command.ts';
 import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `svc completion fish | source`. */
@@ -56,7 +56,7 @@ function optionLine(condition: string, option: OfferedOption): string {
 	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${value} -d ${quote(option.summary)}`;
 }
 
-function offered(offer: CompletionOffer): string {
+function offered(offer: CompletionCandidates): string {
 	if (offer === 'file') return '-F';
 	return `-f -a ${quote(typeof offer === 'string' ? '(__fish_complete_directories)' : offer.join(' '))}`;
 }

@@ -1,5 +1,5 @@
 /** The words that completion scripts offer, derived from the command definitions. They are the same for every shell. */
-import type { Command, CommandArgument, CommandOption, CompletionOffer } from '../command/command.ts';
+import type { Command, CommandArgument, CommandOption, CompletionCandidates } from '../command/command.ts';
 
 /** An option in the form that shells offer it. */
 export interface OfferedOption {
@@ -8,7 +8,7 @@ export interface OfferedOption {
 	readonly summary: string;
 	/** Name of the value; undefined for a flag. */
 	readonly value: string | undefined;
-	readonly offer: CompletionOffer | undefined;
+	readonly offer: CompletionCandidates | undefined;
 	readonly repeatable: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface OfferedOption {
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
-	readonly offer: CompletionOffer | undefined;
+	readonly offer: CompletionCandidates | undefined;
 }
 
 /** A command in the form that shells offer it. */
@@ -95,7 +95,7 @@ function offerOf(
 	of: Pick<CommandOption | CommandArgument, 'offers'>,
 	name: string,
 	commands: readonly string[],
-): CompletionOffer | undefined {
+): CompletionCandidates | undefined {
 	if (of.offers === 'command') return commands;
 	return of.offers ?? (name === 'PATH' ? 'file' : undefined);
 }

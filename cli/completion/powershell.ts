@@ -1,5 +1,5 @@
 /** The completion script for PowerShell 5 and later. */
-import type { CompletionOffer } from '../command/command.ts';
+import type { CompletionCandidates } from '../command/command.ts';
 import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */
@@ -100,7 +100,7 @@ function optionsBranch(command: string, options: readonly OfferedOption[]): stri
 	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(one => `                ${one}`).join(',\n')}\n            )\n            break\n        }`;
 }
 
-function branch(key: string, offer: CompletionOffer): string {
+function branch(key: string, offer: CompletionCandidates): string {
 	const statement =
 		typeof offer === 'string'
 			? `$kind = ${quote(offer)}`

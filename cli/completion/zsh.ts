@@ -1,5 +1,5 @@
 /** The completion script for zsh: to be sourced, or installed as the file `_svc` on the fpath. */
-import type { CompletionOffer } from '../command/command.ts';
+import type { CompletionCandidates } from '../command/command.ts';
 import { type OfferedArgument, type OfferedCommand, type OfferedOption, TOP_OPTIONS } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion zsh)`. */
@@ -70,7 +70,7 @@ function optionSpecs(option: OfferedOption): string[] {
 	});
 }
 
-function action(offer: CompletionOffer | undefined): string {
+function action(offer: CompletionCandidates | undefined): string {
 	if (offer === undefined) return ' ';
 	if (offer === 'file') return '_files';
 	return typeof offer === 'string' ? '_files -/' : `(${offer.join(' ')})`;

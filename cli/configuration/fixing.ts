@@ -6,16 +6,16 @@ import { applyFixes, type FixedText } from '../../compiler/diagnostics/fixes.ts'
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
-import { type Validation, type ValidationOptions, validateConfiguration } from './validation.ts';
+import { type ConfigurationValidation, type ValidationOptions, validateConfiguration } from './validation.ts';
 
 /** Maximum number of times the configuration is checked. A fix may reveal a problem that has a fix itself. */
 const MAX_CHECKS = 200;
 
 /** A configuration after its fixes. */
-export interface Fixing {
+export interface FixedConfiguration {
 	/** The configuration with its text after the fixes. */
 	readonly input: ConfigInput;
-	readonly validation: Validation;
+	readonly validation: ConfigurationValidation;
 	/** The changed files. `before` is their text when they were read. */
 	readonly changed: readonly FixedText[];
 	/** Number of fixes applied. */
@@ -30,13 +30,13 @@ export async function fixConfiguration(
 	input: ConfigInput,
 	options: ValidationOptions,
 	safety: FixSafety,
-): Promise<Fixing> {
+): Promise<FixedConfiguration> {
 	const originals = new Map<string, FixedText>();
 	const texts = new Map<string, string>();
 	const rejected = new Set<string>();
 	const keyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
 	const inputKey = keyOf(input);
-	const check = async (changes: ReadonlyMap<string, string>): Promise<Validation> => {
+	const check = async (changes: ReadonlyMap<string, string>): Promise<ConfigurationValidation> => {
 		return validateConfiguration(
 			{ ...input, text: changes.get(inputKey) ?? input.text },
 			{ ...options, texts: changes },
@@ -127,12 +127,12 @@ function isOpen({ fix }: Diagnostic, safety: FixSafety): boolean {
 	return fix !== undefined && (safety === 'unsafe' || fix.safety === 'safe');
 }
 
-function isWorse(before: Validation, after: Validation): boolean {
+function isWorse(before: ConfigurationValidation, after: ConfigurationValidation): boolean {
 	if (before.starts && !after.starts) return true;
 	return errorsOf(after) > errorsOf(before) || after.tests.failed > before.tests.failed;
 }
 
-function errorsOf({ diagnostics }: Validation): number {
+function errorsOf({ diagnostics }: ConfigurationValidation): number {
 	return diagnostics.filter(({ severity }) => severity === 'error').length;
 }
 

@@ -23,7 +23,7 @@ export interface ValidationOptions {
 }
 
 /** The result of {@link validateConfiguration}. */
-export interface Validation extends Findings {
+export interface ConfigurationValidation extends Findings {
 	/** True if the configuration compiles and no known problem would prevent a start on this machine. */
 	readonly starts: boolean;
 	/** Diagnostics of failed tests. They are also the last entries of {@link Findings.diagnostics}. */
@@ -33,7 +33,10 @@ export interface Validation extends Findings {
 }
 
 /** Checks a configuration. Opens no sockets. */
-export async function validateConfiguration(input: ConfigInput, options: ValidationOptions): Promise<Validation> {
+export async function validateConfiguration(
+	input: ConfigInput,
+	options: ValidationOptions,
+): Promise<ConfigurationValidation> {
 	const reader = overlayReader(diskReader(process.cwd()), options.texts ?? new Map());
 	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
 	const { document, plan } = compiled;

@@ -14,7 +14,12 @@ import { createCounterRow } from '../../runtime/metrics/counter-row.ts';
 import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
-import type { FromWorker, GenerationDelta, ToWorker, WorkerStartData } from '../../runtime/worker/worker-messages.ts';
+import type {
+	GenerationDelta,
+	MessageFromWorker,
+	MessageToWorker,
+	WorkerStartData,
+} from '../../runtime/worker/worker-messages.ts';
 
 /** A typical configuration. It determines which code is in the cache. */
 const SAMPLE = `{
@@ -72,9 +77,9 @@ function ask(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 /** Lets a worker thread build the prepared generation. */
 function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	const rows = new SharedRows(1);
-	const post = (message: ToWorker): void => port.postMessage(message);
+	const post = (message: MessageToWorker): void => port.postMessage(message);
 	return new Promise((resolve, reject) => {
-		port.on('message', (message: FromWorker) => {
+		port.on('message', (message: MessageFromWorker) => {
 			if (message.type === 'memory_wanted') {
 				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.wanted, 0) });
 			} else if (message.type === 'prepared') resolve();

@@ -8,7 +8,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
 import { TextTable } from '../exchange/text-table.ts';
-import type { Branch } from '../modules/contract/compile-context.ts';
+import type { HandlerBranch } from '../modules/contract/compile-context.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 
@@ -19,7 +19,7 @@ const TABLE_FROM = 4;
  * Reports whether a table can serve these branches. The condition of the first one must depend on the path: a malformed path is
  * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
  */
-export function canUseBranchTable(branches: readonly Branch[]): boolean {
+export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 	if (branches.length < TABLE_FROM || segmentsOf(branches[0]!.when) === undefined) return false;
 	return branches.filter(({ when }) => segmentsOf(when)).length >= TABLE_FROM;
 }
@@ -32,7 +32,7 @@ export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /** Runs the first branch that holds, or `otherwise` if none does. `shared` holds the tables of sites built together. */
 export function compileBranchTable(
-	branches: readonly Branch[],
+	branches: readonly HandlerBranch[],
 	otherwise: Handler,
 	shared: SharedBranchTables = new Map(),
 ): Handler {
@@ -80,7 +80,7 @@ function tableOf(texts: readonly string[], shared: SharedBranchTables): TextTabl
 }
 
 interface KeyedBranch {
-	readonly branch: Branch;
+	readonly branch: HandlerBranch;
 	/**
 	 * The path prefixes for which the condition can hold. The value is true if the prefix alone decides. Undefined if the
 	 * condition
@@ -102,7 +102,7 @@ function merged(one: readonly number[], other: readonly number[]): readonly numb
 
 /** Returns the handler for paths with one prefix, or for those whose prefix no branch has. */
 function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], otherwise: Handler): Handler {
-	const candidates: Branch[] = [];
+	const candidates: HandlerBranch[] = [];
 	for (const { branch, keys } of keyed) {
 		const decided = keys && (key === undefined ? undefined : keys.get(key));
 		if (keys && decided === undefined) continue;
@@ -119,7 +119,7 @@ function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], othe
 }
 
 /** Returns the first branch that holds, evaluating them in order. */
-export function firstMatchingBranch(candidates: readonly Branch[], x: Exchange): Branch | undefined {
+export function firstMatchingBranch(candidates: readonly HandlerBranch[], x: Exchange): HandlerBranch | undefined {
 	for (let i = 0; i < candidates.length; i++) {
 		const { predicate } = candidates[i]!;
 		if (!predicate || predicate(x)) return candidates[i];
@@ -127,7 +127,7 @@ export function firstMatchingBranch(candidates: readonly Branch[], x: Exchange):
 	return undefined;
 }
 
-function keysOf({ when }: Branch): Map<string, boolean> | undefined {
+function keysOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
 	const segments = segmentsOf(when);
 	if (!segments) return undefined;
 	const keys = new Map<string, boolean>();

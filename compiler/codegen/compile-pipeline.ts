@@ -5,7 +5,7 @@
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
-import type { Branch } from '../modules/contract/compile-context.ts';
+import type { HandlerBranch } from '../modules/contract/compile-context.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { canUseBranchTable, compileBranchTable } from './branch-table.ts';
 import { withWholeBody } from './context/request-body.ts';
@@ -116,7 +116,7 @@ function runStart(steps: readonly Step[], end: number): number {
 }
 
 /** A compiled step without its condition. */
-interface BuiltStep extends Branch {
+interface BuiltStep extends HandlerBranch {
 	/** Whether the condition itself uses the request body, which must be read first. */
 	readonly asksBody: boolean;
 }

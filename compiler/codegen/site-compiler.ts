@@ -6,11 +6,11 @@ import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
 import {
-	type Branch,
 	BuildError,
 	type CompileContext,
+	type EscapeValue,
+	type HandlerBranch,
 	type Template,
-	type ValueEscape,
 } from '../modules/contract/compile-context.ts';
 import type { StepTraits } from '../modules/contract/traits.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
@@ -103,7 +103,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.scope.tracer !== undefined;
 	}
 
-	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler {
+	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler {
 		if (!this.traced && canUseBranchTable(branches)) return compileBranchTable(branches, otherwise);
 		return x => (firstMatchingBranch(branches, x)?.handler ?? otherwise)(x);
 	}
@@ -180,7 +180,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.lease('files', {});
 	}
 
-	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template {
+	template(text: string, unknown: 'keep' | 'empty', encode?: EscapeValue): Template {
 		try {
 			return compileTemplate(text, unknown, this, encode);
 		} catch (error) {

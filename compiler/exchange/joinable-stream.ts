@@ -11,6 +11,6 @@ export interface JoinableStream extends Duplex {
 }
 
 /** Reports whether a stream is a {@link JoinableStream}. Its `joinTo` may still return false. */
-export function isJoinable(stream: Duplex): stream is JoinableStream {
+export function isJoinableStream(stream: Duplex): stream is JoinableStream {
 	return 'joinTo' in stream;
 }

@@ -7,8 +7,8 @@ import { RETRY_PREDICATE_KINDS } from '../modules/directives/reverse-proxy/retry
 import { upstreamSchema } from '../modules/directives/reverse-proxy/upstream-schema.ts';
 import { balancers } from '../modules/providers/balancers/index.ts';
 import { acme } from '../modules/providers/issuers/acme.ts';
-import { ISSUER } from '../modules/providers/issuers/index.ts';
-import { LOG_FORMAT } from '../modules/providers/log-formats/log-format.ts';
+import { ISSUER_SCHEMA } from '../modules/providers/issuers/index.ts';
+import { LOG_FORMAT_SCHEMA } from '../modules/providers/log-formats/log-format.ts';
 import { directives } from '../modules/registry/directives.ts';
 import { matchers } from '../modules/registry/matchers.ts';
 import { options } from '../modules/registry/options.ts';
@@ -58,8 +58,8 @@ export function documentSchema(): Schema {
 			balance: balancing.schema,
 			dynamic: looking.schema,
 			retry: retrySchema(),
-			log_format: LOG_FORMAT,
-			issuer: ISSUER,
+			log_format: LOG_FORMAT_SCHEMA,
+			issuer: ISSUER_SCHEMA,
 			acme: { type: 'object', properties: acme.schema.properties, additionalProperties: false },
 			...steps.definitions,
 			...matching.definitions,

@@ -6,7 +6,7 @@ import { type SubstitutedText, substituteEnvironment } from '../source/environme
 import type { Source } from '../source/source.ts';
 import type { ParsedFile } from './parsed-file.ts';
 import { ParsedTree } from './parsed-tree.ts';
-import { Close, Newline, Open, tokenize, vocabulary, Word, type WordToken } from './tokens.ts';
+import { CloseBrace, Newline, OpenBrace, tokenize, vocabulary, Word, type WordToken } from './tokens.ts';
 
 /**
  * The Chevrotain grammar: which token sequences form a line, a block or an `else`. {@link ParsedTree} builds the tree and
@@ -29,7 +29,7 @@ class ConfigParser extends EmbeddedActionsParser {
 				{ ALT: () => this.SUBRULE(this.bareBlock) },
 				{
 					ALT: () => {
-						const close = this.CONSUME(Close);
+						const close = this.CONSUME(CloseBrace);
 						this.ACTION(() => this.tree!.strayClose(close, this.LA(-1)?.tokenType));
 					},
 				},
@@ -67,7 +67,7 @@ class ConfigParser extends EmbeddedActionsParser {
 	});
 
 	readonly block = this.RULE('block', () => {
-		const open = this.CONSUME(Open);
+		const open = this.CONSUME(OpenBrace);
 		this.ACTION(() => {
 			this.tree!.openBlock(open, this.LA(1));
 			if (this.tree!.tooDeep) this.#skipBlock();
@@ -81,7 +81,7 @@ class ConfigParser extends EmbeddedActionsParser {
 					{ ALT: () => this.SUBRULE(this.bareBlock) },
 					{
 						ALT: () => {
-							const stray = this.CONSUME(Close);
+							const stray = this.CONSUME(CloseBrace);
 							this.ACTION(() => this.tree!.strayClose(stray, undefined));
 						},
 					},
@@ -90,7 +90,7 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.OPTION({
 			GATE: () => this.tree!.endsHere(this.LA(1)),
 			DEF: () => {
-				const close = this.CONSUME2(Close);
+				const close = this.CONSUME2(CloseBrace);
 				this.ACTION(() => this.tree!.closeBlock(close, this.LA(-1).tokenType));
 			},
 		});
@@ -101,8 +101,8 @@ class ConfigParser extends EmbeddedActionsParser {
 	#skipBlock(): void {
 		let depth = 1;
 		for (let token = this.LA(1); token.tokenType !== EOF; token = this.SKIP_TOKEN()) {
-			if (token.tokenType === Open) depth++;
-			else if (token.tokenType === Close && --depth === 0) return;
+			if (token.tokenType === OpenBrace) depth++;
+			else if (token.tokenType === CloseBrace && --depth === 0) return;
 		}
 	}
 }
@@ -129,7 +129,7 @@ function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 		const next = tokens[index + 1];
 		const { image } = token;
 		if (token.payload || image.length < 2 || (next && next.tokenType !== Newline)) return [token];
-		const type = image.endsWith('{') ? Open : image.endsWith('}') && !image.includes('{') ? Close : undefined;
+		const type = image.endsWith('{') ? OpenBrace : image.endsWith('}') && !image.includes('{') ? CloseBrace : undefined;
 		if (!type) return [token];
 		const brace: WordToken = {
 			...token,

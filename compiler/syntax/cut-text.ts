@@ -5,7 +5,7 @@
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
-import { Close, Comment, maxWordsBefore, Open } from './tokens.ts';
+import { CloseBrace, Comment, maxWordsBefore, OpenBrace } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
 // A line of plain words and of quotes that are closed on the same line. It is the most common kind of line, and is skipped in one
@@ -20,8 +20,8 @@ const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blank = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
 const comment = sticky(Comment.PATTERN);
-const open = sticky(Open.PATTERN);
-const close = sticky(Close.PATTERN);
+const open = sticky(OpenBrace.PATTERN);
+const close = sticky(CloseBrace.PATTERN);
 
 function sticky(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');

@@ -7,11 +7,11 @@ import { expandWords } from './expand-words.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type PassedBlock, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
-import { maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
+import { lineShapes, maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord } from './parsed-file.ts';
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
 /** Where lines are: `let` is allowed in a file or directly in a site, but not in nested blocks. */
-export type LineLevel = 'site' | 'nested';
+export type LinePosition = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
 
@@ -32,7 +32,7 @@ export class Expander {
 		lines: readonly ParsedLine[],
 		frame: Frame,
 		constants: Constants,
-		level: LineLevel,
+		level: LinePosition,
 		depth: number,
 	): ParsedLine[] {
 		const out: ParsedLine[] = [];
@@ -46,7 +46,7 @@ export class Expander {
 		line: ParsedLine,
 		frame: Frame,
 		constants: Constants,
-		level: LineLevel,
+		level: LinePosition,
 		depth: number,
 	): void {
 		if (!line.live && frame.identity) {
@@ -76,7 +76,7 @@ export class Expander {
 		lines: readonly ParsedLine[],
 		frame: Frame,
 		constants: Constants,
-		level: LineLevel,
+		level: LinePosition,
 		depth: number,
 	) {
 		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
@@ -119,12 +119,12 @@ export class Expander {
 
 	/** Reports text after a brace, which a top-level line of a file or snippet may not have if it turns out to be a directive. */
 	#shape(line: ParsedLine, frame: Frame): void {
-		if (line.shape & shapes.afterClose) {
+		if (line.shape & lineShapes.afterClose) {
 			const at = spanIn(frame, line.span);
 			const close = at.source.text.lastIndexOf('}', at.start - 1);
 			this.report.report(textAfterClose({ ...at, start: close, end: close + 1 }, this.dialect));
 		}
-		if (line.shape & shapes.contentAfterOpen) {
+		if (line.shape & lineShapes.contentAfterOpen) {
 			const { block } = line;
 			const span = block!.lines[0]?.span ?? block!.close;
 			const mistake = structureMistake(
@@ -135,7 +135,7 @@ export class Expander {
 				{ label: 'belongs on the next line', hint: 'Break the line after `{`.' },
 			);
 			this.report.report(mistake);
-		} else if (line.shape & shapes.closeAfterWords) {
+		} else if (line.shape & lineShapes.closeAfterWords) {
 			this.report.report(closeAfterWords(spanIn(frame, line.block!.close), this.dialect));
 		}
 	}
@@ -148,7 +148,7 @@ export class Expander {
 	}
 
 	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
-	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: LineLevel): boolean {
+	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: LinePosition): boolean {
 		if (first.text === 'let') {
 			if (level === 'site') this.constant(line, frame, constants);
 			else {
@@ -221,7 +221,7 @@ export class Expander {
 		line: ParsedLine,
 		frame: Frame,
 		constants: Constants,
-		level: LineLevel,
+		level: LinePosition,
 		depth: number,
 	): void {
 		for (const part of this.#importer.imports(line, frame, constants, this, depth)) {

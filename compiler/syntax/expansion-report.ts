@@ -10,7 +10,7 @@ const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 
 const maxDiagnostics = 1000;
 
 /** A definition that may be unused: a snippet or a constant. */
-export interface Usable {
+export interface UnusedCandidate {
 	used: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface Usable {
 export class ExpansionRecord {
 	/** True if anything was reported. */
 	reported = false;
-	readonly used = new Set<Usable>();
+	readonly used = new Set<UnusedCandidate>();
 	/** Definitions in the source texts that were read. */
 	readonly defined = new Set<string>();
 	lines = 0;
@@ -90,7 +90,7 @@ export class ExpansionReport {
 	}
 
 	/** Marks a snippet or constant as used. */
-	use(thing: Usable): void {
+	use(thing: UnusedCandidate): void {
 		thing.used = true;
 		this.#record?.used.add(thing);
 	}

@@ -8,8 +8,8 @@ import { expandWords } from './expand-words.ts';
 import type { Expander } from './expander.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type Snippet, spanIn } from './frame.ts';
-import type { Imported, Importer } from './importer.ts';
-import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
+import type { ImportedLines, Importer } from './importer.ts';
+import { lineShapes, type ParsedBlock, type ParsedLine, type ParsedWord } from './parsed-file.ts';
 import { SiteAddresses } from './site-head.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
 import { closeAfterWords, structureMistake, syntaxError } from './structure-mistake.ts';
@@ -90,7 +90,7 @@ export class FileStructure {
 	}
 
 	/** Adds the contents of a file. */
-	addFile({ lines, pieces, frame }: Imported): void {
+	addFile({ lines, pieces, frame }: ImportedLines): void {
 		if (pieces) {
 			this.#pieces(pieces, frame);
 			return;
@@ -172,7 +172,7 @@ export class FileStructure {
 	#line(line: ParsedLine, frame: Frame): void {
 		const first = line.words[0];
 		const word = first?.quote === 'none' ? first.text : undefined;
-		if (line.shape & shapes.afterOpenSite) {
+		if (line.shape & lineShapes.afterOpenSite) {
 			this.#settle();
 			this.#closeOpenSite();
 		}
@@ -269,7 +269,7 @@ export class FileStructure {
 		this.#begun = true;
 		const scope = { frame, constants: this.#constants, report: this.#report };
 		const [keyword, name, ...rest] = expandWords(line.words, scope);
-		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
 		if (!name || name.text === '') {
 			this.#problem(
 				`${kind}/no-name`,
@@ -305,7 +305,7 @@ export class FileStructure {
 
 	#globalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
 		this.#adrift = false;
-		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
 		if (this.#begun) {
 			const message = 'server block without any key is global configuration, and if used, it must be first';
 			const hint = this.#options
@@ -340,7 +340,7 @@ export class FileStructure {
 		const block = line.block!;
 		const open = spanIn(frame, block.open);
 		const { words, refused } = this.#addresses.end(open);
-		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
 		const constants = this.#constantsOfSite();
 		const lines = this.#expander.lines(block.lines, frame, constants, 'site', 2);
 		if (words.length === 0) {

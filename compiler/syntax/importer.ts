@@ -19,7 +19,7 @@ import type { ReadPiece, TextPiece } from './text-piece.ts';
 const maxImportDepth = 100;
 
 /** Lines to expand, and their origin. */
-export interface Imported {
+export interface ImportedLines {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
 	/** The pieces of a file that was divided, instead of lines. */
@@ -60,7 +60,7 @@ export class Importer {
 	}
 
 	/** Returns the main file, divided into its sites, or as lines if it cannot be divided. */
-	main(source: Source): Imported {
+	main(source: Source): ImportedLines {
 		if (source.path !== undefined) this.#files.add(source.path);
 		const pieces = this.#cut(source);
 		return { lines: pieces ? [] : this.#parse(source).lines, frame: mainFrame(source), pieces };
@@ -115,7 +115,7 @@ export class Importer {
 		expander: Expander,
 		depth: number,
 		cut: boolean = false,
-	): Imported[] {
+	): ImportedLines[] {
 		const words = expandWords(line.words, { frame, constants, report: this.#report });
 		const [keyword, target, ...args] = words;
 		if (!target || !keyword) {
@@ -214,7 +214,7 @@ export class Importer {
 		given: ReadonlyMap<string, ParsedWord>,
 		block: PassedBlock | undefined,
 		frame: Frame,
-	): Imported[] {
+	): ImportedLines[] {
 		this.#report.use(snippet);
 		if (!snippet.source.moves) this.#report.taint();
 		const label = `${snippet.source.name}:${snippet.name}`;
@@ -267,7 +267,7 @@ export class Importer {
 		block: PassedBlock | undefined,
 		frame: Frame,
 		cut: boolean,
-	): Imported[] {
+	): ImportedLines[] {
 		const { source } = frame;
 		if (target.text === '') {
 			this.#problem('import/empty', target.span, 'Import requires a non-empty filepath');
@@ -286,7 +286,7 @@ export class Importer {
 				severity,
 			});
 		}
-		const imported: Imported[] = [];
+		const imported: ImportedLines[] = [];
 		for (const { path, name } of found.files) {
 			if (this.#isCycle(path, name, target, frame)) continue;
 			const known = this.#parsed.get(path);

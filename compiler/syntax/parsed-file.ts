@@ -8,7 +8,7 @@ export interface ParsedWord extends Word {
 }
 
 /** How a top-level line was written, as far as it matters for whether the line can be a directive: bits of {@link ParsedLine.shape}. */
-export const shapes = {
+export const lineShapes = {
 	/** Something follows `{` on its line. */
 	contentAfterOpen: 1,
 	/** `}` follows words on a line. */

@@ -5,13 +5,13 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SubstitutedText } from '../source/environment.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import {
+	lineShapes,
 	maxAlternatives,
 	maxNesting,
 	maxWords,
 	type ParsedBlock,
 	type ParsedLine,
 	type ParsedWord,
-	shapes,
 } from './parsed-file.ts';
 import type { ScannedWord } from './scan-word.ts';
 import {
@@ -25,7 +25,7 @@ import {
 	textAfterClose,
 	tooManyWords,
 } from './structure-mistake.ts';
-import { Close, Newline, Open, type WordToken } from './tokens.ts';
+import { CloseBrace, Newline, OpenBrace, type WordToken } from './tokens.ts';
 
 /** Words that expansion may change. */
 const expandable = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
@@ -103,12 +103,12 @@ export class ParsedTree {
 	}
 
 	beginLine(before: TokenType): void {
-		if (this.#container.strict && before === Close) this.#afterClose();
+		if (this.#container.strict && before === CloseBrace) this.#afterClose();
 		this.#drafts.push(this.#parts);
 		const part = newPart();
 		const atFileLevel = this.#containers.length === 1;
-		if (atFileLevel && this.#ended > 0 && this.#ended === this.lines.length) part.shape = shapes.afterOpenSite;
-		else if (!this.#container.strict && before === Close) part.shape = shapes.afterClose;
+		if (atFileLevel && this.#ended > 0 && this.#ended === this.lines.length) part.shape = lineShapes.afterOpenSite;
+		else if (!this.#container.strict && before === CloseBrace) part.shape = lineShapes.afterClose;
 		this.#parts = [part];
 	}
 
@@ -199,7 +199,7 @@ export class ParsedTree {
 					label: 'belongs on the next line',
 					hint: 'Break the line after `{`.',
 				});
-			} else part.shape |= shapes.contentAfterOpen;
+			} else part.shape |= lineShapes.contentAfterOpen;
 		}
 		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
 		this.#container = { lines: [], strict: !snippet, open, indent, reported, close: undefined, live: false };
@@ -234,15 +234,15 @@ export class ParsedTree {
 
 	/** Reports whether a token is inside the current block, that is, does not end it. */
 	staysInside(token: IToken): boolean {
-		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== Close;
+		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== CloseBrace;
 		const indent = this.#indentOf(token);
-		if (indent === -1) return token.tokenType !== Close;
+		if (indent === -1) return token.tokenType !== CloseBrace;
 		return indent > this.#container.indent;
 	}
 
 	/** Reports whether the token is the `}` of the current block. */
 	endsHere(token: IToken): boolean {
-		if (token.tokenType !== Close) return false;
+		if (token.tokenType !== CloseBrace) return false;
 		if (!this.#byIndentation) return true;
 		const indent = this.#indentOf(token);
 		return indent === -1 || indent === this.#container.indent;
@@ -251,11 +251,11 @@ export class ParsedTree {
 	closeBlock(close: IToken, before: TokenType): void {
 		const container = this.#container;
 		container.close = close;
-		if (before === Newline || before === Open || before === Close) return;
+		if (before === Newline || before === OpenBrace || before === CloseBrace) return;
 		const last = container.lines[container.lines.length - 1]?.words;
 		if (container.reported || (last && splices(last[last.length - 1]?.text ?? ''))) return;
 		const outer = this.#containers[this.#containers.length - 2]!;
-		if (!outer.strict) this.#parts[this.#parts.length - 1]!.shape |= shapes.closeAfterWords;
+		if (!outer.strict) this.#parts[this.#parts.length - 1]!.shape |= lineShapes.closeAfterWords;
 		else this.diagnostics.push(closeAfterWords(this.#tokenSpan(close), this.#dialect));
 	}
 
@@ -295,7 +295,7 @@ export class ParsedTree {
 		const owner = part.words[0]?.text;
 		const routeOrSnippet = !this.#container.strict && owner !== undefined && isSnippetOrRoute(owner);
 		const isInner = this.#containers.length > 1 || this.unbalanced > 1;
-		const nested = !routeOrSnippet && (isInner || this.last?.tokenType === Close);
+		const nested = !routeOrSnippet && (isInner || this.last?.tokenType === CloseBrace);
 		this.diagnostics.push(this.#endOfText('syntax/unclosed-block', open, nested, more));
 	}
 
@@ -424,7 +424,7 @@ export class ParsedTree {
 
 	#tokenSpan(token: IToken): SourceSpan {
 		// The image of a brace may end with carriage returns.
-		const length = token.tokenType === Open || token.tokenType === Close ? 1 : token.image.length;
+		const length = token.tokenType === OpenBrace || token.tokenType === CloseBrace ? 1 : token.image.length;
 		return this.#span(token.startOffset, token.startOffset + length);
 	}
 

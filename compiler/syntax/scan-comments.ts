@@ -1,6 +1,6 @@
 /** Finds comments that have a meaning, and the lines to which they apply. */
 import type { Dialect } from '../dialects/dialect.ts';
-import { Close, Newline, Open, tokenize } from './tokens.ts';
+import { CloseBrace, Newline, OpenBrace, tokenize } from './tokens.ts';
 
 /** A comment, from its `#` to the end of its line. */
 export interface ScannedComment {
@@ -41,8 +41,8 @@ export function endOfExtent(text: string, from: number, dialect: Dialect): numbe
 			if (words && depth === 0) break;
 			continue;
 		}
-		if (tokenType === Open) depth++;
-		else if (tokenType === Close && --depth < 0) break;
+		if (tokenType === OpenBrace) depth++;
+		else if (tokenType === CloseBrace && --depth < 0) break;
 		words = true;
 		end = from + startOffset + image.length;
 	}

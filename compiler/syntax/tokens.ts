@@ -37,10 +37,18 @@ export const Comment = createToken({
 });
 
 /** A standalone `{`. Adjacent to other characters it is text, as in placeholders. */
-export const Open = createToken({ name: 'Open', pattern: new RegExp(`\\{${standsAlone}`), start_chars_hint: ['{'] });
+export const OpenBrace = createToken({
+	name: 'Open',
+	pattern: new RegExp(`\\{${standsAlone}`),
+	start_chars_hint: ['{'],
+});
 
 /** A standalone `}`. */
-export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${standsAlone}`), start_chars_hint: ['}'] });
+export const CloseBrace = createToken({
+	name: 'Close',
+	pattern: new RegExp(`\\}${standsAlone}`),
+	start_chars_hint: ['}'],
+});
 
 /** Any other word, quoted or not. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
@@ -53,7 +61,7 @@ function takesNamedValues(tokens: readonly IToken[]): boolean {
 	let head: IToken | undefined;
 	for (let index = tokens.length - 1; index >= 0; index--) {
 		const type = tokens[index]!.tokenType;
-		if (type === Newline || type === Open || type === Close) break;
+		if (type === Newline || type === OpenBrace || type === CloseBrace) break;
 		if (tokens.length - index > maxWordsBefore) return false;
 		head = tokens[index];
 	}
@@ -90,8 +98,8 @@ function wordToken(name: string, namedValues: boolean): TokenType {
 }
 
 const modes = {
-	configfile: [Blank, Newline, Comment, Open, Close, wordToken('ConfigfileWord', true)],
-	compatfile: [Blank, Newline, Comment, Open, Close, wordToken('CompatfileWord', false)],
+	configfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('ConfigfileWord', true)],
+	compatfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('CompatfileWord', false)],
 };
 
 /** All token types, for the parser. */

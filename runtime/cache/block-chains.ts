@@ -1,5 +1,5 @@
 /** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
-import { BLOCK, type CacheLayout, WORD } from './memory-layout.ts';
+import { BLOCK, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
 /** Maximum number of entries evicted to make room for one block. A response that needs more is not stored. */
 const MAX_EVICTIONS = 16_384;
@@ -26,16 +26,16 @@ export class BlockChains {
 	take(): number {
 		const words = this.#words;
 		for (let evictions = 0; ; evictions++) {
-			const free = words[WORD.freeBlock]!;
+			const free = words[HEADER_WORD.freeBlock]!;
 			if (free !== 0) {
-				words[WORD.freeBlock] = words[this.#nextAt + free]!;
+				words[HEADER_WORD.freeBlock] = words[this.#nextAt + free]!;
 				words[this.#nextAt + free] = 0;
-				words[WORD.usedBlocks]!++;
+				words[HEADER_WORD.usedBlocks]!++;
 				return free;
 			}
-			if (words[WORD.freshBlock]! < this.#count) {
-				words[WORD.usedBlocks]!++;
-				const fresh = ++words[WORD.freshBlock]!;
+			if (words[HEADER_WORD.freshBlock]! < this.#count) {
+				words[HEADER_WORD.usedBlocks]!++;
+				const fresh = ++words[HEADER_WORD.freshBlock]!;
 				words[this.#nextAt + fresh] = 0;
 				return fresh;
 			}
@@ -59,9 +59,9 @@ export class BlockChains {
 	free(first: number, last: number, count: number): void {
 		if (first === 0) return;
 		const words = this.#words;
-		words[this.#nextAt + last] = words[WORD.freeBlock]!;
-		words[WORD.freeBlock] = first;
-		words[WORD.usedBlocks]! -= count;
+		words[this.#nextAt + last] = words[HEADER_WORD.freeBlock]!;
+		words[HEADER_WORD.freeBlock] = first;
+		words[HEADER_WORD.usedBlocks]! -= count;
 	}
 
 	/** Returns the block that many bytes further along a chain; 0 past its end. */

@@ -7,7 +7,7 @@
 import { type MemoryFiles, memoryFiles, PAGE_BYTES } from '../sockets/memory-files.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
-import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
+import { BLOCK, ENTRY_WORD, HEADER_WORD, LIVE } from './memory-layout.ts';
 
 /** Minimum size, in bytes, of a body that is moved to a file. */
 export const MIN_FILED: number = 65_536;
@@ -37,18 +37,18 @@ export class BodyFiling {
 		const { words } = this.#memory;
 		const at = this.#memory.at(entry);
 		// The reader is counted before looking for the file, because a thread that creates a file leaves blocks with readers alone.
-		Atomics.add(words, at + ENTRY.readers, 1);
-		let file = Atomics.load(words, at + ENTRY.file);
+		Atomics.add(words, at + ENTRY_WORD.readers, 1);
+		let file = Atomics.load(words, at + ENTRY_WORD.file);
 		if (file === 0 && wanted) file = this.#make(entry);
 		if (file === 0) return undefined;
 		this.read(entry);
-		if (words[at + ENTRY.given] === 0) this.#giveBack(entry);
+		if (words[at + ENTRY_WORD.given] === 0) this.#giveBack(entry);
 		return new FiledBody(this.#calls()?.calls, file - 1, start, length, release);
 	}
 
 	/** Records that a reader of the blocks has finished. The entry is still pinned. */
 	read(entry: number): void {
-		Atomics.sub(this.#memory.words, this.#memory.at(entry) + ENTRY.readers, 1);
+		Atomics.sub(this.#memory.words, this.#memory.at(entry) + ENTRY_WORD.readers, 1);
 	}
 
 	/** Creates a file for an entry's body. Returns its descriptor plus 1, or 0 on failure. */
@@ -56,13 +56,13 @@ export class BodyFiling {
 		const memory = this.#memory;
 		const { words, blocks } = memory;
 		const at = memory.at(entry);
-		const length = words[at + ENTRY.bodyLength]!;
-		if (length > MAX_FILED || words[WORD.files]! >= MAX_FILES) return 0;
+		const length = words[at + ENTRY_WORD.bodyLength]!;
+		if (length > MAX_FILED || words[HEADER_WORD.files]! >= MAX_FILES) return 0;
 		const files = this.#calls();
 		const stretches = files && stretchesOf(memory, entry, files);
 		if (files === undefined || stretches === undefined) return 0;
 		const loose = looseBlocks(length, stretches);
-		if (words[WORD.looseBlocks]! + loose > memory.layout.blocks * LOOSE_SHARE) return 0;
+		if (words[HEADER_WORD.looseBlocks]! + loose > memory.layout.blocks * LOOSE_SHARE) return 0;
 		const all = function* () {
 			let left = length;
 			for (const { start, size } of stretches) {
@@ -74,13 +74,13 @@ export class BodyFiling {
 		const file = files.make(all());
 		if (file < 0) return 0;
 		const kept = memory.locked(() => {
-			const is = Atomics.load(words, at + ENTRY.file);
-			if (is !== 0 || words[at + ENTRY.state] !== LIVE || memory.isBroken) return is;
-			Atomics.store(words, at + ENTRY.file, file + 1);
+			const is = Atomics.load(words, at + ENTRY_WORD.file);
+			if (is !== 0 || words[at + ENTRY_WORD.state] !== LIVE || memory.isBroken) return is;
+			Atomics.store(words, at + ENTRY_WORD.file, file + 1);
 			// Until their memory has been returned, all blocks count as used in addition to the file.
-			words[at + ENTRY.loose] = Math.ceil(length / BLOCK);
-			words[WORD.looseBlocks]! += words[at + ENTRY.loose]!;
-			words[WORD.files]!++;
+			words[at + ENTRY_WORD.loose] = Math.ceil(length / BLOCK);
+			words[HEADER_WORD.looseBlocks]! += words[at + ENTRY_WORD.loose]!;
+			words[HEADER_WORD.files]!++;
 			return file + 1;
 		});
 		if (kept !== file + 1) files.close(file);
@@ -93,18 +93,23 @@ export class BodyFiling {
 		const { words } = memory;
 		const at = memory.at(entry);
 		memory.locked(() => {
-			if (words[at + ENTRY.given] !== 0 || words[at + ENTRY.file] === 0 || words[at + ENTRY.state] !== LIVE) return;
-			if (memory.isBroken || Atomics.load(words, at + ENTRY.readers) !== 0) return;
+			if (
+				words[at + ENTRY_WORD.given] !== 0 ||
+				words[at + ENTRY_WORD.file] === 0 ||
+				words[at + ENTRY_WORD.state] !== LIVE
+			)
+				return;
+			if (memory.isBroken || Atomics.load(words, at + ENTRY_WORD.readers) !== 0) return;
 			const files = this.#calls();
 			const stretches = files && stretchesOf(memory, entry, files);
 			if (stretches === undefined || files === undefined) return;
-			words[at + ENTRY.given] = 1;
-			let loose = Math.ceil(words[at + ENTRY.bodyLength]! / BLOCK);
+			words[at + ENTRY_WORD.given] = 1;
+			let loose = Math.ceil(words[at + ENTRY_WORD.bodyLength]! / BLOCK);
 			for (const { from, to } of stretches) {
 				if (to > from && files.giveBack(memory.blocks.data, from, to - from)) loose -= (to - from) / BLOCK;
 			}
-			words[WORD.looseBlocks]! += loose - words[at + ENTRY.loose]!;
-			words[at + ENTRY.loose] = loose;
+			words[HEADER_WORD.looseBlocks]! += loose - words[at + ENTRY_WORD.loose]!;
+			words[at + ENTRY_WORD.loose] = loose;
 		});
 	}
 
@@ -127,8 +132,8 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 	const { blocks } = memory;
 	const behind = files.behindPage(blocks.data);
 	const found: Stretch[] = [];
-	let block = memory.field(entry, ENTRY.bodyBlock);
-	let left = Math.ceil(memory.field(entry, ENTRY.bodyLength) / BLOCK) * BLOCK;
+	let block = memory.field(entry, ENTRY_WORD.bodyBlock);
+	let left = Math.ceil(memory.field(entry, ENTRY_WORD.bodyLength) / BLOCK) * BLOCK;
 	while (left > 0 && block !== 0) {
 		const size = blocks.run(block, 0, left).byteLength;
 		const start = (block - 1) * BLOCK;

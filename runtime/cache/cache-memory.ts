@@ -10,13 +10,13 @@ import {
 	BLOCK,
 	type CacheLayout,
 	cacheLayout,
-	ENTRY,
+	ENTRY_WORD,
 	FILLING,
 	FREE,
-	INVALIDATIONS,
+	HEADER_WORD,
+	INVALIDATION_COUNTERS,
 	LIVE,
 	NO_QUEUE,
-	WORD,
 	ZOMBIE,
 } from './memory-layout.ts';
 import { MemoryLock } from './memory-lock.ts';
@@ -57,22 +57,22 @@ export class CacheMemory {
 		this.queues = new QueueKeeper(this.words, this.layout);
 		this.#self = thread + 1;
 		this.#lock = new MemoryLock(this.words, this.#self, thread === rows ? MAIN_NAPS : Number.POSITIVE_INFINITY);
-		this.#pinWord = ENTRY.pins + (thread >> 5);
+		this.#pinWord = ENTRY_WORD.pins + (thread >> 5);
 		this.#pinBit = 1 << (thread & 31);
 	}
 
 	/** Initializes the memory, on the main thread. Sets the seed of hashes, by default a random one that no outsider can know. */
 	static prepare(buffer: SharedArrayBuffer, seed: number = randomInt(1, 2 ** 31 - 1)): void {
-		new Int32Array(buffer)[WORD.seed] = seed;
+		new Int32Array(buffer)[HEADER_WORD.seed] = seed;
 	}
 
 	get seed(): number {
-		return this.words[WORD.seed]!;
+		return this.words[HEADER_WORD.seed]!;
 	}
 
 	/** True after a thread died during a change: nothing is found or stored until the store is reset. */
 	get isBroken(): boolean {
-		return Atomics.load(this.words, WORD.broken) !== 0;
+		return Atomics.load(this.words, HEADER_WORD.broken) !== 0;
 	}
 
 	/** Runs a function with the lock held. On the main thread, throws LockLost if the lock cannot be acquired. */
@@ -99,19 +99,20 @@ export class CacheMemory {
 	}
 
 	serial(entry: number): number {
-		return Atomics.load(this.words, this.at(entry) + ENTRY.serial);
+		return Atomics.load(this.words, this.at(entry) + ENTRY_WORD.serial);
 	}
 
 	/** Returns a number that changes whenever stored responses of a URL may have been purged or invalidated. */
 	moment(url: number): number {
 		const { words, layout } = this;
-		const place = layout.invalidatedAt + (url & (INVALIDATIONS - 1));
-		return (Atomics.load(words, WORD.purges) + Atomics.load(words, place)) | 0;
+		const place = layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
+		return (Atomics.load(words, HEADER_WORD.purges) + Atomics.load(words, place)) | 0;
 	}
 
 	/** Prevents responses to requests sent before now from being stored: those of one URL, or all. */
 	passMoment(url: number | undefined): void {
-		const place = url === undefined ? WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATIONS - 1));
+		const place =
+			url === undefined ? HEADER_WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
 		Atomics.add(this.words, place, 1);
 	}
 
@@ -134,8 +135,8 @@ export class CacheMemory {
 		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;
 		while (entry !== 0) {
 			const at = this.at(entry);
-			const next = this.words[at + ENTRY.chain]!;
-			if (this.words[at + ENTRY.hashA] === a && this.words[at + ENTRY.hashB] === b) yield entry;
+			const next = this.words[at + ENTRY_WORD.chain]!;
+			if (this.words[at + ENTRY_WORD.hashA] === a && this.words[at + ENTRY_WORD.hashB] === b) yield entry;
 			entry = next;
 		}
 	}
@@ -146,8 +147,8 @@ export class CacheMemory {
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
 		while (entry !== 0) {
 			const at = this.at(entry);
-			const next = this.words[at + ENTRY.urlChain]!;
-			if (this.words[at + ENTRY.urlHash] === hash) yield entry;
+			const next = this.words[at + ENTRY_WORD.urlChain]!;
+			if (this.words[at + ENTRY_WORD.urlHash] === hash) yield entry;
 			entry = next;
 		}
 	}
@@ -156,21 +157,21 @@ export class CacheMemory {
 	begin({ key, url, path }: EntryHashes): number {
 		const { words, layout } = this;
 		if (this.isBroken) return 0;
-		let entry = words[WORD.freeEntry]!;
-		if (entry === 0 && words[WORD.freshEntry]! < layout.entries) entry = ++words[WORD.freshEntry]!;
+		let entry = words[HEADER_WORD.freeEntry]!;
+		if (entry === 0 && words[HEADER_WORD.freshEntry]! < layout.entries) entry = ++words[HEADER_WORD.freshEntry]!;
 		else {
-			for (let tries = 0; entry === 0 && tries < 64 && this.#evictOne(); tries++) entry = words[WORD.freeEntry]!;
+			for (let tries = 0; entry === 0 && tries < 64 && this.#evictOne(); tries++) entry = words[HEADER_WORD.freeEntry]!;
 			if (entry === 0) return 0;
-			words[WORD.freeEntry] = words[this.at(entry) + ENTRY.chain]!;
+			words[HEADER_WORD.freeEntry] = words[this.at(entry) + ENTRY_WORD.chain]!;
 		}
 		const at = this.at(entry);
-		for (let field = 0; field < ENTRY.pins; field++) if (field !== ENTRY.serial) words[at + field] = 0;
-		words[at + ENTRY.hashA] = key.a;
-		words[at + ENTRY.hashB] = key.b;
-		words[at + ENTRY.urlHash] = url;
-		words[at + ENTRY.pathHash] = path;
-		words[at + ENTRY.state] = FILLING;
-		words[at + ENTRY.owner] = this.#self;
+		for (let field = 0; field < ENTRY_WORD.pins; field++) if (field !== ENTRY_WORD.serial) words[at + field] = 0;
+		words[at + ENTRY_WORD.hashA] = key.a;
+		words[at + ENTRY_WORD.hashB] = key.b;
+		words[at + ENTRY_WORD.urlHash] = url;
+		words[at + ENTRY_WORD.pathHash] = path;
+		words[at + ENTRY_WORD.state] = FILLING;
+		words[at + ENTRY_WORD.owner] = this.#self;
 		return entry;
 	}
 
@@ -180,11 +181,11 @@ export class CacheMemory {
 		if (block === 0) return 0;
 		const { words } = this;
 		const at = this.at(entry);
-		const last = words[at + ENTRY.bodyLast]!;
-		if (last === 0) words[at + ENTRY.bodyBlock] = block;
+		const last = words[at + ENTRY_WORD.bodyLast]!;
+		if (last === 0) words[at + ENTRY_WORD.bodyBlock] = block;
 		else this.blocks.link(last, block);
-		words[at + ENTRY.bodyLast] = block;
-		words[at + ENTRY.blocks]!++;
+		words[at + ENTRY_WORD.bodyLast] = block;
+		words[at + ENTRY_WORD.blocks]!++;
 		return block;
 	}
 
@@ -213,17 +214,17 @@ export class CacheMemory {
 		}
 		const before = this.#freeHead(entry);
 		const at = this.at(entry);
-		words[at + ENTRY.headBlock] = first;
-		words[at + ENTRY.headLength] = bytes.byteLength;
-		words[at + ENTRY.blocks]! += count - before;
+		words[at + ENTRY_WORD.headBlock] = first;
+		words[at + ENTRY_WORD.headLength] = bytes.byteLength;
+		words[at + ENTRY_WORD.blocks]! += count - before;
 		this.queues.resized(entry, count - before);
 		return true;
 	}
 
 	/** Returns the bytes of an entry's head. */
 	head(entry: number): Buffer {
-		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY.headLength));
-		this.blocks.copy(this.field(entry, ENTRY.headBlock), 0, bytes.byteLength, bytes);
+		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY_WORD.headLength));
+		this.blocks.copy(this.field(entry, ENTRY_WORD.headBlock), 0, bytes.byteLength, bytes);
 		return bytes;
 	}
 
@@ -231,16 +232,16 @@ export class CacheMemory {
 	publish(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
-		words[at + ENTRY.owner] = 0;
-		words[at + ENTRY.state] = LIVE;
-		const hashA = words[at + ENTRY.hashA]!;
+		words[at + ENTRY_WORD.owner] = 0;
+		words[at + ENTRY_WORD.state] = LIVE;
+		const hashA = words[at + ENTRY_WORD.hashA]!;
 		const bucket = layout.bucketsAt + this.bucketOf(hashA);
-		words[at + ENTRY.chain] = words[bucket]!;
+		words[at + ENTRY_WORD.chain] = words[bucket]!;
 		words[bucket] = entry;
-		const url = layout.urlsAt + this.bucketOf(words[at + ENTRY.urlHash]!);
-		words[at + ENTRY.urlChain] = words[url]!;
+		const url = layout.urlsAt + this.bucketOf(words[at + ENTRY_WORD.urlHash]!);
+		words[at + ENTRY_WORD.urlChain] = words[url]!;
 		words[url] = entry;
-		words[WORD.entries]!++;
+		words[HEADER_WORD.entries]!++;
 		this.queues.enter(entry);
 		this.touch(hashA);
 	}
@@ -254,21 +255,21 @@ export class CacheMemory {
 	remove(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
-		const state = words[at + ENTRY.state]!;
+		const state = words[at + ENTRY_WORD.state]!;
 		if (state === FREE || state === ZOMBIE || this.isBroken) return;
 		if (state === LIVE) {
-			this.#unlink(layout.bucketsAt + this.bucketOf(words[at + ENTRY.hashA]!), entry, ENTRY.chain);
-			this.#unlink(layout.urlsAt + this.bucketOf(words[at + ENTRY.urlHash]!), entry, ENTRY.urlChain);
+			this.#unlink(layout.bucketsAt + this.bucketOf(words[at + ENTRY_WORD.hashA]!), entry, ENTRY_WORD.chain);
+			this.#unlink(layout.urlsAt + this.bucketOf(words[at + ENTRY_WORD.urlHash]!), entry, ENTRY_WORD.urlChain);
 			this.queues.leave(entry);
-			words[WORD.entries]!--;
+			words[HEADER_WORD.entries]!--;
 		}
 		// The serial is incremented before the pins are checked, so that a thread that pins the entry later sees that it has been
 		// removed.
-		Atomics.add(words, at + ENTRY.serial, 1);
-		if (state === LIVE) this.touch(words[at + ENTRY.hashA]!);
+		Atomics.add(words, at + ENTRY_WORD.serial, 1);
+		if (state === LIVE) this.touch(words[at + ENTRY_WORD.hashA]!);
 		if (this.#isPinned(at)) {
-			words[at + ENTRY.state] = ZOMBIE;
-			words[WORD.zombies]!++;
+			words[at + ENTRY_WORD.state] = ZOMBIE;
+			words[HEADER_WORD.zombies]!++;
 		} else this.#release(entry);
 	}
 
@@ -291,17 +292,17 @@ export class CacheMemory {
 	threadEnded(thread: number): void {
 		const { words } = this;
 		this.#lock.inherit(thread + 1, () => this.#break());
-		const last = words[WORD.freshEntry]!;
+		const last = words[HEADER_WORD.freshEntry]!;
 		for (let entry = 1; entry <= last; entry++) {
-			Atomics.and(words, this.at(entry) + ENTRY.pins + (thread >> 5), ~(1 << (thread & 31)));
+			Atomics.and(words, this.at(entry) + ENTRY_WORD.pins + (thread >> 5), ~(1 << (thread & 31)));
 		}
 		for (let entry = 1; entry <= last && !this.isBroken; entry++) {
 			const at = this.at(entry);
-			const state = words[at + ENTRY.state]!;
-			if (state !== ZOMBIE && (state !== FILLING || words[at + ENTRY.owner] !== thread + 1)) continue;
+			const state = words[at + ENTRY_WORD.state]!;
+			if (state !== ZOMBIE && (state !== FILLING || words[at + ENTRY_WORD.owner] !== thread + 1)) continue;
 			this.locked(() => {
-				if (words[at + ENTRY.state] === ZOMBIE) this.#bury(entry);
-				else if (words[at + ENTRY.owner] === thread + 1) this.remove(entry);
+				if (words[at + ENTRY_WORD.state] === ZOMBIE) this.#bury(entry);
+				else if (words[at + ENTRY_WORD.owner] === thread + 1) this.remove(entry);
 			});
 		}
 	}
@@ -311,12 +312,12 @@ export class CacheMemory {
 		const { words, layout } = this;
 		if (!this.closeFiles()) return false;
 		this.locked(() => {
-			for (let word = WORD.freeBlock; word <= WORD.zombies; word++) words[word] = 0;
+			for (let word = HEADER_WORD.freeBlock; word <= HEADER_WORD.zombies; word++) words[word] = 0;
 			words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
 			words.fill(0, layout.urlsAt, layout.urlsAt + layout.buckets);
-			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY.state] = FREE;
-			words[WORD.resets]!++;
-			Atomics.store(words, WORD.broken, 0);
+			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY_WORD.state] = FREE;
+			words[HEADER_WORD.resets]!++;
+			Atomics.store(words, HEADER_WORD.broken, 0);
 		});
 		return true;
 	}
@@ -324,13 +325,13 @@ export class CacheMemory {
 	/** Closes the files of a broken or unused store. Returns false while somebody reads them. Called on the main thread. */
 	closeFiles(): boolean {
 		const { words } = this;
-		const last = words[WORD.freshEntry]!;
+		const last = words[HEADER_WORD.freshEntry]!;
 		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.at(entry))) return false;
 		for (let entry = 1; entry <= last; entry++) {
 			const at = this.at(entry);
-			if (words[at + ENTRY.file] === 0) continue;
+			if (words[at + ENTRY_WORD.file] === 0) continue;
 			// The entry's blocks are no longer valid either.
-			Atomics.add(words, at + ENTRY.serial, 1);
+			Atomics.add(words, at + ENTRY_WORD.serial, 1);
 			this.#closeFile(at);
 		}
 		return true;
@@ -339,9 +340,9 @@ export class CacheMemory {
 	/** Makes all entries unfindable. Readers can continue, because their data is not moved. */
 	#break(): void {
 		const { words, layout } = this;
-		Atomics.store(words, WORD.broken, 1);
-		words[WORD.entries] = 0;
-		for (let entry = 1; entry <= layout.entries; entry++) Atomics.add(words, this.at(entry) + ENTRY.serial, 1);
+		Atomics.store(words, HEADER_WORD.broken, 1);
+		words[HEADER_WORD.entries] = 0;
+		for (let entry = 1; entry <= layout.entries; entry++) Atomics.add(words, this.at(entry) + ENTRY_WORD.serial, 1);
 		for (let bucket = 0; bucket < layout.buckets; bucket++) Atomics.add(words, layout.versionsAt + bucket, 1);
 	}
 
@@ -351,20 +352,20 @@ export class CacheMemory {
 		const victim = this.queues.victim();
 		if (victim === 0) return false;
 		this.remove(victim);
-		words[WORD.evictions]!++;
+		words[HEADER_WORD.evictions]!++;
 		return true;
 	}
 
 	/** Frees a removed entry that nobody reads any longer. */
 	#bury(entry: number): void {
 		const at = this.at(entry);
-		if (this.words[at + ENTRY.state] !== ZOMBIE || this.#isPinned(at) || this.isBroken) return;
-		this.words[WORD.zombies]!--;
+		if (this.words[at + ENTRY_WORD.state] !== ZOMBIE || this.#isPinned(at) || this.isBroken) return;
+		this.words[HEADER_WORD.zombies]!--;
 		this.#release(entry);
 	}
 
 	#isPinned(at: number): boolean {
-		for (let word = at + ENTRY.pins, end = at + this.layout.entryWords; word < end; word++) {
+		for (let word = at + ENTRY_WORD.pins, end = at + this.layout.entryWords; word < end; word++) {
 			if (Atomics.load(this.words, word) !== 0) return true;
 		}
 		return false;
@@ -373,32 +374,36 @@ export class CacheMemory {
 	#release(entry: number): void {
 		const { words } = this;
 		const at = this.at(entry);
-		if (words[at + ENTRY.file] !== 0) this.#closeFile(at);
+		if (words[at + ENTRY_WORD.file] !== 0) this.#closeFile(at);
 		const head = this.#freeHead(entry);
-		this.blocks.free(words[at + ENTRY.bodyBlock]!, words[at + ENTRY.bodyLast]!, words[at + ENTRY.blocks]! - head);
-		words[at + ENTRY.headBlock] = 0;
-		words[at + ENTRY.bodyBlock] = 0;
-		words[at + ENTRY.state] = FREE;
-		words[at + ENTRY.queue] = NO_QUEUE;
-		words[at + ENTRY.chain] = words[WORD.freeEntry]!;
-		words[WORD.freeEntry] = entry;
+		this.blocks.free(
+			words[at + ENTRY_WORD.bodyBlock]!,
+			words[at + ENTRY_WORD.bodyLast]!,
+			words[at + ENTRY_WORD.blocks]! - head,
+		);
+		words[at + ENTRY_WORD.headBlock] = 0;
+		words[at + ENTRY_WORD.bodyBlock] = 0;
+		words[at + ENTRY_WORD.state] = FREE;
+		words[at + ENTRY_WORD.queue] = NO_QUEUE;
+		words[at + ENTRY_WORD.chain] = words[HEADER_WORD.freeEntry]!;
+		words[HEADER_WORD.freeEntry] = entry;
 	}
 
 	#closeFile(at: number): void {
 		const { words } = this;
 		if (this.#files === null) this.#files = memoryFiles();
-		this.#files?.close(words[at + ENTRY.file]! - 1);
-		words[at + ENTRY.file] = 0;
-		words[WORD.files]!--;
-		words[WORD.looseBlocks]! -= words[at + ENTRY.loose]!;
+		this.#files?.close(words[at + ENTRY_WORD.file]! - 1);
+		words[at + ENTRY_WORD.file] = 0;
+		words[HEADER_WORD.files]!--;
+		words[HEADER_WORD.looseBlocks]! -= words[at + ENTRY_WORD.loose]!;
 	}
 
 	/** Frees an entry's head. Returns the number of its blocks. */
 	#freeHead(entry: number): number {
 		const at = this.at(entry);
-		const first = this.words[at + ENTRY.headBlock]!;
+		const first = this.words[at + ENTRY_WORD.headBlock]!;
 		if (first === 0) return 0;
-		const count = blocksOf(this.words[at + ENTRY.headLength]!);
+		const count = blocksOf(this.words[at + ENTRY_WORD.headLength]!);
 		this.blocks.free(first, this.blocks.lastOf(first), count);
 		return count;
 	}

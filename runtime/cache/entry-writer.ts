@@ -1,7 +1,7 @@
 /** Writes a response into an entry of the shared memory, block by block. */
 import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
-import { BLOCK, ENTRY } from './memory-layout.ts';
+import { BLOCK, ENTRY_WORD } from './memory-layout.ts';
 
 /** Writes a response into the cache. */
 export class EntryWriter implements CacheWriter {
@@ -38,7 +38,7 @@ export class EntryWriter implements CacheWriter {
 	commit(): boolean {
 		if (this.#over || !this.#isMine()) return false;
 		const memory = this.#memory;
-		memory.words[memory.at(this.#entry) + ENTRY.bodyLength] = this.#size;
+		memory.words[memory.at(this.#entry) + ENTRY_WORD.bodyLength] = this.#size;
 		if (this.#publish()) {
 			this.#over = true;
 			return true;

@@ -1,13 +1,13 @@
 /** A thread's cache of recently requested keys and their heads, bounded in number and bytes. */
 
 /** The cached value of a key. */
-export interface AtHand {
+export interface CachedHeadsOfKey {
 	/** Size of the head in bytes. */
 	bytes: number;
 }
 
 /** Approximates LRU with two maps. When the young map is full, it becomes the old one. Keys that are requested move to the young one. */
-export class HeadsAtHand<T extends AtHand> {
+export class HeadsAtHand<T extends CachedHeadsOfKey> {
 	readonly #mostKeys: number;
 	readonly #mostBytes: number;
 	#young = new Map<string, T>();

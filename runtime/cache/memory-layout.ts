@@ -4,7 +4,7 @@
 export const BLOCK = 512;
 
 /** Int32 words in the header at the start of the shared memory. */
-export const WORD = {
+export const HEADER_WORD = {
 	/** 0, or the number of the thread that changes the store, from 1. */
 	lock: 0,
 	lockWaiters: 1,
@@ -43,7 +43,7 @@ export const WORD = {
 const HEADER_WORDS = 64;
 
 /** Words of an entry. Entries and blocks are numbered from 1; 0 means none. */
-export const ENTRY = {
+export const ENTRY_WORD = {
 	hashA: 0,
 	hashB: 1,
 	chain: 2,
@@ -97,7 +97,7 @@ export const NO_QUEUE = 0;
 /** The queue of new entries. */
 export const SMALL = 1;
 /** The queue of entries that were requested again. */
-export const MAIN = 2;
+export const MAIN_QUEUE = 2;
 
 /** Number of concurrent fetches that other threads can wait for. */
 export const FETCHES = 512;
@@ -110,7 +110,7 @@ export const UNCOALESCED_KEYS = 2048;
 export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */
-export const INVALIDATIONS = 4096;
+export const INVALIDATION_COUNTERS = 4096;
 
 /** Positions are in words, except for `data`, which is in bytes. */
 export interface CacheLayout {
@@ -138,8 +138,8 @@ export interface CacheLayout {
 
 /** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs. `disk` is the size of the disk tier in bytes. */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
-	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
-	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATIONS;
+	const entryWords = ENTRY_WORD.pins + Math.ceil((rows + 1) / 32);
+	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
 	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
@@ -149,7 +149,7 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 	const fetchesAt = HEADER_WORDS;
 	const uncoalescedAt = fetchesAt + FETCHES * FETCH_WORDS;
 	const invalidatedAt = uncoalescedAt + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS;
-	const filterAt = invalidatedAt + INVALIDATIONS;
+	const filterAt = invalidatedAt + INVALIDATION_COUNTERS;
 	const bucketsAt = filterAt + filterBytes / 4;
 	const versionsAt = bucketsAt + buckets;
 	const urlsAt = versionsAt + buckets;

@@ -1,5 +1,5 @@
 /** The lock of a store's shared memory: a word that holds the number of the owning thread. */
-import { WORD } from './memory-layout.ts';
+import { HEADER_WORD } from './memory-layout.ts';
 
 /** Number of attempts before the thread sleeps. */
 const SPINS = 200;
@@ -34,13 +34,13 @@ export class MemoryLock {
 	hold<T>(run: () => T): T {
 		const words = this.#words;
 		let naps = 0;
-		for (let spins = 0; Atomics.compareExchange(words, WORD.lock, 0, this.#self) !== 0; spins++) {
+		for (let spins = 0; Atomics.compareExchange(words, HEADER_WORD.lock, 0, this.#self) !== 0; spins++) {
 			if (spins < SPINS) continue;
 			if (naps++ >= this.#mostNaps) throw new LockLost();
-			Atomics.add(words, WORD.lockWaiters, 1);
-			const holder = Atomics.load(words, WORD.lock);
-			if (holder !== 0) Atomics.wait(words, WORD.lock, holder, NAP);
-			Atomics.sub(words, WORD.lockWaiters, 1);
+			Atomics.add(words, HEADER_WORD.lockWaiters, 1);
+			const holder = Atomics.load(words, HEADER_WORD.lock);
+			if (holder !== 0) Atomics.wait(words, HEADER_WORD.lock, holder, NAP);
+			Atomics.sub(words, HEADER_WORD.lockWaiters, 1);
 		}
 		try {
 			return run();
@@ -51,7 +51,7 @@ export class MemoryLock {
 
 	/** Takes over the lock of a thread that died while holding it: runs a function and releases it. Called on the main thread. Returns false if the thread did not hold the lock. */
 	inherit(dead: number, run: () => void): boolean {
-		if (Atomics.load(this.#words, WORD.lock) !== dead) return false;
+		if (Atomics.load(this.#words, HEADER_WORD.lock) !== dead) return false;
 		run();
 		this.#free(dead);
 		return true;
@@ -59,7 +59,7 @@ export class MemoryLock {
 
 	#free(holder: number): void {
 		const words = this.#words;
-		if (Atomics.compareExchange(words, WORD.lock, holder, 0) !== holder) return;
-		if (Atomics.load(words, WORD.lockWaiters) > 0) Atomics.notify(words, WORD.lock, 1);
+		if (Atomics.compareExchange(words, HEADER_WORD.lock, holder, 0) !== holder) return;
+		if (Atomics.load(words, HEADER_WORD.lockWaiters) > 0) Atomics.notify(words, HEADER_WORD.lock, 1);
 	}
 }

@@ -2,7 +2,7 @@
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { hashKey, plainPath } from './key-hash.ts';
-import { ENTRY, FILLING, LIVE, WORD } from './memory-layout.ts';
+import { ENTRY_WORD, FILLING, HEADER_WORD, LIVE } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
 /** Number of milliseconds of scanning before other work of the main thread gets its turn. */
@@ -29,18 +29,18 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 	await locked(memory, () => memory.passMoment(undefined));
 	let purged = 0;
 	let begun = performance.now();
-	for (let entry = 1; entry <= memory.words[WORD.freshEntry]!; entry++) {
+	for (let entry = 1; entry <= memory.words[HEADER_WORD.freshEntry]!; entry++) {
 		if (mayBe(entry)) {
 			purged += await locked(memory, () => {
-				const state = memory.field(entry, ENTRY.state);
+				const state = memory.field(entry, ENTRY_WORD.state);
 				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
 				if (state === FILLING) {
 					// The entry's thread is still writing it. The mark keeps the entry from being published.
-					memory.words[memory.at(entry) + ENTRY.doomed] = 1;
+					memory.words[memory.at(entry) + ENTRY_WORD.doomed] = 1;
 					return 0;
 				}
 				memory.remove(entry);
-				memory.words[WORD.purged]!++;
+				memory.words[HEADER_WORD.purged]!++;
 				return 1;
 			});
 		}
@@ -66,12 +66,12 @@ async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 /** Returns a quick test without a lock, which excludes entries that cannot match. */
 function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isThere = (entry: number): boolean => {
-		const state = memory.field(entry, ENTRY.state);
+		const state = memory.field(entry, ENTRY_WORD.state);
 		return state === LIVE || state === FILLING;
 	};
 	if (!('path' in selection)) return isThere;
 	const path = hashKey(plainPath(withoutQuery(selection.path)), memory.seed).a;
-	return entry => isThere(entry) && memory.field(entry, ENTRY.pathHash) === path;
+	return entry => isThere(entry) && memory.field(entry, ENTRY_WORD.pathHash) === path;
 }
 
 function headOf(memory: CacheMemory, entry: number): CachedHead {

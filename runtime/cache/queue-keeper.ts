@@ -2,7 +2,7 @@
  * The eviction policy: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, SOSP 2023). New entries start in a small queue; only those
  * requested again there, or again soon after their eviction, enter the main queue.
  */
-import { type CacheLayout, ENTRY, MAIN, NO_QUEUE, SMALL, WORD } from './memory-layout.ts';
+import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL } from './memory-layout.ts';
 
 /** Share of the blocks that the small queue may use if there is a main queue. */
 const SMALL_SHARE = 0.1;
@@ -21,7 +21,7 @@ export class QueueKeeper {
 
 	/** Counts a request for an entry. Needs no lock, because a lost update does no harm. */
 	used(entry: number): void {
-		const at = this.#at(entry) + ENTRY.uses;
+		const at = this.#at(entry) + ENTRY_WORD.uses;
 		const uses = this.#words[at]!;
 		if (uses < 3) this.#words[at] = uses + 1;
 	}
@@ -30,32 +30,32 @@ export class QueueKeeper {
 	enter(entry: number): void {
 		const words = this.#words;
 		const at = this.#at(entry);
-		const hash = words[at + ENTRY.hashA]!;
+		const hash = words[at + ENTRY_WORD.hashA]!;
 		const ghost = this.#ghost(hash);
-		const returns = words[ghost] === words[at + ENTRY.hashB] && words[ghost] !== 0;
+		const returns = words[ghost] === words[at + ENTRY_WORD.hashB] && words[ghost] !== 0;
 		if (returns) words[ghost] = 0;
-		words[at + ENTRY.uses] = 0;
-		this.#push(entry, returns ? MAIN : SMALL);
+		words[at + ENTRY_WORD.uses] = 0;
+		this.#push(entry, returns ? MAIN_QUEUE : SMALL);
 	}
 
 	leave(entry: number): void {
 		const words = this.#words;
 		const at = this.#at(entry);
-		const queue = words[at + ENTRY.queue]!;
+		const queue = words[at + ENTRY_WORD.queue]!;
 		if (queue === NO_QUEUE) return;
-		const newer = words[at + ENTRY.newer]!;
-		const older = words[at + ENTRY.older]!;
-		if (newer === 0) words[queue === SMALL ? WORD.smallHead : WORD.mainHead] = older;
-		else words[this.#at(newer) + ENTRY.older] = older;
-		if (older === 0) words[queue === SMALL ? WORD.smallTail : WORD.mainTail] = newer;
-		else words[this.#at(older) + ENTRY.newer] = newer;
-		if (queue === SMALL) words[WORD.smallBlocks]! -= words[at + ENTRY.blocks]!;
-		words[at + ENTRY.queue] = NO_QUEUE;
+		const newer = words[at + ENTRY_WORD.newer]!;
+		const older = words[at + ENTRY_WORD.older]!;
+		if (newer === 0) words[queue === SMALL ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = older;
+		else words[this.#at(newer) + ENTRY_WORD.older] = older;
+		if (older === 0) words[queue === SMALL ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newer;
+		else words[this.#at(older) + ENTRY_WORD.newer] = newer;
+		if (queue === SMALL) words[HEADER_WORD.smallBlocks]! -= words[at + ENTRY_WORD.blocks]!;
+		words[at + ENTRY_WORD.queue] = NO_QUEUE;
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
 	resized(entry: number, by: number): void {
-		if (this.#words[this.#at(entry) + ENTRY.queue] === SMALL) this.#words[WORD.smallBlocks]! += by;
+		if (this.#words[this.#at(entry) + ENTRY_WORD.queue] === SMALL) this.#words[HEADER_WORD.smallBlocks]! += by;
 	}
 
 	/** Returns the entry to evict; 0 if there is none. */
@@ -63,41 +63,41 @@ export class QueueKeeper {
 		const words = this.#words;
 		const share = this.#layout.blocks * SMALL_SHARE;
 		for (let rounds = 0; ; rounds++) {
-			const small = words[WORD.smallTail]!;
-			const main = words[WORD.mainTail]!;
-			if (small !== 0 && (words[WORD.smallBlocks]! > share || main === 0)) {
+			const small = words[HEADER_WORD.smallTail]!;
+			const main = words[HEADER_WORD.mainTail]!;
+			if (small !== 0 && (words[HEADER_WORD.smallBlocks]! > share || main === 0)) {
 				const at = this.#at(small);
-				if (words[at + ENTRY.uses]! > 0 && rounds < MAX_ROUNDS) {
+				if (words[at + ENTRY_WORD.uses]! > 0 && rounds < MAX_ROUNDS) {
 					this.leave(small);
-					words[at + ENTRY.uses] = 0;
-					this.#push(small, MAIN);
+					words[at + ENTRY_WORD.uses] = 0;
+					this.#push(small, MAIN_QUEUE);
 					continue;
 				}
-				words[this.#ghost(words[at + ENTRY.hashA]!)] = words[at + ENTRY.hashB]!;
+				words[this.#ghost(words[at + ENTRY_WORD.hashA]!)] = words[at + ENTRY_WORD.hashB]!;
 				return small;
 			}
 			if (main === 0) return small;
 			const at = this.#at(main);
-			if (words[at + ENTRY.uses]! === 0 || rounds >= MAX_ROUNDS) return main;
-			words[at + ENTRY.uses]!--;
+			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_ROUNDS) return main;
+			words[at + ENTRY_WORD.uses]!--;
 			this.leave(main);
-			this.#push(main, MAIN);
+			this.#push(main, MAIN_QUEUE);
 		}
 	}
 
 	#push(entry: number, queue: number): void {
 		const words = this.#words;
 		const at = this.#at(entry);
-		const headWord = queue === SMALL ? WORD.smallHead : WORD.mainHead;
-		const tailWord = queue === SMALL ? WORD.smallTail : WORD.mainTail;
+		const headWord = queue === SMALL ? HEADER_WORD.smallHead : HEADER_WORD.mainHead;
+		const tailWord = queue === SMALL ? HEADER_WORD.smallTail : HEADER_WORD.mainTail;
 		const head = words[headWord]!;
-		words[at + ENTRY.newer] = 0;
-		words[at + ENTRY.older] = head;
+		words[at + ENTRY_WORD.newer] = 0;
+		words[at + ENTRY_WORD.older] = head;
 		if (head === 0) words[tailWord] = entry;
-		else words[this.#at(head) + ENTRY.newer] = entry;
+		else words[this.#at(head) + ENTRY_WORD.newer] = entry;
 		words[headWord] = entry;
-		words[at + ENTRY.queue] = queue;
-		if (queue === SMALL) words[WORD.smallBlocks]! += words[at + ENTRY.blocks]!;
+		words[at + ENTRY_WORD.queue] = queue;
+		if (queue === SMALL) words[HEADER_WORD.smallBlocks]! += words[at + ENTRY_WORD.blocks]!;
 	}
 
 	/** Returns the slot of a hash in the ghost table. */

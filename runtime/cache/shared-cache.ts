@@ -12,9 +12,9 @@ import type {
 import { BodyFiling, MIN_FILED } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
-import { type AtHand, HeadsAtHand } from './heads-at-hand.ts';
+import { type CachedHeadsOfKey, HeadsAtHand } from './heads-at-hand.ts';
 import { hashKey, type KeyHash, plainPath, urlText } from './key-hash.ts';
-import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
+import { BLOCK, ENTRY_WORD, LIVE } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
 import { RequestCoalescer, within } from './request-coalescer.ts';
 
@@ -57,7 +57,7 @@ export class StoredResponse implements CachedResponse {
 }
 
 /** The stored responses of a key, valid for one version of its bucket. */
-interface Known extends AtHand {
+interface Known extends CachedHeadsOfKey {
 	readonly hash: KeyHash;
 	readonly bucket: number;
 	readonly version: number;
@@ -169,7 +169,7 @@ export class SharedCache implements ResponseCache {
 			const filed = this.#filing.body(entry, start, length, wanted, () => this.#unpin(entry));
 			if (filed !== undefined) return filed;
 		}
-		const first = memory.field(entry, ENTRY.bodyBlock);
+		const first = memory.field(entry, ENTRY_WORD.bodyBlock);
 		const release = (): void => {
 			if (isLong) this.#filing.read(entry);
 			this.#unpin(entry);
@@ -226,7 +226,7 @@ export class SharedCache implements ResponseCache {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
 		if (bytes.byteLength <= MAX_HEAD) {
 			memory.locked(() => {
-				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY.state) !== LIVE) return;
+				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== LIVE) return;
 				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});
@@ -277,7 +277,7 @@ export class SharedCache implements ResponseCache {
 		const version = memory.locked(() => {
 			for (const entry of memory.chain(hash)) {
 				const serial = memory.serial(entry);
-				heads.push({ bytes: memory.head(entry), entry, serial, length: memory.field(entry, ENTRY.bodyLength) });
+				heads.push({ bytes: memory.head(entry), entry, serial, length: memory.field(entry, ENTRY_WORD.bodyLength) });
 				memory.queues.used(entry);
 			}
 			return memory.version(bucket);
@@ -314,7 +314,7 @@ export class SharedCache implements ResponseCache {
 				// Another thread has published the same response in the meantime.
 				if (memory.version(bucket) !== version && tries < MAX_LOOKS) return;
 				settled = true;
-				if (isLate || memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return;
+				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
 				for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
 				memory.publish(entry);
 				published = true;

@@ -3,8 +3,8 @@ import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../storage/store.ts';
 import type { AuthorityPlan } from './authority-settings.ts';
-import { type KeyType, keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
-import { certificatePem, issueCertificate, type Signer } from './issue-certificate.ts';
+import { type KeyType, makePrivateKey, parsePrivateKey, privateKeyPem } from './certificate-keys.ts';
+import { type CertificateSigner, certificatePem, issueCertificate } from './issue-certificate.ts';
 
 /** Milliseconds by which certificates are backdated, for clients whose clocks are slow. */
 const BACKDATED = 60_000;
@@ -18,7 +18,7 @@ export class AuthorityError extends Error {
 }
 
 /** A signing certificate: the root or the intermediate. */
-interface Level extends Signer {
+interface Level extends CertificateSigner {
 	readonly pem: string;
 	readonly notBefore: number;
 	readonly notAfter: number;
@@ -188,7 +188,7 @@ class InternalAuthority implements Authority {
 	/** Writes the key before its certificate. If the process dies in between, the mismatched pair is created again. */
 	async #save(level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
 		const pem = certificatePem(der);
-		await this.#store.write(authorityKey(this.#plan.id, `${level}.key`), keyPem(key));
+		await this.#store.write(authorityKey(this.#plan.id, `${level}.key`), privateKeyPem(key));
 		await this.#store.write(authorityKey(this.#plan.id, `${level}.crt`), pem);
 		return levelOf(pem, key)!;
 	}
@@ -199,7 +199,7 @@ class InternalAuthority implements Authority {
 			this.#store.read(authorityKey(this.#plan.id, `${level}.key`)),
 		]);
 		if (!pem) return undefined;
-		const found = key && levelOf(pem.toString('latin1'), readKey(key));
+		const found = key && levelOf(pem.toString('latin1'), parsePrivateKey(key));
 		// If a root whose key is lost were replaced silently, no client would trust the new one.
 		if (!found && level === 'root') {
 			const file = authorityKey(this.#plan.id, 'root.crt');
@@ -244,7 +244,7 @@ async function readFiles(files: { readonly cert: string; readonly key: string },
 			throw new AuthorityError(`The ${what} file \`${file}\` cannot be read: ${error.code}.`);
 		});
 	const [pem, key] = await Promise.all([read(files.cert), read(files.key)]);
-	const level = levelOf(pem.toString('latin1'), readKey(key));
+	const level = levelOf(pem.toString('latin1'), parsePrivateKey(key));
 	if (!level)
 		throw new AuthorityError(`\`${files.cert}\` and \`${files.key}\` are not a matching certificate and key.`);
 	if (!new X509Certificate(level.certificate).ca) {

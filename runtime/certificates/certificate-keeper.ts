@@ -3,11 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '../storage/store.ts';
 import type { CertificateSink, PublishedCertificate } from './certificate-feed.ts';
 import { LabelledCounter } from './certificate-metrics.ts';
-import { type CertificateRecord, readRecord, recordOf, writeRecord } from './certificate-records.ts';
-import { type Issued, IssueError, type Issuer } from './issuer.ts';
+import {
+	type CertificateRecord,
+	createCertificateRecord,
+	readCertificateRecord,
+	writeCertificateRecord,
+} from './certificate-records.ts';
+import { type IssuedCertificate, IssueError, type Issuer } from './issuer.ts';
 import type { ManagedCertificate } from './managed-certificate.ts';
 import type { ManagerLog } from './manager-log.ts';
-import { backOff } from './renewal-times.ts';
+import { retryDelay } from './renewal-times.ts';
 import { forEachConcurrently, WorkQueue } from './work-queue.ts';
 
 /** Maximum concurrent orders. */
@@ -151,7 +156,7 @@ export class CertificateKeeper {
 	async #stored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
 		let expired: CertificateRecord | undefined;
 		for (const { storeName } of entry.policy.issuers) {
-			const record = await readRecord(this.#deps.store(), storeName, entry.name);
+			const record = await readCertificateRecord(this.#deps.store(), storeName, entry.name);
 			if (record && record.notAfter > this.#deps.now()) return record;
 			expired ??= record;
 		}
@@ -254,10 +259,10 @@ export class CertificateKeeper {
 	}
 
 	/** Writes a certificate, with retries, because obtaining it again would count against the issuer's limits. */
-	async #persist(record: CertificateRecord, issued: Issued, signal: AbortSignal): Promise<void> {
+	async #persist(record: CertificateRecord, issued: IssuedCertificate, signal: AbortSignal): Promise<void> {
 		for (let tries = 0; ; tries++) {
 			try {
-				await writeRecord(this.#deps.store(), record, issued.details);
+				await writeCertificateRecord(this.#deps.store(), record, issued.details);
 				await issued.kept?.();
 				return;
 			} catch (error) {
@@ -267,9 +272,9 @@ export class CertificateKeeper {
 		}
 	}
 
-	async #keep(record: CertificateRecord, issued: Issued): Promise<void> {
+	async #keep(record: CertificateRecord, issued: IssuedCertificate): Promise<void> {
 		try {
-			await writeRecord(this.#deps.store(), record, issued.details);
+			await writeCertificateRecord(this.#deps.store(), record, issued.details);
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
 			this.#deps.log('warn', 'tls.cache', 'a certificate could not be stored', {
@@ -314,7 +319,7 @@ export class CertificateKeeper {
 	#failed(entry: ManagedCertificate, causes: readonly string[], retryAt: number | undefined): void {
 		const now = this.#deps.now();
 		if (entry.failures++ === 0) entry.failingSince = now;
-		const wait = backOff(entry.failures, now - entry.failingSince, Math.random());
+		const wait = retryDelay(entry.failures, now - entry.failingSince, Math.random());
 		entry.attemptAt = Math.max(now + wait, retryAt ?? 0);
 		entry.lastError = causes.join(' ');
 		if (causes.length === 0) return;
@@ -337,8 +342,8 @@ function loggerOf({ record }: ManagedCertificate): string {
 }
 
 /** Makes a record of an issued certificate. Throws IssueError if it is for another name or key. */
-function checked(issuer: Issuer, name: string, { chain, privateKey }: Issued): CertificateRecord {
-	const record = recordOf(issuer.storeName, name, chain, privateKey);
+function checked(issuer: Issuer, name: string, { chain, privateKey }: IssuedCertificate): CertificateRecord {
+	const record = createCertificateRecord(issuer.storeName, name, chain, privateKey);
 	if (record) return record;
 	throw new IssueError('issuer/wrong-certificate', 'The issuer returned a certificate for another name or key.');
 }

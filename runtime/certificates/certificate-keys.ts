@@ -32,12 +32,12 @@ export function keyTypeOf(name: string | undefined): KeyType | undefined {
 }
 
 /** Encodes a key as unencrypted PKCS#8 PEM. */
-export function keyPem(key: KeyObject): string {
+export function privateKeyPem(key: KeyObject): string {
 	return key.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
 /** Parses a private key in PEM. Returns undefined if the text is not one. */
-export function readKey(pem: string | Uint8Array): KeyObject | undefined {
+export function parsePrivateKey(pem: string | Uint8Array): KeyObject | undefined {
 	try {
 		return createPrivateKey(typeof pem === 'string' ? pem : Buffer.from(pem));
 	} catch {

@@ -2,11 +2,11 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { type Store, toKeySegment } from '../storage/store.ts';
-import { readKey } from './certificate-keys.ts';
-import type { Issued } from './issuer.ts';
+import { parsePrivateKey } from './certificate-keys.ts';
+import type { IssuedCertificate } from './issuer.ts';
 
 /** The folder of all certificates in the store. */
-export const CERTIFICATES = 'certificates';
+export const CERTIFICATES_FOLDER = 'certificates';
 
 /** A certificate with its key, as kept in the store. */
 export interface CertificateRecord {
@@ -28,15 +28,19 @@ export interface CertificateRecord {
 
 /** Returns the folder of a certificate in the store. */
 function recordFolder(issuer: string, name: string): string {
-	return `${CERTIFICATES}/${issuer}/${toKeySegment(name)}`;
+	return `${CERTIFICATES_FOLDER}/${issuer}/${toKeySegment(name)}`;
 }
 
 /** Reads a certificate. Returns undefined if there is none, if the key does not match, or if it is for another name. */
-export async function readRecord(store: Store, issuer: string, name: string): Promise<CertificateRecord | undefined> {
+export async function readCertificateRecord(
+	store: Store,
+	issuer: string,
+	name: string,
+): Promise<CertificateRecord | undefined> {
 	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
 	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
 	if (!chain || !key) return undefined;
-	const record = recordOf(issuer, name, chain.toString('latin1'), key.toString('latin1'));
+	const record = createCertificateRecord(issuer, name, chain.toString('latin1'), key.toString('latin1'));
 	return record ?? (await readNext(store, file, issuer, name));
 }
 
@@ -51,7 +55,7 @@ async function readNext(
 	if (!text) return undefined;
 	try {
 		const { chain, key } = JSON.parse(text.toString('utf8')) as { chain: string; key: string };
-		return recordOf(issuer, name, chain, key);
+		return createCertificateRecord(issuer, name, chain, key);
 	} catch {
 		return undefined;
 	}
@@ -61,10 +65,10 @@ async function readNext(
  * Writes an issued certificate. Key and certificate are separate files, and a process may die between the two writes. On a
  * renewal, that would destroy the previous pair, so the new pair is written to a single `.next` file first.
  */
-export async function writeRecord(
+export async function writeCertificateRecord(
 	store: Store,
 	{ issuer, name, chain, privateKey }: CertificateRecord,
-	details: Issued['details'],
+	details: IssuedCertificate['details'],
 ): Promise<void> {
 	const file = `${recordFolder(issuer, name)}/${toKeySegment(name)}`;
 	const renewal = (await store.stat(`${file}.crt`)) !== undefined;
@@ -76,7 +80,7 @@ export async function writeRecord(
 }
 
 /** Makes a record of a chain and its key. Returns undefined unless the certificate is valid PEM, covers the name and has that key. */
-export function recordOf(
+export function createCertificateRecord(
 	issuer: string,
 	name: string,
 	chain: string,
@@ -84,7 +88,7 @@ export function recordOf(
 ): CertificateRecord | undefined {
 	try {
 		const certificate = new X509Certificate(chain);
-		const key: KeyObject | undefined = readKey(privateKey);
+		const key: KeyObject | undefined = parsePrivateKey(privateKey);
 		if (!key || !certificate.checkPrivateKey(key) || !covers(certificate, name)) return undefined;
 		return {
 			issuer,

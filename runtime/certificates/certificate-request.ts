@@ -2,7 +2,7 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { id_ce_subjectAltName } from '@peculiar/asn1-x509';
-import { keyPem, makePrivateKey, signDer } from './certificate-keys.ts';
+import { makePrivateKey, privateKeyPem, signDer } from './certificate-keys.ts';
 import {
 	algorithmIdentifier,
 	alternativeNames,
@@ -54,7 +54,7 @@ export async function challengeCertificate(
 		notAfter: new Date(now + 7 * 86_400_000),
 		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: der(OCTET_STRING, digest) }],
 	});
-	return { chain: certificatePem(certificate), key: keyPem(key) };
+	return { chain: certificatePem(certificate), key: privateKeyPem(key) };
 }
 
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { CertificateSource } from '../../compiler/document/tls-settings.ts';
 import type { CertificateRequestedByClient } from './certificate-feed.ts';
-import { readKey } from './certificate-keys.ts';
+import { parsePrivateKey } from './certificate-keys.ts';
 
 /** A manager is unreachable, or its response is not a certificate. The message is a full sentence. */
 export class ManagerFailure extends Error {
@@ -69,7 +69,7 @@ function splitPem(text: string): { readonly chain: string; readonly key: string 
 	const blocks = text.match(/-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g) ?? [];
 	const chain = blocks.filter(block => block.startsWith('-----BEGIN CERTIFICATE-----')).join('\n');
 	const key = blocks.find(block => /^-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(block));
-	const privateKey = key === undefined ? undefined : readKey(key);
+	const privateKey = key === undefined ? undefined : parsePrivateKey(key);
 	try {
 		if (key !== undefined && privateKey && new X509Certificate(chain).checkPrivateKey(privateKey)) {
 			return { chain: `${chain}\n`, key: `${key}\n` };

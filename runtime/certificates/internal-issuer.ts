@@ -1,8 +1,8 @@
 /** The issuer `internal`: certificates from an internal CA. */
 import type { IssuerSettings } from '../../compiler/document/tls-settings.ts';
 import { type Authority, AuthorityError } from './authority.ts';
-import { keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
-import { type Issued, IssueError, type IssueOrder, type Issuer, setting } from './issuer.ts';
+import { makePrivateKey, parsePrivateKey, privateKeyPem } from './certificate-keys.ts';
+import { type IssuedCertificate, IssueError, type IssueOrder, type Issuer, issuerSetting } from './issuer.ts';
 
 /** Default lifetime in milliseconds: 12 hours. */
 const INTERNAL_LIFETIME = 43_200_000;
@@ -12,20 +12,20 @@ export function internalIssuer(
 	settings: IssuerSettings,
 	authority: (id: string) => Promise<Authority | undefined>,
 ): Issuer {
-	const id = setting<string>(settings, 'ca') ?? 'local';
-	const lifetime = setting<number>(settings, 'lifetime') ?? INTERNAL_LIFETIME;
-	const withRoot = setting<boolean>(settings, 'sign_with_root') === true;
+	const id = issuerSetting<string>(settings, 'ca') ?? 'local';
+	const lifetime = issuerSetting<number>(settings, 'lifetime') ?? INTERNAL_LIFETIME;
+	const withRoot = issuerSetting<boolean>(settings, 'sign_with_root') === true;
 	return {
 		kind: 'internal',
 		storeName: id,
 		immediate: true,
-		async issue({ name, keyType, privateKey }: IssueOrder): Promise<Issued> {
+		async issue({ name, keyType, privateKey }: IssueOrder): Promise<IssuedCertificate> {
 			const signer = await authority(id);
 			if (!signer)
 				throw new IssueError('issuer/no-authority', `The internal authority \`${id}\` cannot sign at present.`);
-			const key = (privateKey !== undefined && readKey(privateKey)) || (await makePrivateKey(keyType));
+			const key = (privateKey !== undefined && parsePrivateKey(privateKey)) || (await makePrivateKey(keyType));
 			try {
-				return { chain: signer.sign({ names: [name], key, lifetime, withRoot }), privateKey: keyPem(key) };
+				return { chain: signer.sign({ names: [name], key, lifetime, withRoot }), privateKey: privateKeyPem(key) };
 			} catch (error) {
 				if (error instanceof AuthorityError) throw new IssueError('issuer/no-authority', error.message);
 				throw error;

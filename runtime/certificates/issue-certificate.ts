@@ -35,7 +35,7 @@ import { parseIp } from '../../compiler/exchange/ip-address.ts';
 import { signatureAlgorithm, signDer } from './certificate-keys.ts';
 
 /** A signing certificate in DER, and its private key. */
-export interface Signer {
+export interface CertificateSigner {
 	readonly certificate: Uint8Array;
 	readonly key: KeyObject;
 }
@@ -51,7 +51,7 @@ export interface CertificateRequest {
 	/** The key to certify, private or public. */
 	readonly key: KeyObject;
 	/** The signer; undefined for a self-signed certificate. */
-	readonly signer?: Signer | undefined;
+	readonly signer?: CertificateSigner | undefined;
 	/** Object identifiers of the extended key usage; server and client authentication by default. */
 	readonly purposes?: readonly string[] | undefined;
 	readonly notBefore: Date;
@@ -108,9 +108,9 @@ export function issueCertificate(request: CertificateRequest): Buffer {
 		AsnConvert.serialize(
 			new Certificate({
 				tbsCertificate,
-				tbsCertificateRaw: arrayBuffer(signed),
+				tbsCertificateRaw: toArrayBuffer(signed),
 				signatureAlgorithm: algorithm,
-				signatureValue: arrayBuffer(signature),
+				signatureValue: toArrayBuffer(signature),
 			}),
 		),
 	);
@@ -151,7 +151,7 @@ export function certificatePem(der: Uint8Array): string {
 }
 
 /** Copies bytes into an ArrayBuffer of their exact size, which the ASN.1 library requires. */
-export function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
+export function toArrayBuffer(bytes: Uint8Array): ArrayBuffer {
 	return Uint8Array.from(bytes).buffer;
 }
 
@@ -169,7 +169,7 @@ function keyUsage(key: KeyObject, authority: boolean): KeyUsage {
 /** Returns the leftmost 160 bits of the SHA-256 of the key (RFC 7093 §2). */
 function keyIdentifier(spki: Buffer): ArrayBuffer {
 	const { subjectPublicKey: bits } = AsnConvert.parse(spki, SubjectPublicKeyInfo);
-	return arrayBuffer(createHash('sha256').update(Buffer.from(bits)).digest().subarray(0, 20));
+	return toArrayBuffer(createHash('sha256').update(Buffer.from(bits)).digest().subarray(0, 20));
 }
 
 /** Returns the subject key identifier of the signer's certificate. */
@@ -183,7 +183,7 @@ function identifierOf(issuer: TBSCertificate): ArrayBuffer {
 function serialNumber(): ArrayBuffer {
 	const bytes = randomBytes(16);
 	bytes[0] = (bytes[0]! & 0x3f) | 0x40;
-	return arrayBuffer(bytes);
+	return toArrayBuffer(bytes);
 }
 
 /** Rounds down to a whole second, the resolution of certificates. */

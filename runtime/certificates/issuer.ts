@@ -16,8 +16,7 @@ export interface IssueOrder {
 	readonly signal: AbortSignal;
 }
 
-/** An issued certificate. */
-export interface Issued {
+export interface IssuedCertificate {
 	/** PEM: the certificate, then its chain. */
 	readonly chain: string;
 	/** PKCS#8 PEM. */
@@ -47,7 +46,7 @@ export interface Issuer {
 	/** Default fraction of a certificate's lifetime that remains when it is renewed. */
 	readonly renewalRatio?: number | undefined;
 	/** Obtains a certificate. Rejects with {@link IssueError}, StoreError or the signal's reason. */
-	issue(order: IssueOrder): Promise<Issued>;
+	issue(order: IssueOrder): Promise<IssuedCertificate>;
 	/** Asks when to renew. Resolves to undefined if the issuer has no preference. Rejects with IssueError. */
 	advise?(chain: string): Promise<RenewalAdvice | undefined>;
 	/** Closes its connections. */
@@ -73,6 +72,6 @@ export class IssueError extends Error {
 }
 
 /** Returns a setting, with the type that the schema guarantees. */
-export function setting<T>(settings: IssuerSettings, name: string): T | undefined {
+export function issuerSetting<T>(settings: IssuerSettings, name: string): T | undefined {
 	return settings[name] as T | undefined;
 }

@@ -14,7 +14,7 @@ import {
 } from '@peculiar/asn1-ocsp';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
-import { arrayBuffer } from './issue-certificate.ts';
+import { toArrayBuffer } from './issue-certificate.ts';
 
 /** The status of a certificate according to its responder. */
 export interface CertificateStatus {
@@ -128,7 +128,7 @@ function certificateId(certificate: X509Certificate, issuer: X509Certificate): C
 	const { tbsCertificate } = AsnConvert.parse(certificate.raw, Certificate);
 	const issuerKey = AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subjectPublicKeyInfo.subjectPublicKey;
 	const sha1 = (bytes: ArrayBuffer): OctetString =>
-		new OctetString(arrayBuffer(createHash('sha1').update(Buffer.from(bytes)).digest()));
+		new OctetString(toArrayBuffer(createHash('sha1').update(Buffer.from(bytes)).digest()));
 	return new CertID({
 		hashAlgorithm: new AlgorithmIdentifier({ algorithm: SHA1, parameters: null }),
 		issuerNameHash: sha1(AsnConvert.serialize(tbsCertificate.issuer)),

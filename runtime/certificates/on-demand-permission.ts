@@ -9,7 +9,7 @@ export interface PermissionSettings {
 }
 
 /** The decision about a name. */
-export interface Permission {
+export interface PermissionDecision {
 	readonly allowed: boolean;
 	/** Why the name is not permitted, for the log. */
 	readonly cause: string;
@@ -25,7 +25,7 @@ export async function askPermission(
 	settings: PermissionSettings,
 	policy: AutomationPolicy,
 	name: string,
-): Promise<Permission> {
+): Promise<PermissionDecision> {
 	const endpoint = settings.ask ?? settings.permission?.endpoint;
 	if (endpoint === undefined) {
 		// Without an endpoint, only explicitly configured names and names with certificates from internal CAs are permitted.

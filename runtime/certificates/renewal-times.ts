@@ -4,7 +4,7 @@
 export const RENEWAL_RATIO: number = 1 / 3;
 
 /** The validity of a certificate, in milliseconds since the epoch. */
-export interface Life {
+export interface ValidityPeriod {
 	readonly notBefore: number;
 	readonly notAfter: number;
 }
@@ -13,7 +13,7 @@ export interface Life {
  * Returns when to renew: when `ratio` of the lifetime remains, or up to 5% of that period earlier, so that certificates
  * issued together are not renewed all at once. `chance` is a random number from 0 to 1.
  */
-export function renewalTime({ notBefore, notAfter }: Life, ratio: number, chance: number): number {
+export function renewalTime({ notBefore, notAfter }: ValidityPeriod, ratio: number, chance: number): number {
 	const window = (notAfter - notBefore) * ratio;
 	return notAfter - window - (window / 20) * chance;
 }
@@ -33,7 +33,7 @@ const RESIGNED = 24 * 60 * MINUTE;
  * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `trying` is the time since
  * the first failure in milliseconds; `chance` is a random number from 0 to 1.
  */
-export function backOff(failures: number, trying: number, chance: number): number {
+export function retryDelay(failures: number, trying: number, chance: number): number {
 	const wait = trying > PATIENCE ? RESIGNED : WAITS[Math.min(Math.max(failures, 1), WAITS.length) - 1]!;
 	return wait * (0.9 + 0.2 * chance);
 }

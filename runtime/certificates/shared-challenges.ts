@@ -7,7 +7,7 @@ import { type Store, StoreError, toKeySegment } from '../storage/store.ts';
 import type { ChallengeAnswer, ChallengeQuestion } from './certificate-feed.ts';
 
 /** The folder of challenges in the store. */
-export const CHALLENGES = 'acme/challenges';
+export const CHALLENGES_FOLDER = 'acme/challenges';
 
 interface SharedChallenge {
 	readonly type: string;
@@ -80,7 +80,7 @@ function keyOf(challenge: ChallengeQuestion): string {
 		challenge.type === 'http-01'
 			? createHash('sha256').update(challenge.token).digest('hex')
 			: toKeySegment(challenge.name);
-	return `${CHALLENGES}/${challenge.type}/${segment}.json`;
+	return `${CHALLENGES_FOLDER}/${challenge.type}/${segment}.json`;
 }
 
 async function ignoringStore(work: Promise<void>): Promise<void> {

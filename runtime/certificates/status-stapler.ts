@@ -7,7 +7,7 @@ import type { ManagerLog } from './manager-log.ts';
 import { WorkQueue } from './work-queue.ts';
 
 /** The folder of OCSP responses in the store. */
-export const STATUSES = 'ocsp';
+export const OCSP_RESPONSES_FOLDER = 'ocsp';
 /** Default milliseconds between two checks of a response. */
 const STATUS_INTERVAL = 3_600_000;
 
@@ -31,7 +31,7 @@ export interface StapledCertificate {
 
 /** Returns the store key of a response. */
 export function statusKey({ name, fingerprint }: Pick<CertificateRecord, 'name' | 'fingerprint'>): string {
-	return `${STATUSES}/${toKeySegment(name)}-${fingerprint.slice(0, 16)}`;
+	return `${OCSP_RESPONSES_FOLDER}/${toKeySegment(name)}-${fingerprint.slice(0, 16)}`;
 }
 
 /** Dependencies of {@link StatusStapler}. */

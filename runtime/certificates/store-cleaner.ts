@@ -2,10 +2,10 @@
 import { X509Certificate } from 'node:crypto';
 import type { Settings } from '../../compiler/document/document.ts';
 import { type Store, toKeySegment } from '../storage/store.ts';
-import { CERTIFICATES } from './certificate-records.ts';
+import { CERTIFICATES_FOLDER } from './certificate-records.ts';
 import type { ManagerLog } from './manager-log.ts';
-import { CHALLENGES } from './shared-challenges.ts';
-import { STATUSES } from './status-stapler.ts';
+import { CHALLENGES_FOLDER } from './shared-challenges.ts';
+import { OCSP_RESPONSES_FOLDER } from './status-stapler.ts';
 
 /** Default milliseconds between two cleanings. */
 const CLEAN_INTERVAL = 86_400_000;
@@ -71,8 +71,8 @@ export class StoreCleaner {
 			if (this.#now() - at < this.#interval) return;
 			const removed =
 				(await this.#cleanCertificates(store, wanted)) +
-				(await this.#cleanOld(store, STATUSES, KEPT_STATUS)) +
-				(await this.#cleanOld(store, CHALLENGES, KEPT_CHALLENGE));
+				(await this.#cleanOld(store, OCSP_RESPONSES_FOLDER, KEPT_STATUS)) +
+				(await this.#cleanOld(store, CHALLENGES_FOLDER, KEPT_CHALLENGE));
 			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
 			if (removed > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed });
 		} catch (error) {
@@ -91,12 +91,12 @@ export class StoreCleaner {
 	async #cleanCertificates(store: Store, wanted: ReadonlySet<string>): Promise<number> {
 		const kept = new Set([...wanted].map(toKeySegment));
 		let removed = 0;
-		for (const key of await store.list(CERTIFICATES)) {
+		for (const key of await store.list(CERTIFICATES_FOLDER)) {
 			const [, issuer, name] = key.split('/');
 			if (!key.endsWith('.crt') || issuer === undefined || name === undefined || kept.has(name)) continue;
 			const chain = await store.read(key);
 			if (!chain || !isLongExpired(chain, this.#now())) continue;
-			await store.remove(`${CERTIFICATES}/${issuer}/${name}`);
+			await store.remove(`${CERTIFICATES_FOLDER}/${issuer}/${name}`);
 			removed++;
 		}
 		return removed;

@@ -7,7 +7,7 @@ import type {
 	ConfigEdit,
 	ConfigReading,
 	EditRefused,
-	Irreversible,
+	IrreversibleLoad,
 	LoadPreview,
 	RestartReason,
 } from './load-results.ts';
@@ -53,7 +53,7 @@ export type PrepareResult =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
-	| Irreversible
+	| IrreversibleLoad
 	| { readonly result: 'unchanged'; readonly diagnostics: readonly DiagnosticReport[] }
 	| {
 			readonly result: 'swap';

@@ -40,7 +40,7 @@ import type {
 } from './compiler-messages.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
-import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from './load-results.ts';
+import type { ConfigEdit, EditRefused, IrreversibleLoad, LoadPreview } from './load-results.ts';
 import { restartReasons } from './restart-reasons.ts';
 
 /** Start parameters of the thread. */
@@ -224,7 +224,7 @@ class Compilation {
 	}
 
 	/** Returns why the running document could not replace `image` again, or undefined if it could. */
-	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
+	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
 		const text = this.#running ? documentJson(this.#running) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });

@@ -21,7 +21,7 @@ export interface LoadTerms {
 }
 
 /** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
-export interface Irreversible {
+export interface IrreversibleLoad {
 	readonly result: 'irreversible';
 	/** Why the rollback would need a restart. */
 	readonly reasons: readonly RestartReason[];
@@ -61,7 +61,7 @@ export type LoadPreview =
 			readonly changes: readonly DocumentChange[];
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	| Irreversible
+	| IrreversibleLoad
 	| {
 			readonly result: 'restart_required';
 			readonly reasons: readonly RestartReason[];

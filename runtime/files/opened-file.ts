@@ -13,7 +13,7 @@ import { ReadBody } from './read-body.ts';
 export const SMALL: number = 64 * 1024;
 
 /** The means by which a thread reads files. */
-export interface ReadingMeans {
+export interface FileReadDeps {
 	/** Direct system calls; undefined if Node's own functions must be used. */
 	readonly calls: SystemCalls | undefined;
 	readonly pages: FilePages;
@@ -28,7 +28,7 @@ export class OpenedFile implements OpenFile {
 	readonly size: number;
 	/** Path with links resolved; undefined if it consists of the root and the path below it. */
 	#path: string | undefined;
-	readonly #means: ReadingMeans;
+	readonly #means: FileReadDeps;
 	readonly #descriptor: number;
 	/** Whether the descriptor was opened by a direct system call instead of by Node. */
 	readonly #isDirect: boolean;
@@ -37,7 +37,7 @@ export class OpenedFile implements OpenFile {
 
 	/** @param path Undefined for files opened by direct calls: the path is then `below` below the root. */
 	constructor(
-		means: ReadingMeans,
+		means: FileReadDeps,
 		descriptor: number,
 		root: string,
 		path: string | undefined,

@@ -11,7 +11,7 @@ import type { PlaceMaker } from './place-maker.ts';
  * Number of Int32 values in a thread's row. A row fills one cache line, so that threads do not slow each other down by false
  * sharing.
  */
-export const ADMISSION_SLOTS = 16;
+export const ADMISSION_SLOT_COUNT = 16;
 
 const CONNECTIONS = 0;
 const REQUESTS = 1;
@@ -26,7 +26,7 @@ const LOOK = 10;
 
 /** Dependencies of {@link Admission}. */
 export interface AdmissionDeps {
-	/** A row of ADMISSION_SLOTS Int32 for each thread. */
+	/** A row of {@link ADMISSION_SLOT_COUNT} Int32 values for each thread. */
 	readonly memory: SharedArrayBuffer;
 	readonly clients: ClientCounts;
 	/** Index of this thread's row. */
@@ -59,7 +59,7 @@ export class Admission {
 	constructor(deps: AdmissionDeps) {
 		this.#deps = deps;
 		this.#counts = new Int32Array(deps.memory);
-		this.#own = deps.row * ADMISSION_SLOTS;
+		this.#own = deps.row * ADMISSION_SLOT_COUNT;
 	}
 
 	/** Sets the limits; connection limits apply to new connections. */
@@ -201,7 +201,7 @@ export class Admission {
 
 	#total(slot: number): number {
 		let sum = 0;
-		for (let at = slot; at < this.#counts.length; at += ADMISSION_SLOTS) sum += Atomics.load(this.#counts, at);
+		for (let at = slot; at < this.#counts.length; at += ADMISSION_SLOT_COUNT) sum += Atomics.load(this.#counts, at);
 		return sum;
 	}
 

@@ -58,7 +58,11 @@ export class InheritedSockets {
  * if there are fewer threads than sockets. With more threads, some share a TCP socket and get no UDP socket, because all datagrams
  * of a connection must reach the same thread.
  */
-export function sharedOut(listeners: readonly ListenerAddress[], thread: number, threads: number): ListenerAddress[] {
+export function addressesForThread(
+	listeners: readonly ListenerAddress[],
+	thread: number,
+	threads: number,
+): ListenerAddress[] {
 	const ownOf = <T>(all: readonly T[]): T[] => all.filter((_, at) => at % threads === thread);
 	return listeners.map(listener => {
 		const { inherited: all, datagrams } = listener;
@@ -73,6 +77,11 @@ export function sharedOut(listeners: readonly ListenerAddress[], thread: number,
 }
 
 /** Returns an address without the parts that concern only the handover, for later loads. */
-export function settled({ inherited: _, datagrams: __, deferred: ___, ...address }: ListenerAddress): ListenerAddress {
+export function withoutHandoverParts({
+	inherited: _,
+	datagrams: __,
+	deferred: ___,
+	...address
+}: ListenerAddress): ListenerAddress {
 	return address;
 }

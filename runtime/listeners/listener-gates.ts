@@ -5,11 +5,11 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { CLIENT_SLOTS, ClientCounts } from '../threads/client-counts.ts';
-import { ADMISSION_SLOTS, Admission } from './admission.ts';
+import { ADMISSION_SLOT_COUNT, Admission } from './admission.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
 /** Dependencies of {@link ListenerGates}. */
-export interface GateThread {
+export interface ListenerGatesDeps {
 	/** Index of this thread's row in shared memory. */
 	readonly row: number;
 	/** Number of rows. */
@@ -22,11 +22,11 @@ export interface GateThread {
 }
 
 export class ListenerGates {
-	readonly #thread: GateThread;
+	readonly #thread: ListenerGatesDeps;
 	readonly #gates = new Map<string, Admission>();
 	#clients: ClientCounts | undefined;
 
-	constructor(thread: GateThread) {
+	constructor(thread: ListenerGatesDeps) {
 		this.#thread = thread;
 	}
 
@@ -34,7 +34,7 @@ export class ListenerGates {
 	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
 		if (this.#gates.has(address.key) || !bounds(serverSettingsFor(settings, address).limits)) return;
 		const { row, rows, counters, clientIp } = this.#thread;
-		const memory = await this.#thread.memory(address.key, ADMISSION_SLOTS);
+		const memory = await this.#thread.memory(address.key, ADMISSION_SLOT_COUNT);
 		if (!this.#clients) {
 			const cells = await this.#thread.memory('clients', CLIENT_SLOTS);
 			this.#clients ??= new ClientCounts(cells, rows, row);

@@ -11,7 +11,7 @@ import type { BequeathedDatagrams, BequeathedSocket, BequeathedSockets } from '.
 import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
 import { LISTEN_BACKLOG } from '../sockets/node-listening-socket.ts';
 import { Http3Probe } from './http3-probe.ts';
-import { InheritedSockets, settled } from './inherited-sockets.ts';
+import { InheritedSockets, withoutHandoverParts } from './inherited-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
@@ -92,7 +92,7 @@ export class ListenerSockets {
 
 	/** Marks these listeners as served, and sets their permissions. */
 	serve(listeners: readonly ListenerAddress[]): void {
-		this.#bound = new Map(listeners.map(listener => [listener.key, settled(listener)]));
+		this.#bound = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));
 		this.#keep(listeners);
 	}
 

@@ -12,7 +12,7 @@ const MOST = 1024;
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
 /** A socket that was not passed to the process. The message is the end of a sentence. */
-export class NotPassed extends Error {
+export class SocketNotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }
 
@@ -47,7 +47,7 @@ export class PassedSockets {
 		return undefined;
 	}
 
-	/** Returns the descriptor for `fd/…`: a number or a name. Throws NotPassed. */
+	/** Returns the descriptor for `fd/…`: a number or a name. Throws {@link SocketNotPassed}. */
 	descriptorOf(text: string): number {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {
@@ -55,16 +55,16 @@ export class PassedSockets {
 			if (names === undefined || names[descriptor - FIRST] !== undefined) {
 				return this.#moved?.get(descriptor) ?? descriptor;
 			}
-			throw new NotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
+			throw new SocketNotPassed(`the service manager did not pass this descriptor, but ${told(names)}`);
 		}
-		if (names === undefined) throw new NotPassed('no service manager has passed any sockets');
+		if (names === undefined) throw new SocketNotPassed('no service manager has passed any sockets');
 		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST + at] : []));
 		if (descriptors.length === 1) return this.#moved?.get(descriptors[0]!) ?? descriptors[0]!;
 		if (descriptors.length === 0) {
-			throw new NotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
+			throw new SocketNotPassed(`the service manager did not pass a socket with this name, but ${told(names)}`);
 		}
 		const numbers = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
-		throw new NotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
+		throw new SocketNotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
 	}
 }
 

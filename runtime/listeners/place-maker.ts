@@ -1,5 +1,5 @@
 /** Makes room for connections by closing idle ones, the longest idle first. */
-import type { Closable, ProtocolServer } from '../protocols/protocol.ts';
+import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.ts';
 
 /** Maximum number of connections closed at a time. Finding them takes time, and further connections are likely to come. */
 const MOST = 32;
@@ -30,7 +30,7 @@ export class PlaceMaker {
 		}
 		const now = performance.now();
 		if (now < this.#quietUntil) return false;
-		const idle: Closable[] = [];
+		const idle: ClosableConnection[] = [];
 		for (const server of this.#servers()) {
 			for (const connection of server.closable()) if (connection.idleSince <= now) idle.push(connection);
 		}

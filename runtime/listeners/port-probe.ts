@@ -3,7 +3,7 @@ import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { tryBindPort } from '../sockets/port-binding.ts';
 import type { ListenerAddress } from './listener-address.ts';
-import { NotPassed } from './passed-sockets.ts';
+import { SocketNotPassed } from './passed-sockets.ts';
 
 /** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
 export class ListenError extends Error {
@@ -21,7 +21,7 @@ export class ListenError extends Error {
 
 /** Converts an error of listening. */
 export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
-	const reason = error instanceof NotPassed ? error.message : undefined;
+	const reason = error instanceof SocketNotPassed ? error.message : undefined;
 	return new ListenError(error.code ?? 'EIO', socketText(address), reason);
 }
 

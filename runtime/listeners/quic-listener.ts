@@ -7,7 +7,7 @@ import type { QuicCounters } from '../metrics/http3-counters.ts';
 import { PresentedCertificate } from '../protocols/client-certificate.ts';
 import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
-import type { Closable, ProtocolHost } from '../protocols/protocol.ts';
+import type { ClosableConnection, ProtocolHost } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
@@ -165,7 +165,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		return this.#endpoints.flatMap(endpoint => endpoint.bequeath() ?? []);
 	}
 
-	closable(): Iterable<Closable> {
+	closable(): Iterable<ClosableConnection> {
 		return this.#http3.closable();
 	}
 

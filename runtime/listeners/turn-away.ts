@@ -8,7 +8,7 @@ const PATIENCE = 1000;
 const MAX_PATIENT = 32;
 
 /** Rejects connections of one listener. */
-export class TurnAway {
+export class ConnectionRejecter {
 	readonly #leaving = new Set<Socket>();
 
 	/**

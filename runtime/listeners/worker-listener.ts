@@ -19,7 +19,7 @@ import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { checkProtocol } from './protocol-check.ts';
 import { ProxyReader } from './proxy-reader.ts';
-import { TurnAway } from './turn-away.ts';
+import { ConnectionRejecter } from './turn-away.ts';
 
 /** Events about connections that never reach the protocol. */
 export interface ListenerEvents {
@@ -47,7 +47,7 @@ export class WorkerListener implements ListeningOwner {
 	#proxyReader: ProxyReader | undefined;
 	/** Connections whose PROXY header has not arrived. */
 	readonly #unread = new Set<Socket>();
-	readonly #away = new TurnAway();
+	readonly #away = new ConnectionRejecter();
 	readonly #places: PlaceMaker;
 	#settings: ServerSettings = {};
 

@@ -5,7 +5,7 @@ import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog } from '../../compiler/exchange/leases.ts';
-import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
+import { flattenString, jsonMembers, jsonString, LEVEL_RANK, levelRank } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';
 import { LineTemplate } from './line-template.ts';
 import { compileLogFormat, type LineFormat } from './log-format.ts';
@@ -86,7 +86,7 @@ export class AccessLogger implements AccessLog {
 			return;
 		}
 		const duration = this.#format.duration(milliseconds);
-		const fields = `"request":{"remote_ip":${this.#peer.write(peer)},"remote_port":"${port}","client_ip":${asked},"bytes_read":${bytesRead},"user_id":${text(user)},"duration":${duration},"size":${answered}`;
+		const fields = `"request":{"remote_ip":${this.#peer.write(peer)},"remote_port":"${port}","client_ip":${asked},"bytes_read":${bytesRead},"user_id":${jsonString(user)},"duration":${duration},"size":${answered}`;
 		const line = this.#format.encode(level, this.#logger, message, fields, now);
 		if (template && asked === this.#askedBefore && answered === this.#answeredBefore) {
 			template.learn(line, { level, message, peer, asked, bytesRead, user, answered }, port, now, duration);
@@ -118,7 +118,9 @@ export class AccessLogger implements AccessLog {
 		const target = query === undefined ? path : `${path}?${query}`;
 		const { tls } = connection;
 		const of = `${this.#client.write(client)},"proto":"${x.protocol}","method":${this.#method.write(method)},"host":${this.#host.write(authority)}`;
-		const written = flat(`${of},"uri":${text(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`);
+		const written = flattenString(
+			`${of},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
+		);
 		this.#lastAsked = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text: written };
 		return written;
 	}
@@ -156,11 +158,11 @@ export class AccessLogger implements AccessLog {
 		if (by !== '') entry += `,"handler":"${by}"`;
 		if (place !== undefined) entry += `,"at":${this.#place.write(place)}`;
 		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
-		const more = members(x.log?.fields);
+		const more = jsonMembers(x.log?.fields);
 		if (more !== '') entry += `,${more}`;
 		if (usual) {
 			const { fileFrom: file, encodedAs: encoding, cacheStatus: cache } = x;
-			this.#lastAnswered = { fields, size, status, by, place, file, encoding, cache, text: flat(entry) };
+			this.#lastAnswered = { fields, size, status, by, place, file, encoding, cache, text: flattenString(entry) };
 		}
 		return entry;
 	}
@@ -223,7 +225,7 @@ class LastText {
 	write(value: string): string {
 		if (value === this.#value) return this.#text;
 		this.#value = value;
-		this.#text = text(value);
+		this.#text = jsonString(value);
 		return this.#text;
 	}
 }
@@ -231,16 +233,18 @@ class LastText {
 /** Returns the upstream that responded or failed last, the retries, the time to its response head, and the failure. */
 function upstreamFields({ upstream, retries, attemptAt, answeredAt, failure }: ProxyFacts, format: LineFormat): string {
 	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
-	const error = failure === undefined ? '' : `,"error":${text(failure)}`;
-	return `{"address":${text(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;
+	const error = failure === undefined ? '' : `,"error":${jsonString(failure)}`;
+	return `{"address":${jsonString(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;
 }
 
 function tlsFields(tls: TlsInfo): string {
 	const { client } = tls;
-	const known = client ? `,"client_common_name":${text(client.commonName)},"client_serial":${text(client.serial)}` : '';
+	const known = client
+		? `,"client_common_name":${jsonString(client.commonName)},"client_serial":${jsonString(client.serial)}`
+		: '';
 	return (
-		`{"resumed":${tls.resumed},"version":${text(tls.version)},"cipher_suite":${text(tls.cipherSuite)},` +
-		`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)},"ech":false${known}}`
+		`{"resumed":${tls.resumed},"version":${jsonString(tls.version)},"cipher_suite":${jsonString(tls.cipherSuite)},` +
+		`"proto":${jsonString(tls.protocol)},"server_name":${jsonString(tls.serverName)},"ech":false${known}}`
 	);
 }
 

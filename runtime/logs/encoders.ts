@@ -4,7 +4,7 @@ import type { LogLevel } from './log-entry.ts';
 import { wallTime, writeTime } from './time-text.ts';
 
 /** Formats an entry as a line, including its newline. */
-export interface Encoder {
+export interface LogEncoder {
 	/** `fields` are JSON members without braces (`"a":1,"b":"x"`), or ''. `at` is in milliseconds since the epoch. */
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
 }
@@ -25,18 +25,18 @@ export function levelRank(level: string | undefined): number {
 }
 
 /** Returns an encoder with default settings. */
-export function encoderOf(name: 'console' | 'json'): Encoder {
+export function encoderOf(name: 'console' | 'json'): LogEncoder {
 	return name === 'json' ? usualJson() : CONSOLE_ENCODER;
 }
 
 /** Returns the encoder of `console` or `json` with the given settings. */
-export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): Encoder {
+export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): LogEncoder {
 	const { encoder: _, caller_key: _caller, stacktrace_key: _stack, duration_format: _duration, ...rest } = settings;
 	if (Object.keys(rest).length === 0) return encoderOf(name);
 	return name === 'json' ? jsonEncoder(rest) : consoleEncoder(rest);
 }
 
-function usualJson(): Encoder {
+function usualJson(): LogEncoder {
 	// Many entries have the same millisecond, and formatting numbers is slow.
 	let last = Number.NaN;
 	let seconds = '';
@@ -53,7 +53,7 @@ function usualJson(): Encoder {
 			if (logger !== lastLogger || message !== lastMessage) {
 				lastLogger = logger;
 				lastMessage = message;
-				named = flat(`"logger":${text(logger)},"msg":${text(message)}`);
+				named = flattenString(`"logger":${jsonString(logger)},"msg":${jsonString(message)}`);
 			}
 			if (fields === '') return `{"level":"${level}","ts":${seconds},${named}}\n`;
 			return `{"level":"${level}","ts":${seconds},${named},${fields}}\n`;
@@ -61,7 +61,7 @@ function usualJson(): Encoder {
 	};
 }
 
-const CONSOLE_ENCODER: Encoder = {
+const CONSOLE_ENCODER: LogEncoder = {
 	encode(level, logger, message, fields, at) {
 		const head = `${wallTime(at)}\t${level.toUpperCase()}\t${printable(logger)}\t${printable(message)}`;
 		return fields === '' ? `${head}\n` : `${head}\t{${fields}}\n`;
@@ -70,7 +70,7 @@ const CONSOLE_ENCODER: Encoder = {
 
 type Settings = Omit<PlainLogFormat, 'encoder'>;
 
-function jsonEncoder(settings: Settings): Encoder {
+function jsonEncoder(settings: Settings): LogEncoder {
 	const { level_key = 'level', time_key = 'ts', name_key = 'logger', message_key = 'msg' } = settings;
 	const time = writeTime(settings.time_format ?? 'unix_seconds_float', settings.time_local === true);
 	const end = `}${settings.line_ending ?? '\n'}`;
@@ -78,20 +78,20 @@ function jsonEncoder(settings: Settings): Encoder {
 		encode(level, logger, message, fields, at) {
 			const parts: string[] = [];
 			if (level_key !== '')
-				parts.push(`${text(level_key)}:${text(levelText(level, settings.level_format ?? 'lower'))}`);
+				parts.push(`${jsonString(level_key)}:${jsonString(levelText(level, settings.level_format ?? 'lower'))}`);
 			if (time_key !== '') {
 				const value = time(at);
-				parts.push(`${text(time_key)}:${typeof value === 'number' ? value : text(value)}`);
+				parts.push(`${jsonString(time_key)}:${typeof value === 'number' ? value : jsonString(value)}`);
 			}
-			if (name_key !== '') parts.push(`${text(name_key)}:${text(logger)}`);
-			if (message_key !== '') parts.push(`${text(message_key)}:${text(message)}`);
+			if (name_key !== '') parts.push(`${jsonString(name_key)}:${jsonString(logger)}`);
+			if (message_key !== '') parts.push(`${jsonString(message_key)}:${jsonString(message)}`);
 			if (fields !== '') parts.push(fields);
 			return `{${parts.join(',')}${end}`;
 		},
 	};
 }
 
-function consoleEncoder(settings: Settings): Encoder {
+function consoleEncoder(settings: Settings): LogEncoder {
 	const time = writeTime(settings.time_format ?? 'wall_milli', settings.time_local === true);
 	const end = settings.line_ending ?? '\n';
 	return {
@@ -115,26 +115,26 @@ function levelText(level: LogLevel, format: 'lower' | 'upper' | 'color'): string
 }
 
 /** Returns the JSON of a string. Also escapes DEL, C1 controls and line separators, which JSON does not require to be escaped. */
-export function text(value: string): string {
+export function jsonString(value: string): string {
 	if (PLAIN.test(value)) return `"${value}"`;
 	const json = JSON.stringify(value);
 	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
 }
 
 /** Flattens a string. A concatenated string (a rope) would be traversed by every later use. */
-export function flat(value: string): string {
+export function flattenString(value: string): string {
 	value.charCodeAt(0);
 	return value;
 }
 
 /** Returns the JSON members of an object, without braces. Values that JSON cannot represent are omitted. */
-export function members(fields: { readonly [name: string]: unknown } | undefined): string {
+export function jsonMembers(fields: { readonly [name: string]: unknown } | undefined): string {
 	if (!fields) return '';
 	let all = '';
 	for (const [name, value] of Object.entries(fields)) {
 		const json = JSON.stringify(value);
 		if (json === undefined) continue;
-		all += `${all === '' ? '' : ','}${text(name)}:${RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json}`;
+		all += `${all === '' ? '' : ','}${jsonString(name)}:${RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json}`;
 	}
 	return all;
 }

@@ -22,9 +22,9 @@ import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { FileOutput } from '../../compiler/document/log-settings.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
-import { cutFile } from './line-writes.ts';
+import { removeEndOfFile } from './line-writes.ts';
 import { linesIn } from './log-losses.ts';
-import type { Waiting } from './log-queue.ts';
+import type { QueuedChunk } from './log-queue.ts';
 import { type LogWriter, QueuedWriter, type WriterOptions } from './log-writer.ts';
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
@@ -153,7 +153,7 @@ class FileWriter extends QueuedWriter {
 	}
 
 	/** Writes whole lines, rolling the file before one that does not fit. */
-	async #append({ bytes, kind }: Waiting): Promise<void> {
+	async #append({ bytes, kind }: QueuedChunk): Promise<void> {
 		let rest = bytes;
 		while (rest.length > 0) {
 			let end = rest.length;
@@ -178,7 +178,7 @@ class FileWriter extends QueuedWriter {
 	}
 
 	#cutBack(torn: Buffer): boolean {
-		return this.#isFile && cutFile(this.#path, this.#descriptor, torn);
+		return this.#isFile && removeEndOfFile(this.#path, this.#descriptor, torn);
 	}
 
 	#lookIsDue(): boolean {

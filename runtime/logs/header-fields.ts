@@ -1,7 +1,7 @@
 /** Formats header fields for access entries, from cached parts for each name. */
 import { isSecretHeader } from '../../compiler/document/secret-names.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
-import { text } from './encoders.ts';
+import { jsonString } from './encoders.ts';
 
 /** Maximum number of cached names. Names are limited because clients choose them. */
 const MAX_NAMES = 1000;
@@ -79,7 +79,7 @@ export class HeaderFields {
 			const { begin, secret, met } = this.#known(headers.nameAt(i));
 			if (met.list === list) return this.#joined(headers, credentials);
 			met.list = list;
-			const value = secret && !credentials ? '"REDACTED"' : text(headers.valueAt(i));
+			const value = secret && !credentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
 			all += i === 0 ? `${begin}${value}]` : `,${begin}${value}]`;
 		}
 		return `${all}}`;
@@ -90,7 +90,7 @@ export class HeaderFields {
 		const values = new Map<object, string>();
 		for (let i = 0; i < headers.size; i++) {
 			const { begin, secret, met } = this.#known(headers.nameAt(i));
-			const value = secret && !credentials ? '"REDACTED"' : text(headers.valueAt(i));
+			const value = secret && !credentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
 			const before = values.get(met);
 			values.set(met, before === undefined ? begin + value : `${before},${value}`);
 		}
@@ -109,7 +109,7 @@ export class HeaderFields {
 			this.#met.set(lower, met);
 			this.#metLength += lower.length;
 		}
-		const known = { begin: `${text(name)}:[`, secret: isSecretHeader(lower), met };
+		const known = { begin: `${jsonString(name)}:[`, secret: isSecretHeader(lower), met };
 		if (name.length <= MAX_NAME && this.#names.size < 2 * MAX_NAMES) this.#names.set(name, known);
 		return known;
 	}

@@ -13,7 +13,7 @@ interface Written {
 }
 
 /** Removes the last bytes of an output; returns false if that is not possible. */
-export type CutBack = (torn: Buffer) => boolean;
+export type RemoveWrittenEnd = (torn: Buffer) => boolean;
 
 /** Writes to one output, one write at a time. */
 export class LineWrites {
@@ -33,7 +33,12 @@ export class LineWrites {
 	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `cutBack`, or otherwise
 	 * completed before the next write.
 	 */
-	async write(descriptor: number, bytes: Buffer, kind: LineKind, cutBack: CutBack = () => false): Promise<Written> {
+	async write(
+		descriptor: number,
+		bytes: Buffer,
+		kind: LineKind,
+		cutBack: RemoveWrittenEnd = () => false,
+	): Promise<Written> {
 		const finished = await this.#finish(descriptor);
 		if (finished.failed !== undefined) {
 			this.#events.lost(linesIn(bytes), kind, finished.failed);
@@ -74,7 +79,7 @@ export class LineWrites {
 }
 
 /** Removes bytes from the end of a file, unless another process has appended to it in the meantime. */
-export function cutFile(path: string, descriptor: number, torn: Buffer): boolean {
+export function removeEndOfFile(path: string, descriptor: number, torn: Buffer): boolean {
 	try {
 		const { size, ino, dev } = fstatSync(descriptor);
 		const reader = openSync(path, 'r');

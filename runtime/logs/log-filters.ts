@@ -1,6 +1,6 @@
 /** Filters of log fields: remove, hash and shorten values before an entry is written. */
 import { createHash } from 'node:crypto';
-import { compileReplacement } from '../../compiler/codegen/context/replacement.ts';
+import { compilePatternReplacement } from '../../compiler/codegen/context/replacement.ts';
 import { constantTemplate } from '../../compiler/codegen/placeholders/template.ts';
 import { compileRegexp } from '../../compiler/codegen/regexp/regexp.ts';
 import type { LogFilter, ParameterAction } from '../../compiler/document/log-settings.ts';
@@ -70,7 +70,7 @@ function compileFilter(filter: LogFilter): MemberEdit {
 			const rules = filter.rules.map(({ find, replace }) => {
 				const regexp = compileRegexp(find, 'g');
 				// The replacement cannot contain data of a request.
-				const replacement = compileReplacement(replace, { template: constantTemplate }, 'keep');
+				const replacement = compilePatternReplacement(replace, { template: constantTemplate }, 'keep');
 				return (value: string) => replacement(value, regexp, undefined as unknown as Exchange);
 			});
 			return everyText(value => rules.reduce((text, rule) => rule(text), value));

@@ -1,6 +1,6 @@
 /** Compiles a log's format: the encoder of a line, and the edits of its fields. */
 import type { LogFormat } from '../../compiler/document/log-settings.ts';
-import { encoderOf, members, plainEncoder } from './encoders.ts';
+import { encoderOf, jsonMembers, plainEncoder } from './encoders.ts';
 import type { LogLevel } from './log-entry.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';
 import type { ExpandText } from './machine-text.ts';
@@ -44,7 +44,7 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 		case 'filter':
 			return edited(compileLogFormat(wrapped(format), automatic, expand), compileLogFilters(format.fields));
 		case 'append': {
-			const added = members(
+			const added = jsonMembers(
 				Object.fromEntries(
 					Object.entries(format.fields).map(([name, value]) => [
 						name,
@@ -91,7 +91,7 @@ function edited(inner: LineFormat, edit: FieldEdit): LineFormat {
 			if (fields === '') return inner.encode(level, logger, message, fields, at);
 			const parsed = JSON.parse(`{${fields}}`) as { [name: string]: unknown };
 			edit(parsed);
-			return inner.encode(level, logger, message, members(parsed), at);
+			return inner.encode(level, logger, message, jsonMembers(parsed), at);
 		},
 	};
 }

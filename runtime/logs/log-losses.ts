@@ -13,7 +13,7 @@ export interface WriterEvents {
 }
 
 /** For writers whose losses are not counted. */
-export const NO_EVENTS: WriterEvents = { lost() {}, written() {} };
+export const IGNORED_WRITER_EVENTS: WriterEvents = { lost() {}, written() {} };
 
 /** The cause of a loss: earlier lines have not been written yet. */
 export const TOO_SLOW = 'it does not keep up';

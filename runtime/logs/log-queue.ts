@@ -5,7 +5,7 @@ import type { LineKind } from './log-losses.ts';
 const QUEUE_LIMIT = 8 * 1024 * 1024;
 
 /** Queued bytes, and a callback for when they have been written. */
-export interface Waiting {
+export interface QueuedChunk {
 	readonly bytes: Buffer;
 	readonly kind: LineKind;
 	/** Must be called once the bytes have been written or writing has failed. */
@@ -14,7 +14,7 @@ export interface Waiting {
 
 /** A bounded queue. */
 export class LogQueue {
-	readonly #waiting: (Waiting | { readonly texts: string[]; readonly kind: LineKind })[] = [];
+	readonly #waiting: (QueuedChunk | { readonly texts: string[]; readonly kind: LineKind })[] = [];
 	#size = 0;
 
 	/** True if nothing is queued. */
@@ -41,7 +41,7 @@ export class LogQueue {
 	}
 
 	/** Returns the next data; undefined if the queue is empty. The data counts as queued until its `done` is called. */
-	take(): Waiting | undefined {
+	take(): QueuedChunk | undefined {
 		const next = this.#waiting.shift();
 		if (next === undefined) return undefined;
 		const { kind } = next;

@@ -10,7 +10,7 @@ import { openLogFile } from './file-writer.ts';
 import type { LogEntry } from './log-entry.ts';
 import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';
-import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';
+import { DescriptorWriter, DISCARDING_WRITER, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 import { DatagramWriter, StreamWriter } from './net-writer.ts';
 
@@ -49,7 +49,7 @@ export function sinkKey(output: LogOutputSettings): string {
 }
 
 /** Returns the file or collector of an output; undefined for standard streams. Throws LogOutputError. */
-export function placeOfOutput(
+export function outputLocation(
 	output: LogOutputSettings,
 	expand: ExpandText,
 ): { readonly file: string } | { readonly collector: CollectorAddress } | undefined {
@@ -200,7 +200,7 @@ export class LogSinks {
 			case 'stderr':
 				return this.#standard.stderr ?? new DescriptorWriter(2, { events });
 			case 'discard':
-				return DISCARD;
+				return DISCARDING_WRITER;
 			case 'file':
 				return this.#openFile(output, events);
 			case 'net':
@@ -211,7 +211,7 @@ export class LogSinks {
 	}
 
 	#openFile(output: LogOutputSettings, events: WriterEvents): LogWriter {
-		const { file: path } = placeOfOutput(output, this.#expand) as { readonly file: string };
+		const { file: path } = outputLocation(output, this.#expand) as { readonly file: string };
 		try {
 			return openLogFile(path, this.#workingDirectory, output, { events, rolling: this.#rolling });
 		} catch (error) {
@@ -221,7 +221,7 @@ export class LogSinks {
 	}
 
 	#openNet(output: LogOutputSettings, events: WriterEvents): LogWriter {
-		const { collector: address } = placeOfOutput(output, this.#expand) as { readonly collector: CollectorAddress };
+		const { collector: address } = outputLocation(output, this.#expand) as { readonly collector: CollectorAddress };
 		if (address.network === 'udp') return new DatagramWriter(address, events);
 		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
 		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile, events });

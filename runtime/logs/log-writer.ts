@@ -1,7 +1,7 @@
 /** Writes log lines to a descriptor without blocking the main thread. */
 import type { write } from 'node:fs';
 import { LineWrites } from './line-writes.ts';
-import { type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
+import { IGNORED_WRITER_EVENTS, type LineKind, linesIn, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { LogQueue } from './log-queue.ts';
 
 /** A destination of log text. */
@@ -33,7 +33,7 @@ export abstract class QueuedWriter implements LogWriter {
 	protected readonly queue: LogQueue = new LogQueue();
 	#writing: Promise<void> | undefined;
 
-	constructor({ events = NO_EVENTS, write }: WriterOptions) {
+	constructor({ events = IGNORED_WRITER_EVENTS, write }: WriterOptions) {
 		this.events = events;
 		this.lines = new LineWrites(events, write);
 	}
@@ -105,7 +105,7 @@ export class DescriptorWriter extends QueuedWriter {
 }
 
 /** Discards everything. */
-export const DISCARD: LogWriter = {
+export const DISCARDING_WRITER: LogWriter = {
 	write: () => true,
 	writeBytes: (_, done) => {
 		done();

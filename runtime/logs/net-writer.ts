@@ -2,7 +2,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
-import { CLOSED, type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
+import { CLOSED, IGNORED_WRITER_EVENTS, type LineKind, linesIn, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 
 /** Maximum characters queued. */
@@ -50,7 +50,7 @@ export class StreamWriter implements LogWriter {
 	constructor(address: Exclude<CollectorAddress, { network: 'udp' }>, options: NetWriterOptions) {
 		this.#address = address;
 		this.#options = options;
-		this.#events = options.events ?? NO_EVENTS;
+		this.#events = options.events ?? IGNORED_WRITER_EVENTS;
 		const first = new Promise<void>((resolve, reject) => this.#connect(resolve, reject));
 		this.opened = options.meanwhile ? Promise.resolve() : first;
 		first.catch(() => {});
@@ -156,7 +156,7 @@ export class DatagramWriter implements LogWriter {
 	readonly #events: WriterEvents;
 	#pending = 0;
 
-	constructor(address: { readonly host: string; readonly port: number }, events: WriterEvents = NO_EVENTS) {
+	constructor(address: { readonly host: string; readonly port: number }, events: WriterEvents = IGNORED_WRITER_EVENTS) {
 		this.#address = address;
 		this.#events = events;
 		this.#socket = createSocket(address.host.includes(':') ? 'udp6' : 'udp4');

@@ -1,7 +1,7 @@
 /** The process log: events of the configuration, of listeners and of threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
 import { includesLogger } from '../../compiler/document/log-namespaces.ts';
-import { LEVEL_RANK, levelRank, members } from './encoders.ts';
+import { jsonMembers, LEVEL_RANK, levelRank } from './encoders.ts';
 import type { LogEntry, LogLevel } from './log-entry.ts';
 import { compileLogFormat, type LineFormat, UnknownEncoder } from './log-format.ts';
 import { LogSampler, SAMPLER_SLOTS } from './log-sampler.ts';
@@ -86,7 +86,7 @@ export class ProcessLog {
 		for (const target of this.#targets) {
 			if (!takes(target, level, logger)) continue;
 			if (target.sampler && !target.sampler.takes(level, message, now)) continue;
-			json ??= members(fields);
+			json ??= jsonMembers(fields);
 			target.writer.write(target.format.encode(level, logger, message, json, now));
 		}
 	}
@@ -98,7 +98,7 @@ export class ProcessLog {
 		const working = wanted.filter(target => target.key !== failed);
 		const [target = this.#standardError, ...more] = working;
 		if (wanted.length === 0 || target.key === failed) return;
-		const json = members(fields);
+		const json = jsonMembers(fields);
 		for (const { writer, format } of [target, ...more]) {
 			writer.write(format.encode(level, logger, message, json, Date.now()));
 		}

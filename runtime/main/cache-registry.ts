@@ -3,9 +3,9 @@ import path from 'node:path';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { folderSeed, lockFolder } from '../cache/disk/disk-folder.ts';
-import { type DiskErrand, type DiskEvent, PurgeNotKept } from '../cache/disk/disk-messages.ts';
-import { type DiskReport, DiskTier } from '../cache/disk/disk-tier.ts';
-import { BLOCK, WORD } from '../cache/memory-layout.ts';
+import { type DiskEvent, type DiskRequest, PurgeNotKept } from '../cache/disk/disk-messages.ts';
+import { DiskTier, type DiskTierReport } from '../cache/disk/disk-tier.ts';
+import { BLOCK, HEADER_WORD } from '../cache/memory-layout.ts';
 import { LockLost } from '../cache/memory-lock.ts';
 import { type PurgeSelection, purgeMemory } from '../cache/purging.ts';
 import { endFetchesOf } from '../cache/request-coalescer.ts';
@@ -27,7 +27,7 @@ export interface CacheReport {
 	/** True for the private store of one directive. */
 	readonly own: boolean;
 	/** Undefined for a store without a disk. */
-	readonly disk?: DiskReport | undefined;
+	readonly disk?: DiskTierReport | undefined;
 }
 
 /** Dependencies of {@link CacheRegistry}. */
@@ -97,7 +97,7 @@ export class CacheRegistry implements CacheWatcher {
 	}
 
 	/** Performs a thread's request. */
-	async run(key: string, errand: DiskErrand): Promise<true> {
+	async run(key: string, errand: DiskRequest): Promise<true> {
 		const { cache, disk } = this.#stores.get(key) ?? {};
 		if (errand.errand === 'recall') await disk?.recall(errand.key);
 		else {
@@ -136,11 +136,11 @@ export class CacheRegistry implements CacheWatcher {
 	/** Returns one report for each store. */
 	reports(): readonly CacheReport[] {
 		return [...this.#stores.values()].map(({ memory, settings, layoutBytes, disk }) => ({
-			bytes: memory.words[WORD.usedBlocks]! * BLOCK + layoutBytes,
+			bytes: memory.words[HEADER_WORD.usedBlocks]! * BLOCK + layoutBytes,
 			ceiling: settings.ceiling,
-			entries: memory.words[WORD.entries]!,
-			evictions: memory.words[WORD.evictions]!,
-			purged: memory.words[WORD.purged]!,
+			entries: memory.words[HEADER_WORD.entries]!,
+			evictions: memory.words[HEADER_WORD.evictions]!,
+			purged: memory.words[HEADER_WORD.purged]!,
 			own: settings.own !== undefined,
 			disk: disk?.report(),
 		}));

@@ -9,12 +9,12 @@ import type {
 	ConfigEdit,
 	ConfigReading,
 	EditRefused,
-	Irreversible,
+	IrreversibleLoad,
 	LoadPreview,
 	LoadTerms,
 	RestartReason,
 } from '../compile/load-results.ts';
-import type { Scrape } from '../metrics/scrape-memory.ts';
+import type { ScrapeResult } from '../metrics/scrape-memory.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
 
@@ -28,7 +28,7 @@ export type LoadOutcome =
 			readonly replaced?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	| Irreversible
+	| IrreversibleLoad
 	| {
 			readonly result: 'restart_required';
 			readonly reasons: readonly RestartReason[];
@@ -79,7 +79,7 @@ export interface RuntimeControl {
 	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
 	purge(selection: PurgeSelection): Promise<number>;
 	/** Returns all metrics in a format, as UTF-8; empty if metrics are off. The caller must release the memory. */
-	exposition(format: MetricsFormat): Promise<Scrape>;
+	exposition(format: MetricsFormat): Promise<ScrapeResult>;
 	/** Counts a rollback and its result. */
 	countRollback(succeeded: boolean): void;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */

@@ -8,10 +8,10 @@ import type { LoadOutcome } from './control.ts';
 import { BuildRefused, NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
 
 /** The outcome of a load that arrives while the server stops. */
-export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
+export const STOPPING_OUTCOME: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
 
 /** Returns a refusal by the runtime, in addition to the compiler's diagnostics. */
-export function refusal(
+export function refusedOutcome(
 	code: string,
 	message: string,
 	diagnostics: readonly DiagnosticReport[] = [],
@@ -34,15 +34,15 @@ export function refusal(
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
 	if (error instanceof NoResponsiveThread) throw error;
-	if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
-	if (error instanceof BuildRefused) return refusal(error.code, error.message, diagnostics, error.pointer);
-	if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);
+	if (error instanceof LogOutputError) return refusedOutcome('log/output', error.message, diagnostics);
+	if (error instanceof BuildRefused) return refusedOutcome(error.code, error.message, diagnostics, error.pointer);
+	if (error instanceof TlsRefused) return refusedOutcome(error.code, error.message, diagnostics);
 	if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
 	throw error;
 }
 
 /** Returns the first error of a refused configuration. */
-export function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
+export function firstErrorMessage(diagnostics: readonly DiagnosticReport[]): string {
 	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
 }
 

@@ -3,7 +3,13 @@ import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CollectedFamilies } from '../metrics/collected-families.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
-import { Exposition, type Labels, type MetricFamily, type PlainFamily, type Sample } from '../metrics/exposition.ts';
+import {
+	Exposition,
+	type MetricFamily,
+	type MetricLabels,
+	type MetricSample,
+	type PlainFamily,
+} from '../metrics/exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from '../metrics/families.ts';
 import { fileFamilies } from '../metrics/file-counters.ts';
 import { HTTP2_LABELED_FAMILIES, HTTP2_SESSIONS_SLOT, HTTP2_STREAMS_SLOT } from '../metrics/http2-counters.ts';
@@ -11,7 +17,7 @@ import { HTTP3_LABELED_FAMILIES, HTTP3_PLAIN_FAMILIES } from '../metrics/http3-c
 import { plainFamily } from '../metrics/plain-family.ts';
 import { processFamilies } from '../metrics/process-metrics.ts';
 import { type LabeledSlotFamily, REFUSAL_FAMILIES } from '../metrics/refusals.ts';
-import type { Scrape } from '../metrics/scrape-memory.ts';
+import type { ScrapeResult } from '../metrics/scrape-memory.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { garbageCollectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
 import { ioMode } from '../sockets/io-mode.ts';
@@ -53,7 +59,7 @@ export interface RuntimeGauges {
 }
 
 interface AdminRequests {
-	readonly labels: Labels;
+	readonly labels: MetricLabels;
 	readonly failed: boolean;
 	value: number;
 }
@@ -134,7 +140,7 @@ export class MetricsRegistry {
 	}
 
 	/** Renders all metrics as UTF-8. Does not wait for other threads. */
-	async render(format: MetricsFormat): Promise<Scrape> {
+	async render(format: MetricsFormat): Promise<ScrapeResult> {
 		const rest = await this.#collected.render(format);
 		const scrape = this.#exposition.render(this.#series, format, rest);
 		for (const [, vitals] of this.#threads()) vitals.scraped();
@@ -271,7 +277,7 @@ function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: Thr
 function seriesFamily({ name, help, type, buckets }: SeriesFamily, totals: ThreadTotals): MetricFamily {
 	if (!buckets || type !== 'histogram') {
 		const samples = () => {
-			const all: Sample[] = [];
+			const all: MetricSample[] = [];
 			totals.each(name, (labels, values) => all.push({ labels, value: values[0]! }));
 			return all;
 		};

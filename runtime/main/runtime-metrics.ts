@@ -1,6 +1,6 @@
 /** The metrics of a runtime. The code that renders them is loaded on first use. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { Scrape } from '../metrics/scrape-memory.ts';
+import type { ScrapeResult } from '../metrics/scrape-memory.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
 
@@ -37,7 +37,7 @@ export class RuntimeMetrics {
 	}
 
 	/** Renders all metrics as UTF-8. */
-	async render(format: MetricsFormat): Promise<Scrape> {
+	async render(format: MetricsFormat): Promise<ScrapeResult> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));

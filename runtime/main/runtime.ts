@@ -20,7 +20,7 @@ import { type PreparedProcessLog, ProcessLog } from '../logs/process-log.ts';
 import { cacheEvents } from '../metrics/cache-counters.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
 import { moduleEvents } from '../metrics/module-counters.ts';
-import { NO_SCRAPE, type Scrape, scrapeToString } from '../metrics/scrape-memory.ts';
+import { NO_SCRAPE, type ScrapeResult, scrapeToString } from '../metrics/scrape-memory.ts';
 import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
@@ -45,7 +45,7 @@ import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';
-import { loadEntry, outcomeOfError, refusal, STOPPING } from './load-outcomes.ts';
+import { loadEntry, outcomeOfError, refusedOutcome, STOPPING_OUTCOME } from './load-outcomes.ts';
 import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -295,7 +295,7 @@ export class Runtime implements RuntimeControl {
 		return { requests: this.#totals.total(ROW_SLOT.requests), serverErrors: this.#totals.total(ROW_SLOT.serverErrors) };
 	}
 
-	async exposition(format: MetricsFormat): Promise<Scrape> {
+	async exposition(format: MetricsFormat): Promise<ScrapeResult> {
 		return this.#settings.metrics ? this.#metrics.render(format) : NO_SCRAPE;
 	}
 
@@ -538,7 +538,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Applies the candidate that `prepare` creates on the compile thread. */
 	async #apply(prepare: () => Promise<PrepareResult | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
-		if (this.#stopping) return STOPPING;
+		if (this.#stopping) return STOPPING_OUTCOME;
 		try {
 			const prepared = await prepare();
 			if (prepared.result === 'unchanged') {
@@ -547,7 +547,7 @@ export class Runtime implements RuntimeControl {
 				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
 			}
 			if (prepared.result !== 'swap') return prepared;
-			if (this.#stopping) return STOPPING;
+			if (this.#stopping) return STOPPING_OUTCOME;
 			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		} catch (error) {
 			if (error instanceof NoResponsiveThread) {
@@ -555,7 +555,7 @@ export class Runtime implements RuntimeControl {
 				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
 				return this.#apply(prepare, true);
 			}
-			if (error instanceof ListenError) return refusal('listen', error.message);
+			if (error instanceof ListenError) return refusedOutcome('listen', error.message);
 			if (error instanceof CompilerFailure) {
 				this.log('error', 'runtime', 'compiling failed', { cause: error.detail ?? error.message });
 				return { result: 'failed', message: error.message };

@@ -3,7 +3,7 @@ import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts'
 import { ListenError } from '../listeners/port-probe.ts';
 import { IO_MODES } from '../sockets/io-mode.ts';
 import { TLS_MODES } from '../sockets/tls-mode.ts';
-import { firstMessage } from './load-outcomes.ts';
+import { firstErrorMessage } from './load-outcomes.ts';
 
 /** The reason for a failed start. */
 export type StartFailure =
@@ -25,7 +25,7 @@ export class StartError extends Error {
 
 /** Returns the error for a start whose configuration was rejected. */
 export function configurationRefusedError(diagnostics: readonly DiagnosticReport[]): StartError {
-	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
+	return new StartError(firstErrorMessage(diagnostics), { reason: 'refused', diagnostics });
 }
 
 /** Returns the error for an invalid value of SVC_IO. */

@@ -1,9 +1,9 @@
 /** Metric families about state on the main thread: upstreams, response caches, certificates. */
 
-import type { DiskReport } from '../cache/disk/disk-tier.ts';
+import type { DiskTierReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { cacheEventSlot } from '../metrics/cache-counters.ts';
-import type { PlainFamily, Sample } from '../metrics/exposition.ts';
+import type { MetricSample, PlainFamily } from '../metrics/exposition.ts';
 import { plainFamily } from '../metrics/plain-family.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
@@ -51,7 +51,7 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 }
 
 /** Metrics of the disk tier of response caches: name, help, type and value. */
-const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskReport) => number])[] = [
+const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskTierReport) => number])[] = [
 	['svc_cache_disk_bytes', 'Size of the disk files of response caches in bytes.', 'gauge', one => one.bytes],
 	[
 		'svc_cache_disk_ceiling_bytes',
@@ -164,8 +164,8 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 }
 
 /** Keeps the sample with the lowest value of those with equal labels. Duplicate series would make the exposition invalid. */
-function distinct(samples: CertificateReadings['expiry']): Sample[] {
-	const byLabels = new Map<string, Sample>();
+function distinct(samples: CertificateReadings['expiry']): MetricSample[] {
+	const byLabels = new Map<string, MetricSample>();
 	for (const sample of samples) {
 		const key = JSON.stringify(sample.labels);
 		const known = byLabels.get(key);

@@ -6,7 +6,7 @@ import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import type { CacheWatcher, PoolWatcher } from '../threads/shared-rows.ts';
 import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
-import type { GenerationDelta, ToWorker, WorkerStartData } from '../worker/worker-messages.ts';
+import type { GenerationDelta, MessageToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 
 /** Thrown when a thread reports that it cannot build the configuration. */
 export class BuildRefused extends Error {
@@ -65,7 +65,7 @@ export interface WorkerPoolHost {
 	/** Answers a request of a thread. Never rejects. */
 	answer(question: MainThreadRequest): Promise<unknown>;
 	/** Returns the messages that a new thread receives before all others. */
-	introduction(): readonly ToWorker[];
+	introduction(): readonly MessageToWorker[];
 	/** Called when a thread has received the ACME challenge responses with this number. */
 	challengesTaken(index: number, number: number): void;
 	/** Called when a thread has died. */

@@ -2,7 +2,7 @@
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
-import { sharedOut } from '../listeners/inherited-sockets.ts';
+import { addressesForThread } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
@@ -15,7 +15,7 @@ import { startThread } from '../threads/thread-source.ts';
 import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
 import { withTimeLimit } from '../threads/within.ts';
 import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
-import type { FromWorker, ToWorker, WorkerStartData } from '../worker/worker-messages.ts';
+import type { MessageFromWorker, MessageToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 import {
 	BuildRefused,
 	type GenerationBuildRequest,
@@ -155,7 +155,7 @@ export class WorkerPool {
 		this.#building = slots;
 		const prepared = Promise.all(
 			slots.map(slot => {
-				const listeners = sharedOut(order.listeners, slot.index, this.size);
+				const listeners = addressesForThread(order.listeners, slot.index, this.size);
 				return this.#prepare(slot, { ...order, listeners });
 			}),
 		);
@@ -270,7 +270,7 @@ export class WorkerPool {
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
-	tell(message: ToWorker): number[] {
+	tell(message: MessageToWorker): number[] {
 		const told = this.#slots.filter(slot => slot.thread);
 		for (const slot of told) this.#post(slot, message);
 		return told.map(slot => slot.index);
@@ -326,7 +326,7 @@ export class WorkerPool {
 		slot.serving = false;
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
-		thread.on('message', (message: FromWorker) => {
+		thread.on('message', (message: MessageFromWorker) => {
 			// An abandoned thread may recover and send messages, which are ignored.
 			if (slot.thread === thread) this.#take(slot, message);
 		});
@@ -423,7 +423,7 @@ export class WorkerPool {
 	}
 
 	/** Sends a message that starts a step, and waits for the thread's reply: it has completed the step, or refuses it. */
-	#attempt(slot: Slot, message: (attempt: number) => ToWorker): Promise<void> {
+	#attempt(slot: Slot, message: (attempt: number) => MessageToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
 		const number = ++this.#attempts;
 		return new Promise((resolve, reject) => {
@@ -445,7 +445,7 @@ export class WorkerPool {
 		});
 	}
 
-	#take(slot: Slot, message: FromWorker): void {
+	#take(slot: Slot, message: MessageFromWorker): void {
 		switch (message.type) {
 			case 'listening':
 				this.#sockets.add(slot.index, message.key, message.sockets);
@@ -535,7 +535,7 @@ export class WorkerPool {
 
 	/** Replies to the thread that sent the request, not to its replacement. */
 	#answer(thread: Worker | undefined, id: number, question: MainThreadRequest): void {
-		const send = (message: ToWorker): void => thread?.postMessage(message);
+		const send = (message: MessageToWorker): void => thread?.postMessage(message);
 		this.#host.answer(question).then(
 			answer => send({ type: 'answer', id, answer }),
 			(error: Error) => {
@@ -555,7 +555,7 @@ export class WorkerPool {
 		this.#host.log({ level, logger: 'runtime', message, fields });
 	}
 
-	#post(slot: Slot, message: ToWorker): void {
+	#post(slot: Slot, message: MessageToWorker): void {
 		slot.thread?.postMessage(message);
 	}
 }

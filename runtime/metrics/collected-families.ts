@@ -4,16 +4,16 @@
  */
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { Labels, PlainFamily } from './exposition.ts';
+import type { MetricLabels, PlainFamily } from './exposition.ts';
 
 /** A value in the form that prom-client expects. Between scrapes, prom-client caches the text of `sharedLabels` only. */
 interface CollectedValue {
-	readonly labels: Labels;
-	readonly sharedLabels: Labels;
+	readonly labels: MetricLabels;
+	readonly sharedLabels: MetricLabels;
 	readonly value: number;
 }
 
-const NO_LABELS: Labels = {};
+const NO_LABELS: MetricLabels = {};
 
 /** A metric family in the form that prom-client expects. For OpenMetrics, prom-client removes the suffix of a counter's `name`. */
 interface CollectedMetric {

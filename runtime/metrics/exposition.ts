@@ -4,16 +4,16 @@
  */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import { formatMetricValue, HistogramText } from './histogram-text.ts';
-import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
+import { ScrapeMemory, type ScrapeResult } from './scrape-memory.ts';
 
 /** Labels of a series. A series passes the same object at every scrape, so that the text of its labels can be cached. */
-export interface Labels {
+export interface MetricLabels {
 	readonly [name: string]: string | number;
 }
 
 /** One line of the exposition: a value and its labels. */
-export interface Sample {
-	readonly labels: Labels;
+export interface MetricSample {
+	readonly labels: MetricLabels;
 	readonly value: number;
 }
 
@@ -21,7 +21,7 @@ export interface Sample {
  * Receives the histogram of one set of labels: the bucket counts (not cumulative, `+Inf` last), then the sum of the values.
  * The array is valid only during the call.
  */
-export type HistogramReceiver = (labels: Labels, counts: ArrayLike<number>) => void;
+export type HistogramReceiver = (labels: MetricLabels, counts: ArrayLike<number>) => void;
 
 /** A metric family, read when scraped. Names of counters end with `_total`. */
 export type MetricFamily = PlainFamily | HistogramFamily;
@@ -31,7 +31,7 @@ export interface PlainFamily {
 	readonly name: string;
 	readonly help: string;
 	readonly type: 'counter' | 'gauge';
-	readonly samples: () => readonly Sample[];
+	readonly samples: () => readonly MetricSample[];
 }
 
 /** A family whose samples are distributions over buckets. */
@@ -47,12 +47,12 @@ export interface HistogramFamily {
 /** Renders families, and caches the text of labels and histograms between scrapes. */
 export class Exposition {
 	readonly #memory = new ScrapeMemory();
-	readonly #texts = new WeakMap<Labels, string>();
+	readonly #texts = new WeakMap<MetricLabels, string>();
 	/** Cached text by format and family, then by labels. */
-	readonly #histograms = new Map<string, WeakMap<Labels, HistogramText>>();
+	readonly #histograms = new Map<string, WeakMap<MetricLabels, HistogramText>>();
 
 	/** Renders the families in the given order, followed by `rest`, as UTF-8. */
-	render(families: readonly MetricFamily[], format: MetricsFormat, rest: string): Scrape {
+	render(families: readonly MetricFamily[], format: MetricsFormat, rest: string): ScrapeResult {
 		const open = format === 'openmetrics';
 		const parts: Buffer[] = [];
 		let lines = '';
@@ -84,7 +84,7 @@ export class Exposition {
 		return this.#memory.joined(parts);
 	}
 
-	#kept(key: string): WeakMap<Labels, HistogramText> {
+	#kept(key: string): WeakMap<MetricLabels, HistogramText> {
 		let kept = this.#histograms.get(key);
 		if (kept === undefined) {
 			kept = new WeakMap();
@@ -93,7 +93,7 @@ export class Exposition {
 		return kept;
 	}
 
-	#text(labels: Labels): string {
+	#text(labels: MetricLabels): string {
 		let text = this.#texts.get(labels);
 		if (text === undefined) {
 			text = Object.entries(labels)

@@ -7,17 +7,17 @@
 const MAX_KEPT = 2;
 
 /** The result of a scrape, in a buffer that must be released. */
-export interface Scrape {
+export interface ScrapeResult {
 	readonly text: Buffer;
 	/** Releases the buffer for reuse. */
 	release(): void;
 }
 
 /** The empty scrape of a server without metrics. */
-export const NO_SCRAPE: Scrape = { text: Buffer.alloc(0), release: () => {} };
+export const NO_SCRAPE: ScrapeResult = { text: Buffer.alloc(0), release: () => {} };
 
 /** Returns a scrape's text as a string, and releases its buffer. */
-export function scrapeToString({ text, release }: Scrape): string {
+export function scrapeToString({ text, release }: ScrapeResult): string {
 	release();
 	return text.toString();
 }
@@ -27,7 +27,7 @@ export class ScrapeMemory {
 	#kept: { buffer: Buffer; free: boolean }[] = [];
 
 	/** Joins parts in a buffer from the pool. */
-	joined(parts: readonly Uint8Array[]): Scrape {
+	joined(parts: readonly Uint8Array[]): ScrapeResult {
 		let size = 0;
 		for (const part of parts) size += part.length;
 		const place = this.#room(size);

@@ -1,5 +1,5 @@
 /** Metric families of {@link ThreadVitals}, with a label for the thread. */
-import type { HistogramFamily, Labels, PlainFamily, Sample } from './exposition.ts';
+import type { HistogramFamily, MetricLabels, MetricSample, PlainFamily } from './exposition.ts';
 import { GC_BUCKET_BOUNDS_SECONDS, type ThreadVitals, VITAL_GAUGES } from './thread-vitals.ts';
 
 /** A thread's vitals with its name, which is a label's value: `main`, `compiler`, `worker-0`. */
@@ -9,8 +9,8 @@ export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
 export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamily[] {
 	const labels = new KeptLabels();
 	return VITAL_GAUGES.map(({ name, help, slot }) => {
-		const samples = (): Sample[] => {
-			const all: Sample[] = [];
+		const samples = (): MetricSample[] => {
+			const all: MetricSample[] = [];
 			for (const [thread, vitals] of threads()) {
 				if (vitals.published) all.push({ labels: labels.of({ thread }), value: vitals.gauge(slot) });
 			}
@@ -38,9 +38,9 @@ export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): 
 
 /** Returns the same object for equal labels, because the exposition caches their text by object. */
 class KeptLabels {
-	readonly #kept = new Map<string, Labels>();
+	readonly #kept = new Map<string, MetricLabels>();
 
-	of(labels: Labels): Labels {
+	of(labels: MetricLabels): MetricLabels {
 		const key = Object.values(labels).join();
 		const kept = this.#kept.get(key);
 		if (kept) return kept;

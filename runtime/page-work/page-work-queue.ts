@@ -1,7 +1,7 @@
 /** The main thread's queue of expensive template functions. One thread runs them, and the number of waiting tasks is limited. */
 import { type OnThreadFailure, TaskThreads } from '../threads/task-threads.ts';
 import type { ComputedTask } from './do-page-task.ts';
-import type { PageAnswer } from './page-work-thread.ts';
+import type { PageTaskResult } from './page-work-thread.ts';
 
 /** Timeout of a task in milliseconds. Generating a key takes several seconds, with a large variance. */
 const LIMIT = 60_000;
@@ -9,11 +9,11 @@ const LIMIT = 60_000;
 const MOST = 64;
 
 /** The reply to a worker thread. Null means that too many tasks are waiting. */
-export type QueuedAnswer = PageAnswer | null;
+export type PageTaskReply = PageTaskResult | null;
 
 /** Queues tasks, and runs them on one thread. */
 export class PageWorkQueue {
-	readonly #threads: TaskThreads<ComputedTask, PageAnswer>;
+	readonly #threads: TaskThreads<ComputedTask, PageTaskResult>;
 	#pending = 0;
 
 	/** `failed` is called with the reason if the thread died or was terminated. */
@@ -23,7 +23,7 @@ export class PageWorkQueue {
 	}
 
 	/** Runs a task and resolves to its result, or to null if too many tasks are waiting. */
-	async run(task: ComputedTask): Promise<QueuedAnswer> {
+	async run(task: ComputedTask): Promise<PageTaskReply> {
 		if (this.#pending >= MOST) return null;
 		this.#pending++;
 		try {

@@ -4,7 +4,7 @@ import { lowerPriority } from '../threads/lower-priority.ts';
 import { type ComputedTask, runPageTask } from './do-page-task.ts';
 
 /** A task's result, or the reason why it failed. */
-export type PageAnswer = { readonly result: string } | { readonly failure: string };
+export type PageTaskResult = { readonly result: string } | { readonly failure: string };
 
 /** The thread's nice value, so that templates do not take CPU time from other requests. */
 const NICE = 5;
@@ -13,7 +13,7 @@ const NICE = 5;
 export function runPageWorkThread(port: MessagePort): void {
 	lowerPriority(NICE);
 	port.on('message', (task: ComputedTask) => {
-		let answer: PageAnswer;
+		let answer: PageTaskResult;
 		try {
 			answer = { result: runPageTask(task) };
 		} catch (error) {

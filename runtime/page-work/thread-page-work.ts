@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PageTask, PageWork } from '../../compiler/exchange/page-work.ts';
 import type { ComputedTask } from './do-page-task.ts';
-import type { QueuedAnswer } from './page-work-queue.ts';
+import type { PageTaskReply } from './page-work-queue.ts';
 
 /** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
 const MAX_LOOKUPS = 8;
@@ -13,11 +13,11 @@ const LOOKUP_LIMIT = 5000;
 const RETRY_AFTER = 5;
 
 export class ThreadPageWork implements PageWork {
-	readonly #ask: (task: ComputedTask) => Promise<QueuedAnswer>;
+	readonly #ask: (task: ComputedTask) => Promise<PageTaskReply>;
 	readonly #lookups = new Map<string, Promise<string>>();
 
 	/** `ask` sends a task to the main thread. */
-	constructor(ask: (task: ComputedTask) => Promise<QueuedAnswer>) {
+	constructor(ask: (task: ComputedTask) => Promise<PageTaskReply>) {
 		this.#ask = ask;
 	}
 

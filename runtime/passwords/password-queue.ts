@@ -7,7 +7,7 @@ import {
 	type PasswordRefusal,
 } from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
-import { PasswordThreads, type Verifier } from './password-threads.ts';
+import { PasswordThreads, type PasswordVerificationRunner } from './password-threads.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** Maximum pending verifications of all clients. */
@@ -42,7 +42,7 @@ interface Client {
  * floods the queue delays only itself.
  */
 export class PasswordQueue {
-	readonly #verifier: Verifier;
+	readonly #verifier: PasswordVerificationRunner;
 	readonly #verdicts = new VerdictMemory();
 	readonly #verifications = new Map<string, Verification>();
 	/** Unanswered checks by ID. */
@@ -53,7 +53,7 @@ export class PasswordQueue {
 	#averageMs = INITIAL_ESTIMATE_MS;
 
 	/** @param verifier Performs the verifications. It is terminated together with the queue. */
-	constructor(verifier: Verifier) {
+	constructor(verifier: PasswordVerificationRunner) {
 		this.#verifier = verifier;
 	}
 

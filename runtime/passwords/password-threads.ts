@@ -7,7 +7,7 @@ import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 const LIMIT = 30_000;
 
 /** Runs verifications. */
-export interface Verifier {
+export interface PasswordVerificationRunner {
 	/** Maximum concurrent verifications. */
 	readonly most: number;
 	/** Resolves to the verdict. Never rejects. */
@@ -17,7 +17,7 @@ export interface Verifier {
 }
 
 /** Verifies passwords on dedicated threads. */
-export class PasswordThreads implements Verifier {
+export class PasswordThreads implements PasswordVerificationRunner {
 	readonly most: number = passwordThreadCount(availableParallelism());
 	readonly #threads: TaskThreads<PasswordTask, PasswordVerdict>;
 

@@ -17,19 +17,19 @@ import { createDocumentImage, generationDelta } from '../worker/document-image.t
 import { Generations } from '../worker/generation.ts';
 import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
-import type { FromWorker } from '../worker/worker-messages.ts';
-import type { Finding, TargetMachine } from './finding.ts';
+import type { MessageFromWorker } from '../worker/worker-messages.ts';
+import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Rejects requests to the main thread. None are made while a generation is built. */
 const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
 /** Returns what would prevent the generation from being built, and warnings about tracing. */
-export async function buildFindings(plan: Plan, machine: TargetMachine): Promise<Finding[]> {
+export async function buildFindings(plan: Plan, machine: TargetMachine): Promise<PreflightFinding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);
 	const rows = new SharedRows(1, undefined, CACHES);
 	let traces = false;
-	const send = (message: FromWorker): void => {
+	const send = (message: MessageFromWorker): void => {
 		if (message.type === 'tracing_opened') traces = true;
 		if (message.type !== 'memory_wanted') return;
 		const { key, wanted } = message;
@@ -86,8 +86,8 @@ const CACHES = {
 };
 
 /** Returns mistakes in the environment variables that configure the export of spans. */
-async function tracingFindings(environment: TargetMachine['environment']): Promise<Finding[]> {
-	const found: Finding[] = [];
+async function tracingFindings(environment: TargetMachine['environment']): Promise<PreflightFinding[]> {
+	const found: PreflightFinding[] = [];
 	const spans = new SpanExport(environment, (_level, message) => {
 		found.push({ code: 'tracing/environment', severity: 'warning', message });
 	});

@@ -6,14 +6,14 @@ import type { ClientAuth, TrustPool } from '../../compiler/document/tls-settings
 import { issuerProblem } from '../certificates/manager/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { loadClientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
-import type { Finding, TargetMachine } from './finding.ts';
+import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent certificates from being managed or clients from being verified. Does not use the network. */
 export async function certificateFindings(
 	{ document, certificates }: Plan,
 	machine: TargetMachine,
-): Promise<Finding[]> {
-	const found: Finding[] = [];
+): Promise<PreflightFinding[]> {
+	const found: PreflightFinding[] = [];
 	const { sites = [], settings = {} } = document;
 	const own = settings.storage as StoreSelection | undefined;
 	const around: TrustDeps = {

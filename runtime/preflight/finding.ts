@@ -10,13 +10,13 @@ export interface TargetMachine {
 }
 
 /** A reason why a start would fail or warn, with its location in the document. */
-export type Finding = Pick<Diagnostic, 'code' | 'message' | 'pointer' | 'hint'> & {
+export type PreflightFinding = Pick<Diagnostic, 'code' | 'message' | 'pointer' | 'hint'> & {
 	readonly severity: 'error' | 'warning';
 };
 
 /** Converts locations in the document to locations in the source text from which it was compiled. */
 export function locateFindings(
-	findings: readonly Finding[],
+	findings: readonly PreflightFinding[],
 	locate: (pointer: string) => SourceSpan | undefined,
 ): Diagnostic[] {
 	return findings.map(finding => {

@@ -3,10 +3,10 @@ import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { chooseIoMode } from '../sockets/io-mode.ts';
 import { findQuicLibrary } from '../sockets/quic/quic-library.ts';
-import type { Finding } from './finding.ts';
+import type { PreflightFinding } from './finding.ts';
 
 /** Returns why a start would reject `h3`, or nothing if it would accept it. */
-export function http3Findings(document: Document): Finding[] {
+export function http3Findings(document: Document): PreflightFinding[] {
 	const io = chooseIoMode(document.settings?.io);
 	const missing = io === 'direct' ? findQuicLibrary().missing : 'it needs `direct` I/O';
 	if (missing === undefined) return [];

@@ -8,12 +8,15 @@ import { unixSocketProblem } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import type { Finding, TargetMachine } from './finding.ts';
+import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent listeners from being bound. Only a start can tell whether ports are free and names resolve. */
-export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: TargetMachine): Finding[] {
+export function listenerFindings(
+	{ listeners }: Plan,
+	{ workingDirectory, environment }: TargetMachine,
+): PreflightFinding[] {
 	const expand = machineText(hostFacts(workingDirectory, environment));
-	const found: Finding[] = [];
+	const found: PreflightFinding[] = [];
 	for (const listener of listeners) {
 		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostBindError(listener.host);
 		if (code === undefined) continue;

@@ -3,15 +3,15 @@ import type { Document, SiteLog } from '../../compiler/document/document.ts';
 import { escapePointer } from '../../compiler/schema/validate.ts';
 import { logFileProblem } from '../logs/file-writer.ts';
 import { compileLogFormat } from '../logs/log-format.ts';
-import { LogOutputError, placeOfOutput } from '../logs/log-sinks.ts';
+import { LogOutputError, outputLocation } from '../logs/log-sinks.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import type { Finding, TargetMachine } from './finding.ts';
+import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Returns what would prevent log outputs from being opened. Does not contact network collectors. */
-export function logFindings({ settings = {}, sites = [] }: Document, machine: TargetMachine): Finding[] {
+export function logFindings({ settings = {}, sites = [] }: Document, machine: TargetMachine): PreflightFinding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
-	const found: Finding[] = [];
+	const found: PreflightFinding[] = [];
 	const check = (log: SiteLog, pointer: string): void => {
 		const finding = logFinding(log, machine, expand);
 		if (finding) found.push({ ...finding, pointer });
@@ -27,10 +27,10 @@ function logFinding(
 	{ output, format }: SiteLog,
 	{ workingDirectory }: TargetMachine,
 	expand: ExpandText,
-): Finding | undefined {
+): PreflightFinding | undefined {
 	try {
 		compileLogFormat(format ?? { encoder: 'default' }, 'json', expand);
-		const place = output && placeOfOutput(output, expand);
+		const place = output && outputLocation(output, expand);
 		if (!place || !('file' in place)) return undefined;
 		const code = logFileProblem(place.file, workingDirectory);
 		if (code === undefined) return undefined;

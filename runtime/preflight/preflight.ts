@@ -6,12 +6,12 @@
 
 import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
-import type { Finding, TargetMachine } from './finding.ts';
+import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Returns what a start would reject or warn about. Loads each check's code only if there is something to check. */
-export async function preflight(plan: Plan, machine: TargetMachine): Promise<readonly Finding[]> {
+export async function preflight(plan: Plan, machine: TargetMachine): Promise<readonly PreflightFinding[]> {
 	const { settings = {}, sites = [] } = plan.document;
-	const found: Finding[] = [];
+	const found: PreflightFinding[] = [];
 	if (settings.logs !== undefined || sites.some(({ logs }) => logs !== undefined)) {
 		const { logFindings } = await import('./log-findings.ts');
 		found.push(...logFindings(plan.document, machine));

@@ -106,7 +106,7 @@ export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, loc
 export const UNUSED_GRACE_MS = 5000;
 
 /** A connection that may be closed to make room for another one. */
-export interface Closable {
+export interface ClosableConnection {
 	/** Since when the connection has been idle, by `performance.now()`; Infinity while it is busy. */
 	readonly idleSince: number;
 	/** Closes the connection at once. */
@@ -136,7 +136,7 @@ export interface ProtocolServer {
 	/** Number of open connections without a socket of their own. They do not use a file descriptor each. */
 	readonly withoutSocket?: number;
 	/** Returns all open connections, including those that have not been passed to their protocol yet. */
-	closable(): Iterable<Closable>;
+	closable(): Iterable<ClosableConnection>;
 	/** Closes every connection at once. */
 	close(): void;
 }

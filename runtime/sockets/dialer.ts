@@ -12,14 +12,14 @@ export interface DialOwner {
 }
 
 /** A connection attempt. */
-export interface Dialing {
+export interface DialAttempt {
 	/** Cancels the attempt. No callback is called after that. */
 	abandon(): void;
 }
 
 /** Opens connections to one upstream. */
 export interface Dialer {
-	dial(owner: DialOwner): Dialing;
+	dial(owner: DialOwner): DialAttempt;
 }
 
 /** The address to connect to. */

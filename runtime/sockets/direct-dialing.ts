@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { UpstreamError } from '../../compiler/exchange/leases.ts';
-import type { ClientTarget, Dialing, DialOptions, DialOwner } from './dialer.ts';
+import type { ClientTarget, DialAttempt, DialOptions, DialOwner } from './dialer.ts';
 import { DirectSocket, isDirectHandle } from './direct-socket.ts';
 import { MAX_TIMER_MS, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
 
@@ -36,7 +36,7 @@ export function dialDirectly(
 	options: DialOptions,
 	header: Uint8Array | undefined,
 	owner: DialOwner,
-): Dialing | undefined {
+): DialAttempt | undefined {
 	if (BINDING === undefined || !('port' in target) || options.localAddress !== undefined) return undefined;
 	const family = isIP(target.host);
 	if (family === 0) return undefined;
@@ -46,7 +46,7 @@ export function dialDirectly(
 	return undefined;
 }
 
-class DirectDialing implements Dialing, UpstreamSocketOwner {
+class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 	readonly #handle: TcpHandle;
 	readonly #target: { readonly host: string; readonly port: number };
 	readonly #options: DialOptions;

@@ -43,7 +43,7 @@ export interface LibrarySimulation {
 }
 
 /** Describes a function: its result, then its parameters. */
-export function signature(result: string, ...takes: string[]): ForeignSignature {
+export function foreignSignature(result: string, ...takes: string[]): ForeignSignature {
 	return { return: result, arguments: takes };
 }
 
@@ -67,7 +67,7 @@ export function findOpenssl<Name extends string>(
 	if (ffi === undefined) return { missing: 'this Node has no `node:ffi`' };
 	try {
 		const all: { [name: string]: ForeignSignature } = { ...signatures };
-		if (simulated.missing !== undefined) all[`missing_${simulated.missing}`] = signature('void');
+		if (simulated.missing !== undefined) all[`missing_${simulated.missing}`] = foreignSignature('void');
 		const f = loadForeignFunctions(ffi, all) as ForeignCalls<Name>;
 		const again = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
 		return { library: new BoundLibrary(ffi, f, again) };

@@ -12,7 +12,7 @@ const VERIFY_PEER = 1;
 const FAIL_IF_NO_PEER_CERT = 2;
 
 /** What a context does in its handshakes besides what Node's context says. */
-export interface ContextDuties {
+export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled?: Uint8Array | undefined;
 	/** Requests client certificates; OpenSSL verifies them during the handshake. */
@@ -28,14 +28,14 @@ export class OpensslContext {
 	readonly context: SecureContext;
 	readonly protocols: Buffer;
 	readonly protocolsAt: bigint;
-	readonly duties: ContextDuties;
+	readonly duties: HandshakeDuties;
 	#address: bigint;
 
 	/**
 	 * @param protocols ALPN protocols, each prefixed with its length (RFC 7301 §3.1).
 	 * @throws If client certificates are to be verified and OpenSSL's verification cannot be accessed.
 	 */
-	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, duties: ContextDuties) {
+	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, duties: HandshakeDuties) {
 		this.thread = thread;
 		this.context = context;
 		// The names are copied into their own memory, because OpenSSL receives addresses within it.

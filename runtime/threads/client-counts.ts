@@ -54,7 +54,7 @@ export class ClientCounts {
 		for (let row = 0; row < this.#rows && seed === 0; row++) {
 			seed = Atomics.load(this.#cells, row * CLIENT_SLOTS + SEED_SLOT);
 		}
-		if (seed === 0) seed = agreedSeed(this.#cells, SEED_SLOT);
+		if (seed === 0) seed = sharedHashSeed(this.#cells, SEED_SLOT);
 		Atomics.store(this.#cells, this.#own + SEED_SLOT, seed);
 		return seed;
 	}
@@ -69,7 +69,7 @@ export function clientKey(address: string): string {
 }
 
 /** Returns the seed in a shared cell; the first thread creates it. */
-export function agreedSeed(cells: Int32Array, cell: number): number {
+export function sharedHashSeed(cells: Int32Array, cell: number): number {
 	const made = randomInt(1, 2 ** 31);
 	return Atomics.compareExchange(cells, cell, 0, made) || made;
 }

@@ -15,7 +15,7 @@ export type ClientRefusal =
 export type ClientVerdict = Pick<ClientProof, 'authorized' | 'authorizationError'>;
 
 /** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
-export function clientRefusal(
+export function clientRefusalReason(
 	socket: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,

@@ -1,7 +1,7 @@
 /** Limits on handshakes per second, per listener and per client. A handshake costs the server more than the client. */
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/modules/options/servers/limits.ts';
-import { agreedSeed, clientKey, firstOf, hashOf, secondOf } from '../threads/client-counts.ts';
+import { clientKey, firstOf, hashOf, secondOf, sharedHashSeed } from '../threads/client-counts.ts';
 
 /** Number of cells per row. Each client is counted in one cell of each of two rows. */
 const CELLS = 8192;
@@ -30,7 +30,7 @@ export class HandshakeRate {
 	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
-		this.#seed = agreedSeed(this.#cells, SEED);
+		this.#seed = sharedHashSeed(this.#cells, SEED);
 	}
 
 	/** Sets the limits. The default limit per client exempts loopback addresses, which belong to local proxies and tests. */

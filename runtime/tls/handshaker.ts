@@ -14,7 +14,7 @@ import {
 } from 'node:tls';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
-import { type ContextDuties, OpensslContext } from '../sockets/openssl-context.ts';
+import { type HandshakeDuties, OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
 import { directTls } from '../sockets/start-tls.ts';
 import type { HandshakeOptions } from '../sockets/tls-handle.ts';
@@ -125,11 +125,11 @@ function failed(this: HandshakingSocket, error?: Error | boolean): void {
 export class ServerHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
 	readonly #options: HandshakerOptions;
-	readonly #duties: ContextDuties;
+	readonly #duties: HandshakeDuties;
 	#terms: Terms | undefined;
 	#server: Server | undefined;
 
-	constructor(options: HandshakerOptions, duties: ContextDuties, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, duties: HandshakeDuties, outcome: HandshakeOutcome) {
 		this.#options = options;
 		this.#duties = duties;
 		this.outcome = outcome;
@@ -180,14 +180,14 @@ class Terms implements HandshakeOptions {
 	readonly protocols: Uint8Array;
 	readonly stapled: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
-	readonly #duties: ContextDuties;
+	readonly #duties: HandshakeDuties;
 	/** False if Node's handles cannot perform the duties. */
 	readonly #isForNode: boolean;
 	#context: SecureContext | undefined;
 	#openssl: OpensslContext | undefined;
 
 	/** Throws if OpenSSL rejects the options. */
-	constructor(options: HandshakerOptions, duties: ContextDuties) {
+	constructor(options: HandshakerOptions, duties: HandshakeDuties) {
 		this.#options = options;
 		this.#duties = duties;
 		this.#isForNode = duties.client === undefined && duties.secret === undefined;

@@ -10,7 +10,7 @@ import type { QuicClientFacts } from '../sockets/quic/quic-connection.ts';
 import type { QuicCertificate, QuicCertificateChoice, QuicClientAuth, QuicHello } from '../sockets/quic/quic-tls.ts';
 import { clientAuthTerms } from './client-auth-terms.ts';
 import type { ClientHello } from './client-hello.ts';
-import { type ClientRefusal, clientRefusal } from './client-verification.ts';
+import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 import { logSecret } from './secrets-log.ts';
 import type { TableCertificate } from './table-certificate.ts';
@@ -106,7 +106,7 @@ export class QuicCertificates {
 		// The authority that verified this certificate may have been removed during the handshake.
 		if (certificate && trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
 		const verdict = { authorized: verified, authorizationError: new Error('rejected') };
-		return clientRefusal(verdict, auth, tls, certificate);
+		return clientRefusalReason(verdict, auth, tls, certificate);
 	}
 
 	/** Returns the key of the trust that a client was verified with; see `ThreadTlsListener.onTrustLost`. */

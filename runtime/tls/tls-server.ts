@@ -11,14 +11,19 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
 import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
-import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE_MS } from '../protocols/protocol.ts';
+import {
+	type ClosableConnection,
+	type ConnectionPeer,
+	type ProtocolServer,
+	UNUSED_GRACE_MS,
+} from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
-import { type ClientRefusal, clientRefusal } from './client-verification.ts';
+import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
 import { classifyHandshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HandshakeSelector } from './handshake-selector.ts';
@@ -74,7 +79,7 @@ interface PendingSocket extends Socket {
 export interface Http3Side {
 	/** Number of connections, including unfinished handshakes. */
 	readonly connections: number;
-	closable(): Iterable<Closable>;
+	closable(): Iterable<ClosableConnection>;
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
 	drain(gently?: boolean): void;
 	close(): void;
@@ -257,7 +262,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		return this.datagrams?.connections ?? 0;
 	}
 
-	*closable(): Generator<Closable> {
+	*closable(): Generator<ClosableConnection> {
 		for (const [socket, { deadline }] of this.#pending) {
 			yield { idleSince: deadline - this.#limit + UNUSED_GRACE_MS, giveWay: () => socket.destroy() };
 		}
@@ -486,7 +491,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const { tls } = this.#deps;
 		// The CA that verified this certificate may have been removed during the handshake.
 		if (client.certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
-		return clientRefusal(client, auth, tls, client.certificate);
+		return clientRefusalReason(client, auth, tls, client.certificate);
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {

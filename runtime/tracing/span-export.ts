@@ -5,7 +5,11 @@ import type { SpanExporter } from './otlp-exporter.ts';
 import { isTracingDisabled, samplerProblem } from './sampler.ts';
 
 /** Writes an entry about exports to the process log. */
-export type SpanExportLog = (level: LogLevel, message: string, fields?: { readonly [name: string]: unknown }) => void;
+export type SpanExportLogger = (
+	level: LogLevel,
+	message: string,
+	fields?: { readonly [name: string]: unknown },
+) => void;
 
 /** Minimum milliseconds between two log entries about failed exports. */
 const REMINDER = 60_000;
@@ -25,7 +29,7 @@ export class SpanExport {
 	/** Number of spans that found the queue full or whose export failed. */
 	dropped = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
-	readonly #tell: SpanExportLog;
+	readonly #tell: SpanExportLogger;
 	readonly #settings: BatchSettings;
 	readonly #queue: SpanRecord[] = [];
 	#exporter: Promise<SpanExporter | undefined> | undefined;
@@ -36,7 +40,7 @@ export class SpanExport {
 	#toldAt = Number.NEGATIVE_INFINITY;
 	#unreported = 0;
 
-	constructor(environment: { readonly [name: string]: string | undefined }, tell: SpanExportLog) {
+	constructor(environment: { readonly [name: string]: string | undefined }, tell: SpanExportLogger) {
 		this.#environment = environment;
 		this.#tell = tell;
 		this.#settings = batchSettings(environment);

@@ -10,7 +10,7 @@ export interface ProgramResult {
 }
 
 /** A machine. Tests use a root other than `/`. */
-export interface Machine {
+export interface MachineToTrust {
 	/** The root of the file system. */
 	readonly root: string;
 	/** The user's home folder, not relative to `root`. */
@@ -27,7 +27,7 @@ const LIMIT = 60_000;
 const KEPT_OUTPUT = 2000;
 
 /** Returns the machine that this process runs on. */
-export function thisMachine(environment: { readonly [name: string]: string | undefined }): Machine {
+export function thisMachine(environment: { readonly [name: string]: string | undefined }): MachineToTrust {
 	return { root: '/', home: environment.HOME, privileged: process.geteuid?.() === 0, run: runProgram };
 }
 

@@ -1,7 +1,7 @@
 /** NSS databases, the trust stores of Firefox and Chromium. */
 import { access, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Machine } from './machine.ts';
+import type { MachineToTrust } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
 /** Folders below the home folder that are databases. */
@@ -22,18 +22,18 @@ export interface NssChangeResult {
 }
 
 /** Adds a certificate file under a name to every database of the user. Rejects with {@link TrustError}. */
-export async function addToNss(machine: Machine, name: string, file: string): Promise<NssChangeResult> {
+export async function addToNss(machine: MachineToTrust, name: string, file: string): Promise<NssChangeResult> {
 	return change(machine, database => ['-A', '-d', `sql:${database}`, '-t', 'C,,', '-n', name, '-i', file]);
 }
 
 /** Removes a certificate from every database that has it. Rejects with {@link TrustError}. */
-export async function removeFromNss(machine: Machine, name: string): Promise<NssChangeResult> {
+export async function removeFromNss(machine: MachineToTrust, name: string): Promise<NssChangeResult> {
 	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
 }
 
 /** Runs a command for every database, or only for those that contain a certificate named `only`. */
 async function change(
-	machine: Machine,
+	machine: MachineToTrust,
 	command: (database: string) => readonly string[],
 	only?: string,
 ): Promise<NssChangeResult> {
@@ -58,7 +58,7 @@ async function change(
 	return { changed, found: databases.length };
 }
 
-async function databasesOf({ home }: Machine): Promise<string[]> {
+async function databasesOf({ home }: MachineToTrust): Promise<string[]> {
 	if (!home) return [];
 	const candidates = DATABASES.map(folder => path.join(home, folder));
 	for (const profiles of PROFILES) {

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Machine } from './machine.ts';
+import type { MachineToTrust } from './machine.ts';
 import { addToNss, removeFromNss } from './nss-databases.ts';
 import { addToSystem, removeFromSystem } from './system-store.ts';
 import { TrustError } from './trust-error.ts';
@@ -49,7 +49,7 @@ export interface TrustReport {
 }
 
 /** Adds the root to every trust store. If one fails, the others are still changed. */
-export async function trustRoot(machine: Machine, root: TrustedRoot): Promise<TrustReport> {
+export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
 	return report(machine, {
 		system: () => addToSystem(machine, root.name, root.pem),
 		nss: () => addToNss(machine, root.name, root.file),
@@ -59,7 +59,7 @@ export async function trustRoot(machine: Machine, root: TrustedRoot): Promise<Tr
 }
 
 /** Removes the root from every trust store. */
-export async function untrustRoot(machine: Machine, root: TrustedRoot): Promise<TrustReport> {
+export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
 	return report(machine, {
 		system: () => removeFromSystem(machine, root.name),
 		nss: () => removeFromNss(machine, root.name),
@@ -69,7 +69,7 @@ export async function untrustRoot(machine: Machine, root: TrustedRoot): Promise<
 }
 
 async function report(
-	machine: Machine,
+	machine: MachineToTrust,
 	work: {
 		readonly system: () => ReturnType<typeof addToSystem>;
 		readonly nss: () => ReturnType<typeof addToNss>;

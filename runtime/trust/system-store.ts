@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, open, readdir, readFile, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { Machine } from './machine.ts';
+import type { MachineToTrust } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
 /** The location of locally added certificates in a family of distributions. */
@@ -38,7 +38,7 @@ const LAYOUTS: readonly Layout[] = [
 export type SystemStoreChange = 'changed' | 'unchanged' | 'no-store';
 
 /** Adds a certificate. `name` is its file name without extension. Rejects with {@link TrustError}. */
-export async function addToSystem(machine: Machine, name: string, pem: string): Promise<SystemStoreChange> {
+export async function addToSystem(machine: MachineToTrust, name: string, pem: string): Promise<SystemStoreChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
 	const file = path.join(machine.root, layout.folder, `${name}${layout.extension}`);
@@ -61,7 +61,7 @@ export async function addToSystem(machine: Machine, name: string, pem: string): 
 }
 
 /** Removes a certificate. Rejects with {@link TrustError}. */
-export async function removeFromSystem(machine: Machine, name: string): Promise<SystemStoreChange> {
+export async function removeFromSystem(machine: MachineToTrust, name: string): Promise<SystemStoreChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
 	const folder = path.join(machine.root, layout.folder);
@@ -75,7 +75,7 @@ export async function removeFromSystem(machine: Machine, name: string): Promise<
 	return 'changed';
 }
 
-async function layoutOf(machine: Machine): Promise<Layout | undefined> {
+async function layoutOf(machine: MachineToTrust): Promise<Layout | undefined> {
 	for (const layout of LAYOUTS) {
 		const found = await access(path.join(machine.root, layout.folder)).then(
 			() => true,
@@ -86,12 +86,12 @@ async function layoutOf(machine: Machine): Promise<Layout | undefined> {
 	return undefined;
 }
 
-function requirePrivilege(machine: Machine): void {
+function requirePrivilege(machine: MachineToTrust): void {
 	if (machine.privileged) return;
 	throw new TrustError('Only root can change the trust store of the system. Run the command again with sudo.');
 }
 
-async function refresh(machine: Machine, { name, refresh: [program, ...args] }: Layout): Promise<void> {
+async function refresh(machine: MachineToTrust, { name, refresh: [program, ...args] }: Layout): Promise<void> {
 	const { status, output } = await machine.run(program, args);
 	if (status === 0) return;
 	if (status === undefined) {

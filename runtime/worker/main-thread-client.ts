@@ -1,7 +1,7 @@
 /** Requests of a worker thread to the main thread: password verification, metrics of the process. */
 
 import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
-import type { FromWorker, ToWorker } from './worker-messages.ts';
+import type { MessageFromWorker, MessageToWorker } from './worker-messages.ts';
 
 interface Asked {
 	readonly resolve: (answer: never) => void;
@@ -10,11 +10,11 @@ interface Asked {
 
 /** Sends requests and resolves their replies. */
 export class MainThreadClient {
-	readonly #send: (message: FromWorker) => void;
+	readonly #send: (message: MessageFromWorker) => void;
 	readonly #asked = new Map<number, Asked>();
 	#last = 0;
 
-	constructor(send: (message: FromWorker) => void) {
+	constructor(send: (message: MessageFromWorker) => void) {
 		this.#send = send;
 	}
 
@@ -31,7 +31,7 @@ export class MainThreadClient {
 	}
 
 	/** Handles a reply. */
-	answered({ id, answer, failed }: Extract<ToWorker, { type: 'answer' }>): void {
+	answered({ id, answer, failed }: Extract<MessageToWorker, { type: 'answer' }>): void {
 		const asked = this.#asked.get(id);
 		this.#asked.delete(id);
 		if (failed === undefined) asked?.resolve(answer as never);

@@ -6,14 +6,14 @@ import type {
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import type { DiskErrand } from '../cache/disk/disk-messages.ts';
+import type { DiskRequest } from '../cache/disk/disk-messages.ts';
 import type {
 	CertificateRequestedByClient,
 	ChallengeAnswer,
 	ChallengeQuestion,
 } from '../certificates/certificate-feed.ts';
 import type { ComputedTask } from '../page-work/do-page-task.ts';
-import type { QueuedAnswer } from '../page-work/page-work-queue.ts';
+import type { PageTaskReply } from '../page-work/page-work-queue.ts';
 import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
 import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tls-provision.ts';
 
@@ -31,7 +31,7 @@ export type MainThreadRequest =
 	/** Provides TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly wanted: TlsMaterialRequest }
 	/** Reads or writes the disk of a response cache. */
-	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskErrand }
+	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskRequest }
 	/** Obtains a certificate that a handshake needs and no thread has. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateRequestedByClient };
 
@@ -42,7 +42,7 @@ export interface MainThreadReplies {
 	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
-	page_work: QueuedAnswer;
+	page_work: PageTaskReply;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsMaterial;

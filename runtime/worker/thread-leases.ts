@@ -26,7 +26,7 @@ import { poolLayout } from '../upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, NeedsSharedMemory, OutOfSharedMemory } from './generation-builder.ts';
 import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
-import type { FromWorker } from './worker-messages.ts';
+import type { MessageFromWorker } from './worker-messages.ts';
 
 /** Dependencies of a thread's leases. */
 export interface LeaseThread {
@@ -36,7 +36,7 @@ export interface LeaseThread {
 	readonly rows: number;
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
-	send(message: FromWorker): void;
+	send(message: MessageFromWorker): void;
 	/** Sends a request to the main thread. */
 	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
 	/** Returns the destination of an access log's batches. */

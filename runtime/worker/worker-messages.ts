@@ -78,7 +78,7 @@ export interface WorkerStartData {
 }
 
 /** Main thread to worker. */
-export type ToWorker =
+export type MessageToWorker =
 	| {
 			readonly type: 'prepare';
 			/** Unique number, repeated in replies. */
@@ -111,7 +111,7 @@ export type ToWorker =
 	| { readonly type: 'crash' | StallKind };
 
 /** Worker to main thread. */
-export type FromWorker =
+export type MessageFromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The UDP sockets of each listener that speaks HTTP/3, by key. The main thread must close the `relay` descriptors. */
 	| {

@@ -54,9 +54,9 @@ import { BuildAborted, GenerationBuild, type SharedDocumentParts } from './gener
 import { MainThreadClient } from './main-thread-client.ts';
 import { RequestHost, type RequestHostThread } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
-import type { FromWorker, ToWorker, WorkerStartData } from './worker-messages.ts';
+import type { MessageFromWorker, MessageToWorker, WorkerStartData } from './worker-messages.ts';
 
-type Prepare = Extract<ToWorker, { type: 'prepare' }>;
+type Prepare = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStartData): void {
@@ -65,7 +65,7 @@ export function runWorker(port: MessagePort, start: WorkerStartData): void {
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
 	const vitals = threadVitalsIn(start.counters);
-	port.on('message', (message: ToWorker) => {
+	port.on('message', (message: MessageToWorker) => {
 		activity.enter('message');
 		worker.take(message);
 		vitals.recordIfWanted();
@@ -188,7 +188,7 @@ class DataPlaneWorker implements RequestHostThread {
 		return this.#clientIp(x);
 	}
 
-	take(message: ToWorker): void {
+	take(message: MessageToWorker): void {
 		switch (message.type) {
 			case 'prepare':
 				void this.#prepare(message);
@@ -610,7 +610,7 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#send({ type: 'drained' });
 	}
 
-	#send(message: FromWorker): void {
+	#send(message: MessageFromWorker): void {
 		this.#port.postMessage(message);
 	}
 }

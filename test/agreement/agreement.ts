@@ -19,7 +19,7 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../harness.ts';
 import { jsonInput, withServer } from '../runtime/running-server.ts';
-import { Chance } from './chance.ts';
+import { SeededChance } from './chance.ts';
 import {
 	type ConfigurationTargets,
 	type RandomRequest,
@@ -86,7 +86,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 		await withServer(undefined, { input: jsonInput(first), threads: 1, environment }, async ({ runtime }) => {
 			while (done < pairs && disagreements.length < ENOUGH) {
 				const own = seed + configurations++;
-				const chance = new Chance(own);
+				const chance = new SeededChance(own);
 				const { input, compiled } = configuration(chance, place);
 				const outcome = await runtime.load(input);
 				if (outcome.result !== 'applied')
@@ -124,7 +124,10 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 }
 
 /** Returns a random configuration that compiles: source text in either language, or the JSON document adapted from it. */
-function configuration(chance: Chance, place: ConfigurationTargets): { input: ConfigInput; compiled: CompileResult } {
+function configuration(
+	chance: SeededChance,
+	place: ConfigurationTargets,
+): { input: ConfigInput; compiled: CompileResult } {
 	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
 	const text = randomConfiguration(chance, format, place);
 	const compiled = compiledOf({ format, text, name: format });

@@ -1,6 +1,6 @@
 /** Random configurations that compile, in both languages, and random requests that reach their matchers and rewrites. */
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
-import type { Chance } from './chance.ts';
+import type { SeededChance } from './chance.ts';
 
 /** The port, upstreams and folder that a generated configuration refers to. */
 export interface ConfigurationTargets {
@@ -87,18 +87,18 @@ const EXPRESSIONS = [
 const ROUTES = ['first', 'second'];
 
 /** Returns the text of a configuration with several sites on one port. */
-export function randomConfiguration(chance: Chance, dialect: Dialect, place: ConfigurationTargets): string {
+export function randomConfiguration(chance: SeededChance, dialect: Dialect, place: ConfigurationTargets): string {
 	return new Writer(chance, dialect, place).text();
 }
 
 class Writer {
-	readonly #chance: Chance;
+	readonly #chance: SeededChance;
 	readonly #native: boolean;
 	readonly #place: ConfigurationTargets;
 	#named: string[] = [];
 	#names = 0;
 
-	constructor(chance: Chance, dialect: Dialect, place: ConfigurationTargets) {
+	constructor(chance: SeededChance, dialect: Dialect, place: ConfigurationTargets) {
 		this.#chance = chance;
 		this.#native = dialect === 'configfile';
 		this.#place = place;
@@ -360,7 +360,7 @@ function oneOfAKind(lines: readonly string[]): string[] {
 }
 
 /** Returns a request for one of the hosts and paths, or for a disguised spelling of one. */
-export function randomRequest(chance: Chance, port: number): RandomRequest {
+export function randomRequest(chance: SeededChance, port: number): RandomRequest {
 	const method = chance.happens(60) ? 'GET' : chance.of(METHODS);
 	const host = chance.happens(10) ? `127.0.0.1` : chance.of(HOSTS).replace('*', chance.of(['w', 'W', 'x.y']));
 	const disguised = chance.happens(20) ? chance.of([host.toUpperCase(), `${host}.`]) : host;
@@ -385,7 +385,7 @@ export function randomRequest(chance: Chance, port: number): RandomRequest {
 }
 
 /** Returns an equivalent spelling of a path, or a path next to it. */
-function disguise(chance: Chance, path: string): string {
+function disguise(chance: SeededChance, path: string): string {
 	if (chance.happens(55)) return path;
 	switch (chance.below(9)) {
 		case 0:

@@ -1,7 +1,7 @@
 /** Random numbers from a seed, so that a failing run can be repeated. */
 
 /** A random generator (xorshift32). */
-export class Chance {
+export class SeededChance {
 	#state: number;
 
 	constructor(seed: number) {

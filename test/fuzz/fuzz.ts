@@ -5,7 +5,7 @@
  * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]. The default is a million texts and no time limit.
  */
 import { parseArgs } from 'node:util';
-import { Chance } from './chance.ts';
+import { SeededChance } from './chance.ts';
 import { type Corpus, readCorpus, type Seed } from './corpus.ts';
 import { mutatedText } from './mutate.ts';
 import { checkProperties } from './properties.ts';
@@ -51,7 +51,7 @@ export async function fuzz(options: FuzzOptions): Promise<{ tried: number; findi
 }
 
 function make(seed: number, corpus: Corpus): Seed {
-	return mutatedText(new Chance(seed), corpus);
+	return mutatedText(new SeededChance(seed), corpus);
 }
 
 async function failure(made: Seed): Promise<string | undefined> {

@@ -6,7 +6,7 @@
  */
 import { pathToFileURL } from 'node:url';
 import { requestMaker } from './mutated-requests.ts';
-import { endOfMessages, isKnownToNode, nodeReader, ourReader, type ServerReading } from './readings.ts';
+import { endOfMessages, isKnownToNode, nodeServerReader, ourServerReader, type ServerReading } from './readings.ts';
 
 /** The result of a run. */
 export interface FuzzResult {
@@ -26,8 +26,8 @@ const EVERY_BYTE_IN = 50;
 
 /** Runs for this many milliseconds, or until `most` inputs or ten disagreements. */
 export async function fuzzHttp1(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
-	const ours = ourReader();
-	const node = nodeReader();
+	const ours = ourServerReader();
+	const node = nodeServerReader();
 	const { next, request } = requestMaker(seed);
 	const disagreements: string[] = [];
 	const end = performance.now() + milliseconds;

@@ -9,7 +9,7 @@ import { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { StringMemory } from '../../runtime/protocols/http2/hpack-decoder.ts';
 import { FrameReader } from '../../runtime/protocols/http3/frame-reader.ts';
-import { FRAME, H3_ERROR } from '../../runtime/protocols/http3/http3-codes.ts';
+import { FRAME_TYPE, H3_ERROR } from '../../runtime/protocols/http3/http3-codes.ts';
 import { createHttp3Server } from '../../runtime/protocols/http3/http3-server.ts';
 import { MAX_HELD_BODY_BYTES } from '../../runtime/protocols/http3/limits.ts';
 import { QpackDecoder } from '../../runtime/protocols/http3/qpack-decoder.ts';
@@ -21,7 +21,7 @@ import type {
 	QuicStreamOwner,
 } from '../../runtime/sockets/quic/quic-connection.ts';
 import { data, encodeFieldSection, frame, headers, POST, REQUEST, varint } from '../runtime/protocols/http3/frames.ts';
-import { Chance } from './chance.ts';
+import { SeededChance } from './chance.ts';
 
 /** Inputs per connection. */
 const INPUTS = 40;
@@ -93,8 +93,8 @@ class SentFrames {
 	#final = false;
 	readonly #reader = new FrameReader({
 		frame: type => {
-			if (type === FRAME.data && !this.#final) this.fault = 'DATA before a final response';
-			return type === FRAME.headers ? 'gather' : 'skip';
+			if (type === FRAME_TYPE.data && !this.#final) this.fault = 'DATA before a final response';
+			return type === FRAME_TYPE.headers ? 'gather' : 'skip';
 		},
 		payload: () => true,
 		whole: (_type, bytes, start, end) => {
@@ -157,7 +157,7 @@ class FakeConnection implements QuicConnection {
 }
 
 /** Returns a body in pieces, some of which come later. */
-function source(chance: Chance): BodySource {
+function source(chance: SeededChance): BodySource {
 	let left = chance.below(6);
 	const trailers = chance.once(3) ? new HeaderList(['x-sum', '1']) : undefined;
 	return {
@@ -173,7 +173,7 @@ function source(chance: Chance): BodySource {
 }
 
 /** Answers in one of the ways in which handlers do. */
-function answer(x: Exchange, chance: Chance): void | Promise<void> {
+function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
 	if (chance.once(4)) x.inform(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {
 		case 0:
@@ -205,7 +205,7 @@ function answer(x: Exchange, chance: Chance): void | Promise<void> {
 }
 
 /** Returns frames that are mostly valid in their order, for a new stream. */
-function messages(chance: Chance): Buffer {
+function messages(chance: SeededChance): Buffer {
 	const head = chance.of([headers(), headers(POST), headers(TUNNEL), headers([...POST, ['content-length', '3']])]);
 	const parts = [head];
 	for (let i = chance.below(4); i > 0; i--) parts.push(data('d'.repeat(chance.below(400))));
@@ -214,8 +214,8 @@ function messages(chance: Chance): Buffer {
 	return mutated(Buffer.concat(parts), chance);
 }
 
-function oddFrame(chance: Chance): Buffer {
-	const type = chance.of([...Object.values(FRAME), 0x2, 0x6, 0x21, 0x40, 2 ** 40]);
+function oddFrame(chance: SeededChance): Buffer {
+	const type = chance.of([...Object.values(FRAME_TYPE), 0x2, 0x6, 0x21, 0x40, 2 ** 40]);
 	const payload = chance.of([
 		Buffer.alloc(chance.below(20), chance.below(256)),
 		varint(chance.below(10)),
@@ -224,17 +224,19 @@ function oddFrame(chance: Chance): Buffer {
 	return frame(type, payload);
 }
 
-function unidirectional(chance: Chance): Buffer {
+function unidirectional(chance: SeededChance): Buffer {
 	const parts = [varint(chance.of([0, 0, 1, 2, 3, 0x21, 2 ** 33]))];
 	if (!chance.once(5))
-		parts.push(frame(FRAME.settings, chance.once(2) ? varint(chance.below(60), chance.below(9)) : Buffer.alloc(0)));
+		parts.push(
+			frame(FRAME_TYPE.settings, chance.once(2) ? varint(chance.below(60), chance.below(9)) : Buffer.alloc(0)),
+		);
 	for (let i = chance.below(4); i > 0; i--) parts.push(oddFrame(chance));
 	if (chance.once(3)) parts.push(Buffer.of(0x20, 0x44, chance.below(256)));
 	return mutated(Buffer.concat(parts), chance);
 }
 
 /** Changes a few bytes of one in five inputs, cuts some short, and gives some lengths that are far too large. */
-function mutated(bytes: Buffer, chance: Chance): Buffer {
+function mutated(bytes: Buffer, chance: SeededChance): Buffer {
 	if (!chance.once(5)) return bytes;
 	for (let i = 1 + chance.below(3); i > 0; i--) bytes[chance.below(bytes.length)] = chance.below(256);
 	if (chance.once(6)) return bytes.subarray(0, chance.below(bytes.length));
@@ -247,13 +249,13 @@ export async function fuzzHttp3Connections(count: number, from: number): Promise
 	const findings: string[] = [];
 	for (let at = 0; at * INPUTS < count && findings.length < 5; at++) {
 		const seed = from * 1_000_003 + at;
-		const fault = await one(new Chance(seed)).catch(error => `threw ${error.stack}`);
+		const fault = await one(new SeededChance(seed)).catch(error => `threw ${error.stack}`);
 		if (fault !== undefined) findings.push(`seed ${seed}: ${fault}`);
 	}
 	return findings;
 }
 
-async function one(chance: Chance): Promise<string | undefined> {
+async function one(chance: SeededChance): Promise<string | undefined> {
 	let begun = 0;
 	let finished = 0;
 	const host: ProtocolHost = {
@@ -298,7 +300,7 @@ async function one(chance: Chance): Promise<string | undefined> {
 }
 
 /** Opens a stream and sends the beginning of its input. */
-function open(quic: FakeConnection, ids: number[], chance: Chance): void {
+function open(quic: FakeConnection, ids: number[], chance: SeededChance): void {
 	const isUni = chance.once(4) ? 1 : 0;
 	const stream = new FakeStream(ids[isUni]!, false);
 	ids[isUni]! += 4;
@@ -310,7 +312,7 @@ function open(quic: FakeConnection, ids: number[], chance: Chance): void {
 }
 
 /** Lets something happen on a stream. Returns the number of bytes received. */
-function act(stream: FakeStream, chance: Chance): number {
+function act(stream: FakeStream, chance: SeededChance): number {
 	const { owner } = stream;
 	if (owner === undefined) return 0;
 	switch (chance.below(12)) {

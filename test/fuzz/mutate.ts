@@ -1,5 +1,5 @@
 /** Mutations of real configurations: of lines and words, as humans make mistakes, and of bytes, as attackers do. */
-import type { Chance } from './chance.ts';
+import type { SeededChance } from './chance.ts';
 import type { Corpus, Seed } from './corpus.ts';
 
 /** Fragments that are significant to a lexer, parser or expansion. */
@@ -75,7 +75,7 @@ const PIECES: readonly string[] = [
 ];
 
 /** Returns a text of the corpus with random changes. */
-export function mutatedText(chance: Chance, { seeds, lines, words }: Corpus): Seed {
+export function mutatedText(chance: SeededChance, { seeds, lines, words }: Corpus): Seed {
 	const seed = chance.of(seeds);
 	if (seed.format === 'json') return { format: 'json', text: mutatedJson(chance, seed.text, words) };
 	let { text } = seed;
@@ -85,7 +85,7 @@ export function mutatedText(chance: Chance, { seeds, lines, words }: Corpus): Se
 	return { format, text: text.slice(0, 20_000) };
 }
 
-function changed(chance: Chance, text: string, lines: readonly string[], words: readonly string[]): string {
+function changed(chance: SeededChance, text: string, lines: readonly string[], words: readonly string[]): string {
 	const all = text.split('\n');
 	const at = chance.below(all.length);
 	switch (chance.below(12)) {
@@ -124,7 +124,7 @@ function changed(chance: Chance, text: string, lines: readonly string[], words: 
 	}
 }
 
-function bytes(chance: Chance, text: string): string {
+function bytes(chance: SeededChance, text: string): string {
 	const at = chance.below(text.length + 1);
 	switch (chance.below(5)) {
 		case 0:
@@ -159,7 +159,7 @@ const VALUES: readonly unknown[] = [
 	{ type: 'any' },
 ];
 
-function mutatedJson(chance: Chance, text: string, words: readonly string[]): string {
+function mutatedJson(chance: SeededChance, text: string, words: readonly string[]): string {
 	if (chance.once(4)) return bytes(chance, text);
 	let document: unknown;
 	try {

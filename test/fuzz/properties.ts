@@ -20,7 +20,7 @@ const FILES: { readonly [path: string]: string } = {
 };
 
 /** A reader that never reads the machine's files, so that a seed gives the same result everywhere. */
-export const reader: Reader = {
+export const emptyReader: Reader = {
 	readText: path => FILES[path] ?? missing(path),
 	readBytes: path => missing(path),
 	list: path => (path === '/work' ? Object.keys(FILES).map(name => name.slice('/work/'.length)) : missing(path)),
@@ -44,7 +44,7 @@ export class BrokenPropertyError extends Error {}
 /** Checks all properties. Throws any exception, or {@link BrokenPropertyError}. */
 export async function checkProperties({ format, text }: Seed, again = true): Promise<void> {
 	const started = process.cpuUsage();
-	const compiled = compile({ format, text, name: 'input' }, reader);
+	const compiled = compile({ format, text, name: 'input' }, emptyReader);
 	for (const diagnostic of compiled.diagnostics) {
 		const { span, message } = diagnostic;
 		const inside = !span || (span.start >= 0 && span.start <= span.end && span.end <= span.source.text.length);
@@ -62,7 +62,7 @@ export async function checkProperties({ format, text }: Seed, again = true): Pro
 		await lint({
 			input: { format, text, name: 'input' },
 			compiled: { ...compiled, document, plan },
-			reader,
+			reader: emptyReader,
 			deps,
 		});
 	}
@@ -77,7 +77,7 @@ export async function checkProperties({ format, text }: Seed, again = true): Pro
 /** Asserts that the compiled document is accepted, and that it compiles to itself. */
 function checkDocument({ document }: CompileResult): void {
 	const text = JSON.stringify(printedForm(document!));
-	const again = compile({ format: 'json', text, name: 'again' }, reader);
+	const again = compile({ format: 'json', text, name: 'again' }, emptyReader);
 	if (!again.document) {
 		throw new BrokenPropertyError(
 			`its document is refused: ${again.diagnostics.map(one => `${one.code} ${one.pointer}`).join(', ')}`,
@@ -115,7 +115,7 @@ function checkFormat({ format, text }: Seed, compiled: CompileResult): void {
 	const formatted = formatText(text);
 	if (formatText(formatted) !== formatted) throw new BrokenPropertyError('formatting twice is not formatting once');
 	if (!compiled.document || isMendedByFormatting({ format, text }, compiled)) return;
-	const again = compile({ format, text: formatted, name: 'input' }, reader);
+	const again = compile({ format, text: formatted, name: 'input' }, emptyReader);
 	if (!again.document) {
 		throw new BrokenPropertyError(`formatted it is refused: ${again.diagnostics.map(({ code }) => code).join(', ')}`);
 	}

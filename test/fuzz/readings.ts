@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { ChunkedDecoder } from '../../runtime/protocols/http1/chunked-decoder.ts';
-import { CHUNKED, RequestHeadParser } from '../../runtime/protocols/http1/head-parser.ts';
+import { CHUNKED_BODY, RequestHeadParser } from '../../runtime/protocols/http1/head-parser.ts';
 import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { bodyOf } from '../runtime/protocols/http1/wire.ts';
@@ -77,7 +77,7 @@ async function run(socket: MemorySocket, pieces: readonly string[]): Promise<rea
 }
 
 /** Returns a reader backed by our engine. */
-export function ourReader(): ServerReader {
+export function ourServerReader(): ServerReader {
 	let messages: (Message | undefined)[] = [];
 	const server = createHttp1Server({
 		async handle(x: Exchange) {
@@ -111,7 +111,7 @@ export function ourReader(): ServerReader {
 }
 
 /** Returns a reader backed by Node's own server with its strict parser. */
-export function nodeReader(): ServerReader {
+export function nodeServerReader(): ServerReader {
 	let messages: (Message | undefined)[] = [];
 	const server = createServer({ insecureHTTPParser: false, requireHostHeader: false }, (request, response) => {
 		const into = messages;
@@ -173,7 +173,7 @@ export function endOfMessages(text: string, count: number): number {
 		if (parser.parse(text, at, text.length) !== 0)
 			throw new Error(`message ${i} of ${JSON.stringify(text)} has no end`);
 		at = parser.end;
-		if (parser.bodyLength === CHUNKED) {
+		if (parser.bodyLength === CHUNKED_BODY) {
 			const decoder = new ChunkedDecoder('request', DEFAULT_LIMITS.maxHeadSize, DEFAULT_LIMITS.maxHeaderCount);
 			at += decoder.write(Buffer.from(text.slice(at), 'latin1'), 0, { push: () => {} });
 		} else at += parser.bodyLength;

@@ -6,7 +6,7 @@ import { compileProgram } from '../../compiler/codegen/regexp/program.ts';
 import { CONFIGURED_REGEXP_BOUNDS } from '../../compiler/codegen/regexp/regexp-bounds.ts';
 import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';
 import { ReverseAutomaton } from '../../compiler/codegen/regexp/reverse-automaton.ts';
-import type { Chance } from './chance.ts';
+import type { SeededChance } from './chance.ts';
 
 const SETS = [
 	'.',
@@ -32,14 +32,14 @@ const LARGE_QUANTIFIERS = ['{20}', '{0,40}', '{1,100}', '{60,}', '{200}?'];
 const OPENINGS = ['(', '(', '(', '(?:', '(?:', '(?i:', '(?s:', '(?U:'];
 
 /** Returns a random expression in the syntax of RE2; `large` adds large repeat counts. */
-export function randomRegexp(chance: Chance, large: boolean, depth = 3): string {
+export function randomRegexp(chance: SeededChance, large: boolean, depth = 3): string {
 	const alternatives: string[] = [];
 	do alternatives.push(randomSequence(chance, large, depth));
 	while (chance.once(3));
 	return alternatives.join('|');
 }
 
-function randomSequence(chance: Chance, large: boolean, depth: number): string {
+function randomSequence(chance: SeededChance, large: boolean, depth: number): string {
 	let text = '';
 	for (let count = chance.below(4); count >= 0; count--) {
 		if (chance.once(10)) {
@@ -58,14 +58,14 @@ function randomSequence(chance: Chance, large: boolean, depth: number): string {
 const LETTERS = ['a', 'b', 'a', 'b', 'c', 'A', '/', '-', '1', '\n', ' ', 'é', '😀', '\ud83d', 'x', 'ſ', 'K'];
 
 /** Returns a short random text. */
-export function randomText(chance: Chance, length: number): string {
+export function randomText(chance: SeededChance, length: number): string {
 	let text = '';
 	for (let count = chance.below(length + 1); count > 0; count--) text += chance.of(LETTERS);
 	return text;
 }
 
 /** Returns a text of the given length that may be slow to match: a few characters repeated, or random ones. */
-export function harmfulText(chance: Chance, source: string, length: number): string {
+export function harmfulText(chance: SeededChance, source: string, length: number): string {
 	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
 	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;
 	const word = (): string => Array.from({ length: 1 + chance.below(4) }, () => chance.of(letters)).join('');

@@ -7,7 +7,7 @@ import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } f
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
+import { cacheLayout, HEADER_WORD } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
 import { PAGE_BYTES } from '../../runtime/sockets/memory-files.ts';
@@ -53,7 +53,7 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	const look = setInterval(() => {
 		const now = resident(buffer);
 		most = Math.max(most, now.store + now.files);
-		files = Math.max(files, words[WORD.files]!);
+		files = Math.max(files, words[HEADER_WORD.files]!);
 	}, 100);
 	const outcomes = await Promise.all(
 		Array.from({ length: ROWS }, async (_, thread): Promise<FiledBodiesResult> => {
@@ -66,10 +66,13 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	clearInterval(look);
 	const sum = (field: keyof FiledBodiesResult): number => outcomes.reduce((total, one) => total + one[field], 0);
 	console.log(
-		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
+		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[HEADER_WORD.evictions]} evicted, at most ${files} files at the same time; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
 	);
 	assert.is(sum('wrong'), 0);
-	assert.ok(sum('reads') > 500 && sum('stores') > 100 && words[WORD.evictions]! > 20, 'the run did too little work');
+	assert.ok(
+		sum('reads') > 500 && sum('stores') > 100 && words[HEADER_WORD.evictions]! > 20,
+		'the run did too little work',
+	);
 	assert.ok(files > 5, 'too few bodies were moved to files');
 	assert.ok(most > CEILING / 2 && most < CEILING * 1.05, `${most} bytes`);
 	await registry.close();

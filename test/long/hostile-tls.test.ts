@@ -13,7 +13,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
-import { CLOSE_NOTIFY, RECORD, type SealedClient, sealedClient } from './sealed-client.ts';
+import { CLOSE_NOTIFY, RECORD_TYPE, type SealedClient, sealedClient } from './sealed-client.ts';
 
 const hostile = suite('hostile TLS clients');
 
@@ -115,7 +115,7 @@ function sockets(): number {
 
 async function stillServes(): Promise<void> {
 	const client = await sealedClient(port, NAME);
-	client.raw.write(client.seal(RECORD.data, get('/hello')));
+	client.raw.write(client.seal(RECORD_TYPE.data, get('/hello')));
 	assert.ok(await until(() => client.received().includes('\r\n\r\nhello'), 5000), server.output());
 	client.raw.destroy();
 }
@@ -127,15 +127,15 @@ async function socketsReleased(before: number): Promise<void> {
 
 for (const [how, end] of Object.entries({
 	close_notify: (client: SealedClient, request: Buffer) =>
-		client.raw.write(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
+		client.raw.write(Buffer.concat([request, client.seal(RECORD_TYPE.alert, CLOSE_NOTIFY)])),
 	'close_notify and FIN': (client: SealedClient, request: Buffer) =>
-		client.raw.end(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
+		client.raw.end(Buffer.concat([request, client.seal(RECORD_TYPE.alert, CLOSE_NOTIFY)])),
 	'FIN without close_notify': (client: SealedClient, request: Buffer) => client.raw.end(request),
 })) {
 	hostile(`a request followed at once by ${how} gets its complete response`, async () => {
 		for (const target of ['/hello', '/file.bin']) {
 			const client = await sealedClient(port, NAME);
-			end(client, client.seal(RECORD.data, get(target)));
+			end(client, client.seal(RECORD_TYPE.data, get(target)));
 			assert.ok(await until(() => client.ended, 5000));
 			const answer = client.received();
 			const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
@@ -147,10 +147,10 @@ for (const [how, end] of Object.entries({
 
 hostile('data after close_notify is not answered', async () => {
 	const client = await sealedClient(port, NAME);
-	const closeNotify = client.seal(RECORD.alert, CLOSE_NOTIFY);
-	client.raw.write(Buffer.concat([closeNotify, client.seal(RECORD.data, get('/hello'))]));
+	const closeNotify = client.seal(RECORD_TYPE.alert, CLOSE_NOTIFY);
+	client.raw.write(Buffer.concat([closeNotify, client.seal(RECORD_TYPE.data, get('/hello'))]));
 	await until(() => client.ended, 2000);
-	client.raw.write(client.seal(RECORD.data, get('/hello')));
+	client.raw.write(client.seal(RECORD_TYPE.data, get('/hello')));
 	await wait(50);
 	assert.is(client.received().length, 0);
 	client.raw.destroy();
@@ -162,15 +162,15 @@ const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
 	'an oversized record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),
 	'plain HTTP': ({ raw }) => raw.write(get('/hello')),
 	'a second ClientHello': ({ raw }) => raw.write(hello),
-	'a fatal alert': ({ raw, seal }) => raw.write(seal(RECORD.alert, Uint8Array.of(2, 80))),
+	'a fatal alert': ({ raw, seal }) => raw.write(seal(RECORD_TYPE.alert, Uint8Array.of(2, 80))),
 	'a second Finished': ({ raw, seal }) =>
-		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(20, 0, 0, 32), Buffer.alloc(32)]))),
+		raw.write(seal(RECORD_TYPE.handshake, Buffer.concat([Buffer.of(20, 0, 0, 32), Buffer.alloc(32)]))),
 	'a handshake message that never ends': ({ raw, seal }) => {
-		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(11, 255, 255, 255), Buffer.alloc(16_000)])));
-		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.handshake, Buffer.alloc(16_000)));
+		raw.write(seal(RECORD_TYPE.handshake, Buffer.concat([Buffer.of(11, 255, 255, 255), Buffer.alloc(16_000)])));
+		for (let i = 0; i < 100; i++) raw.write(seal(RECORD_TYPE.handshake, Buffer.alloc(16_000)));
 	},
 	'empty records': ({ raw, seal }) => {
-		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.data, ''));
+		for (let i = 0; i < 100; i++) raw.write(seal(RECORD_TYPE.data, ''));
 	},
 	'a reset': ({ raw }) => raw.resetAndDestroy(),
 	'two thousand key updates': ({ raw, keyUpdate }) => {
@@ -188,7 +188,7 @@ for (const [what, breach] of Object.entries(BREACHES)) {
 			get('/up/endless'),
 		]) {
 			const client = await sealedClient(port, NAME);
-			if (request !== '') client.raw.write(client.seal(RECORD.data, request));
+			if (request !== '') client.raw.write(client.seal(RECORD_TYPE.data, request));
 			await wait(10);
 			breach(client);
 			if (what.includes('key updates')) {

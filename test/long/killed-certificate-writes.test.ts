@@ -9,7 +9,11 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readRecord, recordOf, writeRecord } from '../../runtime/certificates/certificate-records.ts';
+import {
+	createCertificateRecord,
+	readCertificateRecord,
+	writeCertificateRecord,
+} from '../../runtime/certificates/certificate-records.ts';
 import { openFileStore } from '../../runtime/storage/file-store.ts';
 import { TestAuthority } from '../certificates.ts';
 import { ROOT, temporaryFolder } from '../harness.ts';
@@ -24,7 +28,7 @@ const module = (file: string): string => JSON.stringify(pathToFileURL(path.join(
 /** Writes one pair after another as fast as it can, starting at the index given as an argument. */
 const PROGRAM = `
 import { readFileSync } from 'node:fs';
-const { recordOf, writeRecord } = await import(${module('runtime/certificates/certificate-records.ts')});
+const { createCertificateRecord, writeCertificateRecord } = await import(${module('runtime/certificates/certificate-records.ts')});
 const { openFileStore } = await import(${module('runtime/storage/file-store.ts')});
 const [folder, pairsFile, begin] = process.argv.slice(1);
 const pairs = JSON.parse(readFileSync(pairsFile, 'utf8'));
@@ -32,7 +36,7 @@ const store = openFileStore(folder);
 console.log('writing');
 for (let at = Number(begin); ; at++) {
 	const { name, certificate, key } = pairs[at % pairs.length];
-	await writeRecord(store, recordOf('ca', name, certificate, key), {});
+	await writeCertificateRecord(store, createCertificateRecord('ca', name, certificate, key), {});
 }
 `;
 
@@ -61,7 +65,7 @@ killed(`after each of ${KILLS} kills, every name has a matching certificate and 
 	const store = openFileStore(folder);
 	for (const name of NAMES) {
 		const { certificate, key } = pairs.find(pair => pair.name === name)!;
-		await writeRecord(store, recordOf('ca', name, certificate, key)!, {});
+		await writeCertificateRecord(store, createCertificateRecord('ca', name, certificate, key)!, {});
 	}
 	const chance = numbers(6);
 	let unfinished = 0;
@@ -74,7 +78,7 @@ killed(`after each of ${KILLS} kills, every name has a matching certificate and 
 		child.kill('SIGKILL');
 		await once(child, 'close');
 		for (const name of NAMES) {
-			const record = await readRecord(store, 'ca', name);
+			const record = await readCertificateRecord(store, 'ca', name);
 			assert.ok(record, `${name} after kill ${count}`);
 			const known = pairs.find(pair => pair.certificate === record.chain);
 			assert.is(known?.key, record.privateKey, `${name} after kill ${count}`);

@@ -9,15 +9,18 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { temporaryFolder } from '../harness.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
-import { plan, policy } from '../runtime/certificates/test-manager.ts';
+import { planOfPolicies, policyForNames } from '../runtime/certificates/test-manager.ts';
 
 const killed = suite('killed orders');
 const PROGRAM = path.join(import.meta.dirname, 'ordering-process.ts');
 
 /** Starts the process that orders a certificate. */
 function order(server: ScriptedAcmeServer, store: string, dieAtWrite = 0): ChildProcess {
-	const wanted = plan(
-		policy(['a.example.com'], [{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }]),
+	const wanted = planOfPolicies(
+		policyForNames(
+			['a.example.com'],
+			[{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }],
+		),
 	);
 	return spawn(process.execPath, [PROGRAM, JSON.stringify(wanted)], {
 		env: { ...process.env, SVC_TLS_STORE: store, DIE_AT_WRITE: String(dieAtWrite) },

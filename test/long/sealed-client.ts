@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 /** Record types, which are also the content types inside encrypted records (RFC 8446 §5.1). */
-export const RECORD = { cipher: 20, alert: 21, handshake: 22, data: 23 } as const;
+export const RECORD_TYPE = { cipher: 20, alert: 21, handshake: 22, data: 23 } as const;
 
 /** The close_notify alert: nothing more will be sent (RFC 8446 §6.1). */
 export const CLOSE_NOTIFY: Uint8Array = Uint8Array.of(1, 0);
@@ -83,7 +83,7 @@ class Sealer {
 
 	seal(type: number, content: Buffer): Buffer {
 		const inner = Buffer.concat([content, Buffer.of(type)]);
-		const head = Buffer.of(RECORD.data, 3, 3, (inner.length + 16) >> 8, (inner.length + 16) & 255);
+		const head = Buffer.of(RECORD_TYPE.data, 3, 3, (inner.length + 16) >> 8, (inner.length + 16) & 255);
 		const nonce = expand(this.#secret, 'iv', 12);
 		nonce.writeBigUInt64BE(nonce.readBigUInt64BE(4) ^ this.#sequence++, 4);
 		const cipher = createCipheriv('aes-128-gcm', expand(this.#secret, 'key', 16), nonce);
@@ -92,7 +92,7 @@ class Sealer {
 	}
 
 	keyUpdate(asks: boolean): Buffer {
-		const record = this.seal(RECORD.handshake, Buffer.of(KEY_UPDATE, 0, 0, 1, asks ? 1 : 0));
+		const record = this.seal(RECORD_TYPE.handshake, Buffer.of(KEY_UPDATE, 0, 0, 1, asks ? 1 : 0));
 		this.#secret = expand(this.#secret, 'traffic upd', 32);
 		this.#sequence = 0n;
 		return record;

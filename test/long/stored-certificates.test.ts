@@ -8,11 +8,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
 import { temporaryFolder } from '../harness.ts';
 import { scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
-import { plan, policy, testManager } from '../runtime/certificates/test-manager.ts';
+import { planOfPolicies, policyForNames, testManager } from '../runtime/certificates/test-manager.ts';
 
 const stored = suite('stored certificates');
 
@@ -28,10 +28,13 @@ stored('10,000 certificates are loaded in under 10 s', async () => {
 		mkdirSync(folder, { recursive: true });
 		const chain = certificatePem(issueCertificate({ names: [name], key, signer, ...life })) + certificatePem(root);
 		writeFileSync(path.join(folder, `${name}.crt`), chain);
-		writeFileSync(path.join(folder, `${name}.key`), keyPem(key));
+		writeFileSync(path.join(folder, `${name}.key`), privateKeyPem(key));
 	}
 	const begun = performance.now();
-	await test.manager.prepare(plan(policy(names, [{ issuer: 'acme', directory: 'https://ca.example/dir' }])), {});
+	await test.manager.prepare(
+		planOfPolicies(policyForNames(names, [{ issuer: 'acme', directory: 'https://ca.example/dir' }])),
+		{},
+	);
 	while (test.sink.certificates.size < names.length) {
 		assert.ok(performance.now() - begun < 10_000, `${test.sink.certificates.size} certificates loaded after 10 s`);
 		await new Promise(resolve => setTimeout(resolve, 50));
@@ -43,8 +46,11 @@ stored('10,000 certificates are loaded in under 10 s', async () => {
 stored('three processes that share a store make a single order for a certificate', async () => {
 	const server = await scriptedAcmeServer(temporaryFolder());
 	const store = temporaryFolder();
-	const wanted = plan(
-		policy(['a.example.com'], [{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }]),
+	const wanted = planOfPolicies(
+		policyForNames(
+			['a.example.com'],
+			[{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }],
+		),
 	);
 	const children = [1, 2, 3].map(() =>
 		spawn(process.execPath, [path.join(import.meta.dirname, 'ordering-process.ts'), JSON.stringify(wanted)], {

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { FRAME, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_TYPE } from '../../runtime/protocols/http2/frame-codes.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { encodeUint32s, frame, request, settings } from '../runtime/protocols/http2/frames.ts';
 
@@ -82,10 +82,10 @@ async function ask(target: string, window: number): Promise<Socket[]> {
 			['accept-encoding', 'gzip'],
 		] as const;
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
-		socket.write(Buffer.concat([Buffer.from(PREFACE), settings(4, window), ...requests]));
+		socket.write(Buffer.concat([Buffer.from(CLIENT_PREFACE), settings(4, window), ...requests]));
 		// The PING is answered after everything that the server can do immediately. The rest happens before memory settles.
-		socket.write(frame(FRAME.ping, 0, 0, encodeUint32s(1, 1)));
-		const pong = frame(FRAME.ping, 1, 0, encodeUint32s(1, 1));
+		socket.write(frame(FRAME_TYPE.ping, 0, 0, encodeUint32s(1, 1)));
+		const pong = frame(FRAME_TYPE.ping, 1, 0, encodeUint32s(1, 1));
 		let seen = Buffer.alloc(0);
 		await new Promise<void>((resolve, reject) => {
 			socket.on('error', reject);

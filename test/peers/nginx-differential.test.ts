@@ -6,7 +6,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { requestMaker } from '../fuzz/mutated-requests.ts';
-import { endOfMessages, ourReader } from '../fuzz/readings.ts';
+import { endOfMessages, ourServerReader } from '../fuzz/readings.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
 import { openWire } from '../runtime/protocols/http1/wire.ts';
 
@@ -38,7 +38,7 @@ http {
 		await waitForPort(port);
 		const seed = Number(process.env.FUZZ_SEED ?? 1);
 		const { request } = requestMaker(seed);
-		const ours = ourReader();
+		const ours = ourServerReader();
 		const end = performance.now() + Number(process.env.FUZZ_BUDGET ?? 8000);
 		while (performance.now() < end && disagreements.length < 5) {
 			const text = request();

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { id_kp_OCSPSigning } from '@peculiar/asn1-x509';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
 import { readStatus, statusRequest } from '../../runtime/certificates/ocsp-message.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
@@ -54,7 +54,7 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 				...['ocsp', '-port', String(port), '-ignore_err', '-ndays', '1'],
 				...['-index', file('index.txt', `${lines.join('\n')}\n`), '-CA', file('ca.pem', certificatePem(issuer))],
 				...['-rsigner', file('signer.pem', certificatePem(own ? issuer : delegate))],
-				...['-rkey', file('key.pem', keyPem(own ? key : delegateKey))],
+				...['-rkey', file('key.pem', privateKeyPem(own ? key : delegateKey))],
 			],
 			{ stdio: ['ignore', 'ignore', 'pipe'] },
 		);
@@ -107,13 +107,13 @@ ocsp('a must-staple certificate from files is stapled in the first handshake', a
 		[
 			...['ocsp', '-port', String(ocspPort), '-ignore_err', '-ndays', '1', '-CA', ca, '-rsigner', ca],
 			...['-index', file('index.txt', `V\t301231235959Z\t\t${serialNumber}\tunknown\t/CN=x\n`)],
-			...['-rkey', file('ca.key', keyPem(key))],
+			...['-rkey', file('ca.key', privateKeyPem(key))],
 		],
 		{ stdio: ['ignore', 'ignore', 'pipe'] },
 	);
 	for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
 	file('leaf.pem', certificatePem(leaf) + certificatePem(root));
-	file('leaf.key', keyPem(leafKey));
+	file('leaf.key', privateKeyPem(leafKey));
 	const sites = `https://localhost:${port} {\n\tbind 127.0.0.1\n\ttls leaf.pem leaf.key\n\trespond ok\n}\n`;
 	file('Compatfile', `{\n\tadmin off\n\tauto_https off\n\tstorage file_system ${folder}/store\n}\n${sites}`);
 	const server = await serve(['Compatfile'], port, { cwd: folder });

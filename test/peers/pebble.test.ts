@@ -11,7 +11,7 @@ import path from 'node:path';
 import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
@@ -30,7 +30,7 @@ async function makeTlsFiles(): Promise<void> {
 	const leaf = issueCertificate({ names: ['127.0.0.1'], key: own, signer: { certificate: root, key }, ...life });
 	writeFileSync(rootFile, certificatePem(root));
 	writeFileSync(path.join(folder, 'cert.pem'), certificatePem(leaf));
-	writeFileSync(path.join(folder, 'key.pem'), keyPem(own));
+	writeFileSync(path.join(folder, 'key.pem'), privateKeyPem(own));
 }
 
 /** Starts pebble with the given environment variables and settings. */

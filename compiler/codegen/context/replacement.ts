@@ -12,7 +12,7 @@ type Piece = { readonly text: Template } | { readonly group: string };
  * Compiles a replacement. The name in `$name` extends over as many word characters as possible, `${name}` is delimited, `$$` is a
  * dollar sign, and a missing group is empty. Placeholder values are data: a `$` in them is literal.
  */
-export function compileReplacement(
+export function compilePatternReplacement(
 	text: string,
 	cx: Pick<CompileContext, 'template'>,
 	unknown: 'keep' | 'empty',

@@ -2,7 +2,7 @@
 import { encodeFieldText, fieldValueKind } from '../../exchange/field-syntax.ts';
 import type { CompileContext, Template } from '../../modules/contract/compile-context.ts';
 import { isFieldPlaceholder } from './index.ts';
-import { keepFieldBytes } from './template.ts';
+import { rawFieldBytes } from './template.ts';
 
 /** Matches placeholders and the text between them. */
 const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
@@ -19,7 +19,7 @@ const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
  */
 export function compileFieldBytes(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
 	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
-	return cx.template(wire, unknown, name => (isFieldPlaceholder(name) ? keepFieldBytes : encodeFieldText));
+	return cx.template(wire, unknown, name => (isFieldPlaceholder(name) ? rawFieldBytes : encodeFieldText));
 }
 
 /**

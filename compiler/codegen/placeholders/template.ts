@@ -1,7 +1,7 @@
 /** Compiles strings with `{placeholders}` to closures. Constants are folded, and values are inserted as data. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText } from '../../exchange/field-syntax.ts';
-import type { Template, ValueEscape } from '../../modules/contract/compile-context.ts';
+import type { EscapeValue, Template } from '../../modules/contract/compile-context.ts';
 import { compilePlaceholder, isFieldPlaceholder } from './index.ts';
 import { type PlaceholderReader, type PlaceholderScope, placeholderText } from './placeholder.ts';
 
@@ -9,7 +9,7 @@ import { type PlaceholderReader, type PlaceholderScope, placeholderText } from '
 const MAX_UNCLOSED = 100;
 
 /** The `encode` function for field bytes that are inserted into fields again: returns the value unchanged. */
-export function keepFieldBytes(value: string): string {
+export function rawFieldBytes(value: string): string {
 	return value;
 }
 
@@ -37,7 +37,7 @@ export function compileTemplate(
 	text: string,
 	unknown: 'keep' | 'empty',
 	scope: PlaceholderScope,
-	encode?: ValueEscape,
+	encode?: EscapeValue,
 ): Template {
 	if (!text.includes('{') && !text.includes('}')) return constantTemplate(text);
 	return assemble(split(text, unknown, scope, encode));
@@ -53,7 +53,7 @@ export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean 
 	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
 
-function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, encode?: ValueEscape): Part[] {
+function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, encode?: EscapeValue): Part[] {
 	const parts: Part[] = [];
 	let literal = '';
 	let from = 0;
@@ -83,8 +83,8 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 			const escaping = encode?.(name);
 			parts.push({
 				resolve: compiled,
-				decodes: isFieldPlaceholder(name) && escaping !== keepFieldBytes,
-				encode: escaping === keepFieldBytes ? undefined : escaping,
+				decodes: isFieldPlaceholder(name) && escaping !== rawFieldBytes,
+				encode: escaping === rawFieldBytes ? undefined : escaping,
 				otherwise: unknown === 'keep' ? `{${name}}` : '',
 			});
 		}

@@ -73,7 +73,7 @@ export function posixClass(name: string): CharacterSet | undefined {
 }
 
 /** Returns the union of ranges in any order. */
-export function union(ranges: CharacterSet): CharacterSet {
+export function unionOfSets(ranges: CharacterSet): CharacterSet {
 	const merged: [number, number][] = [];
 	for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
 		const last = merged.at(-1);
@@ -84,7 +84,7 @@ export function union(ranges: CharacterSet): CharacterSet {
 }
 
 /** Returns every character that is not in the set. */
-export function complement(ranges: CharacterSet): CharacterSet {
+export function complementOfSet(ranges: CharacterSet): CharacterSet {
 	const rest: [number, number][] = [];
 	let from = 0;
 	for (const [low, high] of ranges) {
@@ -96,7 +96,7 @@ export function complement(ranges: CharacterSet): CharacterSet {
 }
 
 /** Reports whether a code point is in the set. */
-export function contains(ranges: CharacterSet, code: number): boolean {
+export function setContains(ranges: CharacterSet, code: number): boolean {
 	let from = 0;
 	let to = ranges.length;
 	while (from < to) {
@@ -112,7 +112,9 @@ export function contains(ranges: CharacterSet, code: number): boolean {
  * would match these letters, too.
  */
 export function wordComplement(ignoreCase: boolean): CharacterSet {
-	return complement(ignoreCase ? union([...WORD_CHARACTERS, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD_CHARACTERS);
+	return complementOfSet(
+		ignoreCase ? unionOfSets([...WORD_CHARACTERS, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD_CHARACTERS,
+	);
 }
 
 /** Adds the other letter cases of every character in the set, by simple case folding as `RegExp` does it with `iu`. */
@@ -120,17 +122,17 @@ export function withBothCases(ranges: CharacterSet): CharacterSet {
 	const added: [number, number][] = [];
 	if ((ranges.at(-1)?.[1] ?? 0) < 128) {
 		for (const letter of letters()) {
-			if (!contains(ranges, letter)) continue;
+			if (!setContains(ranges, letter)) continue;
 			added.push([letter ^ 32, letter ^ 32]);
 			if ((letter | 32) === 0x73) added.push([0x17f, 0x17f]);
 			if ((letter | 32) === 0x6b) added.push([0x212a, 0x212a]);
 		}
 	} else {
 		for (const orbit of caseOrbits()) {
-			if (orbit.some(code => contains(ranges, code))) for (const code of orbit) added.push([code, code]);
+			if (orbit.some(code => setContains(ranges, code))) for (const code of orbit) added.push([code, code]);
 		}
 	}
-	return added.length === 0 ? ranges : union([...ranges, ...added]);
+	return added.length === 0 ? ranges : unionOfSets([...ranges, ...added]);
 }
 
 function* letters(): Iterable<number> {
@@ -174,7 +176,7 @@ function scan(js: string): CharacterSet {
 			found.push([low, low + run[0].length / units - 1]);
 		}
 	}
-	return union(found);
+	return unionOfSets(found);
 }
 
 function caseOrbits(): readonly (readonly number[])[] {

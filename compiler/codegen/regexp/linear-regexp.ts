@@ -1,6 +1,6 @@
 /** Regular expressions that take time linear in the length of the subject, whatever its contents. */
 import type { MatchPaths } from './match-paths.ts';
-import type { Program } from './program.ts';
+import type { RegexpProgram } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** The components of a {@link LinearRegExp}. */
@@ -9,7 +9,7 @@ export interface LinearRegExpSource {
 	readonly js: string;
 	/** Maximum length, in UTF-16 units, of a subject for which `RegExp` is fast; −1 if it is never fast. */
 	readonly fastLength: number;
-	readonly program: Program;
+	readonly program: RegexpProgram;
 	/** Number of capturing groups. */
 	readonly groups: number;
 	/** The numbers of the named groups, by name. */

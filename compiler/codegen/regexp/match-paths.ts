@@ -1,5 +1,5 @@
 /** The paths that a match takes from one character to the next. */
-import type { Instruction, Program } from './program.ts';
+import type { RegexpInstruction, RegexpProgram } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** A path from an instruction to the next one that consumes a character, or to the end of the match. */
@@ -17,14 +17,14 @@ const MAX_PATHS = 16_384;
 
 /** Finds the paths through a program. Of several paths, the first that can lead to a match is the right one. */
 export class MatchPaths {
-	readonly #instructions: readonly Instruction[];
+	readonly #instructions: readonly RegexpInstruction[];
 	readonly #automaton: ReverseAutomaton;
 	/** Cached paths, by instruction and state. */
 	readonly #paths = new Map<number, MatchPath>();
 	/** The generation of the automaton's states to which the cached paths belong. */
 	#generation = 0;
 
-	constructor({ instructions }: Program, automaton: ReverseAutomaton) {
+	constructor({ instructions }: RegexpProgram, automaton: ReverseAutomaton) {
 		this.#instructions = instructions;
 		this.#automaton = automaton;
 	}
@@ -74,7 +74,7 @@ export class MatchPaths {
 }
 
 /** Returns the maximum number of instructions between two characters. */
-export function maxPathLength({ instructions }: Program): number {
+export function maxPathLength({ instructions }: RegexpProgram): number {
 	const lengths = new Int32Array(instructions.length);
 	for (let from = 0; from < instructions.length; from++) {
 		const open = [from];
@@ -97,7 +97,7 @@ export function maxPathLength({ instructions }: Program): number {
 /**
  * Returns the instructions after one that consumes nothing. Following them ends, because every iteration consumes a character.
  */
-function followers(instruction: Instruction): readonly number[] {
+function followers(instruction: RegexpInstruction): readonly number[] {
 	if (instruction.op === 'choice') return instruction.targets;
 	return instruction.op === 'set' || !('next' in instruction) ? [] : [instruction.next];
 }

@@ -2,12 +2,12 @@
 import {
 	ANY_CHARACTER,
 	type CharacterSet,
-	complement,
+	complementOfSet,
 	DIGIT,
 	NOT_NEWLINE,
 	posixClass,
 	unicodePropertySet,
-	union,
+	unionOfSets,
 	WHITE_SPACE,
 	WORD_CHARACTERS,
 	withBothCases,
@@ -15,13 +15,13 @@ import {
 } from './character-sets.ts';
 import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
-import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
+import type { ParsedRegexp, RegexpAssertion, RegexpNode } from './regexp-node.ts';
 
 const MAX_DEPTH = 100;
 const MAX_REPEAT = 1000;
 /** Maximum number of ranges in all bracketed classes of an expression. */
 const MAX_RANGES = 20_000;
-const ASSERTIONS: { readonly [letter: string]: Assertion | undefined } = {
+const ASSERTIONS: { readonly [letter: string]: RegexpAssertion | undefined } = {
 	A: 'text-start',
 	z: 'text-end',
 	b: 'word-boundary',
@@ -96,7 +96,7 @@ class Parser {
 		if (nodes.length === 1) return nodes[0]!;
 		// `a|b` is compiled like `[ab]`.
 		const sets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
-		if (sets.length === nodes.length) return { kind: 'set', ranges: union(sets.flat()) };
+		if (sets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(sets.flat()) };
 		return { kind: 'alt', of: nodes };
 	}
 
@@ -239,11 +239,11 @@ class Parser {
 			case 'd':
 				return DIGIT;
 			case 'D':
-				return complement(DIGIT);
+				return complementOfSet(DIGIT);
 			case 's':
 				return WHITE_SPACE;
 			case 'S':
-				return complement(WHITE_SPACE);
+				return complementOfSet(WHITE_SPACE);
 			case 'w':
 				return WORD_CHARACTERS;
 			case 'W':
@@ -305,8 +305,8 @@ class Parser {
 		const text = this.#source.slice(from, this.#at) + this.#flags.i;
 		let ranges = this.#sets.get(text);
 		if (!ranges) {
-			ranges = this.#cased(union(items));
-			if (negated) ranges = complement(ranges);
+			ranges = this.#cased(unionOfSets(items));
+			if (negated) ranges = complementOfSet(ranges);
 			this.#sets.set(text, ranges);
 			this.#ranges += ranges.length;
 			if (this.#ranges > MAX_RANGES) throw new RegexpTooLarge();
@@ -324,7 +324,7 @@ class Parser {
 				const named = posixClass(posix[2]!);
 				if (!named) return this.#fail(`\`${posix[0]}\` is not the name of a class`);
 				this.#at += posix[0].length;
-				ranges.push(...(posix[1] === '^' ? complement(named) : named));
+				ranges.push(...(posix[1] === '^' ? complementOfSet(named) : named));
 				continue;
 			}
 			const low = this.#setItem();

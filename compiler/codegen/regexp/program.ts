@@ -5,10 +5,10 @@
 import type { CharacterSet } from './character-sets.ts';
 import type { RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
-import { type Assertion, isNullable, type ParsedRegexp, type RegexpNode } from './regexp-node.ts';
+import { isNullable, type ParsedRegexp, type RegexpAssertion, type RegexpNode } from './regexp-node.ts';
 
 /** An instruction. `next` and `targets` are indices of instructions. */
-export type Instruction =
+export type RegexpInstruction =
 	/** Never succeeds. */
 	| { readonly op: 'fail' }
 	/** The end of the expression. */
@@ -21,11 +21,11 @@ export type Instruction =
 	| { readonly op: 'save'; readonly slot: number; readonly next: number }
 	/** Clears the slots from `from` up to, but not including, `to`. */
 	| { readonly op: 'clear'; readonly from: number; readonly to: number; readonly next: number }
-	| { readonly op: 'assert'; readonly assertion: Assertion; readonly next: number };
+	| { readonly op: 'assert'; readonly assertion: RegexpAssertion; readonly next: number };
 
 /** A compiled expression. */
-export interface Program {
-	readonly instructions: readonly Instruction[];
+export interface RegexpProgram {
+	readonly instructions: readonly RegexpInstruction[];
 	readonly start: number;
 	/** The character sets that instructions refer to by index. */
 	readonly sets: readonly CharacterSet[];
@@ -39,7 +39,7 @@ export const MATCH_INSTRUCTION = 1;
 const VISITS = 5;
 
 /** Compiles an expression. Throws RegexpTooLarge. */
-export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Program {
+export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): RegexpProgram {
 	const builder = new Builder(bounds);
 	const start = builder.node(root, MATCH_INSTRUCTION);
 	return { instructions: builder.instructions, start, sets: builder.sets };
@@ -55,7 +55,7 @@ interface OptionalPart {
 
 /** Builds a program backward: every method receives the instruction that follows and returns the one at which to begin. */
 class Builder {
-	readonly instructions: Instruction[] = [{ op: 'fail' }, { op: 'match' }];
+	readonly instructions: RegexpInstruction[] = [{ op: 'fail' }, { op: 'match' }];
 	readonly sets: CharacterSet[] = [];
 	readonly #setNumbers = new Map<CharacterSet | string, number>();
 	readonly #optionalParts = new Map<Repeat, Map<number, OptionalPart>>();
@@ -71,7 +71,7 @@ class Builder {
 		return this.#either(node, next, next);
 	}
 
-	#add(instruction: Instruction): number {
+	#add(instruction: RegexpInstruction): number {
 		if (this.instructions.length >= this.#bounds.instructions) throw new RegexpTooLarge();
 		return this.instructions.push(instruction) - 1;
 	}

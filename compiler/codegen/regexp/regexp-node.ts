@@ -2,12 +2,18 @@
 import type { CharacterSet } from './character-sets.ts';
 
 /** Conditions on a place in the subject; they consume nothing. */
-export type Assertion = 'text-start' | 'text-end' | 'line-start' | 'line-end' | 'word-boundary' | 'no-word-boundary';
+export type RegexpAssertion =
+	| 'text-start'
+	| 'text-end'
+	| 'line-start'
+	| 'line-end'
+	| 'word-boundary'
+	| 'no-word-boundary';
 
 /** A node. `max` of a repetition may be Infinity. */
 export type RegexpNode =
 	| { readonly kind: 'set'; readonly ranges: CharacterSet }
-	| { readonly kind: 'assert'; readonly assertion: Assertion }
+	| { readonly kind: 'assert'; readonly assertion: RegexpAssertion }
 	| { readonly kind: 'cat' | 'alt'; readonly of: readonly RegexpNode[] }
 	| {
 			readonly kind: 'repeat';

@@ -1,8 +1,8 @@
 /** Converts expressions to source text for `RegExp` with the flag `u`. */
-import { ANY_CHARACTER, type CharacterSet, complement, NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
-import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
+import { ANY_CHARACTER, type CharacterSet, complementOfSet, NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
+import type { ParsedRegexp, RegexpAssertion, RegexpNode } from './regexp-node.ts';
 
-const ASSERTIONS: { readonly [assertion in Assertion]: string } = {
+const ASSERTIONS: { readonly [assertion in RegexpAssertion]: string } = {
 	'text-start': '^',
 	'text-end': '$',
 	// With the flag `m`, `^` and `$` would also match at line terminators other than `\n`.
@@ -51,7 +51,7 @@ function setSource(ranges: CharacterSet): string {
 	if (ranges === WORD_CHARACTERS) return '\\w';
 	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return character(ranges[0]![0]);
 	const negated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
-	const listed = (negated ? complement(ranges) : ranges).map(([low, high]) =>
+	const listed = (negated ? complementOfSet(ranges) : ranges).map(([low, high]) =>
 		low === high ? character(low) : `${character(low)}-${character(high)}`,
 	);
 	return `[${negated ? '^' : ''}${listed.join('')}]`;

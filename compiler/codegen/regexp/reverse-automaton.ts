@@ -3,7 +3,7 @@
  * each position. Each distinct set of such nodes is a state of an automaton, which is built as subjects need it. A character
  * therefore usually costs one lookup.
  */
-import type { Program } from './program.ts';
+import type { RegexpProgram } from './program.ts';
 import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
 /** Maximum number of states that an automaton caches by default. */
@@ -63,7 +63,7 @@ export class ReverseAutomaton {
 		return this.#program.size;
 	}
 
-	constructor(program: Program) {
+	constructor(program: RegexpProgram) {
 		this.#program = new ReverseProgram(program);
 		const { alphabet, looksBack, size } = this.#program;
 		this.#width = alphabet.size * (looksBack ? CONTEXT_COUNT : 1);

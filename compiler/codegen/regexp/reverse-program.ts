@@ -1,8 +1,8 @@
 /** A program in the form in which it runs from the end of a subject to its beginning: a graph of nodes with reversed edges. */
 import { Alphabet } from './alphabet.ts';
 import { NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
-import { type Instruction, MATCH_INSTRUCTION, type Program } from './program.ts';
-import type { Assertion } from './regexp-node.ts';
+import { MATCH_INSTRUCTION, type RegexpInstruction, type RegexpProgram } from './program.ts';
+import type { RegexpAssertion } from './regexp-node.ts';
 
 /** The context of a position, as far as assertions depend on it: nothing, or the kind of character next to it. */
 export const NO_CONTEXT = 0;
@@ -12,7 +12,7 @@ const OTHER = 3;
 /** Number of contexts. */
 export const CONTEXT_COUNT = 4;
 
-const LOOKING_BACK: readonly Assertion[] = ['text-start', 'line-start', 'word-boundary', 'no-word-boundary'];
+const LOOKING_BACK: readonly RegexpAssertion[] = ['text-start', 'line-start', 'word-boundary', 'no-word-boundary'];
 
 /** The edges of a graph: those of node n are `to[from[n]]` up to, but not including, `to[from[n + 1]]`. */
 export interface GraphEdges {
@@ -42,15 +42,15 @@ export class ReverseProgram {
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly takes: readonly Uint8Array[];
 	/** The assertion of each node that is one; undefined for the others. */
-	readonly assertions: readonly (Assertion | undefined)[];
+	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
 	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a
 	 * character. If a state contains no other nodes, the rest of the subject need not be examined.
 	 */
 	readonly idle: ReadonlySet<number> | undefined;
 
-	constructor({ instructions, start, sets }: Program) {
-		const nodes: Instruction[] = [];
+	constructor({ instructions, start, sets }: RegexpProgram) {
+		const nodes: RegexpInstruction[] = [];
 		this.nodeOf = new Int32Array(instructions.length);
 		for (const [at, one] of instructions.entries()) {
 			// The instruction that follows a capture instruction was compiled before it, so its node is known.
@@ -89,7 +89,7 @@ export class ReverseProgram {
 	}
 
 	/** Reports whether an assertion holds between two contexts. */
-	holds(assertion: Assertion, before: number, after: number): boolean {
+	holds(assertion: RegexpAssertion, before: number, after: number): boolean {
 		switch (assertion) {
 			case 'text-start':
 				return before === NO_CONTEXT;

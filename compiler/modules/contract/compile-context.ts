@@ -17,7 +17,7 @@ export interface Template {
  * Returns the function that escapes a placeholder's value for the place where it is inserted (a path, a query, a page), given
  * the placeholder's full name. Undefined inserts the value unchanged.
  */
-export type ValueEscape = (name: string) => ((value: string) => string) | undefined;
+export type EscapeValue = (name: string) => ((value: string) => string) | undefined;
 
 /** The context for compiling one place in the document. */
 export interface CompileContext extends Leases {
@@ -37,9 +37,9 @@ export interface CompileContext extends Leases {
 	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
-	firstBranch(branches: readonly Branch[], otherwise: Handler): Handler;
+	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler;
 	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
-	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
+	template(text: string, unknown: 'keep' | 'empty', encode?: EscapeValue): Template;
 	/**
 	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
 	 * if it does not exist.
@@ -85,7 +85,7 @@ export class BuildError extends Error {
 }
 
 /** A condition, and the handler that runs if it is the first to hold. */
-export interface Branch {
+export interface HandlerBranch {
 	readonly when: Matcher | undefined;
 	/** Undefined if the branch has no condition. */
 	readonly predicate: Predicate | undefined;

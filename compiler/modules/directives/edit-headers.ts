@@ -8,8 +8,13 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
-import { compileResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../matchers/response-matcher.ts';
-import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from '../words/header-edits.ts';
+import { compileResponseMatcher, RESPONSE_MATCHER_SCHEMA, type ResponseMatcher } from '../matchers/response-matcher.ts';
+import {
+	compileHeaderEdits,
+	HEADER_EDITS_PROPERTIES,
+	HEADER_EDITS_SCHEMA,
+	type HeaderEdits,
+} from '../words/header-edits.ts';
 
 export interface ResponseEdits extends HeaderEdits {
 	/** True to make the edits after later handlers have answered, not before they run. */
@@ -44,14 +49,14 @@ export const editHeaders = handlerDirective<EditHeadersStep>({
 	lower: () => undefined,
 	schema: {
 		properties: {
-			request: { ...HEADER_EDITS, description: 'Edits of the request, visible to later handlers.' },
+			request: { ...HEADER_EDITS_SCHEMA, description: 'Edits of the request, visible to later handlers.' },
 			response: {
 				type: 'object',
 				description: 'Edits of the response.',
 				properties: {
 					...HEADER_EDITS_PROPERTIES,
 					deferred: { type: 'boolean', description: 'Makes the edits after later handlers have answered.' },
-					match: RESPONSE_MATCHER,
+					match: RESPONSE_MATCHER_SCHEMA,
 				},
 				additionalProperties: false,
 			},

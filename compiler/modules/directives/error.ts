@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
-import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
+import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS_SCHEMA } from '../words/step-status.ts';
 
 interface FailStep extends Step {
 	readonly handler: 'fail';
@@ -63,7 +63,7 @@ export const error = handlerDirective<FailStep>({
 	schema: {
 		properties: {
 			status: {
-				...STEP_STATUS,
+				...STEP_STATUS_SCHEMA,
 				default: 500,
 				description: 'Status, or a text with placeholders that evaluates to one. Default 500.',
 			},

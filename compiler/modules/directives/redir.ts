@@ -9,7 +9,7 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
-import { compileStepStatus, STEP_STATUS } from '../words/step-status.ts';
+import { compileStepStatus, STEP_STATUS_SCHEMA } from '../words/step-status.ts';
 
 interface RedirectStep extends Step {
 	readonly handler: 'redirect';
@@ -61,7 +61,7 @@ export const redir = handlerDirective<RedirectStep>({
 		properties: {
 			to: { type: 'string', minLength: 1, secret: 'url', description: 'Value of `Location`, with placeholders.' },
 			status: {
-				...STEP_STATUS,
+				...STEP_STATUS_SCHEMA,
 				default: 302,
 				description: 'Status, or a text with placeholders that evaluates to one. Default 302.',
 			},

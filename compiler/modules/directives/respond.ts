@@ -7,8 +7,8 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext, Template } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
-import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS } from '../words/step-status.ts';
-import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
+import { compileStepStatus, failingStatusStep, lowerStepStatus, STEP_STATUS_SCHEMA } from '../words/step-status.ts';
+import { markData, splitMarked, type TemplatePage, templatePageOf } from './templates/page-source.ts';
 
 interface RespondStep extends Step {
 	readonly handler: 'respond';
@@ -87,7 +87,7 @@ export const respond = handlerDirective<RespondStep>({
 	schema: {
 		properties: {
 			status: {
-				...STEP_STATUS,
+				...STEP_STATUS_SCHEMA,
 				description: 'Status, or a text with placeholders that evaluates to one. Default 200.',
 			},
 			body: { type: 'string', description: 'Body, with placeholders.' },
@@ -114,7 +114,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	const { step: number } = cx;
 	// Used only for pages that `templates` executes, which must be able to tell inserted values from the template.
 	let marked: Template | undefined;
-	const pageText = (x: Exchange, page: Page): string => {
+	const pageText = (x: Exchange, page: TemplatePage): string => {
 		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
 		const { source, text } = splitMarked(marked.render(x));
 		page.source = source;
@@ -133,7 +133,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 			return next(x);
 		}
 		if (body.constant !== undefined) return fill(x, code, body.constant, close, number);
-		const page = pageOf(x);
+		const page = templatePageOf(x);
 		fill(x, code, page ? pageText(x, page) : body.render(x), close, number);
 	};
 }

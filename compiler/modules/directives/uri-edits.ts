@@ -1,6 +1,6 @@
 /** Single edits of the request's path and query: prefixes, replacements, parameters. */
 
-import { compileReplacement, compileSearch } from '../../codegen/context/replacement.ts';
+import { compilePatternReplacement, compileSearch } from '../../codegen/context/replacement.ts';
 import { stripPathPrefix, stripPathSuffix } from '../../exchange/escaped-affix.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { escapedCleanPath } from '../../exchange/request-path.ts';
@@ -99,7 +99,7 @@ function replaced(subject: string, find: string, text: string, limit: number): s
 /** Compiles an edit that replaces matches of a regular expression in the escaped path. */
 export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileContext): UriEdit {
 	const regexp = cx.regexp(edit.find, 'g');
-	const replace = compileReplacement(edit.replace, cx, 'empty');
+	const replace = compilePatternReplacement(edit.replace, cx, 'empty');
 	return x => {
 		changePath(x.request, replace(x.request.path, regexp, x));
 	};
@@ -114,7 +114,7 @@ export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdi
 	const replace = (edits.replace ?? []).map(({ name, find, replace: by }) => ({
 		name: text(name),
 		search: compileSearch(find, cx),
-		apply: compileReplacement(by, cx, 'keep'),
+		apply: compilePatternReplacement(by, cx, 'keep'),
 	}));
 	const remove = (edits.delete ?? []).map(text);
 	return x => {

@@ -8,14 +8,14 @@ import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /** A pipeline and its condition, if any. */
-export interface Branch {
+export interface WhenBranch {
 	readonly when?: Matcher;
 	readonly pipeline: readonly Step[];
 }
 
 interface FirstMatchStep extends Step {
 	readonly handler: 'first_match';
-	readonly branches: readonly Branch[];
+	readonly branches: readonly WhenBranch[];
 }
 
 /** The handler `first_match`, and the directive `when`. */
@@ -46,7 +46,7 @@ export const when = handlerDirective<FirstMatchStep>({
 	isBlock: true,
 	takesElse: true,
 	lower: ({ line }, cx) => {
-		const branches: Branch[] = [];
+		const branches: WhenBranch[] = [];
 		for (let at: Line | undefined = line; at; at = at.alternative) {
 			const branch = lowerBranch(at, at === line, cx);
 			if (branch) branches.push(branch);
@@ -83,11 +83,11 @@ export const when = handlerDirective<FirstMatchStep>({
 });
 
 /** Returns a step that runs the first branch whose condition holds. */
-export function firstMatchStep(branches: readonly Branch[]): Step {
+export function firstMatchStep(branches: readonly WhenBranch[]): Step {
 	return { handler: when.id, branches };
 }
 
-function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | undefined {
+function lowerBranch(line: Line, first: boolean, cx: LowerContext): WhenBranch | undefined {
 	let words = line.words.slice(1);
 	const last = !first && words[0]?.text !== 'when';
 	if (!first && !last) words = words.slice(1);

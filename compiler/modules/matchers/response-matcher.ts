@@ -22,8 +22,7 @@ export interface ResponseMatcher {
 	readonly headers?: readonly HeaderRule[];
 }
 
-/** Schema of a response matcher. */
-export const RESPONSE_MATCHER: Schema = {
+export const RESPONSE_MATCHER_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Which responses match; default all.',
 	properties: {

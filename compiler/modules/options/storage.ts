@@ -1,7 +1,7 @@
 /** Global options `storage`, `storage_check` and `storage_clean_interval`: where certificates are kept. */
 
 import type { GlobalOption } from '../contract/option.ts';
-import { STORE, storeById, stores } from '../providers/stores/index.ts';
+import { STORE_SCHEMA, storeById, stores } from '../providers/stores/index.ts';
 
 /** Global option; sets `settings.storage` in the document. */
 export const storage: GlobalOption = {
@@ -30,7 +30,7 @@ export const storage: GlobalOption = {
 		const module = id === undefined ? undefined : storeById(id);
 		if (module) settings.storage = cx.origin({ store: module.id, ...module.lower(args, line, cx) }, line.span);
 	},
-	schema: STORE,
+	schema: STORE_SCHEMA,
 	startup: true,
 };
 

@@ -6,7 +6,7 @@ import { unavailableMessage } from '../../lower/context/unavailable.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
 import { LOG_FORMAT_REFERENCE, lowerLogFormat } from './log-formats/log-format.ts';
-import { LOG_OUTPUT, lowerLogOutput } from './log-writers/log-output.ts';
+import { LOG_OUTPUT_SCHEMA, lowerLogOutput } from './log-writers/log-output.ts';
 
 /** Levels in ascending order, as they are written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
@@ -14,7 +14,7 @@ const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const
 /** The schema of a log's properties in the document. */
 export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
-	output: LOG_OUTPUT,
+	output: LOG_OUTPUT_SCHEMA,
 	format: LOG_FORMAT_REFERENCE,
 	level: { enum: LOG_LEVELS, description: 'The lowest level that is written; default `INFO`.' },
 	sampling: {

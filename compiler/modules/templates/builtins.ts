@@ -4,7 +4,7 @@ import { basicEqual, basicLess } from './compare.ts';
 import { formatValue, valueToText } from './format-value.ts';
 import { defineFunction, type FunctionList } from './function.ts';
 import { formatPrintf } from './printf.ts';
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { byteLength, byteSlice } from './text-bytes.ts';
 import { asDictionary, Callable, isList, isTrue, typeName, type Value } from './value.ts';
 
@@ -41,12 +41,12 @@ export const BUILTINS: FunctionList = {
 };
 
 /** Joins values like `print`; a single value is only converted to a string. */
-function joined(run: Run, values: readonly Value[]): string {
+function joined(run: TemplateRun, values: readonly Value[]): string {
 	return values.length === 1 ? valueToText(run, values[0]!) : joinPrinted(run, values);
 }
 
 /** Joins values, with a space between two neighbors if neither is a string. */
-function joinPrinted(run: Run, values: readonly Value[]): string {
+function joinPrinted(run: TemplateRun, values: readonly Value[]): string {
 	let out = '';
 	for (const [i, value] of values.entries()) {
 		if (i > 0 && typeof value !== 'string' && typeof values[i - 1] !== 'string') out += ' ';
@@ -56,7 +56,7 @@ function joinPrinted(run: Run, values: readonly Value[]): string {
 	return out;
 }
 
-function lengthOf(run: Run, value: Value): number {
+function lengthOf(run: TemplateRun, value: Value): number {
 	if (typeof value === 'string') return byteLength(value);
 	if (isList(value)) return value.length;
 	const entries = asDictionary(value);
@@ -64,7 +64,7 @@ function lengthOf(run: Run, value: Value): number {
 	return run.fail(value === null ? 'len of nil pointer' : `len of type ${typeName(value)}`);
 }
 
-function indexed(run: Run, subject: Value, key: Value): Value {
+function indexed(run: TemplateRun, subject: Value, key: Value): Value {
 	if (subject === null) return run.fail('index of untyped nil');
 	if (isList(subject)) return subject[position(run, key, subject.length)]!;
 	if (typeof subject === 'string') {
@@ -77,13 +77,13 @@ function indexed(run: Run, subject: Value, key: Value): Value {
 	return entries.get(key) ?? null;
 }
 
-function position(run: Run, key: Value, length: number): number {
+function position(run: TemplateRun, key: Value, length: number): number {
 	if (typeof key !== 'bigint') return run.fail(`cannot index slice/array with type ${typeName(key)}`);
 	if (key < 0n || key >= BigInt(length)) return run.fail(`index out of range: ${key}`);
 	return Number(key);
 }
 
-function sliced(run: Run, subject: Value, bounds: readonly bigint[]): Value {
+function sliced(run: TemplateRun, subject: Value, bounds: readonly bigint[]): Value {
 	if (bounds.length > 3) return run.fail(`too many slice indexes: ${bounds.length}`);
 	if (typeof subject === 'string' && bounds.length === 3) return run.fail('cannot 3-index slice a string');
 	if (typeof subject !== 'string' && !isList(subject)) return run.fail(`can't slice item of type ${typeName(subject)}`);

@@ -1,9 +1,9 @@
 /** Equality and order of values. */
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { asDictionary, compareText, isList, isObject, typeName, type Value } from './value.ts';
 
 /** Implements `eq` for two values of one basic type; nil equals only nil. */
-export function basicEqual(run: Run, a: Value, b: Value): boolean {
+export function basicEqual(run: TemplateRun, a: Value, b: Value): boolean {
 	if (a === null || b === null) return a === b;
 	if (typeof a === 'object' || typeof b === 'object') {
 		if (typeof a === typeof b && isObject(a) && isObject(b) && a.typeName === b.typeName) return a.text() === b.text();
@@ -16,7 +16,7 @@ export function basicEqual(run: Run, a: Value, b: Value): boolean {
 }
 
 /** Implements `lt` for two values: numbers of one kind, or strings. */
-export function basicLess(run: Run, a: Value, b: Value): boolean {
+export function basicLess(run: TemplateRun, a: Value, b: Value): boolean {
 	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
 	if (typeof a === 'string') return compareText(a, b as string) < 0;
 	if (typeof a === 'bigint' || typeof a === 'number') return a < (b as typeof a);
@@ -24,7 +24,7 @@ export function basicLess(run: Run, a: Value, b: Value): boolean {
 }
 
 /** Implements deep equality, which never fails. */
-export function deepEqual(run: Run, a: Value, b: Value): boolean {
+export function deepEqual(run: TemplateRun, a: Value, b: Value): boolean {
 	run.budget.spend(1);
 	if (a === b) return true;
 	if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object')

@@ -2,7 +2,7 @@
 import type { SourceRange, Statement } from './ast.ts';
 import { type CompileScope, compileCommands, compilePipeline, type Evaluator, failAtPlace } from './evaluate.ts';
 import { printValue } from './format-value.ts';
-import type { Run, Variables } from './run.ts';
+import type { TemplateRun, VariableSlots } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
@@ -13,7 +13,7 @@ const CONTINUE = 2;
 type Outcome = typeof NORMAL | typeof BREAK | typeof CONTINUE;
 
 /** Compiled statements. */
-export type TemplateBody = (run: Run, dot: Value, variables: Variables) => Outcome;
+export type TemplateBody = (run: TemplateRun, dot: Value, variables: VariableSlots) => Outcome;
 
 /** Compiles statements in order. */
 export function compileStatements(statements: readonly Statement[], scope: CompileScope): TemplateBody {
@@ -93,7 +93,7 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 	const element = slots.at(-1);
 	const index = slots.length === 2 ? slots[0] : undefined;
 
-	const once = (run: Run, key: Value, value: Value, variables: Variables): boolean => {
+	const once = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
 		run.budget.spend(1);
 		if (element !== undefined) variables[element] = value;
 		if (index !== undefined) variables[index] = key;

@@ -10,15 +10,15 @@ import {
 	type TemplateFunction,
 } from './function.ts';
 import { lineOfOffset } from './lexer.ts';
-import type { Run, Variables } from './run.ts';
+import type { TemplateRun, VariableSlots } from './run.ts';
 import { FunctionError, LimitError, TemplateFailure } from './template-error.ts';
 import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from './value.ts';
 
 /** A compiled pipeline or operand. */
-export type Evaluator = (run: Run, dot: Value, variables: Variables) => Value;
+export type Evaluator = (run: TemplateRun, dot: Value, variables: VariableSlots) => Value;
 
 /** A compiled command. `final` is the value of the previous command of the pipeline, if any. */
-type EvaluateCommand = (run: Run, dot: Value, variables: Variables, final: Value) => Value;
+type EvaluateCommand = (run: TemplateRun, dot: Value, variables: VariableSlots, final: Value) => Value;
 
 /** The context of a compilation. */
 export interface CompileScope {
@@ -27,7 +27,13 @@ export interface CompileScope {
 }
 
 /** Throws an error with its place: `template: name:line:column: executing "name" at <.X>: reason`. */
-export function failAtPlace(scope: CompileScope, place: SourceRange, run: Run, reason: string, cause?: unknown): never {
+export function failAtPlace(
+	scope: CompileScope,
+	place: SourceRange,
+	run: TemplateRun,
+	reason: string,
+	cause?: unknown,
+): never {
 	const { text } = scope;
 	const column = place.start - text.lastIndexOf('\n', place.start - 1);
 	const where = `${run.parseName}:${lineOfOffset(text, place.start)}:${column}`;
@@ -136,7 +142,7 @@ function compileMethod(
 	};
 }
 
-function memberOf(scope: CompileScope, place: SourceRange, run: Run, value: Value, name: string): Value {
+function memberOf(scope: CompileScope, place: SourceRange, run: TemplateRun, value: Value, name: string): Value {
 	if (value instanceof Map) return value.get(name) ?? null;
 	if (value === null) return failAtPlace(scope, place, run, `nil pointer evaluating interface {}.${name}`);
 	if (isObject(value)) {
@@ -175,7 +181,7 @@ function compileCall(
 function checked(
 	scope: CompileScope,
 	place: SourceRange,
-	run: Run,
+	run: TemplateRun,
 	fn: TemplateFunction,
 	index: number,
 	value: Value,
@@ -209,7 +215,7 @@ function compileLogic(
 }
 
 /** Runs a call, and adds its place in the template to its errors. */
-function guarded(scope: CompileScope, place: SourceRange, run: Run, name: string, call: () => Value): Value {
+function guarded(scope: CompileScope, place: SourceRange, run: TemplateRun, name: string, call: () => Value): Value {
 	try {
 		return call();
 	} catch (error) {

@@ -1,16 +1,16 @@
 /** Formats values as strings, like Go's `%v`. */
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
 /** Returns what an action prints for a value that is not a string. */
-export function printValue(run: Run, value: Value): string {
+export function printValue(run: TemplateRun, value: Value): string {
 	if (value === null) return '<no value>';
 	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);
 	return formatValue(run, value);
 }
 
 /** Implements `%v`: lists as `[a b]`, dictionaries as `map[a:1 b:2]`, nil as `<nil>`. */
-export function formatValue(run: Run, value: Value): string {
+export function formatValue(run: TemplateRun, value: Value): string {
 	switch (typeof value) {
 		case 'string':
 			return value;
@@ -31,7 +31,7 @@ export function formatValue(run: Run, value: Value): string {
 	return (value as Exclude<typeof value, ReadonlyMap<string, Value>>).text();
 }
 
-function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): string {
+function nested<T>(run: TemplateRun, items: readonly T[], format: (item: T) => string): string {
 	run.budget.enter();
 	const parts: string[] = [];
 	let length = 0;
@@ -63,6 +63,6 @@ export function padExponent(text: string): string {
 }
 
 /** Converts a value to a string like sprig's functions: nil becomes `<nil>`, and other values are formatted like `%v`. */
-export function valueToText(run: Run, value: Value): string {
+export function valueToText(run: TemplateRun, value: Value): string {
 	return typeof value === 'string' ? value : formatValue(run, value);
 }

@@ -1,5 +1,5 @@
 /** The functions that templates call: their parameters, checked before a call, and their implementation. */
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { asDictionary, isList, typeName, type Value } from './value.ts';
 
 /** The type of a parameter. `int` also accepts floats without a fraction, `float` accepts integers. */
@@ -10,7 +10,7 @@ export interface TemplateFunction {
 	/** True if the last parameter takes any number of arguments, including none. */
 	readonly variadic: boolean;
 	/** Receives checked arguments. Throws FunctionError through `run.fail`. */
-	readonly call: (run: Run, args: readonly Value[]) => Value;
+	readonly call: (run: TemplateRun, args: readonly Value[]) => Value;
 }
 
 export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
@@ -22,12 +22,15 @@ export type FunctionList = { readonly [name: string]: TemplateFunction };
  * Defines a function. The signature lists the types of its parameters, such as `string int any...`. The body is called with the
  * run and one argument per parameter; for `...`, the argument is a list.
  */
-export function defineFunction(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
+export function defineFunction(
+	signature: string,
+	body: (run: TemplateRun, ...args: never[]) => Value,
+): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
 	const variadic = words.at(-1)?.endsWith('...') ?? false;
 	const parameters = words.map(word => word.replace('...', '') as ParameterKind);
 	const fixed = variadic ? parameters.length - 1 : parameters.length;
-	const run = body as (run: Run, ...args: unknown[]) => Value;
+	const run = body as (run: TemplateRun, ...args: unknown[]) => Value;
 	return {
 		parameters,
 		variadic,
@@ -91,7 +94,7 @@ export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
 }
 
 /** Checks the arguments and calls the function. Throws FunctionError. */
-export function callChecked(run: Run, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
+export function callChecked(run: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
 	const mistake = argumentCountMistake(name, fn, args.length);
 	if (mistake) run.fail(mistake);
 	const converted = args.map((value, i) => {
@@ -103,7 +106,7 @@ export function callChecked(run: Run, name: string, fn: TemplateFunction, args: 
 }
 
 /** Charges the result of a call to the budget, and returns it. */
-export function chargeResult(run: Run, value: Value): Value {
+export function chargeResult(run: TemplateRun, value: Value): Value {
 	if (typeof value === 'string') run.budget.text(value.length);
 	else if (typeof value === 'object' && value !== null) {
 		if (isList(value)) run.budget.entries(value.length);

@@ -1,19 +1,19 @@
 /** Converts values to and from JSON, within the budget of an execution. */
 import { formatFloat } from './format-value.ts';
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { TimeValue } from './time-value.ts';
 import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from './value.ts';
 
 /**
  * Returns the JSON of a value with sorted keys; `indent` is '' for a single line. `<`, `>` and `&` are escaped unless `raw`.
  */
-export function toJson(run: Run, value: Value, indent: string, raw: boolean): string {
+export function toJson(run: TemplateRun, value: Value, indent: string, raw: boolean): string {
 	const text = encode(run, value, indent, indent === '' ? '' : '\n');
 	if (raw) return text;
 	return text.replace(/[<>&\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-function encode(run: Run, value: Value, indent: string, newline: string): string {
+function encode(run: TemplateRun, value: Value, indent: string, newline: string): string {
 	run.budget.spend(1);
 	switch (typeof value) {
 		case 'string':
@@ -54,11 +54,11 @@ function encode(run: Run, value: Value, indent: string, newline: string): string
 
 /** Parses JSON. Numbers become floats, as in Go. Throws SyntaxError. */
 export function fromJson(text: string): Value {
-	return valueFromData(JSON.parse(text), false);
+	return toTemplateValue(JSON.parse(text), false);
 }
 
 /** Converts plain data, as returned by a front matter parser. If `integers`, whole numbers become integers. */
-export function valueFromData(data: unknown, integers: boolean): Value {
+export function toTemplateValue(data: unknown, integers: boolean): Value {
 	switch (typeof data) {
 		case 'string':
 		case 'boolean':
@@ -72,8 +72,9 @@ export function valueFromData(data: unknown, integers: boolean): Value {
 			return null;
 	}
 	if (data === null) return null;
-	if (Array.isArray(data)) return data.map(item => valueFromData(item, integers));
+	if (Array.isArray(data)) return data.map(item => toTemplateValue(item, integers));
 	if (data instanceof Date) return new TimeValue(data.getTime(), 'UTC');
-	if (data instanceof Map) return new Map([...data].map(([key, item]) => [String(key), valueFromData(item, integers)]));
-	return new Map(Object.entries(data).map(([key, item]) => [key, valueFromData(item, integers)]));
+	if (data instanceof Map)
+		return new Map([...data].map(([key, item]) => [String(key), toTemplateValue(item, integers)]));
+	return new Map(Object.entries(data).map(([key, item]) => [key, toTemplateValue(item, integers)]));
 }

@@ -1,6 +1,6 @@
 /** Formats values with verbs such as `%d`, like Go's `fmt`. */
 import { formatFloat, formatValue, padExponent } from './format-value.ts';
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 import { typeName, type Value } from './value.ts';
 
 /** Maximum width and precision. */
@@ -20,7 +20,7 @@ interface Verb {
 const DIRECTIVE = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy;
 
 /** Implements `printf`. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
-export function formatPrintf(run: Run, format: string, args: readonly Value[]): string {
+export function formatPrintf(run: TemplateRun, format: string, args: readonly Value[]): string {
 	let out = '';
 	let next = 0;
 	let reordered = false;
@@ -75,7 +75,7 @@ export function formatPrintf(run: Run, format: string, args: readonly Value[]): 
 	return out;
 }
 
-function formatVerb(run: Run, verb: Verb, value: Value): string {
+function formatVerb(run: TemplateRun, verb: Verb, value: Value): string {
 	const { letter } = verb;
 	if (letter === 'T') return padded(verb, typeName(value));
 	if (letter === 'v') return formatDefault(run, verb, value);
@@ -107,7 +107,7 @@ function formatVerb(run: Run, verb: Verb, value: Value): string {
 }
 
 /** Formats each value of a list with the verb. */
-function formatEach(run: Run, verb: Verb, list: readonly Value[]): string {
+function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): string {
 	const parts: string[] = [];
 	let length = 0;
 	run.budget.enter();
@@ -122,7 +122,7 @@ function formatEach(run: Run, verb: Verb, list: readonly Value[]): string {
 	return `[${parts.join(' ')}]`;
 }
 
-function formatDefault(run: Run, verb: Verb, value: Value): string {
+function formatDefault(run: TemplateRun, verb: Verb, value: Value): string {
 	if (verb.sharp) return padded(verb, goSyntax(run, value));
 	if (typeof value === 'bigint') return formatInteger({ ...verb, letter: 'd' }, value)!;
 	if (typeof value === 'number') {
@@ -134,7 +134,7 @@ function formatDefault(run: Run, verb: Verb, value: Value): string {
 }
 
 /** Implements `%#v`. */
-function goSyntax(run: Run, value: Value): string {
+function goSyntax(run: TemplateRun, value: Value): string {
 	if (typeof value === 'string') return quoteString(value);
 	if (Array.isArray(value)) {
 		run.budget.enter();

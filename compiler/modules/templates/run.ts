@@ -94,7 +94,7 @@ export interface RunDependencies {
 }
 
 /** One execution of a template. */
-export class Run {
+export class TemplateRun {
 	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
 	/** For messages: name of the source whose actions are running, and of the template in it. */
@@ -136,4 +136,4 @@ export class Run {
 }
 
 /** Values of the variables of one template call, by slot; `$` is the first. */
-export type Variables = Value[];
+export type VariableSlots = Value[];

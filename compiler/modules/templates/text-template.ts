@@ -6,7 +6,7 @@ import { compileStatements, type TemplateBody } from './compile.ts';
 import type { FunctionTable } from './function.ts';
 import type { Delimiters, TemplateSource } from './lexer.ts';
 import { parseTemplate } from './parser.ts';
-import { type ExecutionBudget, Run, type RunDependencies } from './run.ts';
+import { type ExecutionBudget, type RunDependencies, TemplateRun } from './run.ts';
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
@@ -63,7 +63,7 @@ export interface TemplateExecution {
  */
 export function executeTextTemplate(template: TextTemplate, execution: TemplateExecution): string {
 	const { name, data, budget, deps } = execution;
-	const run = new Run(name, budget, deps);
+	const run = new TemplateRun(name, budget, deps);
 	addTemplates(run, template, name);
 	try {
 		budget.enter();
@@ -81,6 +81,6 @@ export function executeTextTemplate(template: TextTemplate, execution: TemplateE
 }
 
 /** Makes the templates that a source defines callable in a run. */
-export function addTemplates(run: Run, template: TextTemplate, name: string): void {
+export function addTemplates(run: TemplateRun, template: TextTemplate, name: string): void {
 	for (const [defined, body] of template.defines) run.templates.set(defined, { body, parseName: name });
 }

@@ -2,7 +2,7 @@
  * The values of templates. Integers are bigints and floats are numbers, because the language distinguishes them; dictionaries
  * are Maps, so that no name in a template reaches a JavaScript prototype.
  */
-import type { Run } from './run.ts';
+import type { TemplateRun } from './run.ts';
 
 /** A value. `null` is nil, and the value of a missing key. */
 export type Value =
@@ -23,9 +23,9 @@ export type Dictionary = ReadonlyMap<string, Value>;
 export class Callable {
 	readonly name: string;
 	readonly parameters: readonly string[];
-	readonly call: (run: Run, args: readonly Value[]) => Value;
+	readonly call: (run: TemplateRun, args: readonly Value[]) => Value;
 
-	constructor(name: string, parameters: readonly string[], call: (run: Run, args: readonly Value[]) => Value) {
+	constructor(name: string, parameters: readonly string[], call: (run: TemplateRun, args: readonly Value[]) => Value) {
 		this.name = name;
 		this.parameters = parameters;
 		this.call = call;

@@ -1,6 +1,6 @@
 /** Edits of header fields: schema, lowering and closure shared by `header`, `request_header`, `header_up` and `header_down`. */
 
-import { compileReplacement, compileSearch } from '../../codegen/context/replacement.ts';
+import { compilePatternReplacement, compileSearch } from '../../codegen/context/replacement.ts';
 import { compileFieldValue, safeFieldValue } from '../../codegen/placeholders/field-template.ts';
 import type { Schema } from '../../document/schema-type.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -83,7 +83,7 @@ export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 };
 
 /** Schema of {@link HeaderEdits}. */
-export const HEADER_EDITS: Schema = {
+export const HEADER_EDITS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Edits of header fields, made in this order: clear, add, set, delete, replace, default.',
 	properties: HEADER_EDITS_PROPERTIES,
@@ -220,7 +220,7 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 	const names = cx.template(name, 'keep');
 	const constant = names.constant?.toLowerCase();
 	const search = compileSearch(find, cx);
-	const replacement = compileReplacement(replace, cx, 'keep');
+	const replacement = compilePatternReplacement(replace, cx, 'keep');
 	return (x, headers) => {
 		const expression = search(x);
 		if (!expression) return;

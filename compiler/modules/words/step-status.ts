@@ -8,7 +8,7 @@ import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /** Schema of a step's `status`. */
-export const STEP_STATUS: Schema = {
+export const STEP_STATUS_SCHEMA: Schema = {
 	anyOf: [
 		{ type: 'integer', minimum: 100, maximum: 599 },
 		{ type: 'string', minLength: 1 },

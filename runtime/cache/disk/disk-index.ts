@@ -29,7 +29,7 @@ const ROW = {
 type Link = typeof ROW.byKey | typeof ROW.byUrl | typeof ROW.byPath;
 
 /** A response on disk. */
-export interface DiskPlace {
+export interface IndexedResponse {
 	readonly a: number;
 	readonly b: number;
 	readonly variant: number;
@@ -83,7 +83,7 @@ export class DiskIndex {
 	}
 
 	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
-	add(place: DiskPlace): void {
+	add(place: IndexedResponse): void {
 		let others = 0;
 		let oldest = 0;
 		for (const row of this.#ofKey(place.a, place.b)) {
@@ -119,14 +119,14 @@ export class DiskIndex {
 	}
 
 	/** Returns the responses of a key. */
-	find(a: number, b: number): readonly DiskPlace[] {
+	find(a: number, b: number): readonly IndexedResponse[] {
 		return this.#ofKey(a, b)
 			.map(row => this.#place(row))
 			.filter(({ segment }) => !this.#gone.has(segment));
 	}
 
 	/** Reports whether exactly this response is still in the index. */
-	has({ a, b, segment, offset }: DiskPlace): boolean {
+	has({ a, b, segment, offset }: IndexedResponse): boolean {
 		return this.find(a, b).some(one => one.segment === segment && one.offset === offset);
 	}
 
@@ -222,7 +222,7 @@ export class DiskIndex {
 		this.#changed(a, -1);
 	}
 
-	#place(row: number): DiskPlace {
+	#place(row: number): IndexedResponse {
 		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
 		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] =
 			this.#pages[row >> PAGE_BITS]!.subarray(at);

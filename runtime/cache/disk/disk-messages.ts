@@ -8,7 +8,7 @@ export type DiskEvent =
 	| { readonly news: 'removed'; readonly key: string };
 
 /** A request to the main thread. The reply confirms that it has been carried out. */
-export type DiskErrand =
+export type DiskRequest =
 	/** Loads the responses of a key into memory. */
 	| { readonly errand: 'recall'; readonly key: string }
 	/** Removes the responses of a URL. */

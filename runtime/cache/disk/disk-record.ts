@@ -5,10 +5,9 @@
 import { crc32 } from 'node:zlib';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 
-export const HEADER_BYTES = 64;
+export const RECORD_HEADER_BYTES = 64;
 
-/** Kinds of records. */
-export const KIND = {
+export const RECORD_KIND = {
 	/** A response. */
 	put: 1,
 	/** Removes the responses of a key, of a URL, or of a path on any host. */
@@ -46,7 +45,7 @@ export interface DiskRecord {
 
 /** Encodes a header. */
 export function encodeRecord(record: DiskRecord): Buffer {
-	const bytes = Buffer.alloc(HEADER_BYTES);
+	const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
 	bytes.writeUInt32LE(MAGIC, 0);
 	bytes.writeUInt8(VERSION, 4);
 	bytes.writeUInt8(record.kind, 5);
@@ -60,16 +59,16 @@ export function encodeRecord(record: DiskRecord): Buffer {
 	bytes.writeUInt32LE(record.headSum, 44);
 	bytes.writeUInt32LE(record.bodySum, 48);
 	bytes.writeUInt32LE(record.keepUntil, 52);
-	bytes.writeUInt32LE(crc32(bytes.subarray(0, HEADER_BYTES - 4)), HEADER_BYTES - 4);
+	bytes.writeUInt32LE(crc32(bytes.subarray(0, RECORD_HEADER_BYTES - 4)), RECORD_HEADER_BYTES - 4);
 	return bytes;
 }
 
 /** Decodes a header. Returns undefined if it is missing or damaged. */
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
-	if (bytes.byteLength < at + HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
+	if (bytes.byteLength < at + RECORD_HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
 	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;
-	const sum = crc32(bytes.subarray(at, at + HEADER_BYTES - 4));
-	if (bytes.readUInt32LE(at + HEADER_BYTES - 4) !== sum) return undefined;
+	const sum = crc32(bytes.subarray(at, at + RECORD_HEADER_BYTES - 4));
+	if (bytes.readUInt32LE(at + RECORD_HEADER_BYTES - 4) !== sum) return undefined;
 	return {
 		kind: bytes.readUInt8(at + 5),
 		a: bytes.readInt32LE(at + 16),
@@ -87,7 +86,7 @@ export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefi
 
 /** Returns the size of a complete record in bytes. */
 export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyBytes: number }): number {
-	return HEADER_BYTES + headBytes + bodyBytes;
+	return RECORD_HEADER_BYTES + headBytes + bodyBytes;
 }
 
 /** Returns the seconds since 1970 after which a response can be neither served, served stale, nor validated. */
@@ -98,12 +97,12 @@ export function keepUntilOf(head: CachedHead): number {
 }
 
 /** The position of a record. Positions are ordered by age. */
-export interface Place {
+export interface RecordPosition {
 	readonly segment: number;
 	readonly offset: number;
 }
 
 /** Reports whether the record at `one` was written before the one at `other`. */
-export function isBefore(one: Place, other: Place): boolean {
+export function isOlderPosition(one: RecordPosition, other: RecordPosition): boolean {
 	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
 }

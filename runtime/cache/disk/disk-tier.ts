@@ -15,11 +15,18 @@ import { hashKey, plainPath, urlText } from '../key-hash.ts';
 import { LockLost } from '../memory-lock.ts';
 import { compileSelection, type PurgeSelection, type Selects, withoutQuery } from '../purging.ts';
 import type { SharedCache } from '../shared-cache.ts';
-import { DiskIndex, type DiskPlace } from './disk-index.ts';
+import { DiskIndex, type IndexedResponse } from './disk-index.ts';
 import { PurgeNotKept } from './disk-messages.ts';
-import { type DiskRecord, FOR_EVER, isBefore, KIND, keepUntilOf, type Place } from './disk-record.ts';
+import {
+	type DiskRecord,
+	FOR_EVER,
+	isOlderPosition,
+	keepUntilOf,
+	RECORD_KIND,
+	type RecordPosition,
+} from './disk-record.ts';
 import { DiskWriter } from './disk-writer.ts';
-import { type Forgotten, ForgottenLines } from './forgotten-lines.ts';
+import { ForgottenLines, type RecordedRemoval } from './forgotten-lines.ts';
 import { KeyMarks } from './key-marks.ts';
 import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
@@ -43,7 +50,7 @@ const SOON_FOR = 15_000;
 const PIECE = 1024 * 1024;
 
 /** Dependencies of {@link DiskTier}. */
-export interface DiskDeps {
+export interface DiskTierDeps {
 	readonly folder: string;
 	/** Maximum bytes of the files. */
 	readonly size: number;
@@ -57,7 +64,7 @@ export interface DiskDeps {
 }
 
 /** State and counters of a tier. */
-export interface DiskReport {
+export interface DiskTierReport {
 	readonly bytes: number;
 	readonly ceiling: number;
 	readonly entries: number;
@@ -74,26 +81,26 @@ export interface DiskReport {
 }
 
 /** The position of a purge that has not been written yet. It applies to everything written so far. */
-const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
+const TO_COME: RecordPosition = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 
 /** The state of a tier: waiting for another process, reading the folder, using it, or closed. */
 type State = 'waiting' | 'opening' | 'open' | 'closed';
 
 export class DiskTier {
-	readonly #with: DiskDeps;
+	readonly #with: DiskTierDeps;
 	readonly #files: SegmentFiles;
 	readonly #index: DiskIndex;
 	readonly #writer: DiskWriter;
 	readonly #lines: ForgottenLines;
 	readonly #seed: number;
 	/** Purges that select by head. Each applies to the records before its position. */
-	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
+	readonly #purges: { place: RecordPosition; readonly selects: Selects }[] = [];
 	/** Purges in progress in memory. Responses that they select are not written. */
 	readonly #underWay = new Set<Selects>();
 	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
 	/** Records before this place are invalid. */
-	#horizon: Place = { segment: 0, offset: 0 };
+	#horizon: RecordPosition = { segment: 0, offset: 0 };
 	/** Keys for which a newer response was stored in memory before the folder was open. */
 	#newer: KeyMarks | undefined = new KeyMarks();
 	/** Keys that were added to {@link #newer} while the folder was being read. */
@@ -111,7 +118,7 @@ export class DiskTier {
 	#givenBack: () => void;
 
 	/** Starts to open the folder once `after` has settled. */
-	constructor(deps: DiskDeps, after: Promise<unknown>) {
+	constructor(deps: DiskTierDeps, after: Promise<unknown>) {
 		const { cache, folder, size } = deps;
 		this.#with = deps;
 		this.#seed = cache.seed;
@@ -143,7 +150,7 @@ export class DiskTier {
 		);
 	}
 
-	report(): DiskReport {
+	report(): DiskTierReport {
 		const { size: ceiling } = this.#with;
 		const { written, skipped, failures } = this.#writer.counts;
 		const { recalled, damaged, refused } = this.#counts;
@@ -171,13 +178,13 @@ export class DiskTier {
 			}
 			const release = (): void => letGo(held);
 			const head = Buffer.from(JSON.stringify(response.head), 'utf8');
-			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
+			const record = this.#recordOf(RECORD_KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const whole = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
 			const { a, b, variant } = record;
 			// If the new response leaves the memory before it is written, the old one must not reappear.
 			const older = this.#index.forgetVariant(a, b, variant) > 0;
 			const failed = (): void => {
-				if (older) void this.#forget(KIND.forgetKey, { a, b }, 1).catch(() => {});
+				if (older) void this.#forget(RECORD_KIND.forgetKey, { a, b }, 1).catch(() => {});
 			};
 			const isRefused = this.#isBeingPurged(response.head);
 			if (isRefused) this.#counts.refused++;
@@ -264,7 +271,7 @@ export class DiskTier {
 	}
 
 	/** Removes responses from the folder, whichever process uses it. Resolves when the removal survives a crash of the process or, with `sync`, of the machine. */
-	async #takeAway(forgotten: Forgotten, sync: boolean): Promise<void> {
+	async #takeAway(forgotten: RecordedRemoval, sync: boolean): Promise<void> {
 		for (;;) {
 			if (this.#is('opening')) await this.#opened;
 			const wasOpen = this.#isOpen;
@@ -277,7 +284,7 @@ export class DiskTier {
 	}
 
 	/** Makes sure that a removal takes effect. Returns false if it could neither be recorded nor the segments be deleted. */
-	async #isObeyed(forgotten: Forgotten, sync: boolean): Promise<boolean> {
+	async #isObeyed(forgotten: RecordedRemoval, sync: boolean): Promise<boolean> {
 		try {
 			if ((await this.#obey(forgotten)) !== 'gone' && sync) await this.#files.sync();
 			// Files that should have been deleted already may contain the removed responses.
@@ -293,32 +300,32 @@ export class DiskTier {
 	}
 
 	/** Removes responses from the index and the queue at once, and records the removal if it affected anything. */
-	#obey(forgotten: Forgotten): Promise<Place | 'gone' | undefined> {
+	#obey(forgotten: RecordedRemoval): Promise<RecordPosition | 'gone' | undefined> {
 		if ('everything' in forgotten) throw new Error('There is no segment to record it in.');
 		if ('key' in forgotten) {
 			const [a, b] = forgotten.key;
-			return this.#forget(KIND.forgetKey, { a, b }, this.#index.forgetKey(a, b));
+			return this.#forget(RECORD_KIND.forgetKey, { a, b }, this.#index.forgetKey(a, b));
 		}
 		if ('url' in forgotten) {
 			const [host, path, query] = forgotten.url;
 			const url = hashKey(urlText(host, path, query ?? undefined), this.#seed).a;
-			return this.#forget(KIND.forgetUrl, { url }, this.#index.forgetUrl(url));
+			return this.#forget(RECORD_KIND.forgetUrl, { url }, this.#index.forgetUrl(url));
 		}
 		const selection = forgotten.purge;
 		if ('path' in selection) {
 			// Responses of other hosts are removed as well, and will be fetched again.
 			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
-			return this.#forget(KIND.forgetPath, { path }, this.#index.forgetPath(path));
+			return this.#forget(RECORD_KIND.forgetPath, { path }, this.#index.forgetPath(path));
 		}
 		return this.#forgetSelected(selection);
 	}
 
-	async #forgetSelected(selection: PurgeSelection): Promise<Place | 'gone'> {
+	async #forgetSelected(selection: PurgeSelection): Promise<RecordPosition | 'gone'> {
 		const head = Buffer.from(JSON.stringify(selection), 'utf8');
 		const purge = this.#remember(TO_COME, selection);
 		this.#writer.cancel((_, of) => purge.selects(of));
 		const place = await this.#writer.forget(
-			{ ...this.#recordOf(KIND.purge, {}, head.byteLength, 0), headSum: crc32(head) },
+			{ ...this.#recordOf(RECORD_KIND.purge, {}, head.byteLength, 0), headSum: crc32(head) },
 			head,
 		);
 		if (place !== 'gone') purge.place = place;
@@ -330,7 +337,7 @@ export class DiskTier {
 		kind: number,
 		hashes: { readonly [hash in 'a' | 'b' | 'url' | 'path']?: number },
 		removed: number,
-	): Promise<Place | 'gone' | undefined> {
+	): Promise<RecordPosition | 'gone' | undefined> {
 		const names = Object.keys(hashes) as (keyof typeof hashes)[];
 		const waited = this.#writer.cancel(record => names.every(name => record[name] === hashes[name]));
 		return removed > 0 || waited ? this.#writer.forget(this.#recordOf(kind, hashes, 0, 0)) : undefined;
@@ -378,7 +385,7 @@ export class DiskTier {
 		// Each removal affects the index immediately. Nothing has been looked up in the index yet.
 		const obeyed = forgotten.filter(one => !('everything' in one)).map(one => this.#obey(one));
 		for (const [a, b] of older) {
-			obeyed.push(this.#writer.forget(this.#recordOf(KIND.forgetKey, { a, b }, 0, 0)));
+			obeyed.push(this.#writer.forget(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
 		}
 		this.#obeying = Promise.all(obeyed)
 			.then(() => this.#files.sync())
@@ -391,21 +398,21 @@ export class DiskTier {
 
 	async #recover(segment: number, row: CatalogRow): Promise<void> {
 		switch (row.kind) {
-			case KIND.put:
+			case RECORD_KIND.put:
 				if (row.keepUntil > Date.now() / 1000) this.#index.add({ ...row, segment });
 				// Even an expired response has replaced earlier ones, which are therefore forgotten.
 				else this.#index.forgetKey(row.a, row.b);
 				return;
-			case KIND.forgetKey:
+			case RECORD_KIND.forgetKey:
 				this.#index.forgetKey(row.a, row.b);
 				return;
-			case KIND.forgetUrl:
+			case RECORD_KIND.forgetUrl:
 				this.#index.forgetUrl(row.url);
 				return;
-			case KIND.forgetPath:
+			case RECORD_KIND.forgetPath:
 				this.#index.forgetPath(row.path);
 				return;
-			case KIND.purge: {
+			case RECORD_KIND.purge: {
 				const place = { ...row, segment };
 				const read = await readRecord(this.#files, place);
 				// A purge that cannot be read is treated as a purge of everything before it.
@@ -416,11 +423,11 @@ export class DiskTier {
 	}
 
 	/** Recalls the responses of a key one after the other, because they may be many and large. */
-	async #recallAll(key: string, places: readonly DiskPlace[]): Promise<void> {
+	async #recallAll(key: string, places: readonly IndexedResponse[]): Promise<void> {
 		for (const place of places) await this.#recallOne(key, place);
 	}
 
-	async #recallOne(key: string, place: DiskPlace): Promise<void> {
+	async #recallOne(key: string, place: IndexedResponse): Promise<void> {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
 		const isWhole = read !== undefined && (await sumOf(read.body)) === read.record.bodySum;
@@ -434,7 +441,10 @@ export class DiskTier {
 		const head = JSON.parse(read.head.toString('utf8')) as CachedHead;
 		// Two keys may have the same hash. A response from the future means that the clock was set back.
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
-		if (isBefore(place, this.#horizon) || this.#purges.some(one => isBefore(place, one.place) && one.selects(head))) {
+		if (
+			isOlderPosition(place, this.#horizon) ||
+			this.#purges.some(one => isOlderPosition(place, one.place) && one.selects(head))
+		) {
 			return;
 		}
 		let writer: CacheWriter | undefined;
@@ -455,14 +465,14 @@ export class DiskTier {
 		}
 	}
 
-	#remember(place: Place, selection: PurgeSelection): { place: Place; readonly selects: Selects } {
+	#remember(place: RecordPosition, selection: PurgeSelection): { place: RecordPosition; readonly selects: Selects } {
 		const purge = { place, selects: compileSelection(selection) };
 		this.#purges.push(purge);
 		if (this.#purges.length > MAX_PURGES) {
 			const { place: oldest } = this.#purges.shift()!;
 			// A purge that has not been written yet applies to everything that has been written.
 			const end = oldest === TO_COME ? this.#files.end : oldest;
-			if (isBefore(this.#horizon, end)) this.#horizon = end;
+			if (isOlderPosition(this.#horizon, end)) this.#horizon = end;
 		}
 		return purge;
 	}

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 import type { SharedCache, StoredResponse } from '../shared-cache.ts';
-import { type DiskRecord, encodeRecord, KIND, type Place, recordBytes } from './disk-record.ts';
+import { type DiskRecord, encodeRecord, RECORD_KIND, type RecordPosition, recordBytes } from './disk-record.ts';
 import type { SegmentFiles } from './segment-files.ts';
 
 /** Maximum number of bytes waiting to be written. Further responses are skipped. */
@@ -24,7 +24,7 @@ export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
 	/** Called when a response has been written at `place`. */
-	put(record: DiskRecord, place: Place): void;
+	put(record: DiskRecord, place: RecordPosition): void;
 	/** Throws if nothing may be written because the folder belongs to another process. */
 	check(): void;
 	/** Awaited after each batch, before the next one. */
@@ -39,7 +39,7 @@ interface Waiting {
 	/** Undefined for the record of a removal. */
 	readonly response: StoredResponse | undefined;
 	readonly release: () => void;
-	readonly written: (place: Place | 'gone' | Error) => void;
+	readonly written: (place: RecordPosition | 'gone' | Error) => void;
 	/** True if the response was purged while it waited. Its record is ignored. */
 	cancelled: boolean;
 }
@@ -96,9 +96,9 @@ export class DiskWriter {
 	 * Records a removal. Resolves to the position of the record, or to `gone` if everything had to be deleted instead. Rejects if
 	 * neither was possible.
 	 */
-	forget(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<Place | 'gone'> {
+	forget(record: DiskRecord, head: Buffer = Buffer.alloc(0)): Promise<RecordPosition | 'gone'> {
 		return new Promise((resolve, reject) => {
-			const written = (outcome: Place | 'gone' | Error): void => {
+			const written = (outcome: RecordPosition | 'gone' | Error): void => {
 				if (outcome instanceof Error) reject(outcome);
 				else resolve(outcome);
 			};
@@ -196,7 +196,7 @@ export class DiskWriter {
 
 	async #append(batch: readonly Waiting[], pieces: readonly Uint8Array[]): Promise<void> {
 		const { files, check, put, log } = this.#with;
-		const forgets = batch.some(({ record }) => record.kind !== KIND.put);
+		const forgets = batch.some(({ record }) => record.kind !== RECORD_KIND.put);
 		try {
 			check();
 			if (this.isPaused && !forgets) throw new Error('A write has just failed.');
@@ -204,7 +204,7 @@ export class DiskWriter {
 			let at = offset;
 			for (const { record, cancelled, written } of batch) {
 				files.note({ ...record, offset: at });
-				if (record.kind === KIND.put) {
+				if (record.kind === RECORD_KIND.put) {
 					if (!cancelled) put(record, { segment, offset: at });
 					this.counts.written++;
 				}
@@ -216,7 +216,7 @@ export class DiskWriter {
 			log('info', 'the cache disk can be written again', {});
 		} catch (error) {
 			this.failed(error as Error);
-			for (const { record } of batch) if (record.kind === KIND.put) this.counts.skipped++;
+			for (const { record } of batch) if (record.kind === RECORD_KIND.put) this.counts.skipped++;
 			// If a removal cannot be recorded, everything is deleted instead.
 			const isGone = forgets && this.#mayWrite() && (await files.dropAll());
 			for (const { written } of batch) written(isGone ? 'gone' : (error as Error));

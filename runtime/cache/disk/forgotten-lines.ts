@@ -9,8 +9,7 @@ import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
 
-/** A removal. */
-export type Forgotten =
+export type RecordedRemoval =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
 	/** The hash of a key. */
@@ -38,22 +37,22 @@ export class ForgottenLines {
 	}
 
 	/** Appends a removal; with `sync`, it survives a crash of the machine. Rejects if it cannot be written. */
-	add(forgotten: Forgotten, sync: boolean): Promise<void> {
+	add(forgotten: RecordedRemoval, sync: boolean): Promise<void> {
 		const added = this.#queue.then(() => this.#append(forgotten, sync));
 		this.#queue = added.catch(() => {});
 		return added;
 	}
 
 	/** Returns the removals recorded so far by all processes, and their files. An unreadable line removes everything. */
-	async read(): Promise<{ readonly forgotten: readonly Forgotten[]; readonly files: readonly string[] }> {
+	async read(): Promise<{ readonly forgotten: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
 			.filter(name => NAME.test(name))
 			.map(name => path.join(this.#folder, name));
-		const forgotten: Forgotten[] = [];
+		const forgotten: RecordedRemoval[] = [];
 		for (const file of files) {
 			try {
 				for (const line of (await readFile(file, 'utf8')).split('\n')) {
-					if (line !== '') forgotten.push(JSON.parse(line) as Forgotten);
+					if (line !== '') forgotten.push(JSON.parse(line) as RecordedRemoval);
 				}
 			} catch {
 				forgotten.push({ everything: true });
@@ -75,7 +74,7 @@ export class ForgottenLines {
 		await file?.then(one => one.close()).catch(() => {});
 	}
 
-	async #append(forgotten: Forgotten, sync: boolean): Promise<void> {
+	async #append(forgotten: RecordedRemoval, sync: boolean): Promise<void> {
 		if (this.#isFull) return;
 		const isLast = this.#bytes > MAX_BYTES;
 		// The entry begins with a newline, so that an incomplete line before it cannot corrupt it.

@@ -1,6 +1,6 @@
 /** Reads the segments that an earlier process left in a folder: from their catalogs, or else from the headers in them. */
 import { crc32 } from 'node:zlib';
-import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
+import { type DiskRecord, decodeRecord, RECORD_HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Number of bytes read at a time when searching for headers. */
@@ -33,8 +33,8 @@ async function scan(
 	const size = files.sizeOf(segment);
 	let from = 0;
 	let window: Buffer = Buffer.alloc(0);
-	for (let at = 0; at + HEADER_BYTES <= size; ) {
-		if (at < from || at + HEADER_BYTES > from + window.byteLength) {
+	for (let at = 0; at + RECORD_HEADER_BYTES <= size; ) {
+		if (at < from || at + RECORD_HEADER_BYTES > from + window.byteLength) {
 			const read = await files.read(segment, at, Math.min(WINDOW, size - at));
 			if (read === undefined) return;
 			window = read;
@@ -52,10 +52,10 @@ export async function readRecord(
 	files: SegmentFiles,
 	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },
 ): Promise<{ readonly record: DiskRecord; readonly head: Buffer; readonly body: Buffer } | undefined> {
-	const bytes = await files.read(segment, offset, HEADER_BYTES + headBytes + bodyBytes);
+	const bytes = await files.read(segment, offset, RECORD_HEADER_BYTES + headBytes + bodyBytes);
 	const record = bytes && decodeRecord(bytes);
 	if (record === undefined || record.headBytes !== headBytes || record.bodyBytes !== bodyBytes) return undefined;
-	const head = bytes!.subarray(HEADER_BYTES, HEADER_BYTES + headBytes);
+	const head = bytes!.subarray(RECORD_HEADER_BYTES, RECORD_HEADER_BYTES + headBytes);
 	if (crc32(head) !== record.headSum) return undefined;
-	return { record, head, body: bytes!.subarray(HEADER_BYTES + headBytes) };
+	return { record, head, body: bytes!.subarray(RECORD_HEADER_BYTES + headBytes) };
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../storage/store.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
-import { type PublicJwk, publicJwk, thumbprint } from './signed-request.ts';
+import { jwkThumbprint, type PublicJwk, publicJwk } from './signed-request.ts';
 
 /** An ACME account (RFC 8555 §7.1.2). */
 export interface Account {
@@ -38,9 +38,9 @@ export class Accounts {
 
 	/** Returns the account of a key. A replaced key has no account. */
 	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
-		const id = await this.#store.read(`${this.#folder}/keys/${thumbprint(jwk)}`);
+		const id = await this.#store.read(`${this.#folder}/keys/${jwkThumbprint(jwk)}`);
 		const account = id && (await this.byId(id.toString('utf8')));
-		return account && thumbprint(account.jwk) === thumbprint(jwk) ? account : undefined;
+		return account && jwkThumbprint(account.jwk) === jwkThumbprint(jwk) ? account : undefined;
 	}
 
 	/** Creates an account. Throws {@link AcmeRefusal} if too many are being created. */
@@ -51,11 +51,11 @@ export class Accounts {
 			this.#new = 0;
 		}
 		if (++this.#new > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
-		const print = thumbprint(jwk);
+		const print = jwkThumbprint(jwk);
 		const id = print.slice(0, 22);
 		const holder = await this.byId(id);
 		// The ID of an account whose key was replaced still belongs to that account.
-		const taken = holder !== undefined && thumbprint(holder.jwk) !== print;
+		const taken = holder !== undefined && jwkThumbprint(holder.jwk) !== print;
 		return this.write({ id: taken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
 	}
 
@@ -63,14 +63,14 @@ export class Accounts {
 	async write(account: Account): Promise<Account> {
 		const { id, jwk } = account;
 		await this.#store.write(`${this.#folder}/accounts/${id}.json`, JSON.stringify(account));
-		await this.#store.write(`${this.#folder}/keys/${thumbprint(jwk)}`, id);
+		await this.#store.write(`${this.#folder}/keys/${jwkThumbprint(jwk)}`, id);
 		return account;
 	}
 
 	/** Replaces the key of an account. */
 	async replaceKey(account: Account, jwk: PublicJwk): Promise<Account> {
 		const changed = await this.write({ ...account, jwk });
-		await this.#store.remove(`${this.#folder}/keys/${thumbprint(account.jwk)}`);
+		await this.#store.remove(`${this.#folder}/keys/${jwkThumbprint(account.jwk)}`);
 		return changed;
 	}
 }

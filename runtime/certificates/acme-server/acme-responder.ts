@@ -29,11 +29,11 @@ import {
 import { readRequest } from './request-contents.ts';
 import {
 	checkSignature,
+	jwkThumbprint,
 	object,
 	type PublicJwk,
 	readSigned,
 	type SignedRequest,
-	thumbprint,
 } from './signed-request.ts';
 
 /** Dependencies of {@link AcmeResponder}. */
@@ -297,7 +297,7 @@ export class AcmeResponder {
 	): Promise<void> {
 		const { type, token } = challenge;
 		const name = authorization.identifier.value;
-		const keyAuthorization = `${token}.${thumbprint(jwk)}`;
+		const keyAuthorization = `${token}.${jwkThumbprint(jwk)}`;
 		const { ports } = this.#deps;
 		try {
 			await validateName({ type, name, token, keyAuthorization, resolvers: settings.resolvers ?? [], ports });

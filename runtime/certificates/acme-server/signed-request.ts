@@ -83,7 +83,7 @@ export function object(text: string): { readonly [member: string]: unknown } {
 }
 
 /** Returns the thumbprint of a key (RFC 7638), which identifies its account. */
-export function thumbprint(jwk: PublicJwk): string {
+export function jwkThumbprint(jwk: PublicJwk): string {
 	return createHash('sha256').update(JSON.stringify(jwk)).digest('base64url');
 }
 

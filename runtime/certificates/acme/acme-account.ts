@@ -1,9 +1,9 @@
 /** Accounts with ACME servers (RFC 8555 §7.3), registered once and kept in the store. */
 import { createHash, createHmac } from 'node:crypto';
 import { type Store, toKeySegment } from '../../storage/store.ts';
-import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
+import { makePrivateKey, parsePrivateKey, privateKeyPem } from '../certificate-keys.ts';
 import { IssueError } from '../issuer.ts';
-import { type AcmeConnection, AcmeProblem, type AcmeSigner, jws, publicJwk } from './acme-connection.ts';
+import { type AcmeConnection, AcmeProblem, type AcmeSigner, createJws, publicJwk } from './acme-connection.ts';
 
 /** The registration data of an account. */
 export interface AccountSettings {
@@ -53,7 +53,7 @@ function accountFolder(server: string, { email, eab }: AccountSettings): string 
 
 async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
 	const [text, pem] = await Promise.all([store.read(`${folder}/account.json`), store.read(`${folder}/account.key`)]);
-	const key = pem && readKey(pem);
+	const key = pem && parsePrivateKey(pem);
 	if (!text || !key || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return undefined;
 	try {
 		const { location } = JSON.parse(text.toString('utf8')) as { location?: unknown };
@@ -72,8 +72,8 @@ async function register(
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
 	const stored = await store.read(`${folder}/account.key`);
-	const key = (stored && readKey(stored)) || (await makePrivateKey('p256'));
-	await store.write(`${folder}/account.key`, keyPem(key));
+	const key = (stored && parsePrivateKey(stored)) || (await makePrivateKey('p256'));
+	await store.write(`${folder}/account.key`, privateKeyPem(key));
 	const { newAccount, meta } = await connection.directory(signal);
 	if (meta?.externalAccountRequired && !settings.eab) {
 		throw new IssueError(
@@ -107,7 +107,7 @@ function accountOf(key: AcmeSigner['key'], account: string): AcmeAccount {
 function binding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
 	const secret = Buffer.from(eab.mac_key, 'base64url');
 	const header = { alg: 'HS256', kid: eab.key_id, url };
-	return JSON.parse(jws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));
+	return JSON.parse(createJws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));
 }
 
 /** Reports whether an error means that the server does not know the account. */

@@ -137,7 +137,7 @@ export class AcmeConnection {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
 				// The other nonces are as old as the rejected one.
 				this.#nonces.splice(0, this.#nonces.length - 1);
-				if (tries > PATIENT_FROM) await pause((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
+				if (tries > PATIENT_FROM) await waitUnlessAborted((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}
 		}
 	}
@@ -164,7 +164,7 @@ export class AcmeConnection {
 			nonce,
 			url,
 		};
-		return jws(header, payload, data => sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }));
+		return createJws(header, payload, data => sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }));
 	}
 
 	async #send(
@@ -218,21 +218,21 @@ export class AcmeConnection {
 				const passing =
 					error instanceof IssueError && (error.code === 'issuer/unreachable' || error.code === 'issuer/unavailable');
 				if (!passing || tries === TRIES || error.retryAt !== undefined) throw error;
-				await pause(500 * 3 ** (tries - 1), signal);
+				await waitUnlessAborted(500 * 3 ** (tries - 1), signal);
 			}
 		}
 	}
 }
 
 /** Waits. Rejects with the signal's reason if it aborts first. */
-export async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+export async function waitUnlessAborted(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
 		throw signal?.aborted ? signal.reason : error;
 	});
 }
 
 /** Returns a flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
-export function jws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
+export function createJws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
 	const text = (value: string): string => Buffer.from(value).toString('base64url');
 	const protectedHeader = text(JSON.stringify(header));
 	const encoded = payload === undefined ? '' : text(JSON.stringify(payload));
@@ -276,11 +276,11 @@ function answerOf(
 /** Returns the response, or throws the problem that it reports. */
 function refused(answer: AcmeAnswer): AcmeAnswer {
 	if (answer.status < 400) return answer;
-	throw problemOf(answer.body, answer.status, answer.retryAt);
+	throw toAcmeProblem(answer.body, answer.status, answer.retryAt);
 }
 
 /** Converts a problem document (§6.7) to an error. */
-export function problemOf(
+export function toAcmeProblem(
 	document: { readonly [member: string]: unknown } | undefined,
 	status: number,
 	retryAt: number | undefined,

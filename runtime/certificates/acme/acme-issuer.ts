@@ -6,7 +6,14 @@ import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts'
 import { DEFAULT_ACME_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { toKeySegment } from '../../storage/store.ts';
-import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
+import {
+	type IssuedCertificate,
+	IssueError,
+	type IssueOrder,
+	type Issuer,
+	issuerSetting,
+	type RenewalAdvice,
+} from '../issuer.ts';
 import type { IssuerDeps } from '../issuer-deps.ts';
 import { expandEnvironment } from '../settings-text.ts';
 import {
@@ -16,7 +23,7 @@ import {
 	isUnknownAccount,
 	openAccount,
 } from './acme-account.ts';
-import { AcmeConnection, pause } from './acme-connection.ts';
+import { AcmeConnection, waitUnlessAborted } from './acme-connection.ts';
 import { runOrder } from './acme-order.ts';
 import { ChallengeSolver, type ChallengeType, type DnsSolver, ValidationFailed } from './challenge-solver.ts';
 import { createDnsSolver } from './dns-solver.ts';
@@ -41,7 +48,9 @@ const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
 export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
 	const settings = expandEnvironment(written, deps.environment);
 	const roots = await Promise.all(
-		(setting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file => readRoot(file, deps.workingDirectory)),
+		(issuerSetting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file =>
+			readRoot(file, deps.workingDirectory),
+		),
 	);
 	return new AcmeIssuer(settings, roots, deps);
 }
@@ -71,16 +80,16 @@ class AcmeIssuer implements Issuer {
 	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {
 		this.#settings = settings;
 		this.#deps = deps;
-		const directory = setting<string>(settings, 'directory') ?? DEFAULT_ACME_DIRECTORY;
-		const dryRun = setting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
+		const directory = issuerSetting<string>(settings, 'directory') ?? DEFAULT_ACME_DIRECTORY;
+		const dryRun = issuerSetting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
 		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
 		this.storeName = this.#server.segment;
 		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
 
-	async issue(order: IssueOrder): Promise<Issued> {
-		const limit = setting<number>(this.#settings, 'timeout') || ORDER_LIMIT;
+	async issue(order: IssueOrder): Promise<IssuedCertificate> {
+		const limit = issuerSetting<number>(this.#settings, 'timeout') || ORDER_LIMIT;
 		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
 		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
@@ -108,7 +117,7 @@ class AcmeIssuer implements Issuer {
 	}
 
 	/** Tries the challenge types one after another; each failure costs an order. */
-	async #order(server: Server, order: IssueOrder): Promise<Issued> {
+	async #order(server: Server, order: IssueOrder): Promise<IssuedCertificate> {
 		const types = await this.#challengeTypes(order.name);
 		let failure: unknown;
 		for (const type of types) {
@@ -129,9 +138,9 @@ class AcmeIssuer implements Issuer {
 								dns: this.#dns,
 							}),
 							log: this.#deps.log,
-							profile: setting<string>(this.#settings, 'profile'),
-							lifetime: setting<number>(this.#settings, 'lifetime'),
-							preferredChains: setting<PreferredChains>(this.#settings, 'preferred_chains'),
+							profile: issuerSetting<string>(this.#settings, 'profile'),
+							lifetime: issuerSetting<number>(this.#settings, 'lifetime'),
+							preferredChains: issuerSetting<PreferredChains>(this.#settings, 'preferred_chains'),
 						},
 						order,
 						type,
@@ -174,7 +183,7 @@ class AcmeIssuer implements Issuer {
 		}
 		if (types.length === 1) return types;
 		const { http_port: http, https_port: https } = this.#deps.ports();
-		const alternative = (field: string): number | undefined => setting<number>(this.#settings, field);
+		const alternative = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
 		const [overHttp, overTls] = await Promise.all([
 			isListening(alternative('alt_http_port') ?? http),
 			isListening(alternative('alt_tlsalpn_port') ?? https),
@@ -215,8 +224,8 @@ class AcmeIssuer implements Issuer {
 	}
 
 	async #accountSettings(server: Server): Promise<AccountSettings> {
-		const email = setting<string>(this.#settings, 'email');
-		const eab = setting<AccountSettings['eab']>(this.#settings, 'eab');
+		const email = issuerSetting<string>(this.#settings, 'email');
+		const eab = issuerSetting<AccountSettings['eab']>(this.#settings, 'eab');
 		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
 	}
 
@@ -229,7 +238,7 @@ class AcmeIssuer implements Issuer {
 				this.#began.push(now);
 				return;
 			}
-			await pause(this.#began[0]! + ORDERS_WITHIN - now + 5, signal);
+			await waitUnlessAborted(this.#began[0]! + ORDERS_WITHIN - now + 5, signal);
 		}
 	}
 }

@@ -5,12 +5,18 @@
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { type Store, toKeySegment } from '../../storage/store.ts';
-import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
+import { makePrivateKey, parsePrivateKey, privateKeyPem } from '../certificate-keys.ts';
 import { certificateRequest } from '../certificate-request.ts';
-import { type Issued, IssueError, type IssueOrder } from '../issuer.ts';
+import { type IssuedCertificate, IssueError, type IssueOrder } from '../issuer.ts';
 import type { ManagerLog } from '../manager-log.ts';
 import type { AcmeAccount } from './acme-account.ts';
-import { type AcmeAnswer, type AcmeConnection, AcmeProblem, pause, problemOf } from './acme-connection.ts';
+import {
+	type AcmeAnswer,
+	type AcmeConnection,
+	AcmeProblem,
+	toAcmeProblem,
+	waitUnlessAborted,
+} from './acme-connection.ts';
 import { chooseChain } from './chain-choice.ts';
 import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './challenge-solver.ts';
 import { certificateId } from './renewal-information.ts';
@@ -59,7 +65,11 @@ interface AcmeOrder {
 }
 
 /** Orders a certificate, using one type of challenge. Rejects with IssueError, StoreError or the signal's reason. */
-export async function runOrder(env: OrderEnvironment, wanted: IssueOrder, type: ChallengeType): Promise<Issued> {
+export async function runOrder(
+	env: OrderEnvironment,
+	wanted: IssueOrder,
+	type: ChallengeType,
+): Promise<IssuedCertificate> {
 	const key = `acme/${env.server}/orders/${toKeySegment(wanted.name)}.json`;
 	const { record, order } = await begin(env, wanted, key);
 	try {
@@ -107,7 +117,7 @@ async function begin(
 		name: wanted.name,
 		key_type: wanted.keyType,
 		// A key that has not been certified yet can be reused.
-		private_key: reused ?? earlier?.private_key ?? keyPem(await makePrivateKey(wanted.keyType)),
+		private_key: reused ?? earlier?.private_key ?? privateKeyPem(await makePrivateKey(wanted.keyType)),
 		account: env.account.account,
 	};
 	await env.store.write(key, JSON.stringify(record));
@@ -127,7 +137,7 @@ async function readRecord(env: OrderEnvironment, wanted: IssueOrder, key: string
 			record.key_type === wanted.keyType &&
 			record.account === env.account.account &&
 			typeof record.private_key === 'string' &&
-			readKey(record.private_key) !== undefined;
+			parsePrivateKey(record.private_key) !== undefined;
 		return usable ? (record as OrderRecord) : undefined;
 	} catch {
 		return undefined;
@@ -214,7 +224,7 @@ async function finish(
 ): Promise<string> {
 	let current = order;
 	if (current.status === 'ready') {
-		const csr = certificateRequest([name], readKey(record.private_key)!).toString('base64url');
+		const csr = certificateRequest([name], parsePrivateKey(record.private_key)!).toString('base64url');
 		current = orderOf(await env.connection.post(order.finalize, { csr }, env.account, signal), order.url);
 	}
 	if (current.status !== 'valid') current = await awaitOrder(env, current, ['valid'], signal);
@@ -243,15 +253,15 @@ async function awaitOrder(
 		if (states.includes(current.status)) return current;
 		if (current.status === 'invalid') {
 			throw current.error
-				? problemOf(current.error, 400, current.retryAt)
+				? toAcmeProblem(current.error, 400, current.retryAt)
 				: new ValidationFailed('The order became invalid.');
 		}
-		await pause(pollWait(current.retryAt, wait), signal);
+		await waitUnlessAborted(pollDelay(current.retryAt, wait), signal);
 	}
 }
 
 /** Returns the milliseconds to wait: what the server asks for, within limits. */
-export function pollWait(retryAt: number | undefined, otherwise: number): number {
+export function pollDelay(retryAt: number | undefined, otherwise: number): number {
 	if (retryAt === undefined) return otherwise;
 	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
 }

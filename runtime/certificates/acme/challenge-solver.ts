@@ -5,8 +5,8 @@ import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { IssueError } from '../issuer.ts';
 import type { SharedChallenges } from '../shared-challenges.ts';
 import type { AcmeAccount } from './acme-account.ts';
-import { type AcmeConnection, pause, problemOf } from './acme-connection.ts';
-import { pollWait } from './acme-order.ts';
+import { type AcmeConnection, toAcmeProblem, waitUnlessAborted } from './acme-connection.ts';
+import { pollDelay } from './acme-order.ts';
 
 /** The supported challenge types. */
 export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';
@@ -102,11 +102,11 @@ export class ChallengeSolver {
 			if (body?.status !== 'pending') {
 				const error = challengesOf(body ?? {}).find(one => one.error !== undefined)?.error;
 				const cause = error
-					? problemOf(error, 400, undefined).message
+					? toAcmeProblem(error, 400, undefined).message
 					: `The authorization is ${String(body?.status)}.`;
 				throw new ValidationFailed(`${type} failed. ${cause}`);
 			}
-			await pause(pollWait(retryAt, wait), signal);
+			await waitUnlessAborted(pollDelay(retryAt, wait), signal);
 		}
 	}
 }

@@ -3,9 +3,9 @@ import { Resolver } from 'node:dns/promises';
 import type { IssuerSettings } from '../../../compiler/document/tls-settings.ts';
 import type { DnsProvider } from '../dns/dns-provider.ts';
 import { createDnsProvider } from '../dns/dns-providers.ts';
-import { IssueError, setting } from '../issuer.ts';
+import { IssueError, issuerSetting } from '../issuer.ts';
 import type { IssuerDeps } from '../issuer-deps.ts';
-import { pause } from './acme-connection.ts';
+import { waitUnlessAborted } from './acme-connection.ts';
 import type { DnsSolver } from './challenge-solver.ts';
 
 /** Default milliseconds to wait for a record to become visible. */
@@ -35,10 +35,10 @@ class RecordSolver implements DnsSolver {
 	async present(domain: string, value: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		this.#provider ??= createDnsProvider(this.#settings.dns, this.#deps);
 		const provider = await this.#provider;
-		const override = setting<string>(this.#settings, 'dns_challenge_override_domain');
+		const override = issuerSetting<string>(this.#settings, 'dns_challenge_override_domain');
 		const name = override ?? `_acme-challenge.${domain}`;
 		const zone = provider.zone ?? (await this.#findZone(name, provider.zoneOptional === true));
-		const lifetime = setting<number>(this.#settings, 'dns_ttl');
+		const lifetime = issuerSetting<number>(this.#settings, 'dns_ttl');
 		const ttl = lifetime === undefined ? RECORD_TTL : Math.max(1, Math.round(lifetime / 1000));
 		const remove = await provider.add({ zone, name, value, ttl }, signal);
 		const takeDown = async (): Promise<void> => {
@@ -83,9 +83,9 @@ class RecordSolver implements DnsSolver {
 	}
 
 	async #awaitPropagation(name: string, value: string, zone: string, signal: AbortSignal): Promise<void> {
-		const delay = setting<number>(this.#settings, 'propagation_delay') ?? 0;
-		if (delay > 0) await pause(delay, signal);
-		const limit = setting<number>(this.#settings, 'propagation_timeout') ?? PROPAGATION_LIMIT;
+		const delay = issuerSetting<number>(this.#settings, 'propagation_delay') ?? 0;
+		if (delay > 0) await waitUnlessAborted(delay, signal);
+		const limit = issuerSetting<number>(this.#settings, 'propagation_timeout') ?? PROPAGATION_LIMIT;
 		if (limit < 0) return;
 		const end = Date.now() + limit;
 		const resolvers = await this.#lookingResolvers(zone);
@@ -98,14 +98,14 @@ class RecordSolver implements DnsSolver {
 					`The record \`${name}\` did not become visible within ${Math.round(limit / 1000)} seconds.`,
 				);
 			}
-			await pause(wait, signal);
+			await waitUnlessAborted(wait, signal);
 		}
 	}
 
 	/** Returns the configured resolvers, or else the zone's name servers, which are queried directly because caches would remember that the record was missing. */
 	async #lookingResolvers(zone: string): Promise<Resolver[]> {
 		const own = this.#resolver();
-		if (setting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];
+		if (issuerSetting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];
 		try {
 			const hosts = (await own.resolveNs(zone)).slice(0, 8);
 			const addresses = await Promise.all(hosts.map(host => own.resolve4(host).catch(() => [])));
@@ -117,7 +117,7 @@ class RecordSolver implements DnsSolver {
 	}
 
 	#resolver(): Resolver {
-		return resolverOf(setting<readonly string[]>(this.#settings, 'resolvers') ?? []);
+		return resolverOf(issuerSetting<readonly string[]>(this.#settings, 'resolvers') ?? []);
 	}
 }
 

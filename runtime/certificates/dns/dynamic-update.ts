@@ -16,18 +16,18 @@ const STATUSES = [
 
 /** Encodes a message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
 export function dynamicUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
-	const header = numbers16(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
+	const header = encodeUint16s(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
 	const text = Buffer.from(value, 'latin1');
 	const data = Buffer.concat([Buffer.of(text.length), text]);
 	const adding = action === 'add';
 	return Buffer.concat([
 		header,
 		encodeName(zone),
-		numbers16(TYPE_SOA, CLASS_IN),
+		encodeUint16s(TYPE_SOA, CLASS_IN),
 		encodeName(name),
-		numbers16(TYPE_TXT, adding ? CLASS_IN : CLASS_NONE),
-		number32(adding ? ttl : 0),
-		numbers16(data.length),
+		encodeUint16s(TYPE_TXT, adding ? CLASS_IN : CLASS_NONE),
+		encodeUint32(adding ? ttl : 0),
+		encodeUint16s(data.length),
 		data,
 	]);
 }
@@ -58,14 +58,14 @@ export function encodeName(name: string): Buffer {
 }
 
 /** Encodes big-endian 16-bit numbers. */
-export function numbers16(...values: readonly number[]): Buffer {
+export function encodeUint16s(...values: readonly number[]): Buffer {
 	const bytes = Buffer.alloc(values.length * 2);
 	for (const [at, value] of values.entries()) bytes.writeUInt16BE(value, at * 2);
 	return bytes;
 }
 
 /** Encodes a big-endian 32-bit number. */
-export function number32(value: number): Buffer {
+export function encodeUint32(value: number): Buffer {
 	const bytes = Buffer.alloc(4);
 	bytes.writeUInt32BE(value);
 	return bytes;

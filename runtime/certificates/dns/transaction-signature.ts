@@ -1,7 +1,7 @@
 /** Transaction signatures (TSIG, RFC 8945), which authenticate messages. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { IssueError } from '../issuer.ts';
-import { encodeName, number32, numbers16 } from './dynamic-update.ts';
+import { encodeName, encodeUint16s, encodeUint32 } from './dynamic-update.ts';
 
 /** A shared key. */
 export interface TransactionKey {
@@ -34,16 +34,16 @@ export function signMessage(
 	const data = Buffer.concat([
 		encodeName(key.algorithm),
 		time48(time),
-		numbers16(FUDGE, mac.length),
+		encodeUint16s(FUDGE, mac.length),
 		mac,
 		message.subarray(0, 2),
-		numbers16(0, 0),
+		encodeUint16s(0, 0),
 	]);
 	const record = Buffer.concat([
 		encodeName(key.name),
-		numbers16(TYPE_TSIG, CLASS_ANY),
-		number32(0),
-		numbers16(data.length),
+		encodeUint16s(TYPE_TSIG, CLASS_ANY),
+		encodeUint32(0),
+		encodeUint16s(data.length),
 		data,
 	]);
 	const signed = Buffer.concat([message, record]);
@@ -66,7 +66,7 @@ export function verifyResponse(response: Buffer, key: TransactionKey, requestMac
 	unsigned.writeUInt16BE(unsigned.readUInt16BE(10) - 1, 10);
 	const expected = hmac(
 		key,
-		numbers16(requestMac.length),
+		encodeUint16s(requestMac.length),
 		requestMac,
 		unsigned,
 		variables(key, time, fudge, error, other),
@@ -88,11 +88,11 @@ function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]
 function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
 	return Buffer.concat([
 		encodeName(key.name),
-		numbers16(CLASS_ANY),
-		number32(0),
+		encodeUint16s(CLASS_ANY),
+		encodeUint32(0),
 		encodeName(key.algorithm),
 		time48(time),
-		numbers16(fudge, error, other.length),
+		encodeUint16s(fudge, error, other.length),
 		other,
 	]);
 }

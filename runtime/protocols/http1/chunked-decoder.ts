@@ -3,7 +3,7 @@
 import { FIELD_VALUE_CLASS, TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
-import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
+import { FieldParser, type FieldRole, PARSE_INCOMPLETE, PARSE_OK } from './field-parser.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 
@@ -177,12 +177,12 @@ export class ChunkedDecoder {
 		const text = this.#trailer.bytes.toString('latin1');
 		const parser = new FieldParser(this.#role, this.#maxTrailerCount);
 		const result = parser.parse(text, 0, text.length);
-		if (result === OK) {
+		if (result === PARSE_OK) {
 			this.#state = ENDED;
 			if (parser.items.length > 0) this.trailers = endToEndTrailers(new HeaderList(parser.items), this.#connection);
 			return start + parser.end - before;
 		}
-		if (result !== INCOMPLETE || full) {
+		if (result !== PARSE_INCOMPLETE || full) {
 			this.#state = FAILED;
 			return -1;
 		}

@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { TransferLimits } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
-import type { Engine } from './engine.ts';
+import type { Http1Engine } from './engine.ts';
 import type { TimedItem } from './timer-wheel.ts';
 import { TransferPace } from './transfer-pace.ts';
 
@@ -18,7 +18,7 @@ export interface ClockOwner {
 export class ConnectionClock implements TimedItem {
 	/** When the clock is due to be checked. Set by the timer wheel. */
 	due = -1;
-	readonly #engine: Engine;
+	readonly #engine: Http1Engine;
 	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
 	#read = Infinity;
@@ -34,7 +34,7 @@ export class ConnectionClock implements TimedItem {
 	/** Limits that handlers set for the current exchange. They override the defaults. */
 	#bounds: TransferLimits | undefined = undefined;
 
-	constructor(engine: Engine, socket: ClientSocket, owner: ClockOwner) {
+	constructor(engine: Http1Engine, socket: ClientSocket, owner: ClockOwner) {
 		this.#engine = engine;
 		this.#socket = socket;
 		this.#owner = owner;

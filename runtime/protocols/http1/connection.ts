@@ -11,9 +11,9 @@ import type { AcceptedSocket } from '../../sockets/direct-socket.ts';
 import { type ConnectionPeer, UNUSED_GRACE_MS } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
-import type { Engine, EngineConnection } from './engine.ts';
+import type { EngineConnection, Http1Engine } from './engine.ts';
 import { createExchangeFromHead } from './exchange-of-head.ts';
-import { INCOMPLETE, OK } from './field-parser.ts';
+import { PARSE_INCOMPLETE, PARSE_OK } from './field-parser.ts';
 import { KnownHost } from './known-host.ts';
 import { LINGER_IDLE_MS, LINGER_TOTAL_MS, PIPELINE_HIGH_WATER } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
@@ -28,10 +28,10 @@ const NOTHING = Buffer.alloc(0);
 const LAST_REQUEST_WAIT = 5000;
 
 /** A client connection. The object is in use until the socket has closed. */
-export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
+export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
-	readonly #engine: Engine;
+	readonly #engine: Http1Engine;
 	readonly info: SocketInfo;
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
@@ -63,7 +63,12 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#onHandled: (() => void) | undefined = undefined;
 	#onBroken: (() => void) | undefined = undefined;
 
-	constructor(accepted: AcceptedSocket, scheme: 'http' | 'https', engine: Engine, peer: ConnectionPeer | undefined) {
+	constructor(
+		accepted: AcceptedSocket,
+		scheme: 'http' | 'https',
+		engine: Http1Engine,
+		peer: ConnectionPeer | undefined,
+	) {
 		this.#input = new SocketInput(accepted, scheme, engine, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
@@ -214,18 +219,18 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		let base = at;
 		while (this.#state === HEAD && at < length) {
 			const needed = Math.min(length, at + limits.maxHeadSize);
-			let result = INCOMPLETE;
+			let result = PARSE_INCOMPLETE;
 			if (text !== '') result = parser.parse(text, at - base, Math.min(text.length, needed - base));
-			if (result === INCOMPLETE && base + text.length < needed) {
+			if (result === PARSE_INCOMPLETE && base + text.length < needed) {
 				base = at;
 				text = bytes.toString('latin1', at, needed);
 				result = parser.parse(text, 0, text.length);
 			}
-			if (result === OK) {
+			if (result === PARSE_OK) {
 				at = this.#begin(bytes, base + parser.end);
 				if (this.#writer.full) this.#writer.flush();
 				if (this.#state === HEAD && this.#writer.blocked) this.#block();
-			} else if (result !== INCOMPLETE) {
+			} else if (result !== PARSE_INCOMPLETE) {
 				if (parser.reason === 'bad_version' && this.#takenOver(bytes, at)) return;
 				this.#refuse(result, parser.reason);
 			} else if (needed - at < limits.maxHeadSize) {

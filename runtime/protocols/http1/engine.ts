@@ -1,7 +1,7 @@
 /** The state shared by the connections of one server: limits, parser, clock and deadlines. */
 import { performance } from 'node:perf_hooks';
 import { SocketRelay } from '../../sockets/socket-relay.ts';
-import type { Closable, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import type { ClosableConnection, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
@@ -14,7 +14,7 @@ import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type TimedItem, TimerWheel } from './timer-wheel.ts';
 
 /** A connection, as the engine manages it. */
-export interface EngineConnection extends Closable {
+export interface EngineConnection extends ClosableConnection {
 	/** The connection's deadlines. */
 	readonly clock: TimedItem;
 	readonly info: SocketInfo;
@@ -34,7 +34,7 @@ export interface EngineConnection extends Closable {
 export type Http2TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
 
 /** The state that all connections of one server share on one thread. */
-export class Engine {
+export class Http1Engine {
 	readonly host: ProtocolHost;
 	readonly takeOver: Http2TakeOver | undefined;
 	/** The host's limits at the time of the last new connection or clock tick. */

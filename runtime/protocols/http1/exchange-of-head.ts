@@ -7,14 +7,14 @@ import {
 	Request,
 } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import type { Engine } from './engine.ts';
+import type { Http1Engine } from './engine.ts';
 import type { RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 
 /** Creates the exchange for the head in the engine's parser. `host` is the host of its authority. It starts at `engine.now`. */
 export function createExchangeFromHead(
-	engine: Engine,
+	engine: Http1Engine,
 	info: SocketInfo,
 	host: string,
 	body: RequestBody | undefined,

@@ -11,10 +11,10 @@ import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
-/** The message is complete and well-formed. Other results are INCOMPLETE, or the status (400 and above) that rejects it. */
-export const OK = 0;
+/** The message is complete and well-formed. Other results are PARSE_INCOMPLETE, or the status (400 and above) that rejects it. */
+export const PARSE_OK = 0;
 /** The message is well-formed so far, but more bytes are needed. */
-export const INCOMPLETE = 1;
+export const PARSE_INCOMPLETE = 1;
 
 /** The message has no `Transfer-Encoding`. */
 export const TE_NONE = 0;
@@ -72,7 +72,7 @@ export class FieldParser {
 		this.maxCount = maxCount;
 	}
 
-	/** Parses from `start` to at most `limit`. Returns OK, INCOMPLETE or a status. */
+	/** Parses from `start` to at most `limit`. Returns PARSE_OK, PARSE_INCOMPLETE or a status. */
 	parse(text: string, start: number, limit: number): number {
 		const items: string[] = [];
 		this.items = items;
@@ -86,7 +86,7 @@ export class FieldParser {
 		let count = 0;
 		let i = start;
 		for (;;) {
-			if (i >= limit) return INCOMPLETE;
+			if (i >= limit) return PARSE_INCOMPLETE;
 			const nameStart = i;
 			let classes = 0;
 			let code = 0;
@@ -96,14 +96,14 @@ export class FieldParser {
 				if (tokenClass === 0) break;
 				classes |= tokenClass;
 			}
-			if (i >= limit) return INCOMPLETE;
+			if (i >= limit) return PARSE_INCOMPLETE;
 			if (code !== COLON || i === nameStart) {
 				if (code !== CR || i !== nameStart) return this.#refuse(400, 'bad_field_name');
-				if (i + 1 >= limit) return INCOMPLETE;
+				if (i + 1 >= limit) return PARSE_INCOMPLETE;
 				if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
 				this.end = i + 2;
 				if (this.expected !== undefined && !this.#trailer) this.items = this.expected.settled(items);
-				return OK;
+				return PARSE_OK;
 			}
 			const nameEnd = i;
 			i++;
@@ -113,9 +113,9 @@ export class FieldParser {
 				code = text.charCodeAt(i);
 				if (FIELD_VALUE_CLASS[code] === 0) break;
 			}
-			if (i >= limit) return INCOMPLETE;
+			if (i >= limit) return PARSE_INCOMPLETE;
 			if (code !== CR) return this.#refuse(400, code === LF ? 'bare_lf' : 'bad_field_value');
-			if (i + 1 >= limit) return INCOMPLETE;
+			if (i + 1 >= limit) return PARSE_INCOMPLETE;
 			if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
 			let valueEnd = i;
 			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;

@@ -1,12 +1,12 @@
 /** A strict parser of request heads: a head has exactly one interpretation or is rejected (RFC 9112 §2 to §7). */
 import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
-import { FieldParser, INCOMPLETE, OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
+import { FieldParser, PARSE_INCOMPLETE, PARSE_OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
 import { MAX_METHOD_LENGTH } from './limits.ts';
 import { type RepeatedHead, RepeatedHeads } from './repeated-heads.ts';
 import { parseTarget, type RequestTarget } from './request-target.ts';
 
 /** Value of `bodyLength` for a body with chunked transfer coding. */
-export const CHUNKED = -1;
+export const CHUNKED_BODY = -1;
 
 const CR = 13;
 const LF = 10;
@@ -33,7 +33,7 @@ export class RequestHeadParser {
 	authority = '';
 	/** The minor version: 0 for HTTP/1.0, 1 for HTTP/1.1. */
 	minor = 1;
-	/** Length of the body in bytes, or CHUNKED. */
+	/** Length of the body in bytes, or CHUNKED_BODY. */
 	bodyLength = 0;
 	/** Whether the client wants to keep the connection open. The server may close it nevertheless. */
 	keepAlive = true;
@@ -52,7 +52,7 @@ export class RequestHeadParser {
 	}
 
 	/**
-	 * Parses the head from `start` to at most `limit` in a string (bytes as Latin-1). Returns OK, INCOMPLETE, or the status that
+	 * Parses the head from `start` to at most `limit` in a string (bytes as Latin-1). Returns PARSE_OK, PARSE_INCOMPLETE, or the status that
 	 * rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
@@ -61,7 +61,7 @@ export class RequestHeadParser {
 		const known = this.repeated.find(text);
 		if (known !== undefined) return this.#recall(known);
 		const result = this.#parse(text, 0, limit);
-		if (result === OK && this.end === limit && this.repeated.wants(limit)) this.#remember(text);
+		if (result === PARSE_OK && this.end === limit && this.repeated.wants(limit)) this.#remember(text);
 		return result;
 	}
 
@@ -78,7 +78,7 @@ export class RequestHeadParser {
 		this.keepAlive = known.keepAlive;
 		this.expectsContinue = known.expectsContinue;
 		this.end = known.text.length;
-		return OK;
+		return PARSE_OK;
 	}
 
 	#remember(text: string): void {
@@ -104,7 +104,7 @@ export class RequestHeadParser {
 		this.inRequestLine = true;
 		// A client may send a superfluous empty line after a body (RFC 9112 §2.2).
 		if (i < limit && text.charCodeAt(i) === CR) {
-			if (i + 1 >= limit) return INCOMPLETE;
+			if (i + 1 >= limit) return PARSE_INCOMPLETE;
 			if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bad_request_line');
 			i += 2;
 		}
@@ -115,7 +115,7 @@ export class RequestHeadParser {
 			if (TOKEN_CLASS[code] === 0) break;
 		}
 		if (i - methodStart > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
-		if (i >= limit) return INCOMPLETE;
+		if (i >= limit) return PARSE_INCOMPLETE;
 		if (code !== SP || i === methodStart) return this.#refuse(400, 'bad_method');
 		const method = text.slice(methodStart, i);
 		const targetStart = ++i;
@@ -128,11 +128,11 @@ export class RequestHeadParser {
 				if (query < 0) query = i;
 			} else if (code === PERCENT) percent = true;
 		}
-		if (i >= limit) return INCOMPLETE;
+		if (i >= limit) return PARSE_INCOMPLETE;
 		if (code !== SP || i === targetStart) return this.#refuse(400, 'bad_target');
 		const targetEnd = i++;
 		const version = parseVersion(text, i, limit);
-		if (version === INCOMPLETE) return INCOMPLETE;
+		if (version === PARSE_INCOMPLETE) return PARSE_INCOMPLETE;
 		if (version > 1) return this.#refuse(version, version === 505 ? 'bad_version' : 'bad_request_line');
 		const minor = text.charCodeAt(i + 7) - 48;
 		this.minor = minor;
@@ -140,7 +140,7 @@ export class RequestHeadParser {
 		this.inRequestLine = false;
 		const fields = this.fields;
 		const result = fields.parse(text, i, limit);
-		if (result !== OK) {
+		if (result !== PARSE_OK) {
 			this.reason = fields.reason;
 			return result;
 		}
@@ -166,12 +166,12 @@ export class RequestHeadParser {
 			this.authority = target.authority ?? host ?? '';
 		}
 		if (percent && /%(?![0-9A-Fa-f]{2})/.test(this.path)) return this.#refuse(400, 'bad_target');
-		return OK;
+		return PARSE_OK;
 	}
 
 	#readHost(): number {
 		if (this.minor === 1 && !this.fields.host) return this.#refuse(400, 'no_host');
-		return OK;
+		return PARSE_OK;
 	}
 
 	#readFraming(minor: number): number {
@@ -181,7 +181,7 @@ export class RequestHeadParser {
 			if (fields.contentLength >= 0) return this.#refuse(400, 'two_lengths');
 			if (minor === 0 || fields.transferEncoding === TE_INVALID) return this.#refuse(400, 'bad_transfer_encoding');
 			if (fields.transferEncoding !== TE_CHUNKED) return this.#refuse(501, 'unknown_transfer_encoding');
-			this.bodyLength = CHUNKED;
+			this.bodyLength = CHUNKED_BODY;
 		} else this.bodyLength = fields.contentLength < 0 ? 0 : fields.contentLength;
 		this.expectsContinue = false;
 		if (fields.expect !== 0 && minor === 1) {
@@ -189,7 +189,7 @@ export class RequestHeadParser {
 			this.expectsContinue = this.bodyLength !== 0;
 		}
 		this.keepAlive = !fields.close && (minor === 1 || fields.keepAlive);
-		return OK;
+		return PARSE_OK;
 	}
 
 	#refuse(status: number, reason: string): number {
@@ -198,27 +198,27 @@ export class RequestHeadParser {
 	}
 }
 
-/** Returns OK for `HTTP/1.0` or `HTTP/1.1` at `start` followed by CRLF; otherwise INCOMPLETE, 400 or 505. */
+/** Returns PARSE_OK for `HTTP/1.0` or `HTTP/1.1` at `start` followed by CRLF; otherwise PARSE_INCOMPLETE, 400 or 505. */
 function parseVersion(text: string, start: number, limit: number): number {
 	const expected = 'HTTP/';
 	let i = start;
 	for (let k = 0; k < 5; k++, i++) {
-		if (i >= limit) return INCOMPLETE;
+		if (i >= limit) return PARSE_INCOMPLETE;
 		if (text.charCodeAt(i) !== expected.charCodeAt(k)) return 400;
 	}
-	if (i >= limit) return INCOMPLETE;
+	if (i >= limit) return PARSE_INCOMPLETE;
 	const major = text.charCodeAt(i++) - 48;
 	if (major < 0 || major > 9) return 400;
-	if (i >= limit) return INCOMPLETE;
+	if (i >= limit) return PARSE_INCOMPLETE;
 	if (text.charCodeAt(i++) !== 46) return 400;
-	if (i >= limit) return INCOMPLETE;
+	if (i >= limit) return PARSE_INCOMPLETE;
 	const minor = text.charCodeAt(i++) - 48;
 	if (minor < 0 || minor > 9) return 400;
-	if (i >= limit) return INCOMPLETE;
+	if (i >= limit) return PARSE_INCOMPLETE;
 	if (text.charCodeAt(i++) !== CR) return 400;
-	if (i >= limit) return INCOMPLETE;
+	if (i >= limit) return PARSE_INCOMPLETE;
 	if (text.charCodeAt(i) !== LF) return 400;
-	return major === 1 && minor <= 1 ? OK : 505;
+	return major === 1 && minor <= 1 ? PARSE_OK : 505;
 }
 
 function targetClasses(): Uint8Array {

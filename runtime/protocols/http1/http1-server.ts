@@ -2,8 +2,8 @@
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
-import { Connection } from './connection.ts';
-import { Engine, type Http2TakeOver } from './engine.ts';
+import { Http1Connection } from './connection.ts';
+import { Http1Engine, type Http2TakeOver } from './engine.ts';
 
 /**
  * Creates the HTTP/1.1 server of one listener on one thread. `takeOver` receives connections that turn out to be HTTP/2. While
@@ -11,12 +11,12 @@ import { Engine, type Http2TakeOver } from './engine.ts';
  * Responses start with the field `Server: svc`, which handlers may replace or remove.
  */
 export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver): ProtocolServer {
-	const engine = new Engine(host, takeOver);
+	const engine = new Http1Engine(host, takeOver);
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			if (socket.destroyed) return;
 			engine.refresh();
-			new Connection(socket, scheme, engine, peer);
+			new Http1Connection(socket, scheme, engine, peer);
 		},
 		drain(gently = false): void {
 			engine.draining = true;

@@ -9,7 +9,7 @@ import type { ProtocolLimits } from '../protocol.ts';
 import type { BlockReader } from './block-reader.ts';
 import { MIN_RELAYED_BYTES } from './body-relay.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
-import { CHUNKED } from './head-parser.ts';
+import { CHUNKED_BODY } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
 import { LARGE_PIECE_BYTES } from './piece-memory.ts';
 
@@ -62,17 +62,19 @@ export class RequestBody implements BodySource, ChunkSink {
 	#lent: Uint8Array | undefined = undefined;
 
 	/**
-	 * `length` is in bytes, or CHUNKED. Trailers are limited like heads. With `blocks`, the body copies the bytes that it is fed
+	 * `length` is in bytes, or CHUNKED_BODY. Trailers are limited like heads. With `blocks`, the body copies the bytes that it is fed
 	 * instead of retaining them.
 	 */
 	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blocks: BlockReader | undefined) {
 		this.#feeder = feeder;
 		this.#blocks = blocks;
-		this.length = length === CHUNKED ? undefined : length;
+		this.length = length === CHUNKED_BODY ? undefined : length;
 		this.#remaining = length;
 		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
 		this.#decoder =
-			length === CHUNKED ? new ChunkedDecoder('request', maxHeadSize, maxHeaderCount, maxChunkExtensions) : undefined;
+			length === CHUNKED_BODY
+				? new ChunkedDecoder('request', maxHeadSize, maxHeaderCount, maxChunkExtensions)
+				: undefined;
 		this.#gatherer = this.#decoder && new PieceGatherer();
 	}
 

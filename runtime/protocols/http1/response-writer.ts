@@ -5,7 +5,7 @@ import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import type { Engine } from './engine.ts';
+import type { Http1Engine } from './engine.ts';
 import { MAX_JOINED_BYTES } from './joined-writes.ts';
 import { MAX_COALESCED_BYTES, MAX_GATHERED_BYTES, MAX_TEXT_BYTES } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
@@ -35,7 +35,7 @@ export class ResponseWriter implements OutputOwner {
 	keepAlive = true;
 	readonly #socket: ClientSocket;
 	readonly #output: SocketOutput;
-	readonly #engine: Engine;
+	readonly #engine: Http1Engine;
 	readonly #owner: WriterOwner;
 	#out = '';
 	#exchange: Exchange | undefined = undefined;
@@ -46,7 +46,7 @@ export class ResponseWriter implements OutputOwner {
 	#awaitsWrite = false;
 	#pumping = false;
 
-	constructor(socket: ClientSocket, engine: Engine, owner: WriterOwner) {
+	constructor(socket: ClientSocket, engine: Http1Engine, owner: WriterOwner) {
 		this.#socket = socket;
 		this.#output = new SocketOutput(socket, this);
 		this.#engine = engine;

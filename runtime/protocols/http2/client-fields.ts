@@ -3,7 +3,7 @@ import { trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
-import { FIELD_KIND, type Field } from './field.ts';
+import { type DecodedField, FIELD_KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 import { writeInteger, writeString } from './response-fields.ts';
 import { STATIC_FIELDS } from './static-table.ts';
@@ -122,7 +122,7 @@ export class ResponseReader implements FieldSink {
 		return trailers;
 	}
 
-	field(field: Field): void {
+	field(field: DecodedField): void {
 		this.#size += field.size;
 		if (this.#size > this.#most || this.items.length >= MAX_FIELDS * 2) {
 			this.mistake = 'the response head is too large';

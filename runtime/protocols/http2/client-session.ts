@@ -5,7 +5,15 @@ import { socketErrorText, type UpstreamSocket, type UpstreamSocketOwner } from '
 import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
 import { RequestEncoder, ResponseReader } from './client-fields.ts';
 import { ClientStream, MIN_STREAM_WINDOW, type StreamSession } from './client-stream.ts';
-import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, PREFACE, SETTING } from './frame-codes.ts';
+import {
+	CLIENT_PREFACE,
+	DEFAULT_WINDOW,
+	FRAME_FLAG,
+	FRAME_TYPE,
+	H2_ERROR,
+	MAX_WINDOW,
+	SETTING_ID,
+} from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
@@ -104,12 +112,12 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#fields = new ResponseReader(mostFields);
 		wire.holder = this;
 		wire.socket.on('drain', () => this.settle());
-		wire.socket.write(PREFACE, 'latin1');
+		wire.socket.write(CLIENT_PREFACE, 'latin1');
 		this.frames.settings([
-			...[SETTING.enablePush, 0, SETTING.initialWindowSize, MIN_STREAM_WINDOW],
-			...[SETTING.maxHeaderListSize, mostFields],
+			...[SETTING_ID.enablePush, 0, SETTING_ID.initialWindowSize, MIN_STREAM_WINDOW],
+			...[SETTING_ID.maxHeaderListSize, mostFields],
 		]);
-		this.frames.numbers(FRAME.windowUpdate, 0, INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.numbers(FRAME_TYPE.windowUpdate, 0, INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 	}
 
 	/** Number of exchanges in progress. */
@@ -168,7 +176,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	end(): void {
 		if (this.#closed) return;
 		this.#retire();
-		const at = this.frames.begin(8, FRAME.goAway, 0, 0);
+		const at = this.frames.begin(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.fill(0, at, at + 8);
 		this.frames.flush();
 		this.#close(new Error('the connection was closed'));
@@ -219,13 +227,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	writeReset(stream: ClientStream, code: number): void {
 		if (this.#closed) return;
-		this.frames.numbers(FRAME.resetStream, stream.id, code);
+		this.frames.numbers(FRAME_TYPE.resetStream, stream.id, code);
 		this.#queue.soon();
 	}
 
 	writeWindow(stream: ClientStream, increment: number): void {
 		if (this.#closed) return;
-		this.frames.numbers(FRAME.windowUpdate, stream.id, increment);
+		this.frames.numbers(FRAME_TYPE.windowUpdate, stream.id, increment);
 		this.#queue.soon();
 	}
 
@@ -270,37 +278,37 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (this.#block && (type !== FRAME.continuation || id !== this.#block.stream)) {
+		if (this.#block && (type !== FRAME_TYPE.continuation || id !== this.#block.stream)) {
 			return this.#fail(H2_ERROR.protocol, 'a block of fields was interrupted');
 		}
 		switch (type) {
-			case FRAME.data:
+			case FRAME_TYPE.data:
 				return this.#data(flags, id, bytes, start, end);
-			case FRAME.headers:
+			case FRAME_TYPE.headers:
 				return this.#headers(flags, id, bytes, start, end);
-			case FRAME.continuation:
+			case FRAME_TYPE.continuation:
 				return this.#continuation(flags, bytes, start, end);
-			case FRAME.resetStream:
+			case FRAME_TYPE.resetStream:
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
 				if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
 				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
 				return !this.#closed;
-			case FRAME.settings:
+			case FRAME_TYPE.settings:
 				return this.#settings(flags, id, bytes, start, end);
-			case FRAME.ping:
+			case FRAME_TYPE.ping:
 				if (id !== 0 || end - start !== 8) return this.#fail(H2_ERROR.protocol, 'a ping is malformed');
-				if ((flags & FLAG.ack) === 0) {
+				if ((flags & FRAME_FLAG.ack) === 0) {
 					if (!this.#mayAnswer()) return false;
 					this.frames.ping(bytes.subarray(start, end), true);
 				}
 				return true;
-			case FRAME.goAway:
+			case FRAME_TYPE.goAway:
 				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a GOAWAY frame is malformed');
 				this.#goAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
 				return !this.#closed;
-			case FRAME.windowUpdate:
+			case FRAME_TYPE.windowUpdate:
 				return this.#windowUpdate(id, bytes, start, end);
-			case FRAME.pushPromise:
+			case FRAME_TYPE.pushPromise:
 				return this.#fail(H2_ERROR.protocol, 'a server push that was not enabled');
 			default:
 				return true;
@@ -328,7 +336,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'content of an unknown stream');
 		let from = start;
 		let to = end;
-		if ((flags & FLAG.padded) !== 0) {
+		if ((flags & FRAME_FLAG.padded) !== 0) {
 			const padding = whole > 0 ? bytes[from++]! : 0;
 			to -= padding;
 			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
@@ -337,9 +345,9 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		// The connection's window is reopened at once, because each stream has its own window and an unread stream must not block
 		// the others.
 		const increment = this.#window.release(whole, true);
-		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
+		if (increment > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
-		if (stream && !stream.data(bytes, from, to, whole, (flags & FLAG.endStream) !== 0)) {
+		if (stream && !stream.data(bytes, from, to, whole, (flags & FRAME_FLAG.endStream) !== 0)) {
 			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		}
 		return !this.#closed;
@@ -349,11 +357,11 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'fields of an unknown stream');
 		let from = start;
 		let to = end;
-		if ((flags & FLAG.padded) !== 0) to -= bytes[from++] ?? 0;
-		if ((flags & FLAG.priority) !== 0) from += 5;
+		if ((flags & FRAME_FLAG.padded) !== 0) to -= bytes[from++] ?? 0;
+		if ((flags & FRAME_FLAG.priority) !== 0) from += 5;
 		if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
-		const ends = (flags & FLAG.endStream) !== 0;
-		if ((flags & FLAG.endHeaders) !== 0) return this.#decode(id, ends, bytes, from, to);
+		const ends = (flags & FRAME_FLAG.endStream) !== 0;
+		if ((flags & FRAME_FLAG.endHeaders) !== 0) return this.#decode(id, ends, bytes, from, to);
 		this.#block = new HeaderBlock(id, ends, MAX_BLOCK);
 		return this.#block.add(bytes, from, to) || this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
 	}
@@ -362,7 +370,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		const block = this.#block;
 		if (!block) return this.#fail(H2_ERROR.protocol, 'a continuation without a block of fields');
 		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
-		if ((flags & FLAG.endHeaders) === 0) return true;
+		if ((flags & FRAME_FLAG.endHeaders) === 0) return true;
 		this.#block = undefined;
 		const whole = block.bytes();
 		return this.#decode(block.stream, block.endStream, whole, 0, whole.length);
@@ -380,18 +388,18 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	#settings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (id !== 0 || (end - start) % 6 !== 0) return this.#fail(H2_ERROR.frameSize, 'settings are malformed');
-		if ((flags & FLAG.ack) !== 0) return true;
+		if ((flags & FRAME_FLAG.ack) !== 0) return true;
 		if (!this.#mayAnswer()) return false;
 		for (let at = start; at < end; at += 6) {
 			const value = bytes.readUInt32BE(at + 2);
 			switch (bytes.readUInt16BE(at)) {
-				case SETTING.maxConcurrentStreams:
+				case SETTING_ID.maxConcurrentStreams:
 					this.#mostStreams = Math.min(value, MAX_STREAMS);
 					break;
-				case SETTING.enableConnectProtocol:
+				case SETTING_ID.enableConnectProtocol:
 					this.#takesUpgrades = value === 1;
 					break;
-				case SETTING.initialWindowSize: {
+				case SETTING_ID.initialWindowSize: {
 					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 					const change = value - this.peerWindow;
 					this.peerWindow = value;
@@ -461,7 +469,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#fail(code: number, message: string): false {
 		if (this.#closed) return false;
 		this.#retire();
-		const at = this.frames.begin(8, FRAME.goAway, 0, 0);
+		const at = this.frames.begin(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.writeUInt32BE(0, at);
 		this.frames.bytes.writeUInt32BE(code, at + 4);
 		this.frames.flush();

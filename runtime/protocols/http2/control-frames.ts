@@ -1,25 +1,25 @@
 /** Handles frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
 import { type CutReason, FRAME_COST } from './flood-guard.ts';
-import { DEFAULT_WINDOW, FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
+import { DEFAULT_WINDOW, FRAME_FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { OutputQueue } from './output-queue.ts';
 import type { SessionEnd } from './session-end.ts';
 import { readSettings } from './settings.ts';
-import type { Stream } from './stream.ts';
+import type { Http2Stream } from './stream.ts';
 
 /** The connection, as the handler of its control frames sees it. */
 export interface ControlledSession {
 	readonly frames: FrameWriter;
 	readonly queue: OutputQueue;
 	readonly ending: SessionEnd;
-	readonly streams: ReadonlyMap<number, Stream>;
+	readonly streams: ReadonlyMap<number, Http2Stream>;
 	/** The highest stream ID that the client has used. */
 	readonly lastStream: number;
 	sendWindow: number;
 	/** Handles a connection error caused by the client. */
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
-	streamError(stream: Stream, code: number): void;
+	streamError(stream: Http2Stream, code: number): void;
 	/** Charges the cost of a frame that does no useful work. */
 	spend(reason: CutReason, cost: number): void;
 }
@@ -40,7 +40,7 @@ export class ControlFrames {
 		const session = this.#session;
 		const size = end - start;
 		if (stream !== 0) session.fail(H2_ERROR.protocol);
-		else if ((flags & FLAG.ack) !== 0) {
+		else if ((flags & FRAME_FLAG.ack) !== 0) {
 			if (size !== 0) session.fail(H2_ERROR.frameSize);
 			else if (!this.settled) session.fail(H2_ERROR.protocol);
 			else session.spend('settings_flood', FRAME_COST.ping_flood);
@@ -69,7 +69,7 @@ export class ControlFrames {
 		if (stream !== 0) session.fail(H2_ERROR.protocol);
 		else if (end - start !== 8) session.fail(H2_ERROR.frameSize);
 		else {
-			if ((flags & FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
+			if ((flags & FRAME_FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
 			else session.frames.ping(bytes.subarray(start, end), true);
 			session.spend('ping_flood', FRAME_COST.ping_flood);
 		}

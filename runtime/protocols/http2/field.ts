@@ -54,10 +54,10 @@ const KINDS: ReadonlyMap<string, number> = new Map([
 const OVERHEAD = 32;
 
 /** A field, as stored in a table. */
-export class Field {
+export class DecodedField {
 	readonly name: string;
 	readonly value: string;
-	/** The kind of the field: one of KIND. */
+	/** The kind of the field: one of {@link FIELD_KIND}. */
 	readonly kind: number;
 	/** Number of bytes that the field counts for in tables and limits. */
 	readonly size: number;

@@ -1,7 +1,7 @@
 /** Constants of the HTTP/2 wire format: frame types, flags, error codes and settings (RFC 9113 §6, §7; RFC 8441, RFC 9218). */
 
 /** Frame types (RFC 9113 §6). */
-export const FRAME = {
+export const FRAME_TYPE = {
 	data: 0,
 	headers: 1,
 	priority: 2,
@@ -14,8 +14,7 @@ export const FRAME = {
 	continuation: 9,
 } as const;
 
-/** Frame flags. */
-export const FLAG = {
+export const FRAME_FLAG = {
 	/** Of SETTINGS and PING. */
 	ack: 0x1,
 	/** Of DATA and HEADERS. */
@@ -45,7 +44,7 @@ export const H2_ERROR = {
 } as const;
 
 /** Setting identifiers (RFC 9113 §6.5.2). */
-export const SETTING = {
+export const SETTING_ID = {
 	headerTableSize: 1,
 	enablePush: 2,
 	maxConcurrentStreams: 3,
@@ -65,4 +64,4 @@ export const MAX_WINDOW = 0x7fffffff;
 /** Initial flow-control window of a connection and of a stream, in bytes. */
 export const DEFAULT_WINDOW = 65_535;
 /** The client's connection preface (RFC 9113 §3.4). */
-export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
+export const CLIENT_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';

@@ -1,5 +1,5 @@
 /** Splits a connection's bytes into frames (RFC 9113 §4.1). */
-import { FRAME_HEADER_BYTES, PREFACE } from './frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_HEADER_BYTES } from './frame-codes.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 
 /** Receives frames. The bytes are valid only during the call. */
@@ -37,17 +37,17 @@ export class FrameReader {
 	/** @param preface False on the client side, because servers do not send a preface. */
 	constructor(sink: FrameSink, preface: boolean = true) {
 		this.#sink = sink;
-		if (!preface) this.#preface = PREFACE.length;
+		if (!preface) this.#preface = CLIENT_PREFACE.length;
 	}
 
 	/** True if the input so far ends within the preface or a frame. */
 	get within(): boolean {
-		return this.#held > 0 || this.#preface < PREFACE.length;
+		return this.#held > 0 || this.#preface < CLIENT_PREFACE.length;
 	}
 
 	/** Processes received bytes. */
 	read(bytes: Buffer): void {
-		let at = this.#preface < PREFACE.length ? this.#readPreface(bytes) : 0;
+		let at = this.#preface < CLIENT_PREFACE.length ? this.#readPreface(bytes) : 0;
 		if (at < 0) return;
 		if (this.#held > 0) {
 			at = this.#complete(bytes, at);
@@ -70,8 +70,8 @@ export class FrameReader {
 
 	#readPreface(bytes: Buffer): number {
 		let at = 0;
-		while (this.#preface < PREFACE.length && at < bytes.length) {
-			if (bytes[at++] !== PREFACE.charCodeAt(this.#preface++)) {
+		while (this.#preface < CLIENT_PREFACE.length && at < bytes.length) {
+			if (bytes[at++] !== CLIENT_PREFACE.charCodeAt(this.#preface++)) {
 				this.#sink.badPreface();
 				return -1;
 			}

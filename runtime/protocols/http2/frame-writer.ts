@@ -1,6 +1,6 @@
 /** Writes the frames of one connection. They are gathered in memory before they are written to the socket. */
 import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
-import { FLAG, FRAME, FRAME_HEADER_BYTES } from './frame-codes.ts';
+import { FRAME_FLAG, FRAME_HEADER_BYTES, FRAME_TYPE } from './frame-codes.ts';
 import { MAX_FRAME_SIZE, MAX_TEXT_OUTPUT_BYTES } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
@@ -96,7 +96,7 @@ export class FrameWriter implements OutputOwner {
 
 	/** Writes SETTINGS with alternating identifiers and values. An empty list acknowledges the peer's SETTINGS. */
 	settings(entries: readonly number[]): void {
-		const at = this.begin(entries.length * 3, FRAME.settings, entries.length === 0 ? FLAG.ack : 0, 0);
+		const at = this.begin(entries.length * 3, FRAME_TYPE.settings, entries.length === 0 ? FRAME_FLAG.ack : 0, 0);
 		for (let i = 0; i < entries.length; i += 2) {
 			this.bytes.writeUInt16BE(entries[i]!, at + i * 3);
 			this.bytes.writeUInt32BE(entries[i + 1]!, at + i * 3 + 2);
@@ -105,7 +105,7 @@ export class FrameWriter implements OutputOwner {
 
 	/** Writes a PING with eight bytes of payload, or the acknowledgment of one. */
 	ping(payload: Uint8Array, ack: boolean): void {
-		const at = this.begin(8, FRAME.ping, ack ? FLAG.ack : 0, 0);
+		const at = this.begin(8, FRAME_TYPE.ping, ack ? FRAME_FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 
@@ -113,9 +113,9 @@ export class FrameWriter implements OutputOwner {
 	headers(stream: number, endStream: boolean, parts: readonly Uint8Array[]): void {
 		let length = 0;
 		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
-		const flags = endStream ? FLAG.endStream : 0;
+		const flags = endStream ? FRAME_FLAG.endStream : 0;
 		if (length <= MAX_FRAME_SIZE) {
-			let at = this.begin(length, FRAME.headers, flags | FLAG.endHeaders, stream);
+			let at = this.begin(length, FRAME_TYPE.headers, flags | FRAME_FLAG.endHeaders, stream);
 			for (let i = 0; i < parts.length; i++) {
 				this.bytes.set(parts[i]!, at);
 				at += parts[i]!.length;
@@ -125,10 +125,10 @@ export class FrameWriter implements OutputOwner {
 		const block = Buffer.concat(parts as Uint8Array[]);
 		for (let start = 0; start < length; start += MAX_FRAME_SIZE) {
 			const part = block.subarray(start, start + MAX_FRAME_SIZE);
-			const last = start + part.length === length ? FLAG.endHeaders : 0;
+			const last = start + part.length === length ? FRAME_FLAG.endHeaders : 0;
 			const at = this.begin(
 				part.length,
-				start === 0 ? FRAME.headers : FRAME.continuation,
+				start === 0 ? FRAME_TYPE.headers : FRAME_TYPE.continuation,
 				start === 0 ? flags | last : last,
 				stream,
 			);
@@ -138,7 +138,7 @@ export class FrameWriter implements OutputOwner {
 
 	/** Writes a DATA frame. Returns the frame's position, for `endStreamAt`. */
 	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
-		const at = this.begin(end - start, FRAME.data, endStream ? FLAG.endStream : 0, stream);
+		const at = this.begin(end - start, FRAME_TYPE.data, endStream ? FRAME_FLAG.endStream : 0, stream);
 		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
 		return at - FRAME_HEADER_BYTES;
 	}
@@ -147,7 +147,7 @@ export class FrameWriter implements OutputOwner {
 	endStreamAt(frame: number): boolean {
 		const memory = this.#memory;
 		if (memory.owner !== this || frame + FRAME_HEADER_BYTES > memory.at) return false;
-		memory.bytes[frame + 4]! |= FLAG.endStream;
+		memory.bytes[frame + 4]! |= FRAME_FLAG.endStream;
 		return true;
 	}
 }

@@ -1,11 +1,11 @@
 /** Decodes header blocks (HPACK, RFC 7541). Each connection has its own decoder, because blocks depend on previous ones. */
-import { Field } from './field.ts';
+import { DecodedField } from './field.ts';
 import { huffmanDecode } from './huffman.ts';
 import { STATIC_COUNT, STATIC_FIELDS } from './static-table.ts';
 
 /** Receives the fields of a block in order. */
 export interface FieldSink {
-	field(field: Field): void;
+	field(field: DecodedField): void;
 }
 
 /** Maximum bytes of the dynamic table. It is the protocol's default, which our SETTINGS do not change. */
@@ -15,9 +15,9 @@ const TABLE_ENTRIES: number = TABLE_SIZE / 32;
 /** Larger integers are rejected. No valid length or index is that large. */
 const MAX_INTEGER = 1 << 24;
 
-const STATIC: readonly Field[] = Array.from(
+const STATIC: readonly DecodedField[] = Array.from(
 	{ length: STATIC_COUNT },
-	(_, i) => new Field(STATIC_FIELDS[i * 2]!, STATIC_FIELDS[i * 2 + 1]!),
+	(_, i) => new DecodedField(STATIC_FIELDS[i * 2]!, STATIC_FIELDS[i * 2 + 1]!),
 );
 
 /** Memory for decoded strings, shared by all decoders of one thread. */
@@ -35,7 +35,7 @@ export class StringMemory {
 export class HpackDecoder {
 	readonly #memory: StringMemory;
 	/** The dynamic table as a ring buffer: the newest entry is before `next`. Created with the first entry. */
-	#ring: (Field | undefined)[] | undefined = undefined;
+	#ring: (DecodedField | undefined)[] | undefined = undefined;
 	#next = 0;
 	#count = 0;
 	#size = 0;
@@ -77,27 +77,27 @@ export class HpackDecoder {
 		return true;
 	}
 
-	#literal(bytes: Buffer, end: number, prefix: number): Field | undefined {
+	#literal(bytes: Buffer, end: number, prefix: number): DecodedField | undefined {
 		const index = this.#integer(bytes, end, prefix);
 		if (index < 0) return undefined;
 		if (index > 0) {
 			const known = this.#entry(index);
 			const value = known && this.#string(bytes, end);
-			return value === undefined ? undefined : new Field(known!.name, value, known!.kind);
+			return value === undefined ? undefined : new DecodedField(known!.name, value, known!.kind);
 		}
 		const name = this.#string(bytes, end);
 		const value = name === undefined ? undefined : this.#string(bytes, end);
-		return value === undefined ? undefined : new Field(name!, value);
+		return value === undefined ? undefined : new DecodedField(name!, value);
 	}
 
-	#entry(index: number): Field | undefined {
+	#entry(index: number): DecodedField | undefined {
 		if (index <= STATIC_COUNT) return STATIC[index - 1];
 		const back = index - STATIC_COUNT;
 		if (back > this.#count) return undefined;
 		return this.#ring![(this.#next - back + TABLE_ENTRIES) % TABLE_ENTRIES];
 	}
 
-	#add(field: Field): void {
+	#add(field: DecodedField): void {
 		// Adding an entry that is larger than the table empties the table (RFC 7541 §4.4).
 		this.#evict(this.#capacity - field.size);
 		if (field.size > this.#capacity) return;

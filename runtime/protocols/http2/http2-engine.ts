@@ -5,7 +5,7 @@ import { TICK_MS } from '../http1/limits.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
-import type { Closable, Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import type { ClosableConnection, Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { StringMemory } from './hpack-decoder.ts';
 import { MAX_BLOCK_FACTOR } from './limits.ts';
 import { OutputMemory } from './output-memory.ts';
@@ -13,7 +13,7 @@ import { RequestFields } from './request-fields.ts';
 import { ResponseFields } from './response-fields.ts';
 
 /** A connection, as the engine manages it. */
-export interface EngineSession extends Closable {
+export interface EngineSession extends ClosableConnection {
 	readonly info: SocketInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */
 	check(now: number): void;

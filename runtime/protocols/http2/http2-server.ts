@@ -5,7 +5,7 @@ import type { SocketInfo } from '../http1/socket-info.ts';
 import type { SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Http2Engine } from './http2-engine.ts';
-import { Session } from './session.ts';
+import { Http2Session } from './session.ts';
 
 /** The HTTP/2 server. It can take over a connection whose first bytes were read as HTTP/1.1. */
 export interface Http2Server extends ProtocolServer {
@@ -22,10 +22,10 @@ export function createHttp2Server(host: ProtocolHost): Http2Server {
 	const engine = new Http2Engine(host);
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-			if (!socket.destroyed) new Session(socket, scheme, engine, peer);
+			if (!socket.destroyed) new Http2Session(socket, scheme, engine, peer);
 		},
 		takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void {
-			new Session({ input, info }, 'http', engine).data(bytes);
+			new Http2Session({ input, info }, 'http', engine).data(bytes);
 		},
 		retire(which): void {
 			for (const session of engine.sessions) if (which(session.info.tls)) session.drain();

@@ -4,13 +4,13 @@ import { isToken } from '../../../compiler/exchange/field-syntax.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from '../http1/expected-names.ts';
 import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
-import { FIELD_KIND, type Field } from './field.ts';
+import { type DecodedField, FIELD_KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 
 /** Result: the section is valid. */
-export const VALID = 0;
+export const SECTION_VALID = 0;
 /** Result: the section is malformed, so its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses. */
-export const MALFORMED = 1;
+export const SECTION_MALFORMED = 1;
 
 /** Characters not allowed in a request target: everything but visible ASCII, and `#`, which would start a fragment. */
 const NO_TARGET = /[^!"$-~]/;
@@ -91,7 +91,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.#expect = undefined;
 	}
 
-	field(field: Field): void {
+	field(field: DecodedField): void {
 		this.#size += field.size;
 		// The overhead of 32 bytes per field does not count here, because the number of fields has its own limit.
 		if (this.#size - ++this.#count * 32 > this.#maxSize) return;
@@ -171,55 +171,55 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.items.push(name, value);
 	}
 
-	/** Ends the head. Returns `VALID`, `MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
+	/** Ends the head. Returns `SECTION_VALID`, `SECTION_MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
 	endHead(ends: boolean): number {
-		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
+		if (this.#malformed !== '') return this.#refuse(SECTION_MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
 		if (this.#count > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
 		if (this.#expected !== undefined) this.items = this.#expected.settled(this.items);
 		const method = this.#method;
-		if (method === undefined || !isToken(method)) return this.#refuse(MALFORMED, 'bad_method');
+		if (method === undefined || !isToken(method)) return this.#refuse(SECTION_MALFORMED, 'bad_method');
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
 		this.method = method;
 		if (this.#cookie !== undefined) this.items.push('cookie', this.#cookie);
 		// A `Content-Length` above 0 is an error if there is no content (RFC 9113 §8.1.1).
-		if (ends && this.contentLength > 0) return this.#refuse(MALFORMED, 'bad_content_length');
+		if (ends && this.contentLength > 0) return this.#refuse(SECTION_MALFORMED, 'bad_content_length');
 		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
-		return result === VALID ? this.#readRest(ends) : result;
+		return result === SECTION_VALID ? this.#readRest(ends) : result;
 	}
 
 	/** Checks a CONNECT, which has an authority and no other pseudo-headers (RFC 9113 §8.5). */
 	#readTunnel(): number {
 		const authority = this.#authority;
 		if (this.#target !== undefined || this.#scheme !== undefined || authority === undefined) {
-			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+			return this.#refuse(SECTION_MALFORMED, 'bad_pseudo_header');
 		}
 		if (parseAuthority(authority)?.port === undefined) return this.#refuse(400, 'bad_target');
 		this.path = '/';
 		this.query = undefined;
-		return VALID;
+		return SECTION_VALID;
 	}
 
 	#readTarget(method: string): number {
 		const target = this.#target;
 		if (target === undefined || target === '' || this.#scheme === undefined) {
-			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+			return this.#refuse(SECTION_MALFORMED, 'bad_pseudo_header');
 		}
 		if (this.protocol !== undefined && (method !== 'CONNECT' || this.#authority === undefined)) {
-			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+			return this.#refuse(SECTION_MALFORMED, 'bad_pseudo_header');
 		}
 		if (!/^https?$/i.test(this.#scheme)) return this.#refuse(400, 'bad_scheme');
 		if (target === '*') {
-			if (method !== 'OPTIONS') return this.#refuse(MALFORMED, 'bad_target');
+			if (method !== 'OPTIONS') return this.#refuse(SECTION_MALFORMED, 'bad_target');
 			this.path = '*';
 			this.query = undefined;
-			return VALID;
+			return SECTION_VALID;
 		}
-		if (target.charCodeAt(0) !== 47) return this.#refuse(MALFORMED, 'bad_target');
+		if (target.charCodeAt(0) !== 47) return this.#refuse(SECTION_MALFORMED, 'bad_target');
 		const question = target.indexOf('?');
 		this.path = question < 0 ? target : target.slice(0, question);
 		this.query = question < 0 ? undefined : target.slice(question + 1);
-		return VALID;
+		return SECTION_VALID;
 	}
 
 	#readRest(ends: boolean): number {
@@ -240,22 +240,22 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.host = this.#lastHost!;
 		// A request with two different hosts could evade routing (RFC 9113 §8.3.1).
 		if (field !== undefined && field !== authority && !sameAuthority(field, authority)) {
-			return this.#refuse(MALFORMED, 'bad_host');
+			return this.#refuse(SECTION_MALFORMED, 'bad_host');
 		}
 		const expect = this.#expect;
 		if (expect !== undefined && expect.toLowerCase() !== '100-continue')
 			return this.#refuse(417, 'unknown_expectation');
 		this.expectsContinue = expect !== undefined && !ends;
-		return VALID;
+		return SECTION_VALID;
 	}
 
-	/** Ends the trailers. Returns `VALID` or `MALFORMED`. */
+	/** Ends the trailers. Returns `SECTION_VALID` or `SECTION_MALFORMED`. */
 	endTrailers(): number {
-		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
+		if (this.#malformed !== '') return this.#refuse(SECTION_MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {
-			return this.#refuse(MALFORMED, 'trailers_too_large');
+			return this.#refuse(SECTION_MALFORMED, 'trailers_too_large');
 		}
-		return VALID;
+		return SECTION_VALID;
 	}
 
 	#malform(reason: string): void {

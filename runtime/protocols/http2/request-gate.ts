@@ -1,10 +1,10 @@
 /** Delays the requests of clients that do not read their responses, to limit the amount of buffered data. */
 import { MAX_BUFFERED_BYTES, MAX_REQUEST_DELAY_MS, MIN_SENT_BEFORE_NEXT_BYTES } from './limits.ts';
 import type { RequestHead } from './request-fields.ts';
-import type { Stream } from './stream.ts';
+import type { Http2Stream } from './stream.ts';
 
 interface Waiting {
-	readonly stream: Stream;
+	readonly stream: Http2Stream;
 	readonly head: RequestHead;
 }
 
@@ -38,7 +38,7 @@ export class RequestGate {
 	}
 
 	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
-	begin(stream: Stream, head: RequestHead, now: number): void {
+	begin(stream: Http2Stream, head: RequestHead, now: number): void {
 		if (this.#held < MAX_BUFFERED_BYTES && this.#waiting.length === 0) {
 			this.#begin(stream, head, now);
 			return;
@@ -66,7 +66,7 @@ export class RequestGate {
 		return begun;
 	}
 
-	#begin(stream: Stream, head: RequestHead, now: number): void {
+	#begin(stream: Http2Stream, head: RequestHead, now: number): void {
 		this.#sent = 0;
 		this.#at = now;
 		this.#begins();

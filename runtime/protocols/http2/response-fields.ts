@@ -40,14 +40,14 @@ const REMEMBERED_LENGTH = 1024;
 const MAX_BYTES = 262_144;
 
 /** The format in which a protocol writes one field: HPACK or QPACK. */
-export interface FieldCoding {
+export interface FieldLineFormat {
 	/** Indexes of names in the static table. A name that is missing or has index 0 is written as a literal. */
 	readonly names: ReadonlyMap<string, number>;
 	/** Writes a field's name, with the flag that says whether the field may be indexed. Returns the index where the value follows. */
 	writeName(to: Buffer, at: number, name: string, index: number, sensitive: boolean): number;
 }
 
-const HPACK: FieldCoding = {
+const HPACK: FieldLineFormat = {
 	names: STATIC_NAMES,
 	writeName(to, at, name, index, sensitive) {
 		const next = writeInteger(to, at, sensitive ? NEVER_INDEXED : LITERAL, 4, index);
@@ -66,10 +66,10 @@ export class ResponseFields {
 	#date: Uint8Array = new Uint8Array(0);
 	#dateUntil = 0;
 
-	readonly #coding: FieldCoding;
+	readonly #coding: FieldLineFormat;
 
 	/** `invalid` is called for each field that is dropped because it cannot be sent. */
-	constructor(invalid: () => void, coding: FieldCoding = HPACK) {
+	constructor(invalid: () => void, coding: FieldLineFormat = HPACK) {
 		this.#invalid = invalid;
 		this.#coding = coding;
 	}

@@ -1,6 +1,6 @@
 /** Writes heads and trailers of responses as frames. */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { FLAG, FRAME } from './frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { MAX_FRAME_SIZE } from './limits.ts';
 import { MAX_STATUS_AND_LENGTH_BYTES, type ResponseFields, writeLength, writeStatus } from './response-fields.ts';
@@ -42,7 +42,12 @@ export function writeHead(
 		frames.headers(stream, ends, [start.subarray(0, at), block, ...(date ? [date] : [])]);
 		return;
 	}
-	const begun = frames.begin(most, FRAME.headers, FLAG.endHeaders | (ends ? FLAG.endStream : 0), stream);
+	const begun = frames.begin(
+		most,
+		FRAME_TYPE.headers,
+		FRAME_FLAG.endHeaders | (ends ? FRAME_FLAG.endStream : 0),
+		stream,
+	);
 	const to = frames.bytes;
 	let at = writeStatus(to, begun, status, first);
 	to.set(block, at);
@@ -63,6 +68,6 @@ export function writeTrailers(
 	trailers: readonly HeaderList[],
 ): void {
 	const parts = trailers.map(list => new Uint8Array(fields.encode(list).bytes)).filter(part => part.length > 0);
-	if (parts.length === 0) frames.begin(0, FRAME.data, FLAG.endStream, stream);
+	if (parts.length === 0) frames.begin(0, FRAME_TYPE.data, FRAME_FLAG.endStream, stream);
 	else frames.headers(stream, true, parts);
 }

@@ -3,7 +3,7 @@
  * (RFC 9113 §6.8).
  */
 import type { ClientSocket } from '../../sockets/client-socket.ts';
-import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
+import { FRAME_TYPE, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { GOAWAY_WAIT_MS, LINGER_MS, MAX_LINGER_BYTES } from './limits.ts';
 
@@ -34,7 +34,7 @@ export class SessionEnd {
 	begin(): boolean {
 		if (this.#announced || this.refuses || this.over) return false;
 		this.#announced = true;
-		this.#frames.numbers(FRAME.goAway, 0, MAX_WINDOW, H2_ERROR.none);
+		this.#frames.numbers(FRAME_TYPE.goAway, 0, MAX_WINDOW, H2_ERROR.none);
 		this.#frames.ping(PING, false);
 		this.#deadline = performance.now() + GOAWAY_WAIT_MS;
 		return true;
@@ -49,7 +49,7 @@ export class SessionEnd {
 		this.refuses = true;
 		this.#deadline = Infinity;
 		this.#last = lastStream;
-		this.#frames.numbers(FRAME.goAway, 0, lastStream, H2_ERROR.none);
+		this.#frames.numbers(FRAME_TYPE.goAway, 0, lastStream, H2_ERROR.none);
 	}
 
 	/** Must be called when the client has announced that it will open no more streams. */
@@ -69,7 +69,7 @@ export class SessionEnd {
 	now(lastStream: number, code: number): void {
 		if (this.over) return;
 		// A later GOAWAY must not name a higher stream than an earlier one (RFC 9113 §6.8).
-		this.#frames.numbers(FRAME.goAway, 0, Math.min(lastStream, this.#last), code);
+		this.#frames.numbers(FRAME_TYPE.goAway, 0, Math.min(lastStream, this.#last), code);
 		this.#close();
 	}
 

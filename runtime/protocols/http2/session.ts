@@ -8,7 +8,7 @@ import { type InputSink, SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { ControlFrames, type ControlledSession } from './control-frames.ts';
 import { type CutReason, FloodGuard, FRAME_COST } from './flood-guard.ts';
-import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, SETTING } from './frame-codes.ts';
+import { DEFAULT_WINDOW, FRAME_FLAG, FRAME_TYPE, H2_ERROR, SETTING_ID } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
@@ -19,12 +19,12 @@ import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { RecentResets } from './recent-resets.ts';
 import type { StreamBody } from './request-body.ts';
-import { MALFORMED, VALID } from './request-fields.ts';
+import { SECTION_MALFORMED, SECTION_VALID } from './request-fields.ts';
 import { RequestGate } from './request-gate.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
 import { SessionDeadlines } from './session-deadlines.ts';
 import { SessionEnd } from './session-end.ts';
-import { HTTP2_RESET_CODES, Stream, type StreamSession } from './stream.ts';
+import { HTTP2_RESET_CODES, Http2Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 import { rangeWithoutPadding } from './unpadded.ts';
 
@@ -38,7 +38,7 @@ export interface TakenOverConnection {
 }
 
 /** An HTTP/2 connection. The object is in use until its socket has closed. */
-export class Session implements ControlledSession, EngineSession, FrameSink, InputSink, StreamSession {
+export class Http2Session implements ControlledSession, EngineSession, FrameSink, InputSink, StreamSession {
 	readonly engine: Http2Engine;
 	readonly info: SocketInfo;
 	readonly scheme: 'http' | 'https';
@@ -54,7 +54,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly #meter: FloodGuard;
 	readonly #window = new ReceiveWindow(BOUND.INITIAL_CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
 	readonly queue: OutputQueue;
-	readonly streams = new Map<number, Stream>();
+	readonly streams = new Map<number, Http2Stream>();
 	readonly #resets = new RecentResets();
 	/** Bodies that received content in the current read and have a waiting reader. */
 	readonly #awaited: StreamBody[] = [];
@@ -100,12 +100,12 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#deadlines = new SessionDeadlines(engine);
 		engine.add(this, taken);
 		this.frames.settings([
-			...[SETTING.maxConcurrentStreams, BOUND.MAX_CONCURRENT_STREAMS],
-			...[SETTING.initialWindowSize, BOUND.INITIAL_STREAM_WINDOW],
-			...[SETTING.maxHeaderListSize, engine.limits.maxHeadSize + engine.limits.maxHeaderCount * 32],
-			...[SETTING.enableConnectProtocol, 1, SETTING.noRfc7540Priorities, 1],
+			...[SETTING_ID.maxConcurrentStreams, BOUND.MAX_CONCURRENT_STREAMS],
+			...[SETTING_ID.initialWindowSize, BOUND.INITIAL_STREAM_WINDOW],
+			...[SETTING_ID.maxHeaderListSize, engine.limits.maxHeadSize + engine.limits.maxHeaderCount * 32],
+			...[SETTING_ID.enableConnectProtocol, 1, SETTING_ID.noRfc7540Priorities, 1],
 		]);
-		this.frames.numbers(FRAME.windowUpdate, 0, BOUND.INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.numbers(FRAME_TYPE.windowUpdate, 0, BOUND.INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 		this.frames.flush();
 		if (engine.draining || engine.host.draining) this.drain();
 	}
@@ -204,39 +204,39 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean {
 		// The first frame must be SETTINGS, and a header block must not be interrupted by other frames (RFC 9113 §3.4, §4.3).
-		if (this.#block !== undefined && (type !== FRAME.continuation || stream !== this.#block.stream)) {
+		if (this.#block !== undefined && (type !== FRAME_TYPE.continuation || stream !== this.#block.stream)) {
 			return this.fail(H2_ERROR.protocol);
 		}
-		if (!this.#control.settled && type !== FRAME.settings) return this.fail(H2_ERROR.protocol);
+		if (!this.#control.settled && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
 		switch (type) {
-			case FRAME.data:
+			case FRAME_TYPE.data:
 				this.#data(flags, stream, bytes, start, end);
 				break;
-			case FRAME.headers:
+			case FRAME_TYPE.headers:
 				this.#headers(flags, stream, bytes, start, end);
 				break;
-			case FRAME.priority:
+			case FRAME_TYPE.priority:
 				this.#control.priority(stream, end - start);
 				break;
-			case FRAME.resetStream:
+			case FRAME_TYPE.resetStream:
 				this.#resetByClient(stream, end - start);
 				break;
-			case FRAME.settings:
+			case FRAME_TYPE.settings:
 				this.#control.settings(flags, stream, bytes, start, end);
 				break;
-			case FRAME.pushPromise:
+			case FRAME_TYPE.pushPromise:
 				this.fail(H2_ERROR.protocol);
 				break;
-			case FRAME.ping:
+			case FRAME_TYPE.ping:
 				this.#control.ping(flags, stream, bytes, start, end);
 				break;
-			case FRAME.goAway:
+			case FRAME_TYPE.goAway:
 				this.#control.goAway(stream, end - start);
 				break;
-			case FRAME.windowUpdate:
+			case FRAME_TYPE.windowUpdate:
 				this.#control.windowUpdate(stream, bytes, start, end);
 				break;
-			case FRAME.continuation:
+			case FRAME_TYPE.continuation:
 				this.#continuation(flags, bytes, start, end);
 				break;
 			default:
@@ -287,22 +287,22 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', FRAME_COST.late_data);
 			stream.data(bytes, from, to);
 			if (body!.awaited && this.#awaited.at(-1) !== body) this.#awaited.push(body!);
-		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', FRAME_COST.empty_frames);
-		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
+		} else if ((flags & FRAME_FLAG.endStream) === 0) this.spend('empty_frames', FRAME_COST.empty_frames);
+		if ((flags & FRAME_FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
 			this.streamError(stream, H2_ERROR.protocol);
 		}
 	}
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-		const content = rangeWithoutPadding(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
+		const content = rangeWithoutPadding(flags, bytes, start, end, (flags & FRAME_FLAG.priority) !== 0 ? 5 : 0);
 		// Clients open streams with odd, ascending IDs (RFC 9113 §5.1.1).
 		if ((id & 1) === 0 || content === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
 		const [from, to] = content;
-		const endStream = (flags & FLAG.endStream) !== 0;
-		if ((flags & FLAG.endHeaders) !== 0) {
+		const endStream = (flags & FRAME_FLAG.endStream) !== 0;
+		if ((flags & FRAME_FLAG.endHeaders) !== 0) {
 			this.#headerBlock(id, endStream, bytes, from, to);
 			return;
 		}
@@ -320,7 +320,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			this.#cutOff(H2_ERROR.enhanceYourCalm, 'continuation_flood');
 			return;
 		}
-		if ((flags & FLAG.endHeaders) === 0) return;
+		if ((flags & FRAME_FLAG.endHeaders) === 0) return;
 		this.#block = undefined;
 		const whole = block.bytes();
 		this.#headerBlock(block.stream, block.endStream, whole, 0, whole.length);
@@ -348,14 +348,14 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			return;
 		}
 		const { fields } = this.#coders;
-		const stream = new Stream(this, id, this.#control.peerWindow, !endStream);
+		const stream = new Http2Stream(this, id, this.#control.peerWindow, !endStream);
 		if (this.streams.size >= BOUND.MAX_CONCURRENT_STREAMS || this.#exchanges >= BOUND.MAX_CONCURRENT_STREAMS) {
 			engine.host.refused('refused_stream');
 			this.streamError(stream, H2_ERROR.refusedStream);
 			return;
 		}
 		const result = fields.endHead(endStream);
-		if (result === MALFORMED) {
+		if (result === SECTION_MALFORMED) {
 			engine.host.refused(fields.reason);
 			this.streamError(stream, H2_ERROR.protocol);
 			return;
@@ -363,7 +363,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.streams.set(id, stream);
 		engine.counters?.streamOpened();
 		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.ending.begin();
-		if (result === VALID) {
+		if (result === SECTION_VALID) {
 			this.#gate.begin(stream, fields, engine.now);
 			return;
 		}
@@ -380,7 +380,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			return;
 		}
 		if (!stream.remoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
-		else if (fields.endTrailers() !== VALID || !endStream) {
+		else if (fields.endTrailers() !== SECTION_VALID || !endStream) {
 			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
 			this.streamError(stream, H2_ERROR.protocol);
 		} else if (!stream.endRemote(new HeaderList(fields.items))) this.streamError(stream, H2_ERROR.protocol);
@@ -439,21 +439,21 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#meter.frameSent();
 	}
 
-	dataTaken(stream: Stream | undefined, bytes: number, keepsUp: boolean): void {
+	dataTaken(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void {
 		if (this.ending.over) return;
 		const increment = this.#window.release(bytes, keepsUp);
-		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
+		if (increment > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, 0, increment);
 		const more = stream?.window.release(bytes, keepsUp) ?? 0;
-		if (more > 0) this.frames.numbers(FRAME.windowUpdate, stream!.id, more);
+		if (more > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, stream!.id, more);
 		if ((increment > 0 || more > 0) && !this.#running) this.queue.soon();
 	}
 
-	streamEnded(stream: Stream): void {
+	streamEnded(stream: Http2Stream): void {
 		this.streams.delete(stream.id);
 	}
 
-	resetStream(stream: Stream, code: number): void {
-		this.frames.numbers(FRAME.resetStream, stream.id, code);
+	resetStream(stream: Http2Stream, code: number): void {
+		this.frames.numbers(FRAME_TYPE.resetStream, stream.id, code);
 		if (code !== H2_ERROR.none) this.engine.counters?.streamReset(false);
 		this.streams.delete(stream.id);
 		this.#resets.add(stream.id);
@@ -466,7 +466,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	}
 
 	/** Handles a stream error caused by the client: resets the stream, and charges the connection for it. */
-	streamError(stream: Stream, code: number): void {
+	streamError(stream: Http2Stream, code: number): void {
 		this.resetStream(stream, code);
 		this.spend('made_you_reset', FRAME_COST.made_you_reset);
 	}

@@ -1,5 +1,5 @@
 /** Parses a client's settings (RFC 9113 §6.5). */
-import { H2_ERROR, MAX_WINDOW, SETTING } from './frame-codes.ts';
+import { H2_ERROR, MAX_WINDOW, SETTING_ID } from './frame-codes.ts';
 
 /** The settings of the client that affect what we send. */
 export interface PeerSettings {
@@ -17,18 +17,18 @@ export function readSettings(bytes: Buffer, start: number, end: number): PeerSet
 	for (let at = start; at < end; at += 6) {
 		const value = bytes.readUInt32BE(at + 2);
 		switch (bytes.readUInt16BE(at)) {
-			case SETTING.enablePush:
+			case SETTING_ID.enablePush:
 				if (value > 1) return H2_ERROR.protocol;
 				break;
-			case SETTING.initialWindowSize:
+			case SETTING_ID.initialWindowSize:
 				if (value > MAX_WINDOW) return H2_ERROR.flowControl;
 				initialWindow = value;
 				break;
-			case SETTING.maxFrameSize:
+			case SETTING_ID.maxFrameSize:
 				if (value < 16_384 || value > 16_777_215) return H2_ERROR.protocol;
 				break;
-			case SETTING.enableConnectProtocol:
-			case SETTING.noRfc7540Priorities:
+			case SETTING_ID.enableConnectProtocol:
+			case SETTING_ID.noRfc7540Priorities:
 				if (value > 1) return H2_ERROR.protocol;
 		}
 	}

@@ -55,11 +55,11 @@ export interface StreamSession extends OutputSession {
 	 * Called when bytes of received DATA are no longer held. Opens the receive windows: that of the connection, and that of the stream
 	 * unless it is undefined because the client cannot send on it any more.
 	 */
-	dataTaken(stream: Stream | undefined, bytes: number, keepsUp: boolean): void;
+	dataTaken(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void;
 	/** Called when both sides of a stream have ended. */
-	streamEnded(stream: Stream): void;
+	streamEnded(stream: Http2Stream): void;
 	/** Resets a stream. */
-	resetStream(stream: Stream, code: number): void;
+	resetStream(stream: Http2Stream, code: number): void;
 	/**
 	 * Called when the exchange of a stream has ended, possibly after the stream itself. `whole` is true if the response was written
 	 * completely.
@@ -70,7 +70,7 @@ export interface StreamSession extends OutputSession {
 }
 
 /** A stream that is not closed, or whose exchange has not ended. */
-export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
+export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
 	readonly id: number;
 	readonly output: StreamOutput;
 	readonly window: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);

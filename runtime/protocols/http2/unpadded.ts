@@ -1,5 +1,5 @@
 /** Removes the padding of frames (RFC 9113 §6.1, §6.2). */
-import { FLAG } from './frame-codes.ts';
+import { FRAME_FLAG } from './frame-codes.ts';
 
 /**
  * Returns the range of a frame's content, without padding and without its first `skip` bytes. Returns undefined if the padding is
@@ -14,7 +14,7 @@ export function rangeWithoutPadding(
 ): readonly [from: number, to: number] | undefined {
 	let from = start;
 	let to = end;
-	if ((flags & FLAG.padded) !== 0) {
+	if ((flags & FRAME_FLAG.padded) !== 0) {
 		if (from >= end) return undefined;
 		to -= bytes[from++]!;
 	}

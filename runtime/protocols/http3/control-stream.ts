@@ -3,7 +3,7 @@ import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connec
 import type { CutReason } from '../http2/flood-guard.ts';
 import { FRAME_COST } from '../http2/flood-guard.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
-import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME, H3_ERROR, SETTING, STREAM_TYPE } from './http3-codes.ts';
+import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME_TYPE, H3_ERROR, SETTING_ID, STREAM_TYPE } from './http3-codes.ts';
 import { MAX_CONTROL_FRAME } from './limits.ts';
 import { VarintReader } from './varint.ts';
 
@@ -60,21 +60,21 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	drained(): void {}
 
 	frame(type: number, length: number): 'gather' | 'skip' | 'stop' {
-		if (!this.#settled && type !== FRAME.settings) return this.#fail(H3_ERROR.missingSettings);
+		if (!this.#settled && type !== FRAME_TYPE.settings) return this.#fail(H3_ERROR.missingSettings);
 		switch (type) {
-			case FRAME.settings:
+			case FRAME_TYPE.settings:
 				if (this.#settled) return this.#fail(H3_ERROR.frameUnexpected);
 				this.#settled = true;
 				break;
-			case FRAME.data:
-			case FRAME.headers:
-			case FRAME.pushPromise:
+			case FRAME_TYPE.data:
+			case FRAME_TYPE.headers:
+			case FRAME_TYPE.pushPromise:
 				return this.#fail(H3_ERROR.frameUnexpected);
-			case FRAME.cancelPush:
-			case FRAME.goAway:
-			case FRAME.maxPushId:
-			case FRAME.priorityUpdateRequest:
-			case FRAME.priorityUpdatePush:
+			case FRAME_TYPE.cancelPush:
+			case FRAME_TYPE.goAway:
+			case FRAME_TYPE.maxPushId:
+			case FRAME_TYPE.priorityUpdateRequest:
+			case FRAME_TYPE.priorityUpdatePush:
 				this.#connection.spend('priority_flood', FRAME_COST.priority_flood);
 				break;
 			default:
@@ -90,12 +90,12 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	whole(type: number, bytes: Buffer, start: number, end: number): boolean {
-		if (type === FRAME.priorityUpdateRequest || type === FRAME.priorityUpdatePush) {
+		if (type === FRAME_TYPE.priorityUpdateRequest || type === FRAME_TYPE.priorityUpdatePush) {
 			this.#priorityUpdate(type, bytes.subarray(start, end));
 			return !this.#failed;
 		}
 		const numbers = varints(bytes, start, end);
-		if (type === FRAME.settings) this.#settings(numbers);
+		if (type === FRAME_TYPE.settings) this.#settings(numbers);
 		else if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
 		else this.#number(type, numbers[0]!);
 		return !this.#failed;
@@ -108,7 +108,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		const length = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
 		if (length > payload.length) this.#fail(H3_ERROR.frame);
 		// We have not promised any push, so any push ID is invalid. The IDs of request streams are multiples of 4.
-		else if (type === FRAME.priorityUpdatePush || (payload[length - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
+		else if (type === FRAME_TYPE.priorityUpdatePush || (payload[length - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
 	}
 
 	/** Called when the type of the stream is known. */
@@ -144,7 +144,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				return;
 			}
 			seen.add(id);
-			if (id === BigInt(SETTING.enableConnectProtocol) && numbers[i + 1]! > 1n) {
+			if (id === BigInt(SETTING_ID.enableConnectProtocol) && numbers[i + 1]! > 1n) {
 				this.#fail(H3_ERROR.settings);
 				return;
 			}
@@ -153,16 +153,16 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 
 	#number(type: number, value: bigint): void {
 		switch (type) {
-			case FRAME.goAway:
+			case FRAME_TYPE.goAway:
 				// A client's GOAWAY contains a push ID, which must not increase (RFC 9114 §5.2).
 				if (value > this.#goAway) this.#fail(H3_ERROR.id);
 				this.#goAway = value;
 				return;
-			case FRAME.maxPushId:
+			case FRAME_TYPE.maxPushId:
 				if (value < this.#maxPushId) this.#fail(H3_ERROR.id);
 				this.#maxPushId = value;
 				return;
-			case FRAME.cancelPush:
+			case FRAME_TYPE.cancelPush:
 				// We have not promised any push, so the ID is invalid.
 				this.#fail(H3_ERROR.id);
 		}

@@ -1,7 +1,7 @@
 /** Constants of HTTP/3 (RFC 9114) and QPACK (RFC 9204). */
 
 /** Frame types (RFC 9114 §7.2). */
-export const FRAME = {
+export const FRAME_TYPE = {
 	data: 0x0,
 	headers: 0x1,
 	cancelPush: 0x3,
@@ -21,7 +21,7 @@ export const FORBIDDEN_FRAMES: ReadonlySet<number> = new Set([0x2, 0x6, 0x8, 0x9
 export const STREAM_TYPE = { control: 0x0, push: 0x1, encoder: 0x2, decoder: 0x3 } as const;
 
 /** Setting identifiers (RFC 9114 §7.2.4.1, RFC 9204 §5, RFC 9220 §5). */
-export const SETTING = {
+export const SETTING_ID = {
 	qpackMaxTableCapacity: 0x1,
 	maxFieldSectionSize: 0x6,
 	qpackBlockedStreams: 0x7,

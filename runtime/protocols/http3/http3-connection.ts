@@ -7,10 +7,10 @@ import { OutputQueue } from '../http2/output-queue.ts';
 import type { RequestFields } from '../http2/request-fields.ts';
 import { RequestGate } from '../http2/request-gate.ts';
 import { HANDLER_LENGTH } from '../http2/response-writer.ts';
-import type { ResetCodes, Stream } from '../http2/stream.ts';
+import type { Http2Stream, ResetCodes } from '../http2/stream.ts';
 import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
 import { type ControlledConnection, ControlStream } from './control-stream.ts';
-import { FRAME, H3_ERROR, SETTING, STREAM_TYPE } from './http3-codes.ts';
+import { FRAME_TYPE, H3_ERROR, SETTING_ID, STREAM_TYPE } from './http3-codes.ts';
 import type { EngineConnection, Http3Coders, Http3Engine } from './http3-engine.ts';
 import * as BOUND from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
@@ -290,7 +290,7 @@ export class Http3Connection
 			SCRATCH.set(head, 0);
 			at = head.length;
 		} else this.#flushHead(request);
-		at = writeVarint(SCRATCH, at, FRAME.data);
+		at = writeVarint(SCRATCH, at, FRAME_TYPE.data);
 		at = writeVarint(SCRATCH, at, end - start);
 		SCRATCH.set(bytes.subarray(start, end), at);
 		this.#write(request, SCRATCH, 0, at + end - start, last);
@@ -318,7 +318,7 @@ export class Http3Connection
 		if (!this.#running) this.#queue.soon();
 	}
 
-	start(stream: Stream, fields: RequestFields): void {
+	start(stream: Http2Stream, fields: RequestFields): void {
 		this.#gate.begin(stream, fields, this.engine.now);
 	}
 
@@ -331,7 +331,7 @@ export class Http3Connection
 		this.#gate.holds(bytes);
 	}
 
-	dataTaken(stream: Stream | undefined, bytes: number): void {
+	dataTaken(stream: Http2Stream | undefined, bytes: number): void {
 		const request = stream && this.#requests.get(stream.id);
 		if (request === undefined) return;
 		const before = request.held;
@@ -342,12 +342,12 @@ export class Http3Connection
 		setImmediate(() => this.settle());
 	}
 
-	streamEnded(stream: Stream): void {
+	streamEnded(stream: Http2Stream): void {
 		const request = this.#requests.get(stream.id);
 		if (request !== undefined) this.#remove(request);
 	}
 
-	resetStream(stream: Stream, code: number): void {
+	resetStream(stream: Http2Stream, code: number): void {
 		const request = this.#requests.get(stream.id);
 		if (request === undefined) {
 			stream.reset();
@@ -404,12 +404,12 @@ export class Http3Connection
 		const { maxHeadSize, maxHeaderCount } = this.engine.limits;
 		const bytes = Buffer.allocUnsafe(64);
 		const payload = Buffer.allocUnsafe(48);
-		let length = writeVarint(payload, 0, SETTING.maxFieldSectionSize);
+		let length = writeVarint(payload, 0, SETTING_ID.maxFieldSectionSize);
 		length = writeVarint(payload, length, maxHeadSize + maxHeaderCount * 32);
-		length = writeVarint(payload, length, SETTING.enableConnectProtocol);
+		length = writeVarint(payload, length, SETTING_ID.enableConnectProtocol);
 		length = writeVarint(payload, length, 1);
 		let at = writeVarint(bytes, 0, STREAM_TYPE.control);
-		at = writeVarint(bytes, at, FRAME.settings);
+		at = writeVarint(bytes, at, FRAME_TYPE.settings);
 		at = writeVarint(bytes, at, length);
 		payload.copy(bytes, at, 0, length);
 		control.write(bytes, 0, at + length, false);
@@ -418,7 +418,7 @@ export class Http3Connection
 	#goAway(id: number): void {
 		const length = varintLength(id);
 		const bytes = Buffer.allocUnsafe(16);
-		let at = writeVarint(bytes, 0, FRAME.goAway);
+		let at = writeVarint(bytes, 0, FRAME_TYPE.goAway);
 		at = writeVarint(bytes, at, length);
 		at = writeVarint(bytes, at, id);
 		this.#control?.write(bytes, 0, at, false);
@@ -510,6 +510,6 @@ export class Http3Connection
 function headersFrame(bytes: Buffer, start: number, end: number): Buffer {
 	const length = end - start;
 	const from = start - 1 - varintLength(length);
-	writeVarint(bytes, writeVarint(bytes, from, FRAME.headers), length);
+	writeVarint(bytes, writeVarint(bytes, from, FRAME_TYPE.headers), length);
 	return bytes.subarray(from, end);
 }

@@ -6,13 +6,13 @@ import { StringMemory } from '../http2/hpack-decoder.ts';
 import { clockTickMs } from '../http2/http2-engine.ts';
 import { RequestFields } from '../http2/request-fields.ts';
 import { ResponseFields } from '../http2/response-fields.ts';
-import type { Closable, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import type { ClosableConnection, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { MAX_SECTION_FACTOR } from './limits.ts';
 import { QpackDecoder } from './qpack-decoder.ts';
-import { QPACK_CODING } from './qpack-encoder.ts';
+import { QPACK_FIELD_FORMAT } from './qpack-encoder.ts';
 
 /** A connection, as the engine manages it. */
-export interface EngineConnection extends Closable {
+export interface EngineConnection extends ClosableConnection {
 	readonly info: ConnectionInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */
 	check(now: number): void;
@@ -33,7 +33,7 @@ export class Http3Coders {
 		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
-		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_CODING);
+		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_FIELD_FORMAT);
 	}
 }
 

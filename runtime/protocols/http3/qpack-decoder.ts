@@ -4,7 +4,7 @@
  * limited. All this would only make requests smaller, which are small anyway. Therefore a section has no state, and a reference to
  * a dynamic table is an error.
  */
-import { Field } from '../http2/field.ts';
+import { DecodedField } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
 import { huffmanDecode } from '../http2/huffman.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
@@ -12,9 +12,9 @@ import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts
 /** Larger integers are rejected. No valid length or index is that large. */
 const MAX_INTEGER = 1 << 24;
 
-const STATIC: readonly Field[] = Array.from(
+const STATIC: readonly DecodedField[] = Array.from(
 	{ length: QPACK_STATIC_COUNT },
-	(_, i) => new Field(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
+	(_, i) => new DecodedField(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
 );
 
 /** Decodes field sections. One per thread, because sections do not depend on previous ones. */
@@ -48,7 +48,7 @@ export class QpackDecoder {
 		return false;
 	}
 
-	#line(bytes: Buffer, end: number): Field | undefined {
+	#line(bytes: Buffer, end: number): DecodedField | undefined {
 		const first = bytes[this.#at]!;
 		if (first >= 128) {
 			// An indexed field line begins with the bits 1T. T must be set, which refers to the static table.
@@ -61,13 +61,13 @@ export class QpackDecoder {
 			if ((first & 0x10) === 0) return undefined;
 			const known = STATIC[this.#integer(bytes, end, 4)];
 			const value = known && this.#string(bytes, end, 7);
-			return value === undefined ? undefined : new Field(known!.name, value, known!.kind);
+			return value === undefined ? undefined : new DecodedField(known!.name, value, known!.kind);
 		}
 		// The post-Base forms 0001 and 0000 refer to the dynamic table.
 		if (first < 32) return undefined;
 		const name = this.#string(bytes, end, 3);
 		const value = name === undefined ? undefined : this.#string(bytes, end, 7);
-		return value === undefined ? undefined : new Field(name!, value);
+		return value === undefined ? undefined : new DecodedField(name!, value);
 	}
 
 	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */

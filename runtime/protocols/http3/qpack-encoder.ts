@@ -1,6 +1,6 @@
 /** Encodes field sections of responses, using only the static table (QPACK, RFC 9204 §4.5). */
 import { huffmanEncode, huffmanLength } from '../http2/huffman.ts';
-import { type FieldCoding, writeDigits, writeInteger } from '../http2/response-fields.ts';
+import { type FieldLineFormat, writeDigits, writeInteger } from '../http2/response-fields.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
 
 const INDEXED_STATIC = 0xc0;
@@ -21,7 +21,7 @@ const NAMES: ReadonlyMap<string, number> = staticNames();
 const STATUSES: readonly number[] = statusIndexes();
 
 /** The format in which QPACK writes a field. */
-export const QPACK_CODING: FieldCoding = {
+export const QPACK_FIELD_FORMAT: FieldLineFormat = {
 	names: NAMES,
 	writeName(to, at, name, index, sensitive) {
 		// Entry 0 is `:authority`, which responses do not have.

@@ -2,10 +2,10 @@
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import { type CutReason, FRAME_COST } from '../http2/flood-guard.ts';
-import { MALFORMED, type RequestFields, VALID } from '../http2/request-fields.ts';
-import { Stream, type StreamSession } from '../http2/stream.ts';
+import { type RequestFields, SECTION_MALFORMED, SECTION_VALID } from '../http2/request-fields.ts';
+import { Http2Stream, type StreamSession } from '../http2/stream.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
-import { FORBIDDEN_FRAMES, FRAME, H3_ERROR } from './http3-codes.ts';
+import { FORBIDDEN_FRAMES, FRAME_TYPE, H3_ERROR } from './http3-codes.ts';
 import { MAX_HELD_BODY_BYTES, MAX_SECTION_FACTOR } from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
 
@@ -16,7 +16,7 @@ export interface RequestConnection extends StreamSession {
 	/** Must be called before input is processed. Has no effect while other input is being processed. */
 	enter(): void;
 	/** Starts the exchange of a request, either now or when there is memory for its response. */
-	start(stream: Stream, fields: RequestFields): void;
+	start(stream: Http2Stream, fields: RequestFields): void;
 	/** Called when a request's head has been read. Returns false if the request is rejected. */
 	begins(request: RequestStream): boolean;
 	fail(code: number): void;
@@ -36,7 +36,7 @@ const TRAILED = 2;
 export class RequestStream implements QuicStreamOwner, FrameSink {
 	readonly quic: QuicStream;
 	/** Set once the head has been received. */
-	stream: Stream | undefined = undefined;
+	stream: Http2Stream | undefined = undefined;
 	/** The frame of the response's head, which waits for the first bytes of the body. */
 	head: Buffer | undefined = undefined;
 	/** Deadline for receiving the head, by `performance.now()`. */
@@ -92,21 +92,21 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop' {
 		const { limits } = this.#connection.engine;
 		switch (type) {
-			case FRAME.data:
+			case FRAME_TYPE.data:
 				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length === 0) this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 				return this.gone ? 'stop' : 'stream';
-			case FRAME.headers:
+			case FRAME_TYPE.headers:
 				if (this.#state === TRAILED || this.#connects) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length <= limits.maxHeadSize * MAX_SECTION_FACTOR) return 'gather';
 				return this.#tooLarge();
-			case FRAME.cancelPush:
-			case FRAME.settings:
-			case FRAME.pushPromise:
-			case FRAME.goAway:
-			case FRAME.maxPushId:
-			case FRAME.priorityUpdateRequest:
-			case FRAME.priorityUpdatePush:
+			case FRAME_TYPE.cancelPush:
+			case FRAME_TYPE.settings:
+			case FRAME_TYPE.pushPromise:
+			case FRAME_TYPE.goAway:
+			case FRAME_TYPE.maxPushId:
+			case FRAME_TYPE.priorityUpdateRequest:
+			case FRAME_TYPE.priorityUpdatePush:
 				return this.#fail(H3_ERROR.frameUnexpected);
 		}
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
@@ -148,16 +148,16 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		const connection = this.#connection;
 		this.headDeadline = Infinity;
 		const result = fields.endHead(ends);
-		if (result === MALFORMED) {
+		if (result === SECTION_MALFORMED) {
 			connection.refused(fields.reason);
 			connection.streamError(this, H3_ERROR.message);
 			return;
 		}
 		this.#connects = fields.method === 'CONNECT';
-		this.stream = new Stream(connection, this.quic.id, this.quic.room, !ends);
+		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, !ends);
 		if (!connection.begins(this)) return;
 		if (ends) this.#ended = true;
-		if (result === VALID) connection.start(this.stream, fields);
+		if (result === SECTION_VALID) connection.start(this.stream, fields);
 		else {
 			connection.refused(fields.reason);
 			this.stream.refuse(result);
@@ -166,7 +166,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 
 	#trailers(fields: RequestFields): boolean {
 		this.#state = TRAILED;
-		if (fields.endTrailers() !== VALID) {
+		if (fields.endTrailers() !== SECTION_VALID) {
 			this.#connection.refused(fields.reason);
 			this.#connection.streamError(this, H3_ERROR.message);
 			return false;
@@ -199,7 +199,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		}
 		this.headDeadline = Infinity;
 		this.#state = BODY;
-		this.stream = new Stream(connection, this.quic.id, this.quic.room, true);
+		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, true);
 		if (!connection.begins(this)) return 'stop';
 		this.stream.refuse(431);
 		return this.gone ? 'stop' : 'skip';

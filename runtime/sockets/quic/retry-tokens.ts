@@ -6,7 +6,7 @@
  * uses another format, the first token is rejected, and these packets are not used any more.
  */
 import { randomFillSync } from 'node:crypto';
-import { type ForeignLibrary, findOpenssl, signature } from '../foreign-library.ts';
+import { type ForeignLibrary, findOpenssl, foreignSignature } from '../foreign-library.ts';
 import { MAX_ID_LENGTH, type PacketHeader, SERVER_ID_LENGTH, VERSION_1 } from './packet-header.ts';
 
 const P = 'pointer';
@@ -14,26 +14,26 @@ const I = 'int32';
 const U64 = 'uint64';
 
 const SIGNATURES = {
-	EVP_RAND_fetch: signature(P, P, P, P),
-	EVP_RAND_free: signature('void', P),
-	EVP_RAND_CTX_new: signature(P, P, P),
-	EVP_RAND_CTX_up_ref: signature(I, P),
-	EVP_RAND_instantiate: signature(I, P, 'uint32', I, P, U64, P),
-	EVP_RAND_uninstantiate: signature(I, P),
-	RAND_get0_public: signature(P, P),
-	RAND_set0_public: signature(I, P, P),
-	SSL_new_listener: signature(P, P, U64),
-	EVP_aes_128_gcm: signature(P),
-	EVP_aes_256_gcm: signature(P),
-	EVP_CIPHER_CTX_new: signature(P),
-	EVP_EncryptInit_ex: signature(I, P, P, P, P, P),
-	EVP_EncryptUpdate: signature(I, P, P, P, P, I),
-	EVP_EncryptFinal_ex: signature(I, P, P, P),
-	EVP_DecryptInit_ex: signature(I, P, P, P, P, P),
-	EVP_DecryptUpdate: signature(I, P, P, P, P, I),
-	EVP_DecryptFinal_ex: signature(I, P, P, P),
-	EVP_CIPHER_CTX_ctrl: signature(I, P, I, I, P),
-	ERR_clear_error: signature('void'),
+	EVP_RAND_fetch: foreignSignature(P, P, P, P),
+	EVP_RAND_free: foreignSignature('void', P),
+	EVP_RAND_CTX_new: foreignSignature(P, P, P),
+	EVP_RAND_CTX_up_ref: foreignSignature(I, P),
+	EVP_RAND_instantiate: foreignSignature(I, P, 'uint32', I, P, U64, P),
+	EVP_RAND_uninstantiate: foreignSignature(I, P),
+	RAND_get0_public: foreignSignature(P, P),
+	RAND_set0_public: foreignSignature(I, P, P),
+	SSL_new_listener: foreignSignature(P, P, U64),
+	EVP_aes_128_gcm: foreignSignature(P),
+	EVP_aes_256_gcm: foreignSignature(P),
+	EVP_CIPHER_CTX_new: foreignSignature(P),
+	EVP_EncryptInit_ex: foreignSignature(I, P, P, P, P, P),
+	EVP_EncryptUpdate: foreignSignature(I, P, P, P, P, I),
+	EVP_EncryptFinal_ex: foreignSignature(I, P, P, P),
+	EVP_DecryptInit_ex: foreignSignature(I, P, P, P, P, P),
+	EVP_DecryptUpdate: foreignSignature(I, P, P, P, P, I),
+	EVP_DecryptFinal_ex: foreignSignature(I, P, P, P),
+	EVP_CIPHER_CTX_ctrl: foreignSignature(I, P, I, I, P),
+	ERR_clear_error: foreignSignature('void'),
 } as const;
 
 /** Maximum bytes of a Retry packet that we send. */

@@ -15,7 +15,7 @@ import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/clie
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import { CachedHeads, FieldLineCache } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
-import type { ClientTarget, Dialer, Dialing, DialOptions, DialOwner } from '../../sockets/dialer.ts';
+import type { ClientTarget, DialAttempt, Dialer, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ConnectorDeps, IdleLimits, UpstreamConnector } from './connector.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
@@ -39,11 +39,11 @@ class ProvisionedDialer implements Dialer {
 		this.#context = context;
 	}
 
-	dial(owner: DialOwner): Dialing {
+	dial(owner: DialOwner): DialAttempt {
 		const pending = this.#context.pending();
 		if (!pending) return this.#dialer.dial(owner);
 		let abandoned = false;
-		let dialing: Dialing | undefined;
+		let dialing: DialAttempt | undefined;
 		void pending.then(problem => {
 			if (abandoned) return;
 			if (problem === undefined) dialing = this.#dialer.dial(owner);

@@ -2,7 +2,7 @@
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
-import type { ClientTarget, Dialer, Dialing, DialOptions, DialOwner } from '../../sockets/dialer.ts';
+import type { ClientTarget, DialAttempt, Dialer, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
 import {
 	MAX_TIMER_MS,
@@ -41,7 +41,7 @@ export class SocketDialer implements Dialer {
 		this.#bare = bare && !tunnel && !tls && !outerTls;
 	}
 
-	dial(owner: DialOwner): Dialing {
+	dial(owner: DialOwner): DialAttempt {
 		const { tls, outerTls } = this.#prelude;
 		const problem = tls?.problem() ?? outerTls?.problem();
 		if (problem) return failedDialing(problem, owner);
@@ -51,8 +51,8 @@ export class SocketDialer implements Dialer {
 	}
 }
 
-/** Reports an error that occurred before connecting, asynchronously, so that the owner has received the Dialing first. */
-function failedDialing(cause: Error, owner: DialOwner): Dialing {
+/** Reports an error that occurred before connecting, asynchronously, so that the owner has received the {@link DialAttempt} first. */
+function failedDialing(cause: Error, owner: DialOwner): DialAttempt {
 	let over = false;
 	queueMicrotask(() => {
 		if (!over) owner.dialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
@@ -64,7 +64,7 @@ function failedDialing(cause: Error, owner: DialOwner): Dialing {
 	};
 }
 
-class SocketDialing implements Dialing, UpstreamSocketOwner {
+class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 	readonly #owner: DialOwner;
 	readonly #prelude: ConnectionPrelude;
 	readonly #upstreamSocket: UpstreamSocket;

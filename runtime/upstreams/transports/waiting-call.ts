@@ -1,7 +1,7 @@
 /** A request whose connection is being opened. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
-import type { Dialer, Dialing, DialOwner } from '../../sockets/dialer.ts';
+import type { DialAttempt, Dialer, DialOwner } from '../../sockets/dialer.ts';
 import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 
 /** Callbacks for the result of opening a connection. */
@@ -16,7 +16,7 @@ export interface ConnectionRequester {
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
 	readonly #owner: ConnectionRequester;
-	readonly #dialing: Dialing;
+	readonly #dialing: DialAttempt;
 	readonly #began = performance.now();
 	#over = false;
 

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
+import { privateKeyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { temporaryFolder } from '../../harness.ts';
 
@@ -15,6 +15,6 @@ export function backendCertificate(): { readonly certificate: string; readonly k
 	const certificate = path.join(folder, 'backend.crt');
 	const key = path.join(folder, 'backend.key');
 	writeFileSync(certificate, certificatePem(issueCertificate({ names: ['localhost'], key: privateKey, ...day })));
-	writeFileSync(key, keyPem(privateKey));
+	writeFileSync(key, privateKeyPem(privateKey));
 	return { certificate, key };
 }

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { canUseBranchTable, compileBranchTable, firstMatchingBranch } from '../../../compiler/codegen/branch-table.ts';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
-import type { Branch } from '../../../compiler/modules/contract/compile-context.ts';
+import type { HandlerBranch } from '../../../compiler/modules/contract/compile-context.ts';
 import { compilePathPatterns } from '../../../compiler/modules/matchers/path-pattern.ts';
 import { fakeExchange } from '../fake-exchange.ts';
 import { Random } from '../syntax/random-text.ts';
@@ -19,7 +19,7 @@ const PATHS = [
 	...['/none', '/none.x', '*', '/g', '/g/', '/g/1/h', '/h', '/H/', '/h/i'],
 ];
 
-function branchOf(when: Matcher | undefined, found: (number: number) => void, number: number): Branch {
+function branchOf(when: Matcher | undefined, found: (number: number) => void, number: number): HandlerBranch {
 	const patterns = (when?.patterns ?? (when?.of as Matcher[] | undefined)?.[0]?.patterns) as string[] | undefined;
 	const test = patterns && compilePathPatterns(patterns);
 	return { when, predicate: test && (x => test(x.request)), handler: () => found(number) };
@@ -67,8 +67,12 @@ table('a malformed path is refused, as in sequential evaluation', () => {
 });
 
 table('short lists, and branches that start with another condition, are evaluated in order', () => {
-	const path = (pattern: string): Branch => branchOf({ type: 'path', patterns: [pattern] }, () => {}, 0);
-	const method: Branch = { when: { type: 'method', methods: ['GET'] }, predicate: () => false, handler: () => {} };
+	const path = (pattern: string): HandlerBranch => branchOf({ type: 'path', patterns: [pattern] }, () => {}, 0);
+	const method: HandlerBranch = {
+		when: { type: 'method', methods: ['GET'] },
+		predicate: () => false,
+		handler: () => {},
+	};
 	assert.not(canUseBranchTable(['/a', '/b', '/c'].map(path)));
 	assert.not(canUseBranchTable([method, ...['/a', '/b', '/c', '/d'].map(path)]));
 	assert.ok(canUseBranchTable([path('/a'), method, ...['/b', '/c', '/d'].map(path)]));

@@ -1,7 +1,7 @@
 /** The lexer of the compatible language: a test for each statement of its documentation. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parse } from '../syntax/memory-config.ts';
+import { parseInMemory } from '../syntax/memory-config.ts';
 
 /** A statement of the documentation, lines of a site, and their tree. Quoted words keep their quotes; heredocs are in `<>`. */
 const TOKENS: readonly (readonly [statement: string, lines: string, outline: string])[] = [
@@ -47,7 +47,7 @@ const TOKENS: readonly (readonly [statement: string, lines: string, outline: str
 const tokens = suite('lexer');
 for (const [statement, lines, outline] of TOKENS) {
 	tokens(statement, () => {
-		const { outline: tree, messages } = parse(`:80\n${lines}`, 'compatfile');
+		const { outline: tree, messages } = parseInMemory(`:80\n${lines}`, 'compatfile');
 		assert.is(tree, `site :80\n${outline}`, messages.join('\n'));
 	});
 }
@@ -82,7 +82,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 const refused = suite('lexer errors');
 for (const [statement, text, message] of ERRORS) {
 	refused(statement, () => {
-		const { messages } = parse(text, 'compatfile');
+		const { messages } = parseInMemory(text, 'compatfile');
 		assert.ok(
 			messages.some(one => one.includes(message)),
 			`wants ${message}\ngot   ${messages.join('\n      ')}`,
@@ -91,7 +91,8 @@ for (const [statement, text, message] of ERRORS) {
 }
 
 refused('a file with only white space and comments is an empty configuration', () => {
-	for (const text of ['\n', '# x', ' \t\n# x\n', '\ufeff']) assert.equal(parse(text, 'compatfile').messages, [], text);
+	for (const text of ['\n', '# x', ' \t\n# x\n', '\ufeff'])
+		assert.equal(parseInMemory(text, 'compatfile').messages, [], text);
 });
 
 const ENVIRONMENT: readonly (readonly [statement: string, lines: string, outline: string])[] = [
@@ -114,7 +115,7 @@ const environment = suite('environment spans');
 for (const [statement, lines, outline] of ENVIRONMENT) {
 	environment(statement, () => {
 		const env = { A: '1', EMPTY: '', NESTED: '{$A}', LINES: 'a {\nb\n}\nc d', QUOTED: '"b c"', NEWLINE: '\n' };
-		assert.is(parse(`:80\n${lines}`, 'compatfile', env).outline, `site :80\n${outline}`);
+		assert.is(parseInMemory(`:80\n${lines}`, 'compatfile', env).outline, `site :80\n${outline}`);
 	});
 }
 

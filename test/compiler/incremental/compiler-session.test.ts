@@ -5,7 +5,7 @@ import { type CompileResult, compile, createCompiler } from '../../../compiler/c
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { Random } from '../syntax/random-text.ts';
-import { type ConfigFiles, changingReader, FOLDER } from './files.ts';
+import { CONFIG_FOLDER, type ConfigFiles, changingReader } from './files.ts';
 import { applyRandomEdit, draftFiles, randomDraft } from './random-configuration.ts';
 
 /** Returns processor milliseconds, so that other processes do not count. */
@@ -124,7 +124,7 @@ function edited(): Edited {
 	const main = `let value 1\n${SITES.join('')}upstream pool {\n\tto 127.0.0.1:9000\n}\n`;
 	return new Edited('configfile', {
 		main,
-		path: `${FOLDER}/main`,
+		path: `${CONFIG_FOLDER}/main`,
 		files: { 'part.conf': 'header X-Part 1\n' },
 		env: { TEXT: 'text' },
 	});
@@ -271,10 +271,10 @@ session('every file is read once per compilation', () => {
 		},
 	};
 	const compiler = createCompiler(counting);
-	const input = { format: 'configfile', text: files.main, name: 'main', path: `${FOLDER}/main` } as const;
+	const input = { format: 'configfile', text: files.main, name: 'main', path: `${CONFIG_FOLDER}/main` } as const;
 	for (let round = 0; round < 3; round++) {
 		assert.ok(compiler.compile(input).document);
-		assert.equal(asked.splice(0).sort(), [`${FOLDER}/part.conf`, 'TEXT']);
+		assert.equal(asked.splice(0).sort(), [`${CONFIG_FOLDER}/part.conf`, 'TEXT']);
 	}
 });
 

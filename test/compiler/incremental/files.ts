@@ -2,7 +2,7 @@
 import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
 /** The folder of all files. */
-export const FOLDER = '/config';
+export const CONFIG_FOLDER = '/config';
 
 /** The main file's text, and the other files by name. */
 export interface ConfigFiles {
@@ -16,7 +16,7 @@ export interface ConfigFiles {
 /** Returns a reader over the files that `now` returns at the time of each read. */
 export function changingReader(now: () => ConfigFiles): Reader {
 	const file = (path: string): string | undefined =>
-		path.startsWith(`${FOLDER}/`) ? now().files[path.slice(FOLDER.length + 1)] : undefined;
+		path.startsWith(`${CONFIG_FOLDER}/`) ? now().files[path.slice(CONFIG_FOLDER.length + 1)] : undefined;
 	return {
 		readText: path => {
 			const text = file(path);
@@ -27,11 +27,11 @@ export function changingReader(now: () => ConfigFiles): Reader {
 			throw new ReadError('ENOENT', path);
 		},
 		list: path => {
-			if (path !== FOLDER) throw new ReadError('ENOENT', path);
+			if (path !== CONFIG_FOLDER) throw new ReadError('ENOENT', path);
 			return Object.keys(now().files).sort();
 		},
-		kind: path => (path === FOLDER ? 'directory' : file(path) === undefined ? undefined : 'file'),
+		kind: path => (path === CONFIG_FOLDER ? 'directory' : file(path) === undefined ? undefined : 'file'),
 		env: name => now().env[name],
-		workingDirectory: FOLDER,
+		workingDirectory: CONFIG_FOLDER,
 	};
 }

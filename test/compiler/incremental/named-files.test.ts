@@ -9,7 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createCompiler } from '../../../compiler/compiler.ts';
 import type { Document } from '../../../compiler/document/document.ts';
-import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
+import { privateKeyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 import { createDocumentImage, generationDelta, isSameDocument } from '../../../runtime/worker/document-image.ts';
@@ -28,7 +28,7 @@ function root(): TestCertificate {
 	const notBefore = new Date(Date.now() - day);
 	const notAfter = new Date(Date.now() + day);
 	const der = issueCertificate({ commonName: 'Root', authority: { pathLength: 1 }, key, notBefore, notAfter });
-	return { certificate: certificatePem(der), key: keyPem(key) };
+	return { certificate: certificatePem(der), key: privateKeyPem(key) };
 }
 
 function inFolder(name: string): string {

@@ -1,12 +1,12 @@
 /** Random configurations with imported files and random edits, for comparing sessions with compilation from scratch. */
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import type { Random } from '../syntax/random-text.ts';
-import { type ConfigFiles, FOLDER } from './files.ts';
+import { CONFIG_FOLDER, type ConfigFiles } from './files.ts';
 
 /**
  * A configuration as a list of top-level blocks, each ending with a line break. Imported files have the same form.
  */
-export interface Draft {
+export interface ConfigurationDraft {
 	readonly dialect: Dialect;
 	blocks: string[];
 	path: string | undefined;
@@ -88,7 +88,7 @@ export function randomBlock(random: Random, dialect: Dialect): string {
 }
 
 /** Returns a random configuration with its imported files. */
-export function randomDraft(random: Random, dialect: Dialect): Draft {
+export function randomDraft(random: Random, dialect: Dialect): ConfigurationDraft {
 	const files: { [path: string]: string } = {};
 	for (const name of NAMES) {
 		if (random.below(2) === 0) files[`part-${name}.conf`] = lines(random, dialect, 3);
@@ -97,17 +97,17 @@ export function randomDraft(random: Random, dialect: Dialect): Draft {
 	}
 	const blocks = Array.from({ length: 1 + random.below(8) }, () => randomBlock(random, dialect));
 	if (random.below(2) === 0) blocks.unshift('{\n\thttp_port 80\n}\n');
-	return { dialect, blocks, path: `${FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
+	return { dialect, blocks, path: `${CONFIG_FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
 }
 
 /** Applies a random edit. */
-export function applyRandomEdit(random: Random, made: Draft): void {
+export function applyRandomEdit(random: Random, made: ConfigurationDraft): void {
 	const { blocks, files, env, dialect } = made;
 	const at = random.below(blocks.length + 1);
 	const paths = Object.keys(files);
 	switch (random.below(13)) {
 		case 12:
-			made.path = random.of([`${FOLDER}/main`, `${FOLDER}/part-a.conf`, '/config/other/main', undefined]);
+			made.path = random.of([`${CONFIG_FOLDER}/main`, `${CONFIG_FOLDER}/part-a.conf`, '/config/other/main', undefined]);
 			break;
 		case 0:
 			blocks.splice(at, 0, randomBlock(random, dialect));
@@ -149,6 +149,6 @@ export function applyRandomEdit(random: Random, made: Draft): void {
 }
 
 /** Returns the files of a draft, including the main text. */
-export function draftFiles({ blocks, path, files, env }: Draft): ConfigFiles {
+export function draftFiles({ blocks, path, files, env }: ConfigurationDraft): ConfigFiles {
 	return { main: blocks.join(''), path, files, env };
 }

@@ -1,7 +1,7 @@
 /** For random sites with named matchers, the compiled order of routes equals that of the model. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Chance } from '../../agreement/chance.ts';
+import { SeededChance } from '../../agreement/chance.ts';
 import { compileToDocument } from '../compatfile/page.ts';
 import { type ModelRoute, sortByModel } from './route-order-model.ts';
 
@@ -50,7 +50,7 @@ interface Marked extends ModelRoute {
 const order = suite('route order');
 
 order(`${SITES} random sites are ordered like the model`, () => {
-	const chance = new Chance(20261122);
+	const chance = new SeededChance(20261122);
 	for (let first = 0; first < SITES; first += SITES_OF_A_TEXT) {
 		const sites = Array.from({ length: SITES_OF_A_TEXT }, () => randomSite(chance));
 		const text = sites.map(({ lines }, at) => `http://:${at + 1024} {\n${lines.join('\n')}\n}\n`).join('');
@@ -83,7 +83,7 @@ order('the model reproduces comparisons that are not transitive', () => {
 order.run();
 
 /** Returns a site with random directives in random order, and its routes in line order. */
-function randomSite(chance: Chance): { lines: string[]; routes: Marked[] } {
+function randomSite(chance: SeededChance): { lines: string[]; routes: Marked[] } {
 	const named = chance.times(0, 7, () => chance.below(8)).map((kind, at) => namedMatcher(chance, kind, `@m${at}`));
 	const names = chance.some(DIRECTIVES, chance.of([1, 1, 2, 3, 6, 16]));
 	const lines: string[] = [];
@@ -100,7 +100,7 @@ function randomSite(chance: Chance): { lines: string[]; routes: Marked[] } {
 	return { lines, routes };
 }
 
-function namedMatcher(chance: Chance, kind: number, name: string): Drawn & { definition: string } {
+function namedMatcher(chance: SeededChance, kind: number, name: string): Drawn & { definition: string } {
 	const one = chance.of(PATHS);
 	const two = `${chance.of(PATHS)}/other`;
 	const [matcher, paths] = (
@@ -118,7 +118,7 @@ function namedMatcher(chance: Chance, kind: number, name: string): Drawn & { def
 	return { token: name, sets: 1, paths, definition: `${name} ${matcher}` };
 }
 
-function drawMatcher(chance: Chance, named: readonly Drawn[]): Drawn {
+function drawMatcher(chance: SeededChance, named: readonly Drawn[]): Drawn {
 	if (named.length > 0 && chance.happens(45)) return chance.of(named);
 	const path = chance.of(PATHS);
 	if (chance.happens(70) && path !== '*') return { token: path, sets: 1, paths: [path] };
@@ -126,7 +126,12 @@ function drawMatcher(chance: Chance, named: readonly Drawn[]): Drawn {
 }
 
 /** Returns the line of a directive, and the marks of its routes: usually one, but two for a `header` with `?` lines. */
-function directive(name: Name, { token }: Drawn, mark: string, chance: Chance): { line: string; marks: string[] } {
+function directive(
+	name: Name,
+	{ token }: Drawn,
+	mark: string,
+	chance: SeededChance,
+): { line: string; marks: string[] } {
 	const one = (line: string): { line: string; marks: string[] } => ({ line, marks: [mark] });
 	switch (name) {
 		case 'vars':

@@ -1,11 +1,11 @@
 /** Imports of snippets, files and globs, with arguments and blocks. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parse } from './memory-config.ts';
+import { parseInMemory } from './memory-config.ts';
 
 const accepted = suite('imports');
 accepted('a file, relative to the file that imports it', () => {
-	const { outline, messages, tree } = parse({
+	const { outline, messages, tree } = parseInMemory({
 		main: 'a.com {\n\timport sub/one\n}\n',
 		'sub/one': 'respond one\nimport two\n',
 		'sub/two': 'respond two\n',
@@ -15,7 +15,7 @@ accepted('a file, relative to the file that imports it', () => {
 	assert.equal(tree.files, ['/config/main', '/config/sub/one', '/config/sub/two']);
 });
 accepted('sites and snippets from files', () => {
-	const { outline, messages } = parse({
+	const { outline, messages } = parseInMemory({
 		main: 'import snippets\nimport sites/*\n',
 		snippets: '(x) {\n\trespond {args[0]}\n}\n',
 		'sites/b': 'b.com {\n\timport x 1\n}\n',
@@ -32,10 +32,10 @@ accepted('globs with one wildcard in any part', () => {
 		'sites/2/x.conf': 'b',
 		f1: 'c',
 	};
-	assert.is(parse(files).outline, 'site a.com\n a\n b\n c\n');
+	assert.is(parseInMemory(files).outline, 'site a.com\n a\n b\n c\n');
 });
 accepted('arguments by index and by range, in quotes too', () => {
-	const { outline, messages } = parse(
+	const { outline, messages } = parseInMemory(
 		'(x) {\n\ta {args[0]} x{args[1]}y "{args[0]} z"\n\tb {args[:]}\n\tc {args[1:]} {args[:1]} {args[0:2]}\n\td {args[2:]}\n}\na.com {\n\timport x 1 "2 3"\n}\n',
 	);
 	assert.equal(messages, []);
@@ -43,7 +43,7 @@ accepted('arguments by index and by range, in quotes too', () => {
 });
 accepted('a file imported twice with different arguments', () => {
 	const files = { main: 'a.com {\n\timport f 1\n\timport f 2\n}\n', f: 'log {args[0]}\nrespond hi\n' };
-	const { outline, tree } = parse(files, 'compatfile');
+	const { outline, tree } = parseInMemory(files, 'compatfile');
 	assert.is(outline, 'site a.com\n log 1\n respond hi\n log 2\n respond hi\n');
 	const [first, , second] = tree.sites[0]!.lines;
 	assert.is(first!.span.source.importedAt!.start, 16);
@@ -53,11 +53,11 @@ accepted('a file imported twice with different arguments', () => {
 });
 accepted('arguments are left alone in snippets that an imported file defines', () => {
 	const files = { main: 'import f file\na.com {\n\timport x own\n}\n', f: '(x) {\n\trespond {args[0]}\n}\n' };
-	assert.is(parse(files).outline, 'site a.com\n respond own\n');
+	assert.is(parseInMemory(files).outline, 'site a.com\n respond own\n');
 });
 accepted('a backslash before a brace is dropped in what is imported', () => {
 	const text = '(x) {\n\ta \\{b} {c}\n}\na.com {\n\timport x\n\ta \\{b} {c}\n}\n';
-	assert.is(parse(text).outline, 'site a.com\n a {b} {c}\n a \\{b} {c}\n');
+	assert.is(parseInMemory(text).outline, 'site a.com\n a {b} {c}\n a \\{b} {c}\n');
 });
 accepted('{block} and {blocks.NAME} place the lines of the import', () => {
 	const text = `(x) {
@@ -81,7 +81,7 @@ a.com {
 	import x
 }
 `;
-	const { outline, messages, tree } = parse(text);
+	const { outline, messages, tree } = parseInMemory(text);
 	assert.equal(messages, []);
 	assert.is(
 		outline,
@@ -93,21 +93,21 @@ a.com {
 });
 accepted('a snippet may wrap a whole site', () => {
 	const text = '(site) {\n\thttps://{args[0]} { {block} }\n}\nimport site a.com {\n\trespond hi\n}\n';
-	const { outline, messages } = parse(text, 'compatfile');
+	const { outline, messages } = parseInMemory(text, 'compatfile');
 	assert.equal(messages, []);
 	assert.is(outline, 'site https://a.com\n respond hi\n');
 });
 accepted('a block is passed on to the block of another snippet', () => {
 	const text =
 		'(inner) {\n\theader {\n\t\t{block}\n\t}\n}\n(outer) {\n\timport inner {\n\t\t{blocks.foo}\n\t}\n}\na.com {\n\timport outer {\n\t\tfoo {\n\t\t\tA b\n\t\t}\n\t}\n}\n';
-	assert.is(parse(text).outline, 'site a.com\n header {\n  A b\n }\n');
+	assert.is(parseInMemory(text).outline, 'site a.com\n header {\n  A b\n }\n');
 });
 accepted.run();
 
 const refused = suite('imports that are wrong');
 function refuses(name: string, line: string, expected: string, files: { [path: string]: string } = {}): void {
 	refused(name, () => {
-		const { messages, places } = parse(
+		const { messages, places } = parseInMemory(
 			{ main: `(known) {\n}\na.com {\n\t${line}\n\trespond hi\n}\n`, ...files },
 			'compatfile',
 		);
@@ -133,7 +133,7 @@ refused.run();
 
 const chains = suite('import chains');
 chains('a cycle of snippets names both ends', () => {
-	const { messages } = parse(
+	const { messages } = parseInMemory(
 		'(import1) {\n\timport import2\n}\n(import2) {\n\timport import1\n}\na.com {\n\timport import1\n}\n',
 		'compatfile',
 	);
@@ -145,17 +145,22 @@ chains('a cycle of snippets names both ends', () => {
 	);
 });
 chains('a file that imports itself, directly or not', () => {
-	assert.match(parse({ main: 'import main\n' }).messages[0]!, 'a cycle of imports exists between main and main');
-	const { messages } = parse({ main: 'import a\n', a: 'import b\n', b: 'import a\n' });
+	assert.match(
+		parseInMemory({ main: 'import main\n' }).messages[0]!,
+		'a cycle of imports exists between main and main',
+	);
+	const { messages } = parseInMemory({ main: 'import a\n', a: 'import b\n', b: 'import a\n' });
 	assert.equal(messages, ['a cycle of imports exists between b and a.']);
 });
 chains('a snippet may be imported in the block that is passed to it', () => {
-	const { outline, messages } = parse('(x) {\n\ta\n\t{block}\n}\nb.com {\n\timport x {\n\t\timport x\n\t}\n}\n');
+	const { outline, messages } = parseInMemory(
+		'(x) {\n\ta\n\t{block}\n}\nb.com {\n\timport x {\n\t\timport x\n\t}\n}\n',
+	);
 	assert.equal(messages, []);
 	assert.is(outline, 'site b.com\n a\n a\n');
 });
 chains('an unknown name suggests a snippet or a file', () => {
-	const hints = parse({
+	const hints = parseInMemory({
 		main: '(secure) {\n}\na.com {\n\timport secur\n\timport sub/fil\n}\n',
 		'sub/file': 'x',
 	}).diagnostics;
@@ -165,18 +170,18 @@ chains('an unknown name suggests a snippet or a file', () => {
 	);
 });
 chains('a snippet that is defined further down is distinguished from a missing one', () => {
-	const { diagnostics } = parse('a.com {\n\timport late\n}\n(late) {\n}\n', 'compatfile');
+	const { diagnostics } = parseInMemory('a.com {\n\timport late\n}\n(late) {\n}\n', 'compatfile');
 	assert.match(diagnostics[0]!.hint!, 'is defined further down');
 });
 chains('arguments out of range stay and are a warning in Compatfile, an error in Configfile', () => {
 	const text = '(x) {\n\ta {args[1]} {args[1:5]} {args.0}\n}\na.com {\n\timport x 1\n}\n';
-	const compat = parse(text, 'compatfile');
+	const compat = parseInMemory(text, 'compatfile');
 	assert.is(compat.outline, 'site a.com\n a {args[1]} {args[1:5]} 1\n');
 	assert.equal(
 		compat.places.map(place => place.split(' ').slice(0, 2).join(' ')),
 		['warning import/no-such-argument', 'warning import/no-such-argument', 'warning import/old-argument'],
 	);
-	assert.ok(parse(text).diagnostics.every(({ severity }) => severity === 'error'));
+	assert.ok(parseInMemory(text).diagnostics.every(({ severity }) => severity === 'error'));
 });
 for (const [name, head, step] of [
 	['lines', '(s0) {\n\ta\n\tb\n}\n', (at: number) => `(s${at}) {\n\timport s${at - 1}\n\timport s${at - 1}\n}\n`],
@@ -185,14 +190,14 @@ for (const [name, head, step] of [
 ] as const) {
 	chains(`imports that double their ${name} again and again are stopped`, () => {
 		const steps = Array.from({ length: 60 }, (_, index) => step(index + 1)).join('');
-		const { places } = parse(`${head}${steps}a.com {\n\timport s60 xx yy\n}\n`);
+		const { places } = parseInMemory(`${head}${steps}a.com {\n\timport s60 xx yy\n}\n`);
 		assert.is(places.length, 1);
 		assert.match(places[0]!, /^error import\/too-much /);
 	});
 }
 chains('a long chain of snippets is stopped, not a crash', () => {
 	const steps = Array.from({ length: 5000 }, (_, at) => `(s${at + 1}) {\n\th {\n\t\timport s${at}\n\t}\n}\n`).join('');
-	const { places } = parse(`(s0) {\n\ta\n}\n${steps}a.com {\n\timport s5000\n}\n`);
+	const { places } = parseInMemory(`(s0) {\n\ta\n}\n${steps}a.com {\n\timport s5000\n}\n`);
 	assert.is(places.length, 1);
 	assert.match(places[0]!, /^error import\/too-deep /);
 });

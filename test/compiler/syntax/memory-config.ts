@@ -52,7 +52,7 @@ export function memoryReader(files: MemoryFiles, env: { readonly [name: string]:
 export interface ParseOutcome {
 	readonly tree: ConfigTree;
 	readonly diagnostics: readonly Diagnostic[];
-	/** The syntax tree as printed by {@link outline}. */
+	/** The syntax tree as printed by {@link outlineFile}. */
 	readonly outline: string;
 	/** `severity code FILE:LINE:COLUMN`, sorted. */
 	readonly places: readonly string[];
@@ -61,7 +61,7 @@ export interface ParseOutcome {
 }
 
 /** Parses one main file, given as text, or several files. */
-export function parse(
+export function parseInMemory(
 	input: string | MemoryFiles,
 	dialect: Dialect = 'configfile',
 	env: { readonly [name: string]: string } = {},
@@ -79,7 +79,7 @@ export function parse(
 		tree,
 		diagnostics,
 		get outline() {
-			return outline(tree);
+			return outlineFile(tree);
 		},
 		places: diagnostics.map(({ severity, code, span }) => {
 			if (!span) return `${severity} ${code}`;
@@ -91,7 +91,7 @@ export function parse(
 }
 
 /** Returns a tree as text, with one output line per line. Quoted words keep their quotes; heredocs are in `<…>`. */
-export function outline(tree: ConfigTree): string {
+export function outlineFile(tree: ConfigTree): string {
 	let text = '';
 	if (tree.options) text += `options\n${outlineLines(tree.options.lines, 1)}`;
 	for (const { name, lines } of tree.namedRoutes) text += `route ${name.text}\n${outlineLines(lines, 1)}`;

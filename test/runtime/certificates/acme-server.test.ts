@@ -9,13 +9,20 @@ import { decode, encode } from 'dns-packet';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AcmeServerSettings } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
-import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
+import { createJws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
 import type { CertificateManager } from '../../../runtime/certificates/certificate-feed.ts';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificateRequest } from '../../../runtime/certificates/certificate-request.ts';
 import { createCertificateManager } from '../../../runtime/certificates/manager/certificate-manager.ts';
 import { temporaryFolder } from '../../harness.ts';
-import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
+import {
+	eventually,
+	planOfPolicies,
+	policyForNames,
+	serveDocument,
+	type TestManager,
+	testManager,
+} from './test-manager.ts';
 
 const acmeServer = suite('ACME server');
 
@@ -129,7 +136,7 @@ async function openFront(): Promise<Front> {
 async function order(name: string, more: object = {}): Promise<void> {
 	await serveDocument(
 		client,
-		plan(policy([name], [{ issuer: 'acme', directory: `${front.base}/directory`, ...more }])),
+		planOfPolicies(policyForNames([name], [{ issuer: 'acme', directory: `${front.base}/directory`, ...more }])),
 	);
 	await eventually(`${name} is obtained or refused`, () => {
 		return client.sink.for(name) !== undefined || client.entries.some(({ level }) => level === 'error');
@@ -202,7 +209,7 @@ async function raw(key: KeyObject): Promise<{
 	const post = async (resource: string, payload: unknown, header: object = {}) => {
 		const url = resource.startsWith('http') ? resource : `${front.base}/${resource}`;
 		const who = state.account === '' ? { jwk: publicJwk(key) } : { kid: state.account };
-		const body = jws({ alg: 'ES256', url, nonce: await nonce(), ...who, ...header }, payload, data =>
+		const body = createJws({ alg: 'ES256', url, nonce: await nonce(), ...who, ...header }, payload, data =>
 			sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }),
 		);
 		const answer = await fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/jose+json' } });
@@ -321,7 +328,7 @@ acmeServer('an account stays the same when its key changes; a deactivated one ca
 	const next = await makePrivateKey('p256');
 	const url = `${front.base}/key-change`;
 	const inner = JSON.parse(
-		jws({ alg: 'ES256', jwk: publicJwk(next), url }, { account: me.account, oldKey: publicJwk(key) }, data =>
+		createJws({ alg: 'ES256', jwk: publicJwk(next), url }, { account: me.account, oldKey: publicJwk(key) }, data =>
 			sign('sha256', data, { key: next, dsaEncoding: 'ieee-p1363' }),
 		),
 	);

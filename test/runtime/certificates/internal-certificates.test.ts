@@ -4,7 +4,14 @@ import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, w
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { eventually, plan, policy, recordingSink, serveDocument, testManager } from './test-manager.ts';
+import {
+	eventually,
+	planOfPolicies,
+	policyForNames,
+	recordingSink,
+	serveDocument,
+	testManager,
+} from './test-manager.ts';
 
 const DAY = 86_400_000;
 const internal = suite('internal certificates');
@@ -18,7 +25,10 @@ internal(
 	'names and addresses have certificates, signed by the root in the store, once prepare has resolved',
 	async () => {
 		const test = testManager();
-		await test.manager.prepare(plan(policy(['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
+		await test.manager.prepare(
+			planOfPolicies(policyForNames(['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])),
+			{},
+		);
 		for (const name of ['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])
 			assert.ok(test.sink.for(name), name);
 		const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
@@ -45,7 +55,7 @@ internal(
 
 internal('a restarted process serves the stored certificates, and only the owner can read the store', async () => {
 	const first = testManager();
-	await serveDocument(first, plan(policy(['localhost'])));
+	await serveDocument(first, planOfPolicies(policyForNames(['localhost'])));
 	const file = path.join(first.folder, 'certificates/local/localhost/localhost.json');
 	await eventually('the certificate is in the store', () => {
 		try {
@@ -60,7 +70,7 @@ internal('a restarted process serves the stored certificates, and only the owner
 		assert.is(mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, entry.name);
 	}
 	const second = testManager({ folder: first.folder });
-	await serveDocument(second, plan(policy(['localhost'])));
+	await serveDocument(second, planOfPolicies(policyForNames(['localhost'])));
 	assert.is(second.sink.for('localhost')!.chain, first.sink.for('localhost')!.chain);
 	await second.manager.close();
 	assert.not.match(JSON.stringify([first.entries, second.entries]), /PRIVATE KEY/);
@@ -69,13 +79,13 @@ internal('a restarted process serves the stored certificates, and only the owner
 internal('certificates, intermediate and root are renewed when due; the root keeps its key', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
-	await serveDocument(test, plan(policy(['localhost'])));
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])));
 	const [leaf, intermediate] = chainOf(test.sink.for('localhost')!.chain);
 	await test.manager.close();
 
 	now += 9 * 3_600_000;
 	const later = testManager({ folder: test.folder, now: () => now });
-	await serveDocument(later, plan(policy(['localhost'])));
+	await serveDocument(later, planOfPolicies(policyForNames(['localhost'])));
 	const [renewed, same] = chainOf(later.sink.for('localhost')!.chain);
 	assert.is.not(renewed!.fingerprint256, leaf!.fingerprint256);
 	assert.is(same!.fingerprint256, intermediate!.fingerprint256);
@@ -83,14 +93,14 @@ internal('certificates, intermediate and root are renewed when due; the root kee
 
 	now += 6 * DAY;
 	const week = testManager({ folder: test.folder, now: () => now });
-	await serveDocument(week, plan(policy(['localhost'])));
+	await serveDocument(week, planOfPolicies(policyForNames(['localhost'])));
 	assert.is.not(chainOf(week.sink.for('localhost')!.chain)[1]!.fingerprint256, intermediate!.fingerprint256);
 	const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
 	await week.manager.close();
 
 	now += 3500 * DAY;
 	const decade = testManager({ folder: test.folder, now: () => now });
-	await serveDocument(decade, plan(policy(['localhost'])));
+	await serveDocument(decade, planOfPolicies(policyForNames(['localhost'])));
 	const renewedRoot = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
 	assert.is.not(renewedRoot.fingerprint256, root.fingerprint256);
 	assert.is(renewedRoot.subject, root.subject);
@@ -101,7 +111,7 @@ internal('certificates, intermediate and root are renewed when due; the root kee
 internal('renewal happens while serving and replaces the old certificate', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
-	await serveDocument(test, plan(policy(['localhost'])), { renew_interval: 20 });
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { renew_interval: 20 });
 	const before = test.sink.for('localhost')!;
 	now += 8.5 * 3_600_000;
 	await eventually('renewed', () => test.sink.for('localhost')!.chain !== before.chain);
@@ -115,7 +125,10 @@ internal(
 		let now = Date.now();
 		const test = testManager({ now: () => now });
 		const wanted = {
-			...plan(policy(['a.internal', 'b.internal']), policy(['c.internal'], [{ issuer: 'internal', ca: 'lab' }])),
+			...planOfPolicies(
+				policyForNames(['a.internal', 'b.internal']),
+				policyForNames(['c.internal'], [{ issuer: 'internal', ca: 'lab' }]),
+			),
 			authorities: ['local', 'lab'],
 		};
 		const logged = (part: string) => test.entries.filter(({ message }) => message.includes(part));
@@ -142,13 +155,13 @@ internal(
 
 internal('a certificate is dropped with its name, and a discarded configuration leaves no trace', async () => {
 	const test = testManager();
-	await serveDocument(test, plan(policy(['localhost', 'a.internal'])));
-	await test.manager.prepare(plan(policy(['localhost', 'b.internal'])), {});
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost', 'a.internal'])));
+	await test.manager.prepare(planOfPolicies(policyForNames(['localhost', 'b.internal'])), {});
 	assert.ok(test.sink.for('b.internal'));
 	test.manager.discard();
 	assert.is(test.sink.for('b.internal'), undefined);
 	assert.ok(test.sink.for('a.internal'));
-	await serveDocument(test, plan(policy(['localhost'])));
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])));
 	assert.is(test.sink.for('a.internal'), undefined);
 	assert.is(test.sink.published.filter(({ names }) => names[0] === 'localhost').length, 1);
 	await test.manager.close();
@@ -157,7 +170,7 @@ internal('a certificate is dropped with its name, and a discarded configuration 
 internal('key type, lifetime and signing by the root follow the policy', async () => {
 	const test = testManager();
 	const issuer = { issuer: 'internal', lifetime: 3_600_000, sign_with_root: true };
-	await serveDocument(test, plan(policy(['p384.internal'], [issuer], { key_type: 'p384' })));
+	await serveDocument(test, planOfPolicies(policyForNames(['p384.internal'], [issuer], { key_type: 'p384' })));
 	const [leaf, ...rest] = chainOf(test.sink.for('p384.internal')!.chain);
 	assert.is(rest.length, 0);
 	assert.is(leaf!.publicKey.asymmetricKeyDetails!.namedCurve, 'secp384r1');
@@ -169,18 +182,20 @@ internal(
 	'an authority uses the configured certificate and key files, which are refused if they do not match',
 	async () => {
 		const made = testManager();
-		await serveDocument(made, plan(policy(['localhost'])));
+		await serveDocument(made, planOfPolicies(policyForNames(['localhost'])));
 		await made.manager.close();
 		const file = (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
 		const test = testManager();
 		const authority = { root: { cert: file('root.crt'), key: file('root.key') } };
-		await serveDocument(test, plan(policy(['localhost'])), { pki: { authorities: { local: authority } } });
+		await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), {
+			pki: { authorities: { local: authority } },
+		});
 		const root = new X509Certificate(readFileSync(file('root.crt')));
 		assert.ok(chainOf(test.sink.for('localhost')!.chain)[1]!.verify(root.publicKey));
 		assert.not.ok(readdirSync(path.join(test.folder, 'pki/authorities/local')).includes('root.crt'));
 		const wrong = { root: { cert: file('root.crt'), key: file('intermediate.key') } };
 		await test.manager
-			.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
+			.prepare(planOfPolicies(policyForNames(['localhost'])), { pki: { authorities: { local: wrong } } })
 			.then(() => assert.unreachable())
 			.catch(error => assert.match(error.message, /are not a matching certificate and key/));
 		await test.manager.close();
@@ -190,7 +205,7 @@ internal(
 internal('changed authority files take effect with the next load, and mismatched ones are refused', async () => {
 	const rootOf = async () => {
 		const made = testManager();
-		await serveDocument(made, plan(policy(['localhost'])));
+		await serveDocument(made, planOfPolicies(policyForNames(['localhost'])));
 		await made.manager.close();
 		return (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
 	};
@@ -202,16 +217,16 @@ internal('changed authority files take effect with the next load, and mismatched
 	};
 	use(one);
 	const pki = { authorities: { local: { root: { cert: own('root.crt'), key: own('root.key') } } } };
-	await serveDocument(test, plan(policy(['localhost'])), { pki });
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { pki });
 	assert.is((await test.manager.authority!('local')).root, readFileSync(one('root.crt'), 'utf8'));
 	use(two);
-	await serveDocument(test, plan(policy(['localhost'])), { pki });
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { pki });
 	const { root, intermediate } = await test.manager.authority!('local');
 	assert.is(root, readFileSync(two('root.crt'), 'utf8'));
 	assert.ok(new X509Certificate(intermediate).verify(new X509Certificate(root).publicKey));
 	copyFileSync(one('root.key'), own('root.key'));
 	await test.manager
-		.prepare(plan(policy(['localhost'])), { pki })
+		.prepare(planOfPolicies(policyForNames(['localhost'])), { pki })
 		.then(() => assert.unreachable())
 		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
 	assert.is((await test.manager.authority!('local')).root, root, 'the previous authority stays in use');
@@ -220,12 +235,12 @@ internal('changed authority files take effect with the next load, and mismatched
 
 internal('a root whose key is lost is reported and not silently replaced', async () => {
 	const made = testManager();
-	await serveDocument(made, plan(policy(['localhost'])));
+	await serveDocument(made, planOfPolicies(policyForNames(['localhost'])));
 	await made.manager.close();
 	rmSync(path.join(made.folder, 'pki/authorities/local/root.key'));
 	rmSync(path.join(made.folder, 'certificates'), { recursive: true, force: true });
 	const test = testManager({ folder: made.folder });
-	await serveDocument(test, plan(policy(['localhost'])));
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])));
 	assert.is(test.sink.for('localhost'), undefined);
 	assert.match(JSON.stringify(test.entries), /does not match its key; restore both files or remove both/);
 	await test.manager.close();
@@ -237,7 +252,7 @@ internal('if the store cannot be written, sites get certificates that last as lo
 	chmodSync(blocked, 0o400);
 	const sink = recordingSink();
 	const test = testManager({ folder: path.join(blocked, 'store'), sink });
-	await serveDocument(test, plan(policy(['localhost'])));
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])));
 	assert.ok(sink.for('localhost'));
 	assert.match(JSON.stringify(test.entries), /is kept in memory only and will be lost/);
 	await test.manager.close();

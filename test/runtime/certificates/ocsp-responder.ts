@@ -19,7 +19,7 @@ import {
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
-import type { CertificateRequest, Signer } from '../../../runtime/certificates/issue-certificate.ts';
+import type { CertificateRequest, CertificateSigner } from '../../../runtime/certificates/issue-certificate.ts';
 
 const HOUR = 3_600_000;
 
@@ -34,7 +34,7 @@ export interface Responder {
 }
 
 /** Starts a responder for the certificates of a signer. */
-export async function ocspResponder(signer: Signer): Promise<Responder> {
+export async function ocspResponder(signer: CertificateSigner): Promise<Responder> {
 	const server = createServer(async (request, response) => {
 		const chunks: Buffer[] = [];
 		for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -60,7 +60,7 @@ export async function ocspResponder(signer: Signer): Promise<Responder> {
 	return state;
 }
 
-async function answer(request: Buffer, signer: Signer, how: Responder['status']): Promise<Buffer> {
+async function answer(request: Buffer, signer: CertificateSigner, how: Responder['status']): Promise<Buffer> {
 	const { reqCert } = AsnConvert.parse(request, OCSPRequest).tbsRequest.requestList[0]!;
 	if (how === 'other') reqCert.serialNumber = Uint8Array.of(1).buffer;
 	const now = Date.now() - (how === 'stale' ? 100 * HOUR : HOUR);

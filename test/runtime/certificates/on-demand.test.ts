@@ -6,12 +6,19 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CertificateRequestedByClient } from '../../../runtime/certificates/certificate-feed.ts';
-import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { pauseFor, temporaryFolder } from '../../harness.ts';
 import { fakeApi } from './dns/fake-api.ts';
 import { scriptedAcmeServer } from './scripted-acme-server.ts';
-import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './test-manager.ts';
+import {
+	eventually,
+	planOfPolicies,
+	policyForNames,
+	serveDocument,
+	type TestManager,
+	testManager,
+} from './test-manager.ts';
 
 const demand = suite('on demand');
 
@@ -31,7 +38,7 @@ demand('a permitted name is ordered once, however many clients ask for it; other
 	const permission = await fakeApi(({ path }) => ({ status: path.includes('allowed') ? 204 : 403 }));
 	const test = testManager();
 	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
-	await serveDocument(test, plan(policy([], [issuer], { on_demand: true })), {
+	await serveDocument(test, planOfPolicies(policyForNames([], [issuer], { on_demand: true })), {
 		on_demand_tls: { ask: `${permission.url}/check?key=1` },
 	});
 	assert.equal(
@@ -63,7 +70,7 @@ demand('a permitted name is ordered once, however many clients ask for it; other
 demand('a permission endpoint that redirects or does not answer permits nothing', async () => {
 	const permission = await fakeApi(({ path }) => ({ status: path.startsWith('/yes') ? 200 : 302 }));
 	const test = testManager();
-	const wanted = plan(policy([], undefined, { on_demand: true }));
+	const wanted = planOfPolicies(policyForNames([], undefined, { on_demand: true }));
 	await serveDocument(test, wanted, { on_demand_tls: { ask: `${permission.url}/no` } });
 	assert.is(await ask(test, 'a.example.com'), false);
 	await permission.close();
@@ -77,7 +84,7 @@ demand(
 	'an internal authority needs no permission, and the next process finds the certificate in the store',
 	async () => {
 		const test = testManager();
-		const wanted = plan(policy([], undefined, { on_demand: true }));
+		const wanted = planOfPolicies(policyForNames([], undefined, { on_demand: true }));
 		await serveDocument(test, wanted);
 		assert.is(await ask(test, 'a.internal'), true);
 		assert.is(await ask(test, '10.1.2.3'), true);
@@ -89,7 +96,7 @@ demand(
 		assert.is(await ask(next, 'a.internal'), true);
 		assert.is(next.sink.for('a.internal')!.chain, chain);
 		await next.manager.close();
-		await serveDocument(test, plan(policy(['b.internal'])));
+		await serveDocument(test, planOfPolicies(policyForNames(['b.internal'])));
 		assert.is(test.sink.for('a.internal'), undefined);
 		assert.is(await ask(test, 'a.internal'), false);
 		await test.manager.close();
@@ -99,7 +106,7 @@ demand(
 demand('the rate of new names is limited before the permission endpoint is asked', async () => {
 	const permission = await fakeApi(() => ({ status: 403 }));
 	const test = testManager();
-	await serveDocument(test, plan(policy([], undefined, { on_demand: true })), {
+	await serveDocument(test, planOfPolicies(policyForNames([], undefined, { on_demand: true })), {
 		on_demand_tls: { ask: permission.url },
 	});
 	for (let round = 0; round < 20; round++) {
@@ -118,9 +125,9 @@ demand("a failed name is not ordered again on every client's request", async () 
 	const test = testManager({ now: () => now });
 	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
 	const settings = { on_demand_tls: { ask: 'http://127.0.0.1:1/' } };
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer], { on_demand: true })), settings);
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer], { on_demand: true })), settings);
 	const permission = await fakeApi(() => ({ status: 200 }));
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer], { on_demand: true })), {
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer], { on_demand: true })), {
 		on_demand_tls: { ask: permission.url },
 	});
 	assert.is(await ask(test, 'a.example.com'), false);
@@ -144,7 +151,7 @@ demand('a certificate is renewed only while its name is permitted', async () => 
 	let allowed = true;
 	const permission = await fakeApi(() => ({ status: allowed ? 200 : 403 }));
 	const test = testManager({ now: () => now });
-	await serveDocument(test, plan(policy([], undefined, { on_demand: true })), {
+	await serveDocument(test, planOfPolicies(policyForNames([], undefined, { on_demand: true })), {
 		on_demand_tls: { ask: permission.url },
 		renew_interval: 20,
 	});
@@ -170,7 +177,7 @@ demand('a client that connects while its certificate is being ordered waits for 
 		});
 	const test = testManager();
 	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
-	await serveDocument(test, plan(policy(['a.example.com'], [issuer])));
+	await serveDocument(test, planOfPolicies(policyForNames(['a.example.com'], [issuer])));
 	await eventually('ordered', () => acme.orders.length === 1);
 	const waiting = ask(test, 'a.example.com');
 	await eventually('validating', () => Object.keys(test.sink.answers.http01).length === 1);
@@ -186,7 +193,7 @@ demand(
 	async () => {
 		const key = await makePrivateKey('p256');
 		const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
-		const pem = certificatePem(issueCertificate({ names: ['a.example.com'], key, ...life })) + keyPem(key);
+		const pem = certificatePem(issueCertificate({ names: ['a.example.com'], key, ...life })) + privateKeyPem(key);
 		const source = await fakeApi(({ path }) => {
 			if (path.includes('server_name=a.example.com')) return { body: pem };
 			return path.includes('server_name=b.') ? { status: 204 } : { body: 'no certificate' };
@@ -195,7 +202,7 @@ demand(
 		const managers = [{ manager: 'http', url: `${source.url}/get?x=1` }];
 		await serveDocument(
 			test,
-			plan(policy(['a.example.com', 'b.example.com', 'c.example.com'], undefined, { managers })),
+			planOfPolicies(policyForNames(['a.example.com', 'b.example.com', 'c.example.com'], undefined, { managers })),
 		);
 		assert.is(test.sink.certificates.size, 0);
 		assert.is(await ask(test, 'a.example.com'), true);

@@ -10,7 +10,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { certificateId } from '../../../runtime/certificates/acme/renewal-information.ts';
-import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { responderExtension } from './ocsp-responder.ts';
 
@@ -95,7 +95,7 @@ export async function scriptedAcmeServer(folder: string): Promise<ScriptedAcmeSe
 	const rootPem = certificatePem(root);
 	writeFileSync(rootFile, rootPem);
 	const state = new AcmeState(signer, rootPem);
-	const server: Server = createServer({ key: keyPem(key), cert: certificatePem(own) }, (request, response) => {
+	const server: Server = createServer({ key: privateKeyPem(key), cert: certificatePem(own) }, (request, response) => {
 		void state.answer(request, response).catch(error => {
 			response.writeHead(500).end(String(error));
 		});

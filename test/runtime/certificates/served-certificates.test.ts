@@ -9,12 +9,12 @@ import path from 'node:path';
 import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
+import { createJws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 import { type FakeApi, fakeApi } from './dns/fake-api.ts';
 import { type ChallengeValidation, type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
-import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
+import { eventually, planOfPolicies, policyForNames, serveDocument, testManager } from './test-manager.ts';
 
 const served = suite('served certificates');
 
@@ -165,9 +165,9 @@ served("an on-demand site gets its certificate during its first client's handsha
 served('a process answers the challenges of another process that shares its store', async () => {
 	const other = testManager({ folder: path.join(folder, 'store') });
 	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
-	const wanted = plan(
-		policy(['one.example.com'], [{ ...issuer, disable_tlsalpn_challenge: true }]),
-		policy(['two.example.com'], [{ ...issuer, disable_http_challenge: true }]),
+	const wanted = planOfPolicies(
+		policyForNames(['one.example.com'], [{ ...issuer, disable_tlsalpn_challenge: true }]),
+		policyForNames(['two.example.com'], [{ ...issuer, disable_http_challenge: true }]),
 	);
 	await serveDocument(other, wanted);
 	for (const name of ['one.example.com', 'two.example.com']) {
@@ -223,7 +223,7 @@ served('acme_server serves the directory, nonces and accounts on every thread', 
 	for (const status of [201, 200, 200, 200]) {
 		const { nonce } = await ask('HEAD', '/acme/local/new-nonce');
 		const url = `${base}/new-account`;
-		const body = jws({ alg: 'ES256', jwk: publicJwk(key), nonce, url }, { termsOfServiceAgreed: true }, data =>
+		const body = createJws({ alg: 'ES256', jwk: publicJwk(key), nonce, url }, { termsOfServiceAgreed: true }, data =>
 			sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }),
 		);
 		const account = await ask('POST', '/acme/local/new-account', body);

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { temporaryFolder, waitForNothing } from '../../harness.ts';
 import { ocspResponder, type Responder } from './ocsp-responder.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer } from './scripted-acme-server.ts';
-import { eventually, plan, policy, serveDocument, testManager } from './test-manager.ts';
+import { eventually, planOfPolicies, policyForNames, serveDocument, testManager } from './test-manager.ts';
 
 const HOUR = 3_600_000;
 const statuses = suite('OCSP stapling');
@@ -22,9 +22,9 @@ statuses.after.each(async () => {
 	ocsp.close();
 });
 
-function wanted(): ReturnType<typeof plan> {
-	return plan(
-		policy(['a.example.com'], [{ issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] }]),
+function wanted(): ReturnType<typeof planOfPolicies> {
+	return planOfPolicies(
+		policyForNames(['a.example.com'], [{ issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] }]),
 	);
 }
 

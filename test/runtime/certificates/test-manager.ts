@@ -74,12 +74,12 @@ export function testManager(options: { folder?: string; now?: () => number; sink
 }
 
 /** Makes a plan of policies. */
-export function plan(...policies: AutomationPolicy[]): CertificatePlan {
+export function planOfPolicies(...policies: AutomationPolicy[]): CertificatePlan {
 	return { policies, authorities: ['local'], http_port: 80, https_port: 443 };
 }
 
 /** Makes a policy for names. */
-export function policy(
+export function policyForNames(
 	subjects: readonly string[],
 	issuers: readonly IssuerSettings[] = [{ issuer: 'internal' }],
 	more: Partial<AutomationPolicy> = {},

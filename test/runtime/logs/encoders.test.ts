@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { encoderOf, levelRank, members, text } from '../../../runtime/logs/encoders.ts';
+import { encoderOf, jsonMembers, jsonString, levelRank } from '../../../runtime/logs/encoders.ts';
 import { HeaderFields } from '../../../runtime/logs/header-fields.ts';
 import { writeDuration } from '../../../runtime/logs/time-text.ts';
 
@@ -23,7 +23,7 @@ encoders('json entries are one line that parses to the same values', () => {
 		'warn',
 		'a"b',
 		HOSTILE,
-		members({ value: HOSTILE, deep: { [HOSTILE]: [1] } }),
+		jsonMembers({ value: HOSTILE, deep: { [HOSTILE]: [1] } }),
 		1500,
 	);
 	assert.is(line.split('\n').length, 2);
@@ -39,7 +39,7 @@ encoders('json entries are one line that parses to the same values', () => {
 });
 
 encoders('console entries are one line without control characters other than the separating tabs', () => {
-	const line = encoderOf('console').encode('info', 'http', HOSTILE, members({ value: HOSTILE }), 0);
+	const line = encoderOf('console').encode('info', 'http', HOSTILE, jsonMembers({ value: HOSTILE }), 0);
 	assert.is(line.split('\n').length, 2);
 	assert.is(line.split('\t').length, 5);
 	assert.equal(controls(line), [9, 9, 9, 9, 10]);
@@ -47,9 +47,9 @@ encoders('console entries are one line without control characters other than the
 });
 
 encoders('fields that are not valid JSON are left out', () => {
-	assert.is(members({ a: undefined, b: () => 1, c: null }), '"c":null');
-	assert.is(members(undefined), '');
-	assert.is(text('plain'), '"plain"');
+	assert.is(jsonMembers({ a: undefined, b: () => 1, c: null }), '"c":null');
+	assert.is(jsonMembers(undefined), '');
+	assert.is(jsonString('plain'), '"plain"');
 });
 
 encoders('levels are ranked regardless of letter case', () => {

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LogFilter, LogFormat } from '../../../compiler/document/log-settings.ts';
-import { members } from '../../../runtime/logs/encoders.ts';
+import { jsonMembers } from '../../../runtime/logs/encoders.ts';
 import { compileLogFilters } from '../../../runtime/logs/log-filters.ts';
 import { compileLogFormat, UnknownEncoder } from '../../../runtime/logs/log-format.ts';
 import { LogSampler, SAMPLER_SLOTS } from '../../../runtime/logs/log-sampler.ts';
@@ -81,7 +81,7 @@ formats('durations', () => {
 });
 
 formats('in no format can a value start a new line or contain control characters', () => {
-	const risky = members({ a: HOSTILE, deep: { [HOSTILE]: [HOSTILE] } });
+	const risky = jsonMembers({ a: HOSTILE, deep: { [HOSTILE]: [HOSTILE] } });
 	for (const encoder of ['json', 'console'] as const) {
 		for (const format of [
 			{ encoder, time_format: 'wall' },

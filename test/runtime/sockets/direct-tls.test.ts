@@ -21,7 +21,7 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { pauseFor, until } from '../../harness.ts';
-import { RECORD, sealedClient } from '../../long/sealed-client.ts';
+import { RECORD_TYPE, sealedClient } from '../../long/sealed-client.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
 
 /** Captures a ClientHello as sent by Node's TLS client. */
@@ -374,7 +374,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	direct('records may be split and joined in any way, and keys may change in between', async () => {
 		const client = await sealedClient(port, 'example.test');
 		let sent = 0;
-		const next = (): Buffer => client.seal(RECORD.data, `${post('/', 6, '')}${String(++sent).padStart(6, '0')}`);
+		const next = (): Buffer => client.seal(RECORD_TYPE.data, `${post('/', 6, '')}${String(++sent).padStart(6, '0')}`);
 		const answered = (): Promise<void> =>
 			until(
 				`answer ${sent}`,

@@ -6,8 +6,12 @@ import { connect, type SecureVersion } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../../compiler/document/document.ts';
-import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
-import { certificatePem, issueCertificate, type Signer } from '../../../runtime/certificates/issue-certificate.ts';
+import { makePrivateKey, privateKeyPem } from '../../../runtime/certificates/certificate-keys.ts';
+import {
+	type CertificateSigner,
+	certificatePem,
+	issueCertificate,
+} from '../../../runtime/certificates/issue-certificate.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { MUST_STAPLE, ocspResponder, type Responder, responderExtension } from '../certificates/ocsp-responder.ts';
 import { eventually, jsonInput, type TestServer, withServer } from '../running-server.ts';
@@ -15,7 +19,7 @@ import { eventually, jsonInput, type TestServer, withServer } from '../running-s
 const life = { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + 86_400_000) };
 const key = await makePrivateKey('p256');
 const root = issueCertificate({ commonName: 'Root', authority: { pathLength: 0 }, key, ...life });
-const signer: Signer = { certificate: root, key };
+const signer: CertificateSigner = { certificate: root, key };
 const [port, httpPort] = (await freePorts(2)) as [number, number];
 
 let folder: string;
@@ -27,7 +31,7 @@ async function keep(name: string, mustStaple = false, chain = [root]): Promise<{
 	const extensions = [responderExtension(responder.url), ...(mustStaple ? [MUST_STAPLE] : [])];
 	const leaf = issueCertificate({ names: ['a.test'], key: own, signer, ...life, extensions });
 	const files = { certificate: path.join(folder, `${name}.pem`), key: path.join(folder, `${name}.key`) };
-	writeFileSync(files.key, keyPem(own), { mode: 0o600 });
+	writeFileSync(files.key, privateKeyPem(own), { mode: 0o600 });
 	writeFileSync(files.certificate, [leaf, ...chain].map(certificatePem).join(''));
 	return files;
 }

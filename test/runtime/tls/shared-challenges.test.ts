@@ -18,7 +18,13 @@ import { TestAuthority } from '../../certificates.ts';
 import { fakeExchange } from '../../compiler/fake-exchange.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { type ChallengeValidation, scriptedAcmeServer } from '../certificates/scripted-acme-server.ts';
-import { eventually, plan, policy, serveDocument, testManager } from '../certificates/test-manager.ts';
+import {
+	eventually,
+	planOfPolicies,
+	policyForNames,
+	serveDocument,
+	testManager,
+} from '../certificates/test-manager.ts';
 import { withServer } from '../running-server.ts';
 
 const folder = temporaryFolder();
@@ -103,7 +109,10 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 			await withServer(document, { threads: 1 }, async () => {
 				const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
 				const only = type === 'http-01' ? 'disable_tlsalpn_challenge' : 'disable_http_challenge';
-				await serveDocument(ordering, plan(policy(['other.example.com'], [{ ...issuer, [only]: true }])));
+				await serveDocument(
+					ordering,
+					planOfPolicies(policyForNames(['other.example.com'], [{ ...issuer, [only]: true }])),
+				);
 				await eventually('obtained', () => ordering.sink.for('other.example.com') !== undefined);
 				assert.is(acme.orders.length, 1, 'the first validation succeeds');
 				assert.is((await get('own.test', '/')).body, 'plain');

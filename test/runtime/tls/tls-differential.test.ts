@@ -22,7 +22,7 @@ import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder, until } from '../../harness.ts';
-import { CLOSE_NOTIFY, RECORD, sealedClient } from '../../long/sealed-client.ts';
+import { CLOSE_NOTIFY, RECORD_TYPE, sealedClient } from '../../long/sealed-client.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
 
 const authority = await TestAuthority.make();
@@ -191,7 +191,7 @@ function recordsOf(bytes: Buffer): string {
 	while (at + 5 <= bytes.length) {
 		const type = bytes[at]!;
 		const length = bytes.readUInt16BE(at + 3);
-		found.push(type === RECORD.alert ? `alert ${bytes.toString('hex', at + 5, at + 5 + length)}` : `${type}`);
+		found.push(type === RECORD_TYPE.alert ? `alert ${bytes.toString('hex', at + 5, at + 5 + length)}` : `${type}`);
 		at += 5 + length;
 	}
 	return found.join(' ');
@@ -306,16 +306,21 @@ for (const [version, hello] of [
 	sends('the client ends after its ClientHello', true, hello);
 	sends('the client ends in its ClientHello', true, hello.subarray(0, 100));
 	sends('a ClientHello byte by byte', true, ...Array.from(hello, byte => Uint8Array.of(byte)));
-	sends('a fatal alert', false, hello, record(RECORD.alert, Uint8Array.of(2, 40)));
+	sends('a fatal alert', false, hello, record(RECORD_TYPE.alert, Uint8Array.of(2, 40)));
 	client(`${version}: close_notify in the handshake`, port =>
-		exchange(port, [hello, record(RECORD.alert, Uint8Array.of(1, 0))], false, true),
+		exchange(port, [hello, record(RECORD_TYPE.alert, Uint8Array.of(1, 0))], false, true),
 	);
-	sends('data before the handshake is over', false, hello, record(RECORD.data, Buffer.alloc(40)));
+	sends('data before the handshake is over', false, hello, record(RECORD_TYPE.data, Buffer.alloc(40)));
 	sends('an unknown type of record', false, hello, record(99, Buffer.alloc(40)));
 	sends('a second ClientHello', false, Buffer.concat([hello, hello]));
-	sends('an oversized record', false, hello, record(RECORD.handshake, Buffer.alloc(40), 65_535));
+	sends('an oversized record', false, hello, record(RECORD_TYPE.handshake, Buffer.alloc(40), 65_535));
 	sends('a record of another version', false, hello, Buffer.of(22, 9, 9, 0, 1, 0));
-	sends('empty records', false, hello, ...Array.from({ length: 40 }, () => record(RECORD.handshake, Buffer.alloc(0))));
+	sends(
+		'empty records',
+		false,
+		hello,
+		...Array.from({ length: 40 }, () => record(RECORD_TYPE.handshake, Buffer.alloc(0))),
+	);
 }
 
 /** Sends what `make` returns after a handshake, and returns what comes back, and the client's error. */
@@ -335,41 +340,44 @@ function sealed(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8
 }
 type Sealed = Awaited<ReturnType<typeof sealedClient>>;
 
-sealed('records of one byte', seal => Array.from(get(), letter => seal(RECORD.data, letter)));
+sealed('records of one byte', seal => Array.from(get(), letter => seal(RECORD_TYPE.data, letter)));
 sealed('records of 16 KiB', seal => {
 	const post = `POST /1 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 163840\r\n\r\n`;
-	return [seal(RECORD.data, post), ...Array.from({ length: 10 }, () => seal(RECORD.data, Buffer.alloc(16_384, 65)))];
+	return [
+		seal(RECORD_TYPE.data, post),
+		...Array.from({ length: 10 }, () => seal(RECORD_TYPE.data, Buffer.alloc(16_384, 65))),
+	];
 });
-sealed('a record with one byte too many', seal => [seal(RECORD.data, Buffer.alloc(16_385, 65))]);
-sealed('a record longer than any may be', () => [record(RECORD.data, Buffer.alloc(100), 20_000)]);
-sealed('a record that cannot be decrypted', () => [record(RECORD.data, Buffer.alloc(100))]);
-sealed('a record in clear', () => [record(RECORD.handshake, Buffer.alloc(100))]);
+sealed('a record with one byte too many', seal => [seal(RECORD_TYPE.data, Buffer.alloc(16_385, 65))]);
+sealed('a record longer than any may be', () => [record(RECORD_TYPE.data, Buffer.alloc(100), 20_000)]);
+sealed('a record that cannot be decrypted', () => [record(RECORD_TYPE.data, Buffer.alloc(100))]);
+sealed('a record in clear', () => [record(RECORD_TYPE.handshake, Buffer.alloc(100))]);
 sealed('empty records of data', seal => [
-	...Array.from({ length: 20 }, () => seal(RECORD.data, '')),
-	seal(RECORD.data, get()),
+	...Array.from({ length: 20 }, () => seal(RECORD_TYPE.data, '')),
+	seal(RECORD_TYPE.data, get()),
 ]);
-sealed('too many empty records', seal => Array.from({ length: 200 }, () => seal(RECORD.data, '')));
-sealed('close_notify after a request', seal => [seal(RECORD.data, get()), seal(RECORD.alert, CLOSE_NOTIFY)]);
+sealed('too many empty records', seal => Array.from({ length: 200 }, () => seal(RECORD_TYPE.data, '')));
+sealed('close_notify after a request', seal => [seal(RECORD_TYPE.data, get()), seal(RECORD_TYPE.alert, CLOSE_NOTIFY)]);
 sealed('close_notify after a request for a lot', seal => [
-	seal(RECORD.data, get('/300000')),
-	seal(RECORD.alert, CLOSE_NOTIFY),
+	seal(RECORD_TYPE.data, get('/300000')),
+	seal(RECORD_TYPE.alert, CLOSE_NOTIFY),
 ]);
-sealed('FIN without close_notify after a request', seal => [seal(RECORD.data, get('/300000'))], true);
+sealed('FIN without close_notify after a request', seal => [seal(RECORD_TYPE.data, get('/300000'))], true);
 sealed('FIN without close_notify, without a request', () => [Buffer.alloc(0)], true);
-sealed('close_notify without a request', seal => [seal(RECORD.alert, CLOSE_NOTIFY)]);
-sealed('data after close_notify', seal => [seal(RECORD.alert, CLOSE_NOTIFY), seal(RECORD.data, get())]);
-sealed('a fatal alert after the handshake', seal => [seal(RECORD.alert, Uint8Array.of(2, 80))]);
+sealed('close_notify without a request', seal => [seal(RECORD_TYPE.alert, CLOSE_NOTIFY)]);
+sealed('data after close_notify', seal => [seal(RECORD_TYPE.alert, CLOSE_NOTIFY), seal(RECORD_TYPE.data, get())]);
+sealed('a fatal alert after the handshake', seal => [seal(RECORD_TYPE.alert, Uint8Array.of(2, 80))]);
 sealed('user_canceled, which is to be ignored', seal => [
-	seal(RECORD.alert, Uint8Array.of(1, 90)),
-	seal(RECORD.data, get()),
+	seal(RECORD_TYPE.alert, Uint8Array.of(1, 90)),
+	seal(RECORD_TYPE.data, get()),
 ]);
 sealed('a new key between two requests', (seal, one) => [
-	seal(RECORD.data, get('/1', '')),
+	seal(RECORD_TYPE.data, get('/1', '')),
 	one.keyUpdate(true),
-	one.seal(RECORD.data, get()),
+	one.seal(RECORD_TYPE.data, get()),
 ]);
-sealed('a ClientHello after the handshake', seal => [seal(RECORD.handshake, hello13.subarray(5))]);
-sealed('a change of ciphers after the handshake', () => [record(RECORD.cipher, Uint8Array.of(1))]);
+sealed('a ClientHello after the handshake', seal => [seal(RECORD_TYPE.handshake, hello13.subarray(5))]);
+sealed('a change of ciphers after the handshake', () => [record(RECORD_TYPE.cipher, Uint8Array.of(1))]);
 
 const differential = suite('Node and OpenSSL itself');
 

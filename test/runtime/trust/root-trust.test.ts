@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { openAuthority } from '../../../runtime/certificates/authority.ts';
 import { authorityPlan } from '../../../runtime/certificates/authority-settings.ts';
 import { createMemoryStore } from '../../../runtime/storage/memory-store.ts';
-import type { Machine } from '../../../runtime/trust/machine.ts';
+import type { MachineToTrust } from '../../../runtime/trust/machine.ts';
 import { readRoot, trustRoot, untrustRoot } from '../../../runtime/trust/root-trust.ts';
 import { runCommand, temporaryFolder } from '../../harness.ts';
 
@@ -24,12 +24,12 @@ async function storeWithRoot(): Promise<string> {
 	return folder;
 }
 
-interface TestMachine extends Machine {
+interface TestMachine extends MachineToTrust {
 	readonly ran: string[];
 }
 
 /** Returns a fake machine in a temporary folder. Commands are recorded, and succeed unless their program is `missing`. */
-function machine(more: Partial<Machine> = {}, missing: readonly string[] = []): TestMachine {
+function machine(more: Partial<MachineToTrust> = {}, missing: readonly string[] = []): TestMachine {
 	const root = temporaryFolder();
 	const ran: string[] = [];
 	return {

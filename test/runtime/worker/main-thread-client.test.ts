@@ -2,12 +2,12 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MainThreadClient } from '../../../runtime/worker/main-thread-client.ts';
-import type { FromWorker } from '../../../runtime/worker/worker-messages.ts';
+import type { MessageFromWorker } from '../../../runtime/worker/worker-messages.ts';
 
 const test = suite('requests to the main thread');
 
 test('each request gets its own reply, and failures are reported', async () => {
-	const sent: FromWorker[] = [];
+	const sent: MessageFromWorker[] = [];
 	const client = new MainThreadClient(message => sent.push(message));
 	const first = client.ask({ about: 'metrics', format: 'prometheus' });
 	const second = client.ask({ about: 'metrics', format: 'openmetrics' });

@@ -39,7 +39,7 @@ function readCredentials(headers: HeaderList): Credentials | undefined {
 }
 
 /** An account in the document. */
-export interface Account {
+export interface BasicAuthAccount {
 	readonly user: string;
 	/** The hash in the algorithm's own format, or that format in base64. */
 	readonly hash: string;
@@ -49,7 +49,7 @@ export interface BasicAuthStep extends Step {
 	readonly handler: 'basic_auth';
 	readonly algorithm?: HashAlgorithm;
 	readonly realm?: string;
-	readonly accounts: readonly Account[];
+	readonly accounts: readonly BasicAuthAccount[];
 }
 
 /** Variable that holds the name of the authenticated user, for placeholders and access logs. */

@@ -3,7 +3,7 @@
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { UNMENTIONED } from '../../contract/request-change.ts';
-import { type Account, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
+import { type BasicAuthAccount, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
 import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
 
 const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash>… }';
@@ -60,7 +60,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 				});
 			}
 		}
-		const accounts: Account[] = [];
+		const accounts: BasicAuthAccount[] = [];
 		const users = new Set<string>();
 		for (const [index, inner] of (line.block?.lines ?? []).entries()) {
 			cx.noBlock(inner);

@@ -12,7 +12,7 @@ import {
 	currentAge,
 	decideUse,
 	isUsableOnError,
-	modifiedOf,
+	lastModifiedOf,
 	NO_CLIENT_WISHES,
 	parseClientWishes,
 	requiresValidation,
@@ -22,7 +22,7 @@ import { selectStoredResponse } from './selection.ts';
 import { isNeverStored } from './storable.ts';
 import { answerFromStore } from './stored-answer.ts';
 import { type FetchTimes, refreshedHead } from './stored-head.ts';
-import { drainBody, type ReadAhead } from './storing-body.ts';
+import { drainBody, type ReadAheadTotal } from './storing-body.ts';
 
 /** Settings of one `cache` step, fixed when the configuration is compiled. */
 export interface CacheRules extends FreshnessRules {
@@ -42,7 +42,7 @@ export interface CacheRules extends FreshnessRules {
 	/** Whether `Cache-Status` is added (RFC 9211). */
 	readonly addsStatus: boolean;
 	/** State of the step's read-ahead. */
-	readonly ahead: ReadAhead;
+	readonly ahead: ReadAheadTotal;
 	readonly next: Handler;
 	/** Number of the step, passed to `Exchange.answered`. */
 	readonly step: number;
@@ -370,7 +370,7 @@ function judgeByHead(
 	const same =
 		(length === undefined || length === String(stored.length)) &&
 		(headers.has('etag') ? headers.get('etag') === etag : true) &&
-		(headers.has('last-modified') ? modifiedOf(headers, times.cameAt) === modified : true);
+		(headers.has('last-modified') ? lastModifiedOf(headers, times.cameAt) === modified : true);
 	if (!same) cache.remove(stored);
 	else if ((headers.has('etag') || headers.has('last-modified')) && isStorable(rules, x, times, NO_CLIENT_WISHES)) {
 		cache.refresh(stored, refreshedHead(stored.head, headers, before, times, rules));

@@ -45,7 +45,7 @@ export function responseDirectives(headers: HeaderList): {
 }
 
 /** A freshness lifetime, and whether it was explicit. */
-export interface Lifetime {
+export interface FreshnessLifetime {
 	/** Freshness lifetime in milliseconds; 0 if the response must be revalidated each time. */
 	readonly lifetime: number;
 	readonly source: 'explicit' | 'configured' | 'guessed' | 'none';
@@ -58,22 +58,25 @@ export function freshnessLifetime(
 	{ directives, targeted }: ReturnType<typeof responseDirectives>,
 	rules: FreshnessRules,
 	now: number,
-): Lifetime {
+): FreshnessLifetime {
 	const explicit = directiveTimeMs(directives, 's-maxage') ?? directiveTimeMs(directives, 'max-age');
 	if (explicit !== undefined) return { lifetime: explicit, source: 'explicit' };
 	const expires = targeted ? undefined : headers.combined('expires');
 	if (expires !== undefined) {
 		const end = parseHttpDate(expires.trim(), now);
 		// An invalid date counts as past (RFC 9111 §5.3).
-		return { lifetime: end === undefined ? 0 : Math.max(0, end * 1000 - dateOf(headers, now)), source: 'explicit' };
+		return {
+			lifetime: end === undefined ? 0 : Math.max(0, end * 1000 - responseDateOf(headers, now)),
+			source: 'explicit',
+		};
 	}
 	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
 	const configured = named ?? (PLAIN.has(status) ? rules.ttl.get('') : undefined);
 	if (configured !== undefined) return { lifetime: configured, source: 'configured' };
 	if (rules.heuristic > 0 && isCacheableByDefault(status, directives)) {
-		const modified = modifiedOf(headers, now);
+		const modified = lastModifiedOf(headers, now);
 		if (modified !== undefined) {
-			const since = dateOf(headers, now) - modified * 1000;
+			const since = responseDateOf(headers, now) - modified * 1000;
 			if (since > 0) return { lifetime: Math.min(MAX_GUESS, since * rules.heuristic), source: 'guessed' };
 		}
 	}
@@ -92,21 +95,21 @@ export function staleTimes(
 }
 
 /** Returns `Date` in milliseconds, or the time of arrival if it is not valid. */
-export function dateOf(headers: HeaderList, now: number): number {
+export function responseDateOf(headers: HeaderList, now: number): number {
 	const text = headers.get('date');
 	const seconds = text === undefined ? undefined : parseHttpDate(text.trim(), now);
 	return seconds === undefined ? now : seconds * 1000;
 }
 
 /** Returns `Last-Modified` in seconds. */
-export function modifiedOf(headers: HeaderList, now: number): number | undefined {
+export function lastModifiedOf(headers: HeaderList, now: number): number | undefined {
 	const text = headers.combined('last-modified');
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
 /** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `askedAt` is when the request was sent. */
 export function initialAge(headers: HeaderList, askedAt: number, cameAt: number): number {
-	const apparent = Math.max(0, cameAt - dateOf(headers, cameAt));
+	const apparent = Math.max(0, cameAt - responseDateOf(headers, cameAt));
 	// Of several values, the first one is used (RFC 9111 §5.1).
 	const said = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
 	const value = said ? Number(said[1]) * 1000 : 0;

@@ -4,7 +4,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { contentType } from '../../representations/content-type.ts';
 import type { CacheControlDirectives } from './cache-control.ts';
-import { isCacheableByDefault, type Lifetime } from './freshness.ts';
+import { type FreshnessLifetime, isCacheableByDefault } from './freshness.ts';
 import { MAX_SELECTING_FIELDS } from './selection.ts';
 
 /** Statuses whose caching rules this server implements, for `must-understand` (RFC 9111 §5.2.2.3). */
@@ -55,7 +55,7 @@ export function objectionToStoring(
 	status: number,
 	headers: HeaderList,
 	directives: CacheControlDirectives,
-	{ source, lifetime }: Lifetime,
+	{ source, lifetime }: FreshnessLifetime,
 	asked: RequestProperties,
 	validated: boolean,
 ): StorageObjection | undefined {

@@ -8,7 +8,7 @@ import {
 	type FreshnessRules,
 	freshnessLifetime,
 	initialAge,
-	modifiedOf,
+	lastModifiedOf,
 	responseDirectives,
 	staleTimes,
 } from './freshness.ts';
@@ -82,7 +82,7 @@ export function storedHead(
 		selecting,
 		...freshness(status, headers, times, rules),
 		etag: headers.get('etag'),
-		modified: modifiedOf(headers, times.cameAt),
+		modified: lastModifiedOf(headers, times.cameAt),
 		tags: tagsOf(headers),
 		...((x.request.headers.has('authorization') || x.request.headers.has('cookie')) && { credentials: true }),
 	};
@@ -116,7 +116,7 @@ export function refreshedHead(
 		fields: [...list].flat(),
 		...freshness(head.status, dated, times, rules),
 		etag: list.get('etag'),
-		modified: modifiedOf(list, times.cameAt),
+		modified: lastModifiedOf(list, times.cameAt),
 		tags: tagsOf(list),
 	};
 }

@@ -14,7 +14,7 @@ const MAX_AHEAD = 8 * 1024 * 1024;
 const MAX_AHEAD_TOTAL = 64 * 1024 * 1024;
 
 /** State shared by the bodies of one step. */
-export interface ReadAhead {
+export interface ReadAheadTotal {
 	/** Number of bytes read ahead that clients have not yet read. */
 	bytes: number;
 }
@@ -26,7 +26,7 @@ export interface StoringBodyOptions {
 	readonly writer: CacheWriter;
 	/** Whether other requests may be waiting for the body to be stored. */
 	readonly awaited: boolean;
-	readonly ahead: ReadAhead;
+	readonly ahead: ReadAheadTotal;
 	/** Called once, with whether the body was stored. */
 	ended(stored: boolean): void;
 }
@@ -45,7 +45,7 @@ export class StoringBody implements BodySource {
 	/** Chunks that were read ahead and that the client has not pulled yet. */
 	#ahead: Uint8Array[] = [];
 	#aheadBytes = 0;
-	readonly #aheadOfAll: ReadAhead;
+	readonly #aheadOfAll: ReadAheadTotal;
 	#cancelled = false;
 	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
 	#reading = false;

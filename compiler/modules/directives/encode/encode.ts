@@ -5,7 +5,11 @@ import type { Coding, CodingName } from '../../../exchange/leases.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { lowerResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../../matchers/response-matcher.ts';
+import {
+	lowerResponseMatcher,
+	RESPONSE_MATCHER_SCHEMA,
+	type ResponseMatcher,
+} from '../../matchers/response-matcher.ts';
 import { compileEncode } from './encode-handler.ts';
 
 /** A step of the handler `compress`. */
@@ -122,7 +126,7 @@ export const encode = handlerDirective<CompressStep>({
 				default: 512,
 				description: 'Bytes that a body must exceed; default 512.',
 			},
-			match: RESPONSE_MATCHER,
+			match: RESPONSE_MATCHER_SCHEMA,
 		},
 	},
 	compile: compileEncode,

@@ -14,7 +14,7 @@ import { compileLookup } from './lookup.ts';
 export type MapOutput = string | number | boolean | null;
 
 /** One line of the block, with exactly one input. */
-export interface Mapping {
+export interface MappingLine {
 	readonly input?: string;
 	readonly input_regexp?: string;
 	/** The outputs, one per destination. */
@@ -25,7 +25,7 @@ export interface LookupStep extends Step {
 	readonly handler: 'lookup';
 	readonly source: string;
 	readonly destinations: readonly string[];
-	readonly mappings: readonly Mapping[];
+	readonly mappings: readonly MappingLine[];
 	readonly defaults?: readonly MapOutput[];
 }
 
@@ -84,7 +84,7 @@ export const map = handlerDirective<LookupStep>({
 			return undefined;
 		}
 		const destinations = names.flatMap(word => lowerDestination(word, cx) ?? []);
-		const mappings: Mapping[] = [];
+		const mappings: MappingLine[] = [];
 		let defaults: MapOutput[] | undefined;
 		const seen = new Map<string, number>();
 		for (const inner of block?.lines ?? []) {
@@ -188,7 +188,7 @@ function lowerMapping(
 	outputs: readonly Word[],
 	count: number,
 	cx: LowerContext,
-): Mapping | undefined {
+): MappingLine | undefined {
 	if (!cx.count(line, outputs, 1, count, '[~]<input> <output>…')) return undefined;
 	const isRegexp = input.text.startsWith('~');
 	const values = outputs.map(word => lowerOutput(word, cx, isRegexp));

@@ -10,11 +10,11 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import {
 	compileResponseRules,
-	RESPONSE_RULES,
+	RESPONSE_RULES_SCHEMA,
 	type ResponseRule,
 	ResponseRulesDraft,
 	type RuleFinder,
-	statusOf,
+	replacementStatus,
 } from './response-rules.ts';
 
 interface InterceptStep extends Step {
@@ -64,7 +64,7 @@ export const intercept = handlerDirective<InterceptStep>({
 		cx.subdirectives(line.block, draft.subdirectives(), 'intercept');
 		return cx.origin<InterceptStep>({ handler: 'intercept_response', rules: draft.rules() }, line.span);
 	},
-	schema: { properties: { rules: RESPONSE_RULES }, required: ['rules'] },
+	schema: { properties: { rules: RESPONSE_RULES_SCHEMA }, required: ['rules'] },
 	compile: compileIntercept,
 });
 
@@ -90,7 +90,7 @@ function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void
 	const rule = find(x, response.status, response.headers);
 	if (rule === undefined) return;
 	if (rule.routes === undefined) {
-		response.status = statusOf(rule, x);
+		response.status = replacementStatus(rule, x);
 		return;
 	}
 	const intercepted: InterceptedResponse = { status: response.status, headers: response.headers.clone() };

@@ -12,11 +12,11 @@ import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-con
 import {
 	compileResponseMatcher,
 	lowerResponseMatcher,
-	RESPONSE_MATCHER,
+	RESPONSE_MATCHER_SCHEMA,
 	type ResponseMatcher,
 	type ResponseTest,
 } from '../../matchers/response-matcher.ts';
-import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../../words/step-status.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../words/step-status.ts';
 
 /** One rule: a replacement status, or steps that answer instead. */
 export interface ResponseRule {
@@ -27,14 +27,14 @@ export interface ResponseRule {
 }
 
 /** Schema of a list of rules. */
-export const RESPONSE_RULES: Schema = {
+export const RESPONSE_RULES_SCHEMA: Schema = {
 	type: 'array',
 	description: 'Rules about responses; the first that matches applies.',
 	items: {
 		type: 'object',
 		properties: {
-			match: { ...RESPONSE_MATCHER, description: 'Responses to which it applies; default all.' },
-			status: { ...STEP_STATUS, description: 'Replacement status; the rest of the response is passed on.' },
+			match: { ...RESPONSE_MATCHER_SCHEMA, description: 'Responses to which it applies; default all.' },
+			status: { ...STEP_STATUS_SCHEMA, description: 'Replacement status; the rest of the response is passed on.' },
 			pipeline: { ...PIPELINE_SCHEMA, description: 'Steps that answer instead.' },
 			'@id': { type: 'string' },
 		},
@@ -170,6 +170,6 @@ export function compileResponseRules(
 }
 
 /** Returns the status that a rule gives a response. */
-export function statusOf(rule: CompiledRule, x: Exchange): number {
+export function replacementStatus(rule: CompiledRule, x: Exchange): number {
 	return typeof rule.status === 'function' ? rule.status(x) : rule.status!;
 }

@@ -2,7 +2,7 @@
 import type { Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../../words/step-status.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../words/step-status.ts';
 import { handledResponse } from './handled-response.ts';
 
 interface CopyResponseStep extends Step {
@@ -61,7 +61,7 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 		return cx.origin<CopyResponseStep>({ handler: 'copy_upstream_response', ...field }, line.span);
 	},
 	schema: {
-		properties: { status: { ...STEP_STATUS, description: "Status to send; default the upstream's." } },
+		properties: { status: { ...STEP_STATUS_SCHEMA, description: "Status to send; default the upstream's." } },
 	},
 	compile: (step, cx) => {
 		const status = step.status === undefined ? undefined : compileStepStatus(step.status, cx, () => 500);

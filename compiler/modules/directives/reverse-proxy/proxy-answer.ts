@@ -7,9 +7,9 @@ import { VIA_BY_PROTOCOL, VIA_NAME } from '../../../exchange/forwarded-request.t
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import { isJoinable } from '../../../exchange/joinable-stream.ts';
+import { isJoinableStream } from '../../../exchange/joinable-stream.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.ts';
-import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
+import { type RuleFinder, replacementStatus } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
@@ -49,7 +49,7 @@ export function answerFromUpstream(
 	const rule = settings.rules?.(x, upstream.status, headers);
 	if (rule?.routes) return handleResponse(x, facts, rule.routes, settings);
 	const { response } = x;
-	response.status = rule === undefined ? upstream.status : statusOf(rule, x);
+	response.status = rule === undefined ? upstream.status : replacementStatus(rule, x);
 	response.body = upstream.body;
 	passFields(x, upstream, settings);
 	// Server-sent events are never buffered.
@@ -169,7 +169,7 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
  * continues; when one fails, the other is closed too.
  */
 function spliceStreams(client: Duplex, upstream: Duplex): void {
-	if (isJoinable(client) && client.joinTo(upstream)) return;
+	if (isJoinableStream(client) && client.joinTo(upstream)) return;
 	client.pipe(upstream);
 	upstream.pipe(client);
 	follow(client, upstream);

@@ -2,8 +2,8 @@
 
 import type { Schema } from '../../../document/schema-type.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import { HEADER_EDITS } from '../../words/header-edits.ts';
-import { RESPONSE_RULES } from '../responses/response-rules.ts';
+import { HEADER_EDITS_SCHEMA } from '../../words/header-edits.ts';
+import { RESPONSE_RULES_SCHEMA } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
 import { POOL_PAGE } from './pool-page.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
@@ -89,8 +89,8 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		properties: {
 			pool: { type: 'string', description: 'Name of a pool in `upstreams` of the document.' },
 			upstreams: { $ref: '#/$defs/upstreams' },
-			header_up: HEADER_EDITS,
-			header_down: HEADER_EDITS,
+			header_up: HEADER_EDITS_SCHEMA,
+			header_down: HEADER_EDITS_SCHEMA,
 			method: {
 				type: 'string',
 				minLength: 1,
@@ -133,7 +133,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				...RETRY_PREDICATE_SCHEMA,
 				description: 'Which failures and responses are retried, overriding the pool’s setting.',
 			},
-			responses: RESPONSE_RULES,
+			responses: RESPONSE_RULES_SCHEMA,
 		},
 	},
 	compile: compileProxy,

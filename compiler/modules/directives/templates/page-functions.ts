@@ -4,7 +4,7 @@ import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { formatValue, valueToText } from '../../templates/format-value.ts';
 import { callChecked, defineFunction, type FunctionList } from '../../templates/function.ts';
-import type { Run } from '../../templates/run.ts';
+import type { TemplateRun } from '../../templates/run.ts';
 import { FunctionError, Suspension, TemplateFailure } from '../../templates/template-error.ts';
 import { addTemplates, executeTextTemplate } from '../../templates/text-template.ts';
 import { objectMethod, TimeValue } from '../../templates/time-value.ts';
@@ -97,13 +97,13 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function environment(run: Run, name: string): string {
+function environment(run: TemplateRun, name: string): string {
 	const template = pageHostOf(run).site.placeholder(`env.${name}`);
 	return template === undefined ? '' : template.render(pageHostOf(run).x);
 }
 
 /** Returns the body of the site's response to another request, as data. A path requested twice is fetched once. */
-function httpInclude(run: Run, uri: string): string {
+function httpInclude(run: TemplateRun, uri: string): string {
 	const host = pageHostOf(run);
 	run.budget.spend(200);
 	const known = host.answers.get(uri);
@@ -154,11 +154,11 @@ class FileInfo implements TemplateObject {
 /** The result of `splitFrontMatter`. */
 class SplitDocument implements TemplateObject {
 	readonly typeName = 'templates.parsedMarkdownDoc';
-	readonly #run: Run;
+	readonly #run: TemplateRun;
 	readonly #meta: Dictionary;
 	readonly #body: string;
 
-	constructor(run: Run, meta: Dictionary, body: string) {
+	constructor(run: TemplateRun, meta: Dictionary, body: string) {
 		this.#run = run;
 		this.#meta = meta;
 		this.#body = body;

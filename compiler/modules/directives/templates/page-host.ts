@@ -4,7 +4,12 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { FileError } from '../../../exchange/leases.ts';
-import { DEFAULT_EXECUTION_BOUNDS, ExecutionBudget, type Run, type RunDependencies } from '../../templates/run.ts';
+import {
+	DEFAULT_EXECUTION_BOUNDS,
+	ExecutionBudget,
+	type RunDependencies,
+	type TemplateRun,
+} from '../../templates/run.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { Value } from '../../templates/value.ts';
 import { PageData } from './page-data.ts';
@@ -118,7 +123,7 @@ export class PageHost implements RunDependencies {
 	}
 
 	/** Returns the text of a file below the root. Throws FunctionError. */
-	readText(run: Run, file: string): string {
+	readText(run: TemplateRun, file: string): string {
 		const path = pageFilePath(file);
 		run.budget.spend(50);
 		try {
@@ -151,6 +156,6 @@ export function pageFilePath(file: string): string {
 }
 
 /** Returns the state of the page that a function runs in. */
-export function pageHostOf(run: Run): PageHost {
+export function pageHostOf(run: TemplateRun): PageHost {
 	return run.deps.host as PageHost;
 }

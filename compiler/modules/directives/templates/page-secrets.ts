@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import type { PageKeyKind, PageTask } from '../../../exchange/page-work.ts';
 import { defineFunction, type FunctionList } from '../../templates/function.ts';
-import type { Run } from '../../templates/run.ts';
+import type { TemplateRun } from '../../templates/run.ts';
 import { pageHostOf } from './page-host.ts';
 
 /** Maximum bytes of a password that bcrypt uses. */
@@ -33,7 +33,7 @@ export const SECRET_FUNCTIONS: FunctionList = {
  * Does work on another thread; the page is executed again when it is done. Throws Suspension, FunctionError, or HttpError 503 if
  * too much work is pending.
  */
-function elsewhere(run: Run, task: PageTask): string {
+function elsewhere(run: TemplateRun, task: PageTask): string {
 	const host = pageHostOf(run);
 	run.budget.spend(100);
 	const { work } = host.site;
@@ -41,7 +41,7 @@ function elsewhere(run: Run, task: PageTask): string {
 	return host.later(() => work.run(task));
 }
 
-function bcrypt(run: Run, password: string): string {
+function bcrypt(run: TemplateRun, password: string): string {
 	if (Buffer.byteLength(password) > MAX_PASSWORD) {
 		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${MAX_PASSWORD} bytes`;
 	}
@@ -90,7 +90,14 @@ const CHARACTERS: { readonly [letter: string]: string } = {
 const SCOPE = 'com.lyndir.masterpassword';
 
 /** Returns a site's password, which is determined by counter, kind, master password, user and site. */
-function derivePassword(run: Run, counter: bigint, kind: string, password: string, user: string, site: string): string {
+function derivePassword(
+	run: TemplateRun,
+	counter: bigint,
+	kind: string,
+	password: string,
+	user: string,
+	site: string,
+): string {
 	const shapes = SHAPES.get(kind);
 	if (!shapes) return `cannot find password template ${kind}`;
 	if (counter < 0n || counter > MAX_COUNTER) return run.fail(`${counter} overflows uint32`);

@@ -6,7 +6,7 @@ import type { DataInsertion, TemplateSource } from '../../templates/lexer.ts';
 export const PAGE_VARIABLE = 'svc.templates.page';
 
 /** A response to be executed as a template. */
-export interface Page {
+export interface TemplatePage {
 	/** The error whose error routes are answering; they begin a new page. */
 	readonly error: object | undefined;
 	/** True once the page has been executed: its body is then no longer a template. */
@@ -17,8 +17,8 @@ export interface Page {
 }
 
 /** Returns the page that an exchange's response belongs to; undefined if the response will not be executed as a template. */
-export function pageOf(x: Exchange): Page | undefined {
-	const page = x.variable(PAGE_VARIABLE) as Page | undefined;
+export function templatePageOf(x: Exchange): TemplatePage | undefined {
+	const page = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
 	return page && page.error === x.error && !page.executed ? page : undefined;
 }
 

@@ -1,5 +1,5 @@
 /** Text functions for pages: stripping tags, front matter, human-readable sizes and times, paths. */
-import { valueFromData } from '../../templates/json-text.ts';
+import { toTemplateValue } from '../../templates/json-text.ts';
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
@@ -66,7 +66,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 		const parse = format.parser(parsers);
 		let meta: Value;
 		try {
-			meta = valueFromData(parse(rest.slice(0, end)), false);
+			meta = toTemplateValue(parse(rest.slice(0, end)), false);
 		} catch (error) {
 			if (error instanceof Suspension) throw error;
 			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);

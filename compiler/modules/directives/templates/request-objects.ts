@@ -5,7 +5,7 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import { decodePercent } from '../../../exchange/request-path.ts';
 import { escapePathWhereNeeded, formatQuery, parseQueryLeniently } from '../../../exchange/uri-escape.ts';
 import { formatValue } from '../../templates/format-value.ts';
-import { ExecutionBudget, Run } from '../../templates/run.ts';
+import { ExecutionBudget, TemplateRun } from '../../templates/run.ts';
 import { objectMethod } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
@@ -40,7 +40,7 @@ abstract class ValuesObject implements TemplateObject {
 	}
 
 	text(): string {
-		const run = new Run('', new ExecutionBudget(), { now: () => 0, regexp: () => /$^/, host: undefined });
+		const run = new TemplateRun('', new ExecutionBudget(), { now: () => 0, regexp: () => /$^/, host: undefined });
 		return formatValue(run, new Map(this.entries()));
 	}
 }

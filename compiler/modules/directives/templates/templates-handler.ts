@@ -10,7 +10,7 @@ import { executeTextTemplate } from '../../templates/text-template.ts';
 import { toPageError } from './page-functions.ts';
 import { PageHost } from './page-host.ts';
 import { TemplatesStepState } from './page-site.ts';
-import { PAGE_VARIABLE, type Page } from './page-source.ts';
+import { PAGE_VARIABLE, type TemplatePage } from './page-source.ts';
 import type { RenderStep } from './templates.ts';
 import { bufferBody } from './whole-body.ts';
 
@@ -31,7 +31,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		return type !== undefined && types.some(one => type.includes(one));
 	};
 
-	const finish = (x: Exchange, page: Page): void | Promise<void> => {
+	const finish = (x: Exchange, page: TemplatePage): void | Promise<void> => {
 		const { response } = x;
 		if (page.executed || x.aborted || x.upgraded || !isOwnPage(x)) return;
 		if (!isPage(response.headers) || isEncoded(response.headers)) return;
@@ -63,7 +63,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	};
 
 	/** Requests the whole response instead: a byte range of a template is not a template, and would reveal its source. */
-	function again(x: Exchange, headers: HeaderList, page: Page): void | Promise<void> {
+	function again(x: Exchange, headers: HeaderList, page: TemplatePage): void | Promise<void> {
 		const { request, response } = x;
 		if (isStream(response.body)) response.body.cancel();
 		response.body = null;
@@ -79,10 +79,10 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 }
 
 /** Returns the page that the response belongs to: that of an outer `templates`, or a new one. */
-function beginPage(x: Exchange): Page {
-	const known = x.variable(PAGE_VARIABLE) as Page | undefined;
+function beginPage(x: Exchange): TemplatePage {
+	const known = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
 	if (known && known.error === x.error) return known;
-	const page: Page = { error: x.error, executed: false, source: undefined, body: undefined };
+	const page: TemplatePage = { error: x.error, executed: false, source: undefined, body: undefined };
 	x.variables.set(PAGE_VARIABLE, page);
 	return page;
 }
@@ -103,7 +103,7 @@ function withoutValidators(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
 
-function execute(site: TemplatesStepState, x: Exchange, page: Page, body: Body): void | Promise<void> {
+function execute(site: TemplatesStepState, x: Exchange, page: TemplatePage, body: Body): void | Promise<void> {
 	const { response } = x;
 	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
 	// Text that is not UTF-8 is processed byte by byte.

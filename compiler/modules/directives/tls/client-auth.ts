@@ -4,13 +4,12 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { ClientAuth, TrustedLeaves, TrustPool } from '../../../document/tls-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { lowerTrustPool, parseDerCertificate, TRUST_POOL } from '../../providers/trust-pools/trust-pool.ts';
+import { lowerTrustPool, parseDerCertificate, TRUST_POOL_SCHEMA } from '../../providers/trust-pools/trust-pool.ts';
 
 const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 
-/** Schema of `client_auth`. */
-export const CLIENT_AUTH: Schema = {
+export const CLIENT_AUTH_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Client certificates.',
 	properties: {
@@ -19,7 +18,7 @@ export const CLIENT_AUTH: Schema = {
 			description:
 				'`request` and `require` ask for a certificate without verifying it; `verify_if_given` admits clients with a valid certificate or none; `require_and_verify` admits only those with a valid one.',
 		},
-		trust_pool: TRUST_POOL,
+		trust_pool: TRUST_POOL_SCHEMA,
 		trusted_leaves: {
 			type: 'object',
 			description: 'Admits only clients with one of these certificates.',

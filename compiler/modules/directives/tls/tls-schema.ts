@@ -1,12 +1,12 @@
 /** Schema of a site's `tls`. */
 import type { Schema } from '../../../document/schema-type.ts';
-import { CLIENT_AUTH } from './client-auth.ts';
+import { CLIENT_AUTH_SCHEMA } from './client-auth.ts';
 import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS } from './handshake-words.ts';
 
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 
 /** Schema of the site's field `tls`. */
-export const SITE_TLS: Schema = {
+export const SITE_TLS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'TLS of the site: its certificates, how they are obtained, and how connections are made.',
 	properties: {
@@ -69,7 +69,7 @@ export const SITE_TLS: Schema = {
 			exclusiveMaximum: 1,
 			description: `Remaining share of a certificate's lifetime at which it is renewed; default a third.`,
 		},
-		client_auth: CLIENT_AUTH,
+		client_auth: CLIENT_AUTH_SCHEMA,
 		insecure_secrets_log: {
 			type: 'string',
 			minLength: 1,

@@ -15,7 +15,7 @@ import { DNS_CHALLENGE_OPTIONS, dnsSubdirectives } from '../../providers/issuers
 import { lowerIssuer } from '../../providers/issuers/index.ts';
 import { lowerClientAuth } from './client-auth.ts';
 import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './handshake-words.ts';
-import { SITE_TLS } from './tls-schema.ts';
+import { SITE_TLS_SCHEMA } from './tls-schema.ts';
 
 type Version = (typeof TLS_VERSIONS)[number];
 
@@ -87,7 +87,7 @@ export const tls: SiteDirective = {
 		const lowered = cx.origin(finish(draft), line.span);
 		site.tls = earlier ? cx.origin({ ...earlier, ...lowered, ...bothLists(earlier, lowered) }, line.span) : lowered;
 	},
-	schema: SITE_TLS,
+	schema: SITE_TLS_SCHEMA,
 };
 
 function bothLists(a: SiteTls, b: SiteTls): Partial<SiteTls> {

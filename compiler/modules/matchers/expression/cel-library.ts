@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 export type CelLibrary = typeof import('@bufbuild/cel');
 
 /** The library and its extended string functions. */
-export interface Cel {
+export interface CelModules {
 	readonly library: CelLibrary;
 	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
 }
@@ -14,7 +14,7 @@ export interface Cel {
 declare const require: ((name: string) => unknown) | undefined;
 
 /** Loads the library synchronously, because building a site cannot wait. Later calls return it from memory. */
-export function loadCel(): Cel {
+export function loadCel(): CelModules {
 	// The bundler recognizes `require` only with a literal name.
 	if (typeof require === 'function') {
 		return {

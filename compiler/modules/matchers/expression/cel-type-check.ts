@@ -5,7 +5,7 @@
 import type { CelEnv, CelFunc, CelType } from '@bufbuild/cel';
 
 /** The library's syntax tree. The library exports only the type of its root. */
-export type Expr = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
+export type CelSyntaxNode = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
 
 /** A type by its CEL name; lists and maps have an element type. `dyn` is a type known only at run time. */
 export type ExprType = string | { readonly kind: 'list' | 'map'; readonly of: ExprType };
@@ -22,7 +22,7 @@ const TYPE_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the type of an expression. Throws {@link CelTypeError}. */
-export function exprTypeOf(expr: Expr, env: CelEnv, scope: Scope = new Map()): ExprType {
+export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new Map()): ExprType {
 	const kind = expr.exprKind;
 	switch (kind.case) {
 		case 'constExpr':
@@ -95,7 +95,7 @@ function typeOfName(name: string, scope: Scope): ExprType {
 }
 
 /** Returns a name such as `math.greatest` if the target of a call is a name and not a variable. */
-function qualifiedName(expr: Expr, scope: Scope): string | undefined {
+function qualifiedName(expr: CelSyntaxNode, scope: Scope): string | undefined {
 	if (expr.exprKind.case !== 'identExpr') return undefined;
 	return scope.has(expr.exprKind.value.name) ? undefined : expr.exprKind.value.name;
 }

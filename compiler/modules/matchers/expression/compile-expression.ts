@@ -6,8 +6,8 @@ import type { Predicate } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { extensionFunctions, SORT_BY_FUNCTION } from './cel-extensions.ts';
-import { type Cel, loadCel } from './cel-library.ts';
-import { CelTypeError, type Expr, exprTypeName, exprTypeOf } from './cel-type-check.ts';
+import { type CelModules, loadCel } from './cel-library.ts';
+import { type CelSyntaxNode, CelTypeError, exprTypeName, exprTypeOf } from './cel-type-check.ts';
 import type { ExpressionMatcher } from './expression.ts';
 import {
 	MATCHER_CALLS,
@@ -50,7 +50,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 	}
 }
 
-function parse(text: string, cel: Cel): Expr {
+function parse(text: string, cel: CelModules): CelSyntaxNode {
 	try {
 		// A comment must end with a newline.
 		return cel.library.parse(`${text}\n`).expr;
@@ -60,7 +60,7 @@ function parse(text: string, cel: Cel): Expr {
 	}
 }
 
-function predicate(run: () => unknown, binding: Binding, { library }: Cel): Predicate {
+function predicate(run: () => unknown, binding: Binding, { library }: CelModules): Predicate {
 	return x => {
 		const outer = binding.exchange;
 		binding.exchange = x;
@@ -91,17 +91,17 @@ class Binding {
 	readonly #regexps = new Map<string, RegExp>();
 	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: MatcherCallScope;
-	readonly #cel: Cel;
+	readonly #cel: CelModules;
 	readonly #cx: CompileContext;
 
-	constructor(scope: MatcherCallScope, cel: Cel, cx: CompileContext) {
+	constructor(scope: MatcherCallScope, cel: CelModules, cx: CompileContext) {
 		this.#scope = scope;
 		this.#cel = cel;
 		this.#cx = cx;
 	}
 
 	/** Replaces matchers, placeholders and macros in the tree, in place. */
-	bind(expr: Expr): void {
+	bind(expr: CelSyntaxNode): void {
 		const kind = expr.exprKind;
 		switch (kind.case) {
 			case 'callExpr': {
@@ -153,7 +153,7 @@ class Binding {
 		return this.#otherRegexp.regexp;
 	}
 
-	#matcher(expr: Expr, name: string, args: readonly Expr[]): void {
+	#matcher(expr: CelSyntaxNode, name: string, args: readonly CelSyntaxNode[]): void {
 		const holds = this.#cx.matcher(matcherOfCall(name, args, this.#scope), 'expression');
 		const { celFunc, CelScalar } = this.#cel.library;
 		this.#call(expr, (bound: string) =>
@@ -168,7 +168,7 @@ class Binding {
 		);
 	}
 
-	#placeholder(expr: Expr, name: string): void {
+	#placeholder(expr: CelSyntaxNode, name: string): void {
 		const { celFunc, CelScalar, celList } = this.#cel.library;
 		if (name === TIME) {
 			// The library converts milliseconds to a time.
@@ -183,14 +183,14 @@ class Binding {
 		);
 	}
 
-	#call(expr: Expr, make: (bound: string) => CelFunc): void {
+	#call(expr: CelSyntaxNode, make: (bound: string) => CelFunc): void {
 		const bound = `svc.bound${this.functions.length}`;
 		this.functions.push(make(bound));
 		expr.exprKind = callOf(bound, []);
 	}
 
 	/** Expands `list.sortBy(name, key)` to the list and the keys of its elements, computed by `list.map(name, key)`. */
-	#sortByMacro(expr: Expr, list: Expr, args: readonly Expr[]): void {
+	#sortByMacro(expr: CelSyntaxNode, list: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
 		const [variable, key] = args;
 		if (args.length !== 2 || variable?.exprKind.case !== 'identExpr') {
 			throw new CelTypeError('sortBy() takes a name and an expression');
@@ -209,7 +209,7 @@ class Binding {
 	 * Expands `cel.bind(name, value, expression)` to a comprehension over an empty list: `name` is its accumulator, `expression` its
 	 * result.
 	 */
-	#bindMacro(expr: Expr, args: readonly Expr[]): void {
+	#bindMacro(expr: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
 		const [variable, value, inner] = args;
 		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
 			throw new CelTypeError('cel.bind() takes a name, a value and an expression');
@@ -217,7 +217,7 @@ class Binding {
 		this.bind(value!);
 		this.bind(inner!);
 		const { name } = variable.exprKind.value;
-		const node = (exprKind: Expr['exprKind']): Expr => ({ ...expr, exprKind });
+		const node = (exprKind: CelSyntaxNode['exprKind']): CelSyntaxNode => ({ ...expr, exprKind });
 		expr.exprKind = {
 			case: 'comprehensionExpr',
 			value: {
@@ -241,14 +241,14 @@ class Binding {
 	}
 }
 
-function callOf(name: string, args: Expr[]): Expr['exprKind'] {
+function callOf(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'] {
 	return { case: 'callExpr', value: { $typeName: 'cel.expr.Expr.Call', function: name, args } };
 }
 
-type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value'];
+type Comprehension = Extract<CelSyntaxNode['exprKind'], { case: 'comprehensionExpr' }>['value'];
 
 /** Replaces a name by an expression, inside calls and lists. */
-function replaceName(expr: Expr, name: string, by: Expr): void {
+function replaceName(expr: CelSyntaxNode, name: string, by: CelSyntaxNode): void {
 	const { exprKind } = expr;
 	const parts =
 		exprKind.case === 'callExpr' ? exprKind.value.args : exprKind.case === 'listExpr' ? exprKind.value.elements : [];
@@ -258,12 +258,12 @@ function replaceName(expr: Expr, name: string, by: Expr): void {
 	}
 }
 
-function isName(expr: Expr, name: string): boolean {
+function isName(expr: CelSyntaxNode, name: string): boolean {
 	return expr.exprKind.case === 'identExpr' && expr.exprKind.value.name === name;
 }
 
 /** Converts the value of a placeholder to CEL: whole numbers become ints, missing values null. */
-function celInput(value: unknown, list: Cel['library']['celList']): CelInput {
+function celInput(value: unknown, list: CelModules['library']['celList']): CelInput {
 	if (value === undefined || value === null) return null;
 	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;
 	if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;

@@ -1,7 +1,7 @@
 /** The matchers as functions in CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
 import type { Matcher } from '../../../document/document.ts';
 import { COMPATIBLE_FALLBACK_POLICY, TRY_POLICIES } from '../file.ts';
-import type { Expr } from './cel-type-check.ts';
+import type { CelSyntaxNode } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
 /** A mistake in a matcher call; its message is one sentence. */
@@ -59,7 +59,7 @@ export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, M
 ]);
 
 /** Returns the matcher for a call of one of {@link MATCHER_CALLS}. Throws {@link MatcherCallError}. */
-export function matcherOfCall(call: string, args: readonly Expr[], scope: MatcherCallScope): Matcher {
+export function matcherOfCall(call: string, args: readonly CelSyntaxNode[], scope: MatcherCallScope): Matcher {
 	const read = args.map(arg => {
 		const value = argument(arg, scope);
 		if (value === undefined) {
@@ -70,7 +70,7 @@ export function matcherOfCall(call: string, args: readonly Expr[], scope: Matche
 	return MATCHER_CALLS.get(call)!(read, scope, call);
 }
 
-function argument(expr: Expr, scope: MatcherCallScope): Argument | undefined {
+function argument(expr: CelSyntaxNode, scope: MatcherCallScope): Argument | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
 	if (kind.case !== 'structExpr') return text(expr, scope);
@@ -84,12 +84,12 @@ function argument(expr: Expr, scope: MatcherCallScope): Argument | undefined {
 	return map;
 }
 
-function textList(elements: readonly Expr[], scope: MatcherCallScope): readonly string[] | undefined {
+function textList(elements: readonly CelSyntaxNode[], scope: MatcherCallScope): readonly string[] | undefined {
 	const list = elements.map(element => text(element, scope));
 	return list.includes(undefined) ? undefined : (list as string[]);
 }
 
-function text(expr: Expr, scope: MatcherCallScope): string | undefined {
+function text(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'constExpr') {
 		const { constantKind } = kind.value;
@@ -104,7 +104,7 @@ function text(expr: Expr, scope: MatcherCallScope): string | undefined {
 }
 
 /** Returns the name of the placeholder that a call stands for. */
-export function placeholderName(args: readonly Expr[], scope: MatcherCallScope): string {
+export function placeholderName(args: readonly CelSyntaxNode[], scope: MatcherCallScope): string {
 	const kind = args[0]?.exprKind;
 	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
 	const name = constant?.case === 'int64Value' ? scope.placeholders[Number(constant.value)] : undefined;

@@ -3,9 +3,9 @@
 import type { GlobalOption } from '../../contract/option.ts';
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
 import { parseRatio } from '../../directives/tls/tls.ts';
-import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
+import { DNS_PROVIDER_OR_DEFAULT_SCHEMA, DNS_PROVIDER_SCHEMA, lowerDnsProvider } from '../../providers/dns/index.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
-import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/preferred-chains.ts';
+import { lowerPreferredChains, PREFERRED_CHAINS_SCHEMA } from '../../providers/issuers/preferred-chains.ts';
 import { parseHttpUrl, parsePositiveDuration, valueOption } from './words.ts';
 
 /** Global option; sets `settings.email` in the document. */
@@ -88,7 +88,7 @@ export const acmeDns: GlobalOption = {
 		const provider = lowerDnsProvider(args, line, cx);
 		if (provider) settings.acme_dns = provider;
 	},
-	schema: DNS_PROVIDER_OR_DEFAULT,
+	schema: DNS_PROVIDER_OR_DEFAULT_SCHEMA,
 	startup: false,
 };
 
@@ -103,7 +103,7 @@ export const dns: GlobalOption = {
 		const provider = lowerDnsProvider(line.words.slice(1), line, cx);
 		if (provider) settings.dns = provider;
 	},
-	schema: DNS_PROVIDER,
+	schema: DNS_PROVIDER_SCHEMA,
 	startup: false,
 };
 
@@ -178,7 +178,7 @@ export const preferredChains: GlobalOption = {
 		const chains = lowerPreferredChains(line.words.slice(1), line, cx);
 		if (chains) settings.preferred_chains = chains;
 	},
-	schema: PREFERRED_CHAINS,
+	schema: PREFERRED_CHAINS_SCHEMA,
 	startup: false,
 };
 

@@ -22,8 +22,7 @@ const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
 	additionalProperties: false,
 }));
 
-/** Schema of a provider. */
-export const DNS_PROVIDER: Schema = {
+export const DNS_PROVIDER_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'provider' },
 	required: ['provider'],
@@ -31,8 +30,8 @@ export const DNS_PROVIDER: Schema = {
 };
 
 /** Schema of a provider, or of `{"provider":"default"}` for the one that the option `dns` names. */
-export const DNS_PROVIDER_OR_DEFAULT: Schema = {
-	...DNS_PROVIDER,
+export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
+	...DNS_PROVIDER_SCHEMA,
 	oneOf: [
 		...VARIANTS,
 		{

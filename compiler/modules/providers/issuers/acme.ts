@@ -2,7 +2,7 @@
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
 import type { IssuerModule } from './issuer-module.ts';
-import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';
+import { lowerPreferredChains, PREFERRED_CHAINS_SCHEMA } from './preferred-chains.ts';
 
 export const DEFAULT_ACME_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
 /** Directory of the fallback authority, which is used if the first fails and an email address is configured. */
@@ -81,7 +81,7 @@ export const acme: IssuerModule = {
 				items: { type: 'string', minLength: 1 },
 				description: "PEM files of root certificates to trust for the directory, in addition to the system's.",
 			},
-			preferred_chains: PREFERRED_CHAINS,
+			preferred_chains: PREFERRED_CHAINS_SCHEMA,
 			...DNS_PROPERTIES,
 		},
 	},

@@ -5,7 +5,7 @@ import { parseIp } from '../../../exchange/ip-address.ts';
 import { parseDuration } from '../../../lower/context/values.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
-import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
+import { DNS_PROVIDER_SCHEMA, lowerDnsProvider } from '../dns/index.ts';
 
 /** An issuer's settings during lowering. */
 export interface IssuerDraft {
@@ -14,7 +14,7 @@ export interface IssuerDraft {
 
 /** Schema of the settings that {@link dnsSubdirectives} fills. */
 export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
-	dns: { ...DNS_PROVIDER, description: 'DNS provider; challenges are then answered by DNS only.' },
+	dns: { ...DNS_PROVIDER_SCHEMA, description: 'DNS provider; challenges are then answered by DNS only.' },
 	default_dns: {
 		type: 'boolean',
 		description: 'Answers challenges with the DNS provider of the option `dns`.',

@@ -12,8 +12,7 @@ import type { IssuerModule } from './issuer-module.ts';
 /** All issuers, in the order of the manual. */
 export const issuers: readonly IssuerModule[] = [acme, internal];
 
-/** Schema of an issuer. */
-export const ISSUER: Schema = {
+export const ISSUER_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'issuer' },
 	required: ['issuer'],

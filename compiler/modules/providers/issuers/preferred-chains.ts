@@ -17,7 +17,7 @@ export interface PreferredChains {
 const NAMES: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 };
 
 /** Schema of {@link PreferredChains}. */
-export const PREFERRED_CHAINS: Schema = {
+export const PREFERRED_CHAINS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Selects a chain if an issuer offers several.',
 	properties: {

@@ -29,8 +29,7 @@ const ACTIONS: Schema = {
 	},
 };
 
-/** Schema of a filter. */
-export const LOG_FILTER: Schema = {
+export const LOG_FILTER_SCHEMA: Schema = {
 	type: 'object',
 	description: 'The action on the field.',
 	discriminator: { propertyName: 'filter' },

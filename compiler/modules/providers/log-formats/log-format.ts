@@ -6,7 +6,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
-import { LOG_FILTER, lowerFilterFields } from './log-filter.ts';
+import { LOG_FILTER_SCHEMA, lowerFilterFields } from './log-filter.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */
 const TIME_FORMATS = [
@@ -49,8 +49,7 @@ function variant(encoder: string, properties: { readonly [name: string]: Schema 
 
 const WRAP = { ...LOG_FORMAT_REFERENCE };
 
-/** Schema of a format. */
-export const LOG_FORMAT: Schema = {
+export const LOG_FORMAT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'The format of an entry.',
 	discriminator: { propertyName: 'encoder' },
@@ -64,7 +63,7 @@ export const LOG_FORMAT: Schema = {
 				fields: {
 					type: 'object',
 					description: 'Filters by field path, such as `request>headers`.',
-					additionalProperties: LOG_FILTER,
+					additionalProperties: LOG_FILTER_SCHEMA,
 				},
 			},
 			['fields'],

@@ -10,8 +10,7 @@ import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 /** Names of writers. */
 const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
-/** Schema of an output. */
-export const LOG_OUTPUT: Schema = {
+export const LOG_OUTPUT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Where entries are written; default standard error.',
 	properties: {

@@ -12,7 +12,7 @@ export function storeById(id: string): StoreModule | undefined {
 }
 
 /** Schema of a store's settings. */
-export const STORE: Schema = {
+export const STORE_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'store' },
 	required: ['store'],

@@ -5,7 +5,7 @@ import type { StoreSettings } from '../../../document/store-settings.ts';
 import type { TrustPool } from '../../../document/tls-settings.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
-import { STORE, storeById, stores } from '../stores/index.ts';
+import { STORE_SCHEMA, storeById, stores } from '../stores/index.ts';
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
 
@@ -14,7 +14,7 @@ const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 const HTTP_URL: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
 /** Schema of a pool, built recursively: `combined` contains pools of the same schema, at most two levels deep. */
-export const TRUST_POOL: Schema = poolSchema(2);
+export const TRUST_POOL_SCHEMA: Schema = poolSchema(2);
 
 function poolSchema(depth: number): Schema {
 	const variants: Schema[] = [
@@ -29,7 +29,7 @@ function poolSchema(depth: number): Schema {
 			'storage',
 			{
 				keys: { ...TEXTS, description: 'Keys of PEM in the store.' },
-				storage: { ...STORE, description: "The store; default the server's own." },
+				storage: { ...STORE_SCHEMA, description: "The store; default the server's own." },
 			},
 			['keys'],
 		),

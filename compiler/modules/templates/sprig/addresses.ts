@@ -1,7 +1,7 @@
 /** sprig's functions for file paths and URLs. */
 import { posix } from 'node:path';
 import { defineFunction, type FunctionList } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { asDictionary, type Dictionary, type Value } from '../value.ts';
 
 const base = defineFunction('string', (_, path: string) => (path === '' ? '.' : posix.basename(path) || '/'));
@@ -34,7 +34,7 @@ function clean(path: string): string {
 /** The regular expression of RFC 3986, appendix B. It matches any string. */
 const URL_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
-function parseUrl(run: Run, url: string): Value {
+function parseUrl(run: TemplateRun, url: string): Value {
 	const parts = URL_PARTS.exec(url);
 	if (!parts || /[\0-\x20\x7f]/.test(parts[2] ?? '')) return run.fail(`unable to parse URL "${url}"`);
 	const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = parts;

@@ -1,7 +1,7 @@
 /** sprig's functions for dictionaries. */
 import { valueToText } from '../format-value.ts';
 import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { asDictionary, type Dictionary, isList, sortedKeys, type Value } from '../value.ts';
 import { isEmpty } from './defaults.ts';
 
@@ -71,7 +71,7 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 	mustDeepCopy: deepCopy,
 };
 
-function copied(run: Run, value: Value): Value {
+function copied(run: TemplateRun, value: Value): Value {
 	run.budget.spend(1);
 	if (value === null || typeof value !== 'object') return value;
 	run.budget.enter();
@@ -88,7 +88,7 @@ function copied(run: Run, value: Value): Value {
  * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrite`,
  * copies all values that are not empty.
  */
-function mergeInto(run: Run, target: Mutable, source: Dictionary, overwrite: boolean): void {
+function mergeInto(run: TemplateRun, target: Mutable, source: Dictionary, overwrite: boolean): void {
 	run.budget.enter();
 	for (const [key, value] of source) {
 		run.budget.entries(target.size + 1);

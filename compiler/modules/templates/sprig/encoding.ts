@@ -2,7 +2,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { defineFunction, type FunctionList } from '../function.ts';
 import { fromJson, toJson } from '../json-text.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import type { Value } from '../value.ts';
 import { clampCount } from './casts.ts';
 
@@ -101,7 +101,7 @@ function aesKey(key: string): Buffer {
 	return bytes;
 }
 
-function base32(run: Run, s: string): string {
+function base32(run: TemplateRun, s: string): string {
 	const bytes = Buffer.from(s);
 	run.budget.spend(bytes.length >> 2);
 	let out = '';
@@ -115,7 +115,7 @@ function base32(run: Run, s: string): string {
 	return out.padEnd(Math.ceil(out.length / 8) * 8, '=');
 }
 
-function fromBase32(run: Run, s: string): string {
+function fromBase32(run: TemplateRun, s: string): string {
 	let end = s.length;
 	while (end > 0 && s[end - 1] === '=') end--;
 	const text = s.slice(0, end);

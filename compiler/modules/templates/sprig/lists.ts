@@ -1,7 +1,7 @@
 /** sprig's functions for lists. */
 import { deepEqual } from '../compare.ts';
 import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { isList, typeName, type Value } from '../value.ts';
 import { isEmpty } from './defaults.ts';
 
@@ -103,12 +103,12 @@ function shuffled(s: string): string {
 }
 
 /** Returns a list, or fails with the name of the function. */
-function listOf(run: Run, name: string, value: Value): List {
+function listOf(run: TemplateRun, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
 	run.budget.entries(value.length);
 	return value;
 }
 
-function includes(run: Run, list: List, item: Value): boolean {
+function includes(run: TemplateRun, list: List, item: Value): boolean {
 	return list.some(other => deepEqual(run, other, item));
 }

@@ -1,6 +1,6 @@
 /** sprig's functions for numbers. */
 import { defineFunction, type FunctionList } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { type Value, wrapInt64 } from '../value.ts';
 import { toFloat, toInteger } from './casts.ts';
 
@@ -60,7 +60,7 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function divisor(run: Run, value: Value): bigint {
+function divisor(run: TemplateRun, value: Value): bigint {
 	const number = toInteger(value);
 	return number === 0n ? run.fail('runtime error: integer divide by zero') : number;
 }
@@ -83,7 +83,7 @@ function rounded(value: number, digits: number, on: number): number {
 }
 
 /** Returns the integers from `start` up to, but not including, `stop`. */
-function steps(run: Run, start: bigint, stop: bigint, step: bigint): bigint[] {
+function steps(run: TemplateRun, start: bigint, stop: bigint, step: bigint): bigint[] {
 	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
 	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;
 	const most = BigInt(run.budget.bounds.entries);

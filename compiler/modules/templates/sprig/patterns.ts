@@ -1,6 +1,6 @@
 /** sprig's functions for regular expressions. With or without `must`, they fail for an invalid expression. */
 import { defineFunction, type FunctionList, type TemplateFunction } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 
 /** Maximum characters searched, because a search may need more than one pass over them. */
 const MAX_SUBJECT = 64 * 1024;
@@ -49,7 +49,7 @@ export const PATTERN_FUNCTIONS: FunctionList = {
 	regexQuoteMeta: defineFunction('string', (_, s: string) => s.replace(/[\\.+*?()|[\]{}^$]/g, c => `\\${c}`)),
 };
 
-function search(run: Run, source: string, s: string): RegExp {
+function search(run: TemplateRun, source: string, s: string): RegExp {
 	if (s.length > MAX_SUBJECT) return run.fail(`a text of more than ${MAX_SUBJECT} characters cannot be searched`);
 	run.budget.spend(10 + (s.length >> 4));
 	const regexp = run.deps.regexp(source);
@@ -61,7 +61,7 @@ function limited(found: string[], count: bigint): string[] {
 	return count < 0n || count >= BigInt(found.length) ? found : found.slice(0, Number(count));
 }
 
-function replaced(run: Run, source: string, s: string, by: (match: RegExpExecArray) => string): string {
+function replaced(run: TemplateRun, source: string, s: string, by: (match: RegExpExecArray) => string): string {
 	let out = '';
 	let from = 0;
 	for (const match of s.matchAll(search(run, source, s))) {
@@ -82,7 +82,7 @@ function expanded(by: string, match: RegExpExecArray): string {
 	});
 }
 
-function split(run: Run, source: string, s: string, count: bigint): string[] {
+function split(run: TemplateRun, source: string, s: string, count: bigint): string[] {
 	if (count === 0n) return [];
 	const parts: string[] = [];
 	let from = 0;

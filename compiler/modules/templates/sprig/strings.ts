@@ -2,7 +2,7 @@
 import { valueToText } from '../format-value.ts';
 import { defineFunction, type FunctionList } from '../function.ts';
 import { quoteString } from '../printf.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { byteLength, byteSlice } from '../text-bytes.ts';
 import { compareText, type Value } from '../value.ts';
 import { clampCount, toList } from './casts.ts';
@@ -90,7 +90,7 @@ export const STRING_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function trimAll(_: Run, cutset: string, s: string): string {
+function trimAll(_: TemplateRun, cutset: string, s: string): string {
 	const cut = new Set(cutset);
 	const characters = [...s];
 	let start = 0;
@@ -101,14 +101,14 @@ function trimAll(_: Run, cutset: string, s: string): string {
 }
 
 /** Repeats a string, within the budget. */
-export function repeatString(run: Run, s: string, count: bigint): string {
+export function repeatString(run: TemplateRun, s: string, count: bigint): string {
 	const { characters } = run.budget.bounds;
 	const times = s === '' ? 0 : clampCount(count, characters);
 	run.budget.text(s.length * times);
 	return s.repeat(times);
 }
 
-function indented(run: Run, spaces: bigint, s: string): string {
+function indented(run: TemplateRun, spaces: bigint, s: string): string {
 	const padding = repeatString(run, ' ', spaces);
 	run.budget.text(s.length + padding.length * (s.split('\n').length + 1));
 	return padding + s.replaceAll('\n', `\n${padding}`);
@@ -133,13 +133,13 @@ function quotedAll(values: readonly Value[], quote: (value: Value) => string): s
 }
 
 /** Returns the values of a list as strings. */
-export function toStrings(run: Run, value: Value): string[] {
+export function toStrings(run: TemplateRun, value: Value): string[] {
 	return toList(value)
 		.filter(item => item !== null)
 		.map(item => valueToText(run, item));
 }
 
-function joinedText(run: Run, values: readonly Value[], separator: string): string {
+function joinedText(run: TemplateRun, values: readonly Value[], separator: string): string {
 	const parts: string[] = [];
 	let length = 0;
 	for (const value of values) {
@@ -153,7 +153,7 @@ function joinedText(run: Run, values: readonly Value[], separator: string): stri
 	return parts.join(separator);
 }
 
-function parts(run: Run, s: string, separator: string): string[] {
+function parts(run: TemplateRun, s: string, separator: string): string[] {
 	run.budget.spend(s.length >> 4);
 	return separator === '' ? [...s] : s.split(separator);
 }
@@ -164,7 +164,7 @@ function numbered(list: readonly string[]): Map<string, Value> {
 }
 
 /** Wraps lines at spaces, so that none is longer than `width`; longer words are split. */
-function wrapped(run: Run, width: bigint, end: string, s: string): string {
+function wrapped(run: TemplateRun, width: bigint, end: string, s: string): string {
 	const most = Math.max(clampCount(width, run.budget.bounds.characters), 1);
 	run.budget.text(s.length + Math.ceil(s.length / most) * end.length);
 	let out = '';

@@ -1,6 +1,6 @@
 /** sprig's functions for dates and durations. */
 import { defineFunction, type FunctionList } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { parseTime } from '../time-layout.ts';
 import { DurationValue, parseGoDuration, TimeValue, zoneByName } from '../time-value.ts';
 import type { Value } from '../value.ts';
@@ -56,7 +56,7 @@ export const TIME_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function formatted(run: Run, layout: string, value: Value, zone: string): string {
+function formatted(run: TemplateRun, layout: string, value: Value, zone: string): string {
 	// A one-character element of the layout may expand to nine characters.
 	run.budget.text(layout.length * 9);
 	run.budget.spend(20);
@@ -64,7 +64,7 @@ function formatted(run: Run, layout: string, value: Value, zone: string): string
 }
 
 /** Converts a value to a time: an integer counts as seconds since 1970, and any other value that is not a time as now. */
-function timeOf(run: Run, value: Value): TimeValue {
+function timeOf(run: TemplateRun, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;
 	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');
 	if (typeof value === 'number') return new TimeValue(value * 1000, 'Local');

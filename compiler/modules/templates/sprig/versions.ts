@@ -1,6 +1,6 @@
 /** sprig's functions for semantic versions (semver.org 2.0.0). */
 import { defineFunction, type FunctionList } from '../function.ts';
-import type { Run } from '../run.ts';
+import type { TemplateRun } from '../run.ts';
 import { objectMethod } from '../time-value.ts';
 import type { TemplateObject, Value } from '../value.ts';
 
@@ -63,7 +63,7 @@ export const VERSION_FUNCTIONS: FunctionList = {
 	),
 };
 
-function parse(run: Run, text: string): Version {
+function parse(run: TemplateRun, text: string): Version {
 	const found = VERSION.exec(text);
 	if (!found) return run.fail('Invalid Semantic Version');
 	const [, major, minor = '0', patch = '0', prerelease = '', metadata = ''] = found;
@@ -88,7 +88,7 @@ function compare(a: Version, b: Version): number {
 }
 
 /** Checks a version constraint: alternatives separated by `||`, each of them comparisons separated by commas or spaces. */
-function satisfies(run: Run, constraint: string, version: Version): boolean {
+function satisfies(run: TemplateRun, constraint: string, version: Version): boolean {
 	run.budget.text(constraint.length);
 	return constraint.split('||').some(alternative =>
 		withRanges(alternative)
@@ -111,7 +111,7 @@ function withRanges(constraint: string): string {
 	return text;
 }
 
-function holds(run: Run, part: string, version: Version): boolean {
+function holds(run: TemplateRun, part: string, version: Version): boolean {
 	const found = CONSTRAINT.exec(part);
 	if (!found) return run.fail(`improper constraint: ${part}`);
 	const [, operator = '', ...rest] = found;

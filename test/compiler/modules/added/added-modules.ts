@@ -7,7 +7,7 @@ import {
 	handlerDirective,
 } from '../../../../compiler/modules/contract/directive.ts';
 import { type MatcherModule, requestMatcher } from '../../../../compiler/modules/contract/matcher.ts';
-import { compileHeaderEdits, HEADER_EDITS } from '../../../../compiler/modules/words/header-edits.ts';
+import { compileHeaderEdits, HEADER_EDITS_SCHEMA } from '../../../../compiler/modules/words/header-edits.ts';
 
 /** Returns a directive whose name and handler are `name` and whose only argument is the field `to`. */
 function directive(name: string, traits: Partial<HandlerDirective>): Directive {
@@ -27,7 +27,7 @@ function directive(name: string, traits: Partial<HandlerDirective>): Directive {
 			properties: {
 				to: { type: 'string' },
 				pipeline: PIPELINE_SCHEMA,
-				fields: HEADER_EDITS,
+				fields: HEADER_EDITS_SCHEMA,
 			},
 		},
 		compile: (_step, _cx, next) => next,

@@ -14,7 +14,7 @@ import {
 	bodyForKey,
 	type CacheProcess,
 	lookUp,
-	pause,
+	pauseFor,
 	putResponse,
 	readCachedBody,
 	startCacheProcess,
@@ -179,11 +179,11 @@ faults('a response stored before the folder was opened replaces the older versio
 	const second = await startCacheProcess(folder);
 	putResponse(second, 'k', bodyForKey('k new', 100));
 	await first.end('closed');
-	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
+	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pauseFor(5);
 	assert.ok(readCachedBody(second.cache, (await lookUp(second, 'k'))[0]!).equals(bodyForKey('k new', 100)));
 	second.cache.remove((await lookUp(second, 'k'))[0]!);
 	assert.is((await lookUp(second, 'k')).length, 0, 'the older version came back');
-	await pause(50);
+	await pauseFor(50);
 	await second.end('crashed');
 	const again = await startCacheProcess(folder);
 	assert.is((await lookUp(again, 'k')).length, 0);
@@ -199,7 +199,7 @@ faults('an older version is removed even if the new one cannot be written', asyn
 	await waitForRecords(process, 2);
 	await failing({ writev: true }, async () => {
 		putResponse(process, 'k', bodyForKey('k new', 100));
-		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pause(5);
+		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pauseFor(5);
 	});
 	assert.is(disk(process).idle, 'failing');
 	await process.end('crashed');

@@ -1,7 +1,7 @@
 /** Compares the index of a disk tier with a plain list of the same entries. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { DiskIndex, type DiskPlace } from '../../../../runtime/cache/disk/disk-index.ts';
+import { DiskIndex, type IndexedResponse } from '../../../../runtime/cache/disk/disk-index.ts';
 
 const index = suite('index of a disk tier');
 
@@ -18,8 +18,8 @@ index('the index finds, replaces and removes entries like a plain list', async (
 	const random = generator(7);
 	const onDisk = new Map<number, number>();
 	const all = new DiskIndex(1, (a, by) => onDisk.set(a, (onDisk.get(a) ?? 0) + by));
-	let places: DiskPlace[] = [];
-	const forget = (isMeant: (place: DiskPlace) => boolean): number => {
+	let places: IndexedResponse[] = [];
+	const forget = (isMeant: (place: IndexedResponse) => boolean): number => {
 		const before = places.length;
 		places = places.filter(place => !isMeant(place));
 		return before - places.length;

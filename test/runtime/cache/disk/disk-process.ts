@@ -65,7 +65,7 @@ export async function startCacheProcess(
 		// A dead process no longer refreshes its lock. Name a dead process in the lock, as the system would report it.
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
-	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pause(5);
+	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pauseFor(5);
 	return { cache, words: new Int32Array(buffer), registry, messages, end };
 }
 
@@ -74,7 +74,7 @@ function dead(folder: string): object {
 	return { ...holder, started: '1' };
 }
 
-export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
+export const pauseFor = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
 /** Returns the head of a cached response. */
 export function cachedHead(key: string, more: Partial<CachedHead> = {}): CachedHead {
@@ -108,7 +108,7 @@ export function putResponse(
 export async function waitForRecords({ registry }: CacheProcess, count: number): Promise<void> {
 	for (let tries = 0; tries < 400; tries++) {
 		if (registry.reports()[0]!.disk!.written >= count) return;
-		await pause(5);
+		await pauseFor(5);
 	}
 	throw new Error(`${JSON.stringify(registry.reports()[0]!.disk)}: expected ${count} records to be written`);
 }

@@ -5,14 +5,14 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CachedHead } from '../../../../compiler/exchange/response-cache.ts';
-import { cacheLayout, WORD } from '../../../../runtime/cache/memory-layout.ts';
+import { cacheLayout, HEADER_WORD } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import {
 	bodyForKey,
 	lookUp,
 	MIB,
-	pause,
+	pauseFor,
 	putResponse,
 	readCachedBody,
 	startCacheProcess,
@@ -86,7 +86,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	first.cache.remove(first.cache.find('removed')[0]!);
 	putResponse(first, 'tag', bodyForKey('new', 100), { tags: ['t1'] });
 	await waitForRecords(first, 7);
-	await pause(100);
+	await pauseFor(100);
 	for (const again of [false, true]) {
 		const process = again ? await startCacheProcess(folder) : first;
 		for (const key of ['path', 'prefix', 'url', 'removed']) assert.is((await lookUp(process, key)).length, 0, key);
@@ -107,7 +107,7 @@ tier('a revalidated response is written again only if its tags or its age on dis
 		cache.refresh(found!, { ...found!.head, fields: ['X-Request', String(at)], storedAt: storedAt + at, ...more });
 	};
 	for (let i = 1; i <= 20; i++) confirm(i * 1000);
-	await pause(50);
+	await pauseFor(50);
 	assert.is(process.registry.reports()[0]!.disk!.written, 1);
 	confirm(21_000, { tags: ['t'] });
 	await waitForRecords(process, 2);
@@ -149,7 +149,7 @@ for (const [by, selection] of [
 		for (let i = 0; i < 50; i++) await Promise.resolve();
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		assert.is(await purged, 2);
-		await pause(50);
+		await pauseFor(50);
 		assert.is((await lookUp(process, 'k')).length, 0);
 		putResponse(process, 'k', bodyForKey('new', 100), { tags: ['t'] });
 		await waitForRecords(process, 2);
@@ -264,7 +264,7 @@ tier(
 		assert.is(second.cache.find('c').length, 1);
 		await second.cache.invalidate('example.test', '/a', undefined);
 		await first.end('closed');
-		for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pause(5);
+		for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pauseFor(5);
 		assert.is((await lookUp(second, 'a')).length, 0);
 		assert.is((await lookUp(second, 'b')).length, 1);
 		await second.end('closed');
@@ -292,7 +292,7 @@ tier('a load that changes the ceiling hands the folder over once the previous st
 	await registry.run('t', { errand: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
 	registry.cacheClosed('s');
-	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pause(5);
+	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pauseFor(5);
 	await registry.run('t', { errand: 'recall', key: 'a' });
 	assert.equal(readCachedBody(next, next.find('a')[0]!), bodyForKey('a', 3000));
 	await first.end('closed');
@@ -306,7 +306,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	// Makes the creation of the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
 	for (let i = 0; i < 6; i++) putResponse(process, `big${i}`, bodyForKey('b', 400_000));
-	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
+	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pauseFor(5);
 	assert.is(process.registry.reports()[0]!.disk!.failures, 1);
 	assert.is(process.cache.find('big5').length, 1);
 	putResponse(process, 'c', bodyForKey('c', 100));
@@ -340,8 +340,8 @@ for (const cuts of [true, false]) {
 			try {
 				putResponse(process, 'k', bodyForKey('k', 100));
 				putResponse(process, 'l', bodyForKey('l', 100));
-				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pause(5);
-				await pause(20);
+				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pauseFor(5);
+				await pauseFor(20);
 			} finally {
 				Object.assign(files, { writev, truncate });
 			}
@@ -360,10 +360,10 @@ tier('a thread that died holding the lock does not stop writes to disk', async (
 	putResponse(process, 'k', bodyForKey('k', 100));
 	// The response is held in memory until it is written. Releasing a removed one takes the lock.
 	process.cache.remove(process.cache.find('k')[0]!);
-	process.words[WORD.lock] = 2;
-	await pause(0);
+	process.words[HEADER_WORD.lock] = 2;
+	await pauseFor(0);
 	process.registry.threadEnded(1);
-	const purged = await Promise.race([process.registry.purge({ tag: 't' }), pause(3000)]);
+	const purged = await Promise.race([process.registry.purge({ tag: 't' }), pauseFor(3000)]);
 	assert.is(purged, 0);
 	await process.end('closed');
 });

@@ -1,12 +1,12 @@
 /** Options of `Connection` are separated by spaces and tabs only. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ourReader } from '../../../fuzz/readings.ts';
+import { ourServerReader } from '../../../fuzz/readings.ts';
 
 const options = suite('options of Connection');
 
 options('a no-break space is part of an option, so the connection is not kept alive', async () => {
-	const read = ourReader();
+	const read = ourServerReader();
 	const messages = async (value: string): Promise<number> => {
 		const head = `GET /old HTTP/1.0\r\nConnection:${value}\r\n\r\n`;
 		return (await read([`${head}GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`])).messages.length;

@@ -1,7 +1,7 @@
 /** Requests and responses that repeat an earlier one byte for byte, and others that are only similar. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { OK } from '../../../../runtime/protocols/http1/field-parser.ts';
+import { PARSE_OK } from '../../../../runtime/protocols/http1/field-parser.ts';
 import { RequestHeadParser } from '../../../../runtime/protocols/http1/head-parser.ts';
 import { RepeatedAnswers } from '../../../../runtime/protocols/http1/repeated-answers.ts';
 import { openWire, serve, statusOf } from './wire.ts';
@@ -38,7 +38,7 @@ repeated('changes that a handler makes to request fields do not appear in the ne
 repeated('a head is remembered with everything in it, and nothing after it', () => {
 	const parser = new RequestHeadParser(100);
 	const read = (text: string): object => {
-		assert.is(parser.parse(text, 0, text.length), OK);
+		assert.is(parser.parse(text, 0, text.length), PARSE_OK);
 		const { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue, end } = parser;
 		const { items, host } = parser.fields;
 		return { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue, end, items, host };

@@ -1,7 +1,7 @@
 /** Request bodies as pulled by handlers. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CHUNKED } from '../../../../runtime/protocols/http1/head-parser.ts';
+import { CHUNKED_BODY } from '../../../../runtime/protocols/http1/head-parser.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import { RequestBody } from '../../../../runtime/protocols/http1/request-body.ts';
 
@@ -9,7 +9,7 @@ const test = suite('request body');
 
 test('unread chunks of one byte are merged, not stored one by one', () => {
 	const feeder = { bodyAwaited() {}, bodyWhole() {}, bodyRelieved() {} };
-	const body = new RequestBody(feeder, CHUNKED, DEFAULT_LIMITS, undefined);
+	const body = new RequestBody(feeder, CHUNKED_BODY, DEFAULT_LIMITS, undefined);
 	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
 	const chunk = Buffer.from('1\r\n?\r\n');
 	let first: Uint8Array | undefined;

@@ -1,5 +1,5 @@
 /** The requirements of RFC 9113 for frames and streams: what a client sends, and the outcome that is required. */
-import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { encodeFieldBlock, encodeUint32s, frame, POST, REQUEST, request, settings } from './frames.ts';
 
 /** A required outcome. A connection error is a GOAWAY and the end of the connection; otherwise it must stay usable. */
@@ -21,14 +21,14 @@ export interface Requirement {
 	readonly beyondNode?: boolean;
 }
 
-const OPEN = FLAG.endHeaders;
-const HELLO = Buffer.from(PREFACE);
+const OPEN = FRAME_FLAG.endHeaders;
+const HELLO = Buffer.from(CLIENT_PREFACE);
 const protocol: Outcome = { connection: H2_ERROR.protocol };
 const frameSize: Outcome = { connection: H2_ERROR.frameSize };
 const flowControl: Outcome = { connection: H2_ERROR.flowControl };
 const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
 const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
-const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flags, stream, Buffer.from(text));
+const data = (stream: number, text: string, flags = 0) => frame(FRAME_TYPE.data, flags, stream, Buffer.from(text));
 
 /** RFC 9113, sections 3 to 6. */
 export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
@@ -37,7 +37,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '3.4',
 		asks: 'a bad preface ends the connection',
 		bare: true,
-		sends: [Buffer.from(PREFACE.replace('SM', 'XX'))],
+		sends: [Buffer.from(CLIENT_PREFACE.replace('SM', 'XX'))],
 		outcome: protocol,
 	},
 	{
@@ -51,7 +51,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '3.4',
 		asks: 'an acknowledgment as the first SETTINGS ends the connection',
 		bare: true,
-		sends: [HELLO, frame(FRAME.settings, FLAG.ack, 0)],
+		sends: [HELLO, frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0)],
 		outcome: protocol,
 	},
 	{
@@ -71,7 +71,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.1',
 		asks: 'unknown flags are ignored',
-		sends: [frame(FRAME.ping, 0xfe, 0, Buffer.alloc(8))],
+		sends: [frame(FRAME_TYPE.ping, 0xfe, 0, Buffer.alloc(8))],
 		outcome: 'served',
 	},
 	{
@@ -83,42 +83,42 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '4.2',
 		asks: 'a DATA frame over the maximum size is an error',
-		sends: [request(1, POST, OPEN), frame(FRAME.data, 0, 1, Buffer.alloc(16_385))],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
 	{
 		section: '4.2',
 		asks: 'a HEADERS frame over the maximum size is an error',
-		sends: [frame(FRAME.headers, OPEN, 1, Buffer.alloc(16_385))],
+		sends: [frame(FRAME_TYPE.headers, OPEN, 1, Buffer.alloc(16_385))],
 		outcome: frameSize,
 	},
 	{
 		section: '4.3',
 		asks: 'a header block that cannot be decoded ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x80]))],
+		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x80]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: '4.3',
 		asks: 'another frame inside a header block ends the connection',
 		sends: [
-			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
-			frame(FRAME.ping, 0, 0, Buffer.alloc(8)),
+			frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+			frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8)),
 		],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
 		asks: 'an unknown frame inside a header block ends the connection',
-		sends: [frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)), frame(0xfa, 0, 1)],
+		sends: [frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)), frame(0xfa, 0, 1)],
 		outcome: protocol,
 	},
 	{
 		section: '4.3',
 		asks: 'CONTINUATION on another stream ends the connection',
 		sends: [
-			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
-			frame(FRAME.continuation, FLAG.endHeaders, 3),
+			frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+			frame(FRAME_TYPE.continuation, FRAME_FLAG.endHeaders, 3),
 		],
 		outcome: protocol,
 	},
@@ -126,31 +126,31 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'DATA on an idle stream ends the connection',
-		sends: [data(1, 'x', FLAG.endStream)],
+		sends: [data(1, 'x', FRAME_FLAG.endStream)],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'RST_STREAM on an idle stream ends the connection',
-		sends: [frame(FRAME.resetStream, 0, 1, encodeUint32s(8))],
+		sends: [frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8))],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'WINDOW_UPDATE on an idle stream ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 1, encodeUint32s(100))],
+		sends: [frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(100))],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'CONTINUATION on an idle stream ends the connection',
-		sends: [frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
+		sends: [frame(FRAME_TYPE.continuation, FRAME_FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
 		outcome: protocol,
 	},
 	{
 		section: '5.1',
 		asks: 'PRIORITY on an idle stream is ignored',
-		sends: [frame(FRAME.priority, 0, 9, Buffer.from([0, 0, 0, 1, 5]))],
+		sends: [frame(FRAME_TYPE.priority, 0, 9, Buffer.from([0, 0, 0, 1, 5]))],
 		outcome: 'served',
 	},
 	{
@@ -184,7 +184,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '5.1',
 		asks: 'DATA on a stream that the client has reset ends the connection',
-		sends: [request(1, POST, OPEN), frame(FRAME.resetStream, 0, 1, encodeUint32s(8)), data(1, 'x')],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8)), data(1, 'x')],
 		outcome: { connection: H2_ERROR.streamClosed },
 		beyondNode: true,
 	},
@@ -193,16 +193,16 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'WINDOW_UPDATE, RST_STREAM and PRIORITY on a closed stream are ignored',
 		sends: [
 			request(1),
-			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(9)),
-			frame(FRAME.resetStream, 0, 1, encodeUint32s(8)),
-			frame(FRAME.priority, 0, 1, Buffer.alloc(5)),
+			frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(9)),
+			frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8)),
+			frame(FRAME_TYPE.priority, 0, 1, Buffer.alloc(5)),
 		],
 		outcome: 'served',
 	},
 	{
 		section: '5.1',
 		asks: 'DATA in transit to a stream that the server has reset is ignored',
-		sends: [request(1, withField('bad name', 'x'), OPEN), data(1, 'late'), data(1, 'later', FLAG.endStream)],
+		sends: [request(1, withField('bad name', 'x'), OPEN), data(1, 'late'), data(1, 'later', FRAME_FLAG.endStream)],
 		outcome: 'served',
 	},
 	{
@@ -210,7 +210,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'trailers in transit to a stream that the server has reset are ignored',
 		sends: [
 			request(1, withField('bad name', 'x'), OPEN),
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
+			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
 		],
 		outcome: 'served',
 	},
@@ -239,7 +239,10 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.1',
 		asks: 'padding longer than its frame ends the connection',
-		sends: [request(1, POST, OPEN), frame(FRAME.data, FLAG.padded | FLAG.endStream, 1, Buffer.from([9, 1, 2]))],
+		sends: [
+			request(1, POST, OPEN),
+			frame(FRAME_TYPE.data, FRAME_FLAG.padded | FRAME_FLAG.endStream, 1, Buffer.from([9, 1, 2])),
+		],
 		outcome: protocol,
 	},
 	{
@@ -247,7 +250,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'padding is removed',
 		sends: [
 			request(1, POST, OPEN),
-			frame(FRAME.data, FLAG.padded | FLAG.endStream, 1, Buffer.from([2, 0x68, 0x69, 0, 0])),
+			frame(FRAME_TYPE.data, FRAME_FLAG.padded | FRAME_FLAG.endStream, 1, Buffer.from([2, 0x68, 0x69, 0, 0])),
 		],
 		outcome: { stream: 1, status: '200' },
 	},
@@ -257,8 +260,8 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'HEADERS padding longer than the frame ends the connection',
 		sends: [
 			frame(
-				FRAME.headers,
-				OPEN | FLAG.padded | FLAG.endStream,
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.padded | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([255]), encodeFieldBlock(REQUEST)]),
 			),
@@ -270,8 +273,8 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'padding and priority of HEADERS are removed',
 		sends: [
 			frame(
-				FRAME.headers,
-				OPEN | FLAG.padded | FLAG.priority | FLAG.endStream,
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.padded | FRAME_FLAG.priority | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 200]), encodeFieldBlock(REQUEST), Buffer.alloc(3)]),
 			),
@@ -281,51 +284,51 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.2',
 		asks: 'HEADERS too short for its priority end the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.priority | FLAG.endStream, 1, Buffer.alloc(4))],
+		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.priority | FRAME_FLAG.endStream, 1, Buffer.alloc(4))],
 		outcome: protocol,
 	},
 	// PRIORITY, RST_STREAM
 	{
 		section: '6.3',
 		asks: 'PRIORITY on stream 0 ends the connection',
-		sends: [frame(FRAME.priority, 0, 0, Buffer.alloc(5))],
+		sends: [frame(FRAME_TYPE.priority, 0, 0, Buffer.alloc(5))],
 		outcome: protocol,
 	},
 	{
 		section: '6.3',
 		asks: 'PRIORITY of a length other than five bytes is an error',
-		sends: [frame(FRAME.priority, 0, 1, Buffer.alloc(4))],
+		sends: [frame(FRAME_TYPE.priority, 0, 1, Buffer.alloc(4))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.4',
 		asks: 'RST_STREAM on stream 0 ends the connection',
-		sends: [frame(FRAME.resetStream, 0, 0, encodeUint32s(8))],
+		sends: [frame(FRAME_TYPE.resetStream, 0, 0, encodeUint32s(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.4',
 		asks: 'RST_STREAM of a length other than four bytes is an error',
-		sends: [request(1, POST, OPEN), frame(FRAME.resetStream, 0, 1, Buffer.alloc(3))],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.resetStream, 0, 1, Buffer.alloc(3))],
 		outcome: frameSize,
 	},
 	// SETTINGS
 	{
 		section: '6.5',
 		asks: 'an acknowledgment with a payload is an error',
-		sends: [frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
+		sends: [frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0, Buffer.alloc(6))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.5',
 		asks: 'SETTINGS on a stream are an error',
-		sends: [frame(FRAME.settings, 0, 1)],
+		sends: [frame(FRAME_TYPE.settings, 0, 1)],
 		outcome: protocol,
 	},
 	{
 		section: '6.5',
 		asks: 'SETTINGS of a length that is not a multiple of six are an error',
-		sends: [frame(FRAME.settings, 0, 0, Buffer.alloc(7))],
+		sends: [frame(FRAME_TYPE.settings, 0, 0, Buffer.alloc(7))],
 		outcome: frameSize,
 	},
 	{
@@ -357,70 +360,70 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '6.6',
 		asks: 'PUSH_PROMISE from a client is an error',
-		sends: [frame(FRAME.pushPromise, FLAG.endHeaders, 1, Buffer.alloc(8))],
+		sends: [frame(FRAME_TYPE.pushPromise, FRAME_FLAG.endHeaders, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.7',
 		asks: 'PING on a stream is an error',
-		sends: [frame(FRAME.ping, 0, 1, Buffer.alloc(8))],
+		sends: [frame(FRAME_TYPE.ping, 0, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.7',
 		asks: 'PING of a length other than eight bytes is an error',
-		sends: [frame(FRAME.ping, 0, 0, Buffer.alloc(6))],
+		sends: [frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(6))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.7',
 		asks: 'an unsolicited PING acknowledgment is ignored',
-		sends: [frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8))],
+		sends: [frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, Buffer.alloc(8))],
 		outcome: 'served',
 		beyondNode: true,
 	},
 	{
 		section: '6.8',
 		asks: 'GOAWAY on a stream is an error',
-		sends: [frame(FRAME.goAway, 0, 1, Buffer.alloc(8))],
+		sends: [frame(FRAME_TYPE.goAway, 0, 1, Buffer.alloc(8))],
 		outcome: protocol,
 	},
 	{
 		section: '6.8',
 		asks: 'GOAWAY shorter than eight bytes is an error',
-		sends: [frame(FRAME.goAway, 0, 0, Buffer.alloc(7))],
+		sends: [frame(FRAME_TYPE.goAway, 0, 0, Buffer.alloc(7))],
 		outcome: frameSize,
 	},
 	// WINDOW_UPDATE
 	{
 		section: '6.9',
 		asks: 'a WINDOW_UPDATE of 0 ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0))],
+		sends: [frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(0))],
 		outcome: protocol,
 	},
 	{
 		section: '6.9',
 		asks: 'a WINDOW_UPDATE of 0 on a stream is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0))],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0))],
 		outcome: malformed,
 	},
 	{
 		section: '6.9',
 		asks: 'WINDOW_UPDATE of a length other than four bytes is an error',
-		sends: [frame(FRAME.windowUpdate, 0, 0, Buffer.alloc(5))],
+		sends: [frame(FRAME_TYPE.windowUpdate, 0, 0, Buffer.alloc(5))],
 		outcome: frameSize,
 	},
 	{
 		section: '6.9.1',
 		asks: 'an overflow of the connection window ends the connection',
-		sends: [frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0x7fffffff))],
+		sends: [frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(0x7fffffff))],
 		outcome: flowControl,
 		beyondNode: true,
 	},
 	{
 		section: '6.9.1',
 		asks: 'an overflow of a stream window is a stream error',
-		sends: [request(1, POST, OPEN), frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0x7fffffff))],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0x7fffffff))],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
 		beyondNode: true,
 	},
@@ -429,7 +432,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: "more DATA than a stream's window allows is an error",
 		sends: [
 			request(1, [[':method', 'POST'], ...REQUEST.slice(1, 2), [':path', '/unread'], REQUEST[3]!], OPEN),
-			...Array.from({ length: 5 }, () => frame(FRAME.data, 0, 1, Buffer.alloc(16_384))),
+			...Array.from({ length: 5 }, () => frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(16_384))),
 		],
 		outcome: { stream: 1, code: H2_ERROR.flowControl },
 	},
@@ -438,7 +441,7 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'settings that overflow the window of an open stream end the connection',
 		sends: [
 			request(1, POST, OPEN),
-			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(0x7fffffff - 65_535)),
+			frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0x7fffffff - 65_535)),
 			settings(4, 65_536),
 		],
 		outcome: flowControl,
@@ -449,16 +452,16 @@ export const CONNECTION_REQUIREMENTS: readonly Requirement[] = [
 		section: '6.10',
 		asks: 'a header block may be split',
 		sends: [
-			frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST).subarray(0, 9)),
-			frame(FRAME.continuation, 0, 1, encodeFieldBlock(REQUEST).subarray(9, 20)),
-			frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST).subarray(20)),
+			frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST).subarray(0, 9)),
+			frame(FRAME_TYPE.continuation, 0, 1, encodeFieldBlock(REQUEST).subarray(9, 20)),
+			frame(FRAME_TYPE.continuation, FRAME_FLAG.endHeaders, 1, encodeFieldBlock(REQUEST).subarray(20)),
 		],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
 		section: '6.10',
 		asks: 'CONTINUATION after a complete header block ends the connection',
-		sends: [request(1), frame(FRAME.continuation, FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
+		sends: [request(1), frame(FRAME_TYPE.continuation, FRAME_FLAG.endHeaders, 1, encodeFieldBlock(REQUEST))],
 		outcome: protocol,
 	},
 ];

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
-import { FLAG, FRAME } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { type FrameClient, frame, POST, request, withClient } from './frames.ts';
 
 const test = suite('HTTP/2: early responses');
@@ -18,10 +18,10 @@ const answering =
 		x.response.body = 'early';
 	};
 
-const isHead = ({ type, stream }: { type: number; stream: number }) => type === FRAME.headers && stream === 1;
+const isHead = ({ type, stream }: { type: number; stream: number }) => type === FRAME_TYPE.headers && stream === 1;
 
 function begin(client: FrameClient, fields: typeof POST = UPLOAD): void {
-	client.send(request(1, fields, FLAG.endHeaders));
+	client.send(request(1, fields, FRAME_FLAG.endHeaders));
 }
 
 /** Sends a body, starting at `sent`, as far as the windows allow. Returns the number of bytes sent so far. */
@@ -30,7 +30,7 @@ async function upload(client: FrameClient, sent: number, end: number): Promise<n
 	while (at < end) {
 		const granted = (stream: number) =>
 			client.frames
-				.filter(({ type, stream: id }) => type === FRAME.windowUpdate && id === stream)
+				.filter(({ type, stream: id }) => type === FRAME_TYPE.windowUpdate && id === stream)
 				.reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 65_535);
 		const room = Math.min(granted(0), granted(1)) - at;
 		if (room <= 0) {
@@ -40,7 +40,7 @@ async function upload(client: FrameClient, sent: number, end: number): Promise<n
 		}
 		const size = Math.min(room, 16_384, end - at);
 		at += size;
-		client.send(frame(FRAME.data, at === LENGTH ? FLAG.endStream : 0, 1, Buffer.alloc(size)));
+		client.send(frame(FRAME_TYPE.data, at === LENGTH ? FRAME_FLAG.endStream : 0, 1, Buffer.alloc(size)));
 	}
 	return at;
 }
@@ -48,14 +48,14 @@ async function upload(client: FrameClient, sent: number, end: number): Promise<n
 test('an error response is sent at once, and the reset only after the client has had time to read it', async () => {
 	await withClient(answering(413), async client => {
 		begin(client);
-		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
+		client.send(frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(1000)));
 		assert.is(await client.body(1), 'early');
 		// Data sent by the client before it has read the response is accepted.
 		await upload(client, 1000, 200_000);
 		await client.alive();
-		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
 		const answered = performance.now();
-		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		await client.until(({ type }) => type === FRAME_TYPE.resetStream, 4000);
 		assert.is(await client.reset(1), 0);
 		assert.ok(performance.now() - answered > 500, 'the reset came before the client could have read the response');
 		client.send(request(3, [...POST, ['content-length', '0']]));
@@ -74,7 +74,7 @@ test('a success response is sent when the request is complete, and its windows a
 		assert.is(await client.body(1), 'early');
 		assert.is(server.exchanges[0]!.bytesReceived, LENGTH);
 		await client.alive();
-		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
 		assert.is(server.finished.length, 1);
 	});
 });
@@ -93,14 +93,16 @@ const streaming: Handler = x => {
 test('a streamed success response starts at once but ends when the request is complete', async () => {
 	await withClient(streaming, async (client, server) => {
 		begin(client);
-		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
+		await client.until(({ type, payload }) => type === FRAME_TYPE.data && payload.toString() === 'ly');
 		await upload(client, 0, LENGTH - 1);
 		await client.alive();
-		assert.not.ok(client.frames.some(({ type, flags }) => type === FRAME.data && (flags & FLAG.endStream) !== 0));
+		assert.not.ok(
+			client.frames.some(({ type, flags }) => type === FRAME_TYPE.data && (flags & FRAME_FLAG.endStream) !== 0),
+		);
 		await upload(client, LENGTH - 1, LENGTH);
 		assert.is(await client.body(1), 'early');
 		await client.alive();
-		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.resetStream));
 		assert.is(server.finished.length, 1);
 	});
 });
@@ -110,7 +112,7 @@ test('if the client stops sending, a streamed success response ends and the requ
 		begin(client);
 		await upload(client, 0, 100_000);
 		assert.is(await client.body(1), 'early');
-		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		await client.until(({ type }) => type === FRAME_TYPE.resetStream, 4000);
 		assert.is(await client.reset(1), 0);
 	});
 });
@@ -118,8 +120,8 @@ test('if the client stops sending, a streamed success response ends and the requ
 test('a client that resets the stream before the end of its response ends the exchange', async () => {
 	await withClient(streaming, async (client, server) => {
 		begin(client);
-		await client.until(({ type, payload }) => type === FRAME.data && payload.toString() === 'ly');
-		client.send(frame(FRAME.resetStream, 0, 1, Buffer.from([0, 0, 0, 8])));
+		await client.until(({ type, payload }) => type === FRAME_TYPE.data && payload.toString() === 'ly');
+		client.send(frame(FRAME_TYPE.resetStream, 0, 1, Buffer.from([0, 0, 0, 8])));
 		await client.alive();
 		assert.is(server.finished.length, 1);
 	});
@@ -130,7 +132,7 @@ test('if the client stops sending, a success response is sent and the request is
 		begin(client);
 		await upload(client, 0, 100_000);
 		assert.is(await client.status(1, 4000), '200');
-		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		await client.until(({ type }) => type === FRAME_TYPE.resetStream, 4000);
 		assert.is(await client.reset(1), 0);
 	});
 });
@@ -138,7 +140,7 @@ test('if the client stops sending, a success response is sent and the request is
 test('without Content-Length, a success response is sent at once', async () => {
 	await withClient(answering(200), async client => {
 		begin(client, POST);
-		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
+		client.send(frame(FRAME_TYPE.data, 0, 1, Buffer.alloc(1000)));
 		const asked = performance.now();
 		assert.is(await client.body(1), 'early');
 		assert.ok(performance.now() - asked < 500);
@@ -157,13 +159,13 @@ test('with Expect: 100-continue, a success response is sent at once', async () =
 test('a held-back response is dropped if the client resets the stream or the length is wrong', async () => {
 	await withClient(answering(200), async (client, server) => {
 		begin(client);
-		client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.alloc(1000)));
+		client.send(frame(FRAME_TYPE.data, FRAME_FLAG.endStream, 1, Buffer.alloc(1000)));
 		assert.is(await client.reset(1), 1);
-		client.send(request(3, UPLOAD, FLAG.endHeaders));
-		client.send(frame(FRAME.resetStream, 0, 3, Buffer.from([0, 0, 0, 8])));
+		client.send(request(3, UPLOAD, FRAME_FLAG.endHeaders));
+		client.send(frame(FRAME_TYPE.resetStream, 0, 3, Buffer.from([0, 0, 0, 8])));
 		await client.alive();
 		assert.is(server.finished.length, 2);
-		assert.not.ok(client.frames.some(({ type }) => type === FRAME.headers));
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME_TYPE.headers));
 	});
 });
 
@@ -172,7 +174,7 @@ test('a large unread upload does not count as a flood', async () => {
 		const length = 60_000_000;
 		begin(client, [...POST, ['content-length', String(length)]]);
 		await upload(client, 0, length);
-		client.send(frame(FRAME.data, FLAG.endStream, 1));
+		client.send(frame(FRAME_TYPE.data, FRAME_FLAG.endStream, 1));
 		assert.is(await client.status(1, 5000), '200');
 		assert.equal(server.cut, []);
 	});

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
-import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { encodeUint32s, type FrameClient, frame, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
@@ -14,7 +14,7 @@ const prompt: Handler = x => {
 
 const goAways = (client: FrameClient) =>
 	client.frames
-		.filter(({ type }) => type === FRAME.goAway)
+		.filter(({ type }) => type === FRAME_TYPE.goAway)
 		.map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
 
 async function ended(client: FrameClient): Promise<void> {
@@ -24,8 +24,8 @@ async function ended(client: FrameClient): Promise<void> {
 
 /** Answers the server's PING, which tells the server that the client has read its GOAWAY. */
 async function acknowledge(client: FrameClient): Promise<void> {
-	const { payload } = await client.until(({ type, flags }) => type === FRAME.ping && flags === 0);
-	client.send(frame(FRAME.ping, FLAG.ack, 0, payload));
+	const { payload } = await client.until(({ type, flags }) => type === FRAME_TYPE.ping && flags === 0);
+	client.send(frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, payload));
 }
 
 test('draining sends GOAWAY, completes requests in progress, and then ends the connection', async () => {
@@ -47,9 +47,9 @@ test('draining sends GOAWAY, completes requests in progress, and then ends the c
 		client.send(request(3));
 		assert.is(await client.status(3), '200');
 		await acknowledge(client);
-		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 3);
+		await client.until(({ type, payload }) => type === FRAME_TYPE.goAway && payload.readUInt32BE(0) === 3);
 		// The stream was opened after the client had read the GOAWAY. It is not served, but that is no error either.
-		client.send(request(5), frame(FRAME.data, 0, 5));
+		client.send(request(5), frame(FRAME_TYPE.data, 0, 5));
 		await client.alive();
 		answer();
 		assert.is(await client.body(1), 'late');
@@ -70,7 +70,7 @@ test('a client that keeps opening streams after GOAWAY is cut off', async () => 
 		await client.alive();
 		server.protocol.drain();
 		await acknowledge(client);
-		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 1);
+		await client.until(({ type, payload }) => type === FRAME_TYPE.goAway && payload.readUInt32BE(0) === 1);
 		for (let id = 3; id < 3000 && !client.ended; id += 2) client.send(request(id));
 		await ended(client);
 		assert.equal(server.cut, ['made_you_reset']);
@@ -107,7 +107,7 @@ test('an idle connection ends after the idle timeout, even if the client sends P
 		async client => {
 			client.send(request(1));
 			await client.body(1);
-			const timer = setInterval(() => client.send(frame(FRAME.ping, 0, 0, Buffer.alloc(8))), 20);
+			const timer = setInterval(() => client.send(frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8))), 20);
 			try {
 				assert.equal(await client.goAway(), { code: H2_ERROR.none, last: 1 });
 				await ended(client);
@@ -143,9 +143,9 @@ test('a client that sends GOAWAY still gets its open streams completed', async (
 			x.response.body = await bodyOf(x);
 		},
 		async client => {
-			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.goAway, 0, 0, encodeUint32s(0, 0)));
+			client.send(request(1, POST, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.goAway, 0, 0, encodeUint32s(0, 0)));
 			await client.alive();
-			client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.from('still')));
+			client.send(frame(FRAME_TYPE.data, FRAME_FLAG.endStream, 1, Buffer.from('still')));
 			assert.is(await client.body(1), 'still');
 			await ended(client);
 		},
@@ -158,9 +158,9 @@ test('reading an upload fails if its stream is reset or its connection ends', as
 		await bodyOf(x).catch((error: { status: number }) => failures.push(error.status));
 	};
 	await withClient(handler, async (client, server) => {
-		client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.data, 0, 1, Buffer.from('a')));
-		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
-		client.send(request(3, POST, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('a')));
+		client.send(request(1, POST, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.data, 0, 1, Buffer.from('a')));
+		client.send(frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
+		client.send(request(3, POST, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.data, 0, 3, Buffer.from('a')));
 		await client.alive();
 		client.socket.end();
 		await ended(client);

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
-import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { FrameWriter } from '../../../../runtime/protocols/http2/frame-writer.ts';
 import { OutputQueue } from '../../../../runtime/protocols/http2/output-queue.ts';
 import { StreamBody } from '../../../../runtime/protocols/http2/request-body.ts';
@@ -31,7 +31,7 @@ const prompt: Handler = x => {
 /** Waits until the client disconnects. */
 const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
 
-const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, encodeUint32s(H2_ERROR.cancel));
+const reset = (stream: number) => frame(FRAME_TYPE.resetStream, 0, stream, encodeUint32s(H2_ERROR.cancel));
 const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
 
 /** Floods, by the reason for which the connection must be cut off. */
@@ -42,23 +42,26 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 			'streams that the server must reset',
 			many(600, i =>
 				Buffer.concat([
-					request(i * 2 + 1, POST, FLAG.endHeaders),
-					frame(FRAME.windowUpdate, 0, i * 2 + 1, encodeUint32s(0)),
+					request(i * 2 + 1, POST, FRAME_FLAG.endHeaders),
+					frame(FRAME_TYPE.windowUpdate, 0, i * 2 + 1, encodeUint32s(0)),
 				]),
 			),
 		],
 		['malformed requests', many(600, i => request(i * 2 + 1, [...REQUEST, ['Bad', '']]))],
-		['streams beyond the limit', many(600, i => request(i * 2 + 1, POST, FLAG.endHeaders))],
+		['streams beyond the limit', many(600, i => request(i * 2 + 1, POST, FRAME_FLAG.endHeaders))],
 	],
 	continuation_flood: [
 		[
 			'an endless header block',
 			[
-				frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
-				...many(40, () => frame(FRAME.continuation, 0, 1, Buffer.alloc(8192))),
+				frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+				...many(40, () => frame(FRAME_TYPE.continuation, 0, 1, Buffer.alloc(8192))),
 			],
 		],
-		['empty CONTINUATION frames', [frame(FRAME.headers, 0, 1), ...many(100, () => frame(FRAME.continuation, 0, 1))]],
+		[
+			'empty CONTINUATION frames',
+			[frame(FRAME_TYPE.headers, 0, 1), ...many(100, () => frame(FRAME_TYPE.continuation, 0, 1))],
+		],
 	],
 	settings_flood: [
 		['settings', many(1000, () => settings(4, 65_535))],
@@ -66,23 +69,26 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 			'many settings in a frame',
 			many(10, () => settings(...Array.from({ length: 2700 }, (_, i): number => (i % 2 ? 65_535 : 4)), 4, 1)),
 		],
-		['acknowledgements', many(2000, () => frame(FRAME.settings, FLAG.ack, 0))],
+		['acknowledgements', many(2000, () => frame(FRAME_TYPE.settings, FRAME_FLAG.ack, 0))],
 	],
 	ping_flood: [
-		['pings', many(5000, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)))],
-		['unsolicited PING acknowledgments', many(5000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8)))],
+		['pings', many(5000, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8)))],
+		['unsolicited PING acknowledgments', many(5000, () => frame(FRAME_TYPE.ping, FRAME_FLAG.ack, 0, Buffer.alloc(8)))],
 	],
-	priority_flood: [['priorities', many(5000, i => frame(FRAME.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
-	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, encodeUint32s(1)))]],
+	priority_flood: [['priorities', many(5000, i => frame(FRAME_TYPE.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
+	window_update_flood: [['window updates', many(5000, () => frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(1)))]],
 	empty_frames: [
-		['empty DATA', [request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, 0, 1))]],
+		['empty DATA', [request(1, POST, FRAME_FLAG.endHeaders), ...many(2000, () => frame(FRAME_TYPE.data, 0, 1))]],
 		[
 			'DATA with only padding',
-			[request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, FLAG.padded, 1, Buffer.from([1, 0])))],
+			[
+				request(1, POST, FRAME_FLAG.endHeaders),
+				...many(2000, () => frame(FRAME_TYPE.data, FRAME_FLAG.padded, 1, Buffer.from([1, 0]))),
+			],
 		],
 		[
 			'DATA on a finished stream',
-			[request(1, POST, FLAG.endHeaders), ...many(4000, () => frame(FRAME.data, 0, 1, Buffer.from('x')))],
+			[request(1, POST, FRAME_FLAG.endHeaders), ...many(4000, () => frame(FRAME_TYPE.data, 0, 1, Buffer.from('x')))],
 		],
 		['unknown frames', many(2000, () => frame(0x42, 0, 0))],
 	],
@@ -190,11 +196,11 @@ test('the window updates of a large download do not count as a flood', async () 
 		for (let at = 0; size < large.length; at++) {
 			while (at >= client.frames.length) await new Promise(resolve => setTimeout(resolve, 1));
 			const { type, payload } = client.frames[at]!;
-			if (type !== FRAME.data || payload.length === 0) continue;
+			if (type !== FRAME_TYPE.data || payload.length === 0) continue;
 			size += payload.length;
 			client.send(
-				frame(FRAME.windowUpdate, 0, 0, encodeUint32s(payload.length)),
-				frame(FRAME.windowUpdate, 0, 1, encodeUint32s(payload.length)),
+				frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(payload.length)),
+				frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(payload.length)),
 			);
 			assert.not(client.ended);
 		}
@@ -220,7 +226,7 @@ test('exchanges of reset streams count against the concurrency limit until they 
 test('a client that does not read its PING acknowledgments is cut off', async () => {
 	await withClient(prompt, async (client, server) => {
 		client.socket.pause();
-		const pings = Buffer.concat(many(200, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
+		const pings = Buffer.concat(many(200, () => frame(FRAME_TYPE.ping, 0, 0, Buffer.alloc(8))));
 		for (let i = 0; i < 200 && server.cut.length === 0; i++) {
 			client.send(pings);
 			await new Promise(resolve => setTimeout(resolve, 1));
@@ -264,7 +270,7 @@ test('a connection whose client reads nothing times out; one whose client reads 
 	const handler: Handler = x => {
 		x.response.body = large;
 	};
-	const wide = frame(FRAME.windowUpdate, 0, 0, encodeUint32s(0x7f000000 - 65_535));
+	const wide = frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(0x7f000000 - 65_535));
 	const run = async (slowly: boolean): Promise<string[]> => {
 		let cut: string[] = [];
 		await withClient(
@@ -304,7 +310,7 @@ test('a window opened byte by byte does not keep a response open indefinitely', 
 		handler,
 		async client => {
 			client.send(settings(4, 1), request(1));
-			const timer = setInterval(() => client.send(frame(FRAME.windowUpdate, 0, 1, encodeUint32s(1))), 20);
+			const timer = setInterval(() => client.send(frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(1))), 20);
 			try {
 				assert.is(await client.reset(1), H2_ERROR.cancel);
 			} finally {
@@ -322,7 +328,7 @@ test('reading a body that arrives too late fails', async () => {
 	await withClient(
 		handler,
 		async (client, server) => {
-			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.data, 0, 1, Buffer.from('some')));
+			client.send(request(1, POST, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.data, 0, 1, Buffer.from('some')));
 			assert.is(await client.status(1), '408');
 			assert.equal(server.refused, ['body_timeout']);
 			await client.alive();
@@ -341,16 +347,16 @@ test('limits of an exchange override those of its listener', async () => {
 		x.response.body = Buffer.alloc(200_000);
 	};
 	await withClient(handler, async (client, server) => {
-		client.send(request(1, POST, FLAG.endHeaders), request(3));
+		client.send(request(1, POST, FRAME_FLAG.endHeaders), request(3));
 		assert.is(await client.status(1, 6000), '408');
-		await client.until(({ type, stream }) => type === FRAME.resetStream && stream === 3, 6000);
+		await client.until(({ type, stream }) => type === FRAME_TYPE.resetStream && stream === 3, 6000);
 		assert.equal(server.refused.sort(), ['body_timeout', 'write_timeout']);
 	});
 });
 
 test('an incomplete header block or frame ends the connection after the timeout', async () => {
 	for (const bytes of [
-		frame(FRAME.headers, FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
+		frame(FRAME_TYPE.headers, FRAME_FLAG.endStream, 1, encodeFieldBlock(REQUEST)),
 		request(1).subarray(0, 20),
 		Buffer.from([0, 0]),
 	]) {

@@ -4,7 +4,7 @@ import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
-import { FLAG, FRAME, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { HpackDecoder, StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
 import { createHttp2Server } from '../../../../runtime/protocols/http2/http2-server.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
@@ -120,7 +120,7 @@ export function settings(...entries: number[]): Buffer {
 		bytes.writeUInt16BE(entries[i]!, i * 3);
 		bytes.writeUInt32BE(entries[i + 1]!, i * 3 + 2);
 	}
-	return frame(FRAME.settings, 0, 0, bytes);
+	return frame(FRAME_TYPE.settings, 0, 0, bytes);
 }
 
 /** Encodes a field block: literals without indexing and without Huffman coding. */
@@ -154,8 +154,12 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
 /** Builds the HEADERS frame of a request without further field blocks. */
-export function request(stream: number, fields = REQUEST, flags: number = FLAG.endStream | FLAG.endHeaders): Buffer {
-	return frame(FRAME.headers, flags, stream, encodeFieldBlock(fields));
+export function request(
+	stream: number,
+	fields = REQUEST,
+	flags: number = FRAME_FLAG.endStream | FRAME_FLAG.endHeaders,
+): Buffer {
+	return frame(FRAME_TYPE.headers, flags, stream, encodeFieldBlock(fields));
 }
 
 /** The client's side of a connection. */
@@ -213,7 +217,7 @@ export class FrameClient {
 	/** Waits for a response's HEADERS and returns the status. */
 	async status(stream: number, milliseconds?: number): Promise<string> {
 		const head = await this.until(
-			found => found.type === FRAME.headers && found.stream === stream && found.fields![':status']! >= '200',
+			found => found.type === FRAME_TYPE.headers && found.stream === stream && found.fields![':status']! >= '200',
 			milliseconds,
 		);
 		return head.fields![':status']!;
@@ -222,21 +226,22 @@ export class FrameClient {
 	/** Waits for the end of a stream and returns its content. */
 	async body(stream: number): Promise<string> {
 		await this.until(
-			found => found.stream === stream && found.type <= FRAME.headers && (found.flags & FLAG.endStream) !== 0,
+			found =>
+				found.stream === stream && found.type <= FRAME_TYPE.headers && (found.flags & FRAME_FLAG.endStream) !== 0,
 		);
-		const data = this.frames.filter(found => found.type === FRAME.data && found.stream === stream);
+		const data = this.frames.filter(found => found.type === FRAME_TYPE.data && found.stream === stream);
 		return Buffer.concat(data.map(found => found.payload)).toString('latin1');
 	}
 
 	/** Waits for a stream's reset and returns the code. */
 	async reset(stream: number): Promise<number> {
-		const found = await this.until(({ type, stream: id }) => type === FRAME.resetStream && id === stream);
+		const found = await this.until(({ type, stream: id }) => type === FRAME_TYPE.resetStream && id === stream);
 		return found.payload.readUInt32BE(0);
 	}
 
 	/** Waits for a GOAWAY and returns its code and last stream. */
 	async goAway(milliseconds?: number): Promise<{ code: number; last: number }> {
-		const found = await this.until(({ type }) => type === FRAME.goAway, milliseconds);
+		const found = await this.until(({ type }) => type === FRAME_TYPE.goAway, milliseconds);
 		return { code: found.payload.readUInt32BE(4), last: found.payload.readUInt32BE(0) };
 	}
 
@@ -247,8 +252,10 @@ export class FrameClient {
 	async alive(): Promise<void> {
 		this.#pings++;
 		const payload = encodeUint32s(this.#pings, 0x70696e67);
-		this.send(frame(FRAME.ping, 0, 0, payload));
-		await this.until(found => found.type === FRAME.ping && found.flags === FLAG.ack && found.payload.equals(payload));
+		this.send(frame(FRAME_TYPE.ping, 0, 0, payload));
+		await this.until(
+			found => found.type === FRAME_TYPE.ping && found.flags === FRAME_FLAG.ack && found.payload.equals(payload),
+		);
 	}
 
 	#pings = 0;
@@ -261,7 +268,7 @@ export class FrameClient {
 			const payload = rest.subarray(9, 9 + length);
 			const type = rest[3]!;
 			const found = { type, flags: rest[4]!, stream: rest.readUInt32BE(5) & 0x7fffffff, payload };
-			if (type === FRAME.headers) {
+			if (type === FRAME_TYPE.headers) {
 				const fields: { [name: string]: string } = {};
 				const sink = {
 					field(field: { name: string; value: string }) {
@@ -283,7 +290,7 @@ export async function openFrameClient(port: number, preface = true): Promise<Fra
 	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	await once(socket, 'connect');
 	const client = new FrameClient(socket);
-	if (preface) client.send(Buffer.from(PREFACE), settings());
+	if (preface) client.send(Buffer.from(CLIENT_PREFACE), settings());
 	return client;
 }
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
-import { FLAG, FRAME } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { bodyOf } from '../http1/wire.ts';
 import {
 	encodeFieldBlock,
@@ -40,28 +40,28 @@ function randomFrame(random: (below: number) => number, next: () => number): Buf
 			return request(
 				next(),
 				random(2) === 0 ? REQUEST : POST,
-				FLAG.endHeaders | (random(2) === 0 ? FLAG.endStream : 0),
+				FRAME_FLAG.endHeaders | (random(2) === 0 ? FRAME_FLAG.endStream : 0),
 			);
 		case 3:
 			return request(next(), [...REQUEST, ['x-random', 'r'.repeat(random(3000))]]);
 		case 4:
 		case 5:
-			return frame(FRAME.data, random(16), stream, Buffer.alloc(random(5000)));
+			return frame(FRAME_TYPE.data, random(16), stream, Buffer.alloc(random(5000)));
 		case 6:
-			return frame(FRAME.windowUpdate, 0, random(3) === 0 ? 0 : stream, encodeUint32s(random(70_000)));
+			return frame(FRAME_TYPE.windowUpdate, 0, random(3) === 0 ? 0 : stream, encodeUint32s(random(70_000)));
 		case 7:
-			return frame(FRAME.resetStream, 0, stream, encodeUint32s(random(14)));
+			return frame(FRAME_TYPE.resetStream, 0, stream, encodeUint32s(random(14)));
 		case 8:
 			return settings(4, random(100_000), 1, random(5000));
 		case 9:
 			return frame(
-				FRAME.headers,
+				FRAME_TYPE.headers,
 				random(64),
 				stream,
 				Buffer.concat([encodeFieldBlock(REQUEST), Buffer.alloc(random(10), random(256))]),
 			);
 		case 10:
-			return frame(FRAME.ping, random(2), 0, Buffer.alloc(8));
+			return frame(FRAME_TYPE.ping, random(2), 0, Buffer.alloc(8));
 		case 11: {
 			const broken = Buffer.from(request(next()));
 			for (let i = 0; i < 3; i++) broken[random(broken.length)] = random(256);

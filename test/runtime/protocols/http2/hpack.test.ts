@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import type { Field } from '../../../../runtime/protocols/http2/field.ts';
+import type { DecodedField } from '../../../../runtime/protocols/http2/field.ts';
 import { HpackDecoder, StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
 import { huffmanDecode, huffmanEncode, huffmanLength } from '../../../../runtime/protocols/http2/huffman.ts';
 import { ResponseFields } from '../../../../runtime/protocols/http2/response-fields.ts';
@@ -15,7 +15,7 @@ const memory = new StringMemory(65_536);
 function decode(decoder: HpackDecoder, hexadecimal: string): string[] | undefined {
 	const bytes = Buffer.from(hexadecimal.replaceAll(' ', ''), 'hex');
 	const fields: string[] = [];
-	const sink = { field: ({ name, value }: Field) => void fields.push(`${name}: ${value}`) };
+	const sink = { field: ({ name, value }: DecodedField) => void fields.push(`${name}: ${value}`) };
 	return decoder.decode(bytes, 0, bytes.length, sink) ? fields : undefined;
 }
 

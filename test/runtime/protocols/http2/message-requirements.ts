@@ -1,21 +1,21 @@
 /** The requirements of RFC 9113 §8, RFC 7541 and RFC 8441 for a server: what a client sends, and the required outcome. */
-import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { Outcome, Requirement } from './connection-requirements.ts';
 import { encodeFieldBlock, frame, POST, REQUEST, request } from './frames.ts';
 
-const OPEN = FLAG.endHeaders;
+const OPEN = FRAME_FLAG.endHeaders;
 const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
 const without = (name: string) => REQUEST.filter(([field]) => field !== name);
 const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
 const connect = (...fields: (readonly [string, string])[]) => request(1, [[':method', 'CONNECT'], ...fields], OPEN);
-const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flags, stream, Buffer.from(text));
+const data = (stream: number, text: string, flags = 0) => frame(FRAME_TYPE.data, flags, stream, Buffer.from(text));
 
 /** The requirements for messages, tunnels and compression. */
 export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.1',
 		asks: 'trailers complete the request',
-		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN, 1, encodeFieldBlock([['x', 'y']]))],
+		sends: [request(1, POST, OPEN), frame(FRAME_TYPE.headers, OPEN, 1, encodeFieldBlock([['x', 'y']]))],
 		outcome: malformed,
 	},
 	{
@@ -24,14 +24,14 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		sends: [
 			request(1, POST, OPEN),
 			data(1, 'x'),
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
+			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([['x', 'y']])),
 		],
 		outcome: { stream: 1, status: '200' },
 	},
 	{
 		section: '8.1.1',
 		asks: 'less content than Content-Length is malformed',
-		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab', FLAG.endStream)],
+		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab', FRAME_FLAG.endStream)],
 		outcome: malformed,
 	},
 	{
@@ -172,7 +172,10 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: '8.3',
 		asks: 'pseudo-headers in trailers are malformed',
-		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN | FLAG.endStream, 1, encodeFieldBlock([[':path', '/']]))],
+		sends: [
+			request(1, POST, OPEN),
+			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, encodeFieldBlock([[':path', '/']])),
+		],
 		outcome: malformed,
 	},
 	{
@@ -312,14 +315,19 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'RFC 7541 2.3.3',
 		asks: 'an index beyond the tables ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0xff, 0x20]))],
+		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0xff, 0x20]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 4.2',
 		asks: 'a table size update after a field ends the connection',
 		sends: [
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([encodeFieldBlock(REQUEST), Buffer.from([0x20])])),
+			frame(
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.endStream,
+				1,
+				Buffer.concat([encodeFieldBlock(REQUEST), Buffer.from([0x20])]),
+			),
 		],
 		outcome: { connection: H2_ERROR.compression },
 	},
@@ -328,8 +336,8 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 		asks: 'a table size above the limit ends the connection',
 		sends: [
 			frame(
-				FRAME.headers,
-				OPEN | FLAG.endStream,
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.endStream,
 				1,
 				Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), encodeFieldBlock(REQUEST)]),
 			),
@@ -339,33 +347,47 @@ export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
 	{
 		section: 'RFC 7541 5.1',
 		asks: 'an endless integer ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))],
+		sends: [
+			frame(
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.endStream,
+				1,
+				Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+			),
+		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'Huffman padding longer than seven bits ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61]))],
+		sends: [
+			frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61])),
+		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'Huffman padding other than ones ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61]))],
+		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'the Huffman EOS symbol inside a string ends the connection',
 		sends: [
-			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x84, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61])),
+			frame(
+				FRAME_TYPE.headers,
+				OPEN | FRAME_FLAG.endStream,
+				1,
+				Buffer.from([0x00, 0x84, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61]),
+			),
 		],
 		outcome: { connection: H2_ERROR.compression },
 	},
 	{
 		section: 'RFC 7541 5.2',
 		asks: 'a string longer than its block ends the connection',
-		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x05, 0x61]))],
+		sends: [frame(FRAME_TYPE.headers, OPEN | FRAME_FLAG.endStream, 1, Buffer.from([0x00, 0x05, 0x61]))],
 		outcome: { connection: H2_ERROR.compression },
 	},
 ];

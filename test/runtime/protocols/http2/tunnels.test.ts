@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
-import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { encodeUint32s, frame, REQUEST, request, settings, withClient } from './frames.ts';
 
 const test = suite('HTTP/2 tunnels');
@@ -13,8 +13,8 @@ const CONNECT = [
 	...REQUEST.slice(1),
 	['sec-websocket-version', '13'],
 ] as const;
-const open = request(1, CONNECT, FLAG.endHeaders);
-const data = (text: string, flags = 0) => frame(FRAME.data, flags, 1, Buffer.from(text));
+const open = request(1, CONNECT, FRAME_FLAG.endHeaders);
+const data = (text: string, flags = 0) => frame(FRAME_TYPE.data, flags, 1, Buffer.from(text));
 
 /** Echoes in upper case what it receives, and ends when the client does. */
 const echo: Handler = x => {
@@ -39,11 +39,11 @@ test('an extended CONNECT is an upgrade for handlers and a tunnel for the client
 		assert.is(x!.request.headers.get('connection'), 'Upgrade');
 		assert.is(x!.request.headers.get('sec-websocket-version'), '13');
 		assert.is(Buffer.from(x!.request.headers.get('sec-websocket-key')!, 'base64').length, 16);
-		const { fields } = await client.until(({ type }) => type === FRAME.headers);
+		const { fields } = await client.until(({ type }) => type === FRAME_TYPE.headers);
 		assert.equal(Object.keys(fields!).sort(), [':status', 'date', 'server']);
 		client.send(data('later'));
-		await client.until(({ type, payload }) => type === FRAME.data && payload.toString().endsWith('LATER'));
-		client.send(data('', FLAG.endStream));
+		await client.until(({ type, payload }) => type === FRAME_TYPE.data && payload.toString().endsWith('LATER'));
+		client.send(data('', FRAME_FLAG.endStream));
 		assert.is(await client.body(1), 'EARLY LATER');
 		await client.alive();
 		assert.is(server.finished.length, 1);
@@ -67,12 +67,12 @@ test('a reset from either side ends a tunnel', async () => {
 	await withClient(handler, async (client, server) => {
 		client.send(open);
 		await client.status(1);
-		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
+		client.send(frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(H2_ERROR.cancel)));
 		assert.instance(await ended, Error);
 		assert.is(server.finished.length, 1);
-		client.send(request(3, CONNECT, FLAG.endHeaders));
+		client.send(request(3, CONNECT, FRAME_FLAG.endHeaders));
 		await client.status(3);
-		client.send(frame(FRAME.data, 0, 3, Buffer.from('end')));
+		client.send(frame(FRAME_TYPE.data, 0, 3, Buffer.from('end')));
 		assert.is(await client.reset(3), H2_ERROR.cancel);
 		await client.alive();
 		assert.is(server.finished.length, 2);
@@ -111,11 +111,11 @@ test('a tunnel respects the windows of both sides', async () => {
 		await client.alive();
 		assert.ok(written <= 40_000, String(written));
 		client.send(
-			frame(FRAME.windowUpdate, 0, 0, encodeUint32s(size)),
-			frame(FRAME.windowUpdate, 0, 1, encodeUint32s(size)),
+			frame(FRAME_TYPE.windowUpdate, 0, 0, encodeUint32s(size)),
+			frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(size)),
 		);
 		assert.is((await client.body(1)).length, size);
-		client.send(data('', FLAG.endStream));
+		client.send(data('', FRAME_FLAG.endStream));
 		await client.alive();
 		for (let tries = 0; tries < 100 && server.finished.length < 1; tries++)
 			await new Promise(resolve => setTimeout(resolve, 5));
@@ -137,7 +137,7 @@ test('a plain CONNECT accepted by a handler is a tunnel', async () => {
 			[':method', 'CONNECT'],
 			[':authority', 'example.com:443'],
 		] as const;
-		client.send(request(1, fields, FLAG.endHeaders));
+		client.send(request(1, fields, FRAME_FLAG.endHeaders));
 		assert.is(await client.status(1), '200');
 		assert.is(await client.body(1), 'through');
 	});

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import { FLAG, FRAME, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import { MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
 import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
 import {
@@ -53,7 +53,7 @@ class Watched implements BodySource {
 /** Opens a connection with the given initial stream window. */
 async function openWith(port: number, window: number): Promise<FrameClient> {
 	const client = await openFrameClient(port, false);
-	client.send(Buffer.from(PREFACE), settings(4, window));
+	client.send(Buffer.from(CLIENT_PREFACE), settings(4, window));
 	return client;
 }
 
@@ -72,10 +72,10 @@ async function withWindow(
 	}
 }
 
-const widen = (stream: number, bytes: number) => frame(FRAME.windowUpdate, 0, stream, encodeUint32s(bytes));
+const widen = (stream: number, bytes: number) => frame(FRAME_TYPE.windowUpdate, 0, stream, encodeUint32s(bytes));
 const bytesOf = (client: FrameClient, stream: number) =>
 	client.frames
-		.filter(({ type, stream: id }) => type === FRAME.data && id === stream)
+		.filter(({ type, stream: id }) => type === FRAME_TYPE.data && id === stream)
 		.reduce((sum, { payload }) => sum + payload.length, 0);
 
 for (const known of [true, false]) {
@@ -255,12 +255,12 @@ test('a waiting request still receives its body, and can be reset', async () => 
 			[':path', '/'],
 			[':authority', 'a'],
 		] as const;
-		client.send(request(3, post, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('first ')));
-		client.send(request(5, post, FLAG.endHeaders), frame(FRAME.resetStream, 0, 5, encodeUint32s(8)));
-		client.send(frame(FRAME.data, FLAG.endStream, 3, Buffer.from('second')));
+		client.send(request(3, post, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.data, 0, 3, Buffer.from('first ')));
+		client.send(request(5, post, FRAME_FLAG.endHeaders), frame(FRAME_TYPE.resetStream, 0, 5, encodeUint32s(8)));
+		client.send(frame(FRAME_TYPE.data, FRAME_FLAG.endStream, 3, Buffer.from('second')));
 		await client.alive();
 		assert.is(server.exchanges.length, 1);
-		client.send(frame(FRAME.resetStream, 0, 1, encodeUint32s(8)), widen(3, 1000));
+		client.send(frame(FRAME_TYPE.resetStream, 0, 1, encodeUint32s(8)), widen(3, 1000));
 		assert.is(await client.body(3), 'got it');
 		assert.equal(bodies, ['first second']);
 		assert.is(server.exchanges.length, 2);

@@ -2,13 +2,13 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import type { Field } from '../../../../runtime/protocols/http2/field.ts';
+import type { DecodedField } from '../../../../runtime/protocols/http2/field.ts';
 import { StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
 import { ResponseFields } from '../../../../runtime/protocols/http2/response-fields.ts';
 import { FrameReader } from '../../../../runtime/protocols/http3/frame-reader.ts';
 import { QpackDecoder } from '../../../../runtime/protocols/http3/qpack-decoder.ts';
 import {
-	QPACK_CODING,
+	QPACK_FIELD_FORMAT,
 	writeSectionLength,
 	writeSectionStart,
 } from '../../../../runtime/protocols/http3/qpack-encoder.ts';
@@ -22,7 +22,7 @@ const decoder = new QpackDecoder(new StringMemory(65_536));
 function decode(bytes: Buffer): [string, string][] | undefined {
 	const found: [string, string][] = [];
 	const whole = decoder.decode(bytes, 0, bytes.length, {
-		field: ({ name, value }: Field) => found.push([name, value]),
+		field: ({ name, value }: DecodedField) => found.push([name, value]),
 	});
 	return whole ? found : undefined;
 }
@@ -80,7 +80,7 @@ test('Huffman-coded names and values, and names of every length, are decoded', (
 });
 
 test('encoded response fields decode to the same fields', () => {
-	const fields = new ResponseFields(() => {}, QPACK_CODING);
+	const fields = new ResponseFields(() => {}, QPACK_FIELD_FORMAT);
 	const list = new HeaderList();
 	const wanted: [string, string][] = [
 		['server', 'svc'],

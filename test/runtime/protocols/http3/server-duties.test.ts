@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import { FORBIDDEN_SETTINGS, H3_ERROR, SETTING } from '../../../../runtime/protocols/http3/http3-codes.ts';
+import { FORBIDDEN_SETTINGS, H3_ERROR, SETTING_ID } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import { VarintReader } from '../../../../runtime/protocols/http3/varint.ts';
 import { until } from '../../../harness.ts';
 import {
@@ -87,9 +87,9 @@ test('6.2.1, 7.2.4: SETTINGS come first on the only control stream, without rese
 	const identifiers = numbers.filter((_, at) => at % 2 === 0);
 	assert.is(new Set(identifiers).size, identifiers.length);
 	assert.not.ok(identifiers.some(id => FORBIDDEN_SETTINGS.has(id)));
-	assert.is(numbers[identifiers.indexOf(SETTING.enableConnectProtocol) * 2 + 1], 1);
+	assert.is(numbers[identifiers.indexOf(SETTING_ID.enableConnectProtocol) * 2 + 1], 1);
 	// Both QPACK settings are 0 unless they are sent (RFC 9204 §5).
-	assert.not.ok(identifiers.includes(SETTING.qpackMaxTableCapacity));
+	assert.not.ok(identifiers.includes(SETTING_ID.qpackMaxTableCapacity));
 	assert.not.ok(ended || resetCode !== undefined);
 });
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../../compiler/document/document.ts';
 import type { SiteTls } from '../../../../compiler/document/tls-settings.ts';
-import { keyPem, makePrivateKey } from '../../../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { TestAuthority, type TestCertificate } from '../../../certificates.ts';
 import { freePorts, temporaryFolder, until } from '../../../harness.ts';
@@ -147,7 +147,7 @@ test('OCSP responses are stapled for clients that ask', async () => {
 		const extensions = [responderExtension(responder.url), MUST_STAPLE];
 		const leaf = issueCertificate({ names: ['set.test'], key: own, signer, ...life, extensions });
 		const chain = [leaf, root].map(certificatePem).join('');
-		const files = keep('stapled', { certificate: chain, key: keyPem(own) } as TestCertificate);
+		const files = keep('stapled', { certificate: chain, key: privateKeyPem(own) } as TestCertificate);
 		await withServer(
 			document({ 'plain.test': {}, 'set.test': { certificates: [files] } }),
 			{ threads: 1 },

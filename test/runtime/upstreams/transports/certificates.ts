@@ -1,5 +1,5 @@
 /** Certificates for tests: an authority, and leaf certificates for names and addresses of this machine. */
-import { keyPem, makePrivateKey } from '../../../../runtime/certificates/certificate-keys.ts';
+import { makePrivateKey, privateKeyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 
 /** A certificate and its key as PEM. */
@@ -20,11 +20,11 @@ export async function testAuthority(name = 'Test Authority'): Promise<TestAuthor
 	const certificate = issueCertificate({ commonName: name, authority: { pathLength: 0 }, key, ...day });
 	return {
 		cert: certificatePem(certificate),
-		key: keyPem(key),
+		key: privateKeyPem(key),
 		async issue(names) {
 			const own = await makePrivateKey('p256');
 			const leaf = issueCertificate({ commonName: names[0], names, key: own, signer: { certificate, key }, ...day });
-			return { cert: certificatePem(leaf), key: keyPem(own) };
+			return { cert: certificatePem(leaf), key: privateKeyPem(own) };
 		},
 	};
 }

@@ -13,7 +13,7 @@ import path from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { keyPem } from '../../../../runtime/certificates/certificate-keys.ts';
+import { privateKeyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { pauseFor, temporaryFolder, until, waitForNothing } from '../../../harness.ts';
@@ -146,7 +146,7 @@ test('an unusable client certificate that appears after the load fails each requ
 	const write = (modulusLength: number): void => {
 		const key = generateKeyPairSync('rsa', { modulusLength }).privateKey;
 		writeFileSync(path.join(folder, 'weak.crt'), certificatePem(issueCertificate({ commonName: 'weak', key, ...day })));
-		writeFileSync(path.join(folder, 'weak.key'), keyPem(key));
+		writeFileSync(path.join(folder, 'weak.key'), privateKeyPem(key));
 	};
 	const port = await describingServer(false);
 	const line = (versions: string) =>

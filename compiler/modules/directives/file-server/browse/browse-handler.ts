@@ -8,7 +8,7 @@ import type { CompileContext } from '../../../contract/compile-context.ts';
 import { evaluatePreconditions } from '../../../representations/conditional.ts';
 import { cookieNamed } from '../../templates/request-objects.ts';
 import type { BrowseSettings } from './browse-settings.ts';
-import { LISTING_SORTS, type Listing, type ListingSort, type ListingView, prepareListing } from './listing.ts';
+import { type FolderListing, LISTING_SORTS, type ListingSort, type ListingView, prepareListing } from './listing.ts';
 import { listingJson, listingText } from './listing-data.ts';
 import { LISTING_CONTENT_SECURITY_POLICY, listingPage } from './listing-page.ts';
 import { compileListingTemplate } from './listing-template.ts';
@@ -83,7 +83,7 @@ export function compileBrowse(
 
 async function bodyFor(
 	x: Exchange,
-	listing: Listing,
+	listing: FolderListing,
 	render: ReturnType<typeof compileListingTemplate> | undefined,
 ): Promise<string> {
 	const { headers } = x.response;

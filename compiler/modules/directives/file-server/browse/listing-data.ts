@@ -1,9 +1,9 @@
 /** Renders a listing for programs and terminals. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
-import { entryUrl, type Listing, modeText } from './listing.ts';
+import { entryUrl, type FolderListing, fileModeText } from './listing.ts';
 
 /** Returns JSON: an array with one object per entry. */
-export function listingJson({ items }: Listing): string {
+export function listingJson({ items }: FolderListing): string {
 	return `${JSON.stringify(items.map(jsonEntry))}\n`;
 }
 
@@ -22,12 +22,12 @@ function jsonEntry(entry: FolderEntry) {
 }
 
 /** Returns a text table. Control characters in names are escaped: they could manipulate a terminal. */
-export function listingText({ items }: Listing): string {
+export function listingText({ items }: FolderListing): string {
 	const rows = items.map(({ name, type, size, mtimeNs, mode, target }) => [
 		printable(type === 'directory' ? `${name}/` : name),
 		String(size),
 		isoTime(mtimeNs),
-		modeText(mode, target !== undefined),
+		fileModeText(mode, target !== undefined),
 	]);
 	const heads = ['Name', 'Size', 'Modified', 'Mode'];
 	const widths = heads.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));

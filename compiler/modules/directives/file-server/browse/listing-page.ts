@@ -1,6 +1,6 @@
 /** The HTML page of a listing: works without scripts, on narrow screens and by keyboard; all text is escaped. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
-import { entryUrl, humanSize, type Listing, type ListingSort } from './listing.ts';
+import { entryUrl, type FolderListing, humanSize, type ListingSort } from './listing.ts';
 
 /** The page may load nothing. Whatever a file name contains, no script runs, and no form is submitted to another site. */
 export const LISTING_CONTENT_SECURITY_POLICY =
@@ -26,7 +26,7 @@ nav{display:flex;gap:1rem;flex-wrap:wrap;margin:1rem 0}
 @media(max-width:40rem){th:last-child,td:last-child{display:none}}`;
 
 /** Renders a listing as HTML. */
-export function listingPage(listing: Listing): string {
+export function listingPage(listing: FolderListing): string {
 	const title = escapeHtml(listing.path);
 	return `<!doctype html>
 <html lang="en">
@@ -55,7 +55,7 @@ function nameText(name: string): string {
 	return `<bdi>${escapeHtml(name)}</bdi>`;
 }
 
-function breadcrumbs({ path }: Listing): string {
+function breadcrumbs({ path }: FolderListing): string {
 	const elements = path.split('/').slice(1, -1);
 	const links = elements.map((element, index) => {
 		const up = '../'.repeat(elements.length - 1 - index) || './';
@@ -64,7 +64,7 @@ function breadcrumbs({ path }: Listing): string {
 	return `<a href="${'../'.repeat(elements.length) || './'}" aria-label="Top folder">/</a>${links.join('')}`;
 }
 
-function filterForm(listing: Listing): string {
+function filterForm(listing: FolderListing): string {
 	const kept = hidden(listing);
 	return `<form method="get" role="search"><label for="filter">Filter</label>
 <input id="filter" name="filter" type="search" value="${escapeHtml(listing.filter)}" autocomplete="off">
@@ -72,7 +72,7 @@ ${kept}<button>Show</button></form>`;
 }
 
 /** Returns hidden fields that preserve the rest of the view. */
-function hidden({ sort, order, limit, layout }: Listing): string {
+function hidden({ sort, order, limit, layout }: FolderListing): string {
 	const fields: [string, string][] = [
 		['sort', sort],
 		['order', order],
@@ -82,13 +82,13 @@ function hidden({ sort, order, limit, layout }: Listing): string {
 	return fields.map(([name, value]) => `<input type="hidden" name="${name}" value="${value}">\n`).join('');
 }
 
-function summary({ total, folders, files, bytes, items }: Listing): string {
+function summary({ total, folders, files, bytes, items }: FolderListing): string {
 	const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 	const all = `${count(folders, 'folder')} and ${count(files, 'file')}, ${humanSize(bytes)} in all`;
 	return items.length === total ? all : `${all}; ${items.length} shown`;
 }
 
-function table(listing: Listing): string {
+function table(listing: FolderListing): string {
 	const heads = [
 		heading(listing, listing.sort === 'name' ? 'name' : 'namedirfirst', 'Name', ''),
 		heading(listing, 'size', 'Size', ' class="n"'),
@@ -105,7 +105,7 @@ ${up}${listing.items.map(row).join('\n')}
 }
 
 /** Returns a column heading: a link that sorts by the column, or reverses the order if it is already sorted by it. */
-function heading(listing: Listing, sort: ListingSort, text: string, attributes: string): string {
+function heading(listing: FolderListing, sort: ListingSort, text: string, attributes: string): string {
 	const isOwn = listing.sort === sort;
 	const order = isOwn && listing.order === 'asc' ? 'desc' : 'asc';
 	const state = isOwn ? ` aria-sort="${listing.order === 'asc' ? 'ascending' : 'descending'}"` : '';
@@ -117,7 +117,7 @@ function row(entry: FolderEntry): string {
 	return `<tr><td>${link(entry)}</td><td class="n">${type === 'directory' ? '–' : humanSize(size)}</td><td>${time(entry)}</td></tr>`;
 }
 
-function grid(listing: Listing): string {
+function grid(listing: FolderListing): string {
 	const up = listing.canGoUp ? '<li><a href="../">Up</a></li>\n' : '';
 	const cells = listing.items.map(
 		entry => `<li>${link(entry)}<br>${entry.type === 'directory' ? 'Folder' : humanSize(entry.size)}</li>`,
@@ -139,10 +139,10 @@ function time({ mtimeNs }: FolderEntry): string {
 	return `<time datetime="${text}">${text.slice(0, 10)} ${text.slice(11, 19)} UTC</time>`;
 }
 
-function pages(listing: Listing): string {
+function pages(listing: FolderListing): string {
 	const { limit, offset, total, layout } = listing;
 	const links: string[] = [];
-	const add = (view: Listing, text: string, relation: string): void => {
+	const add = (view: FolderListing, text: string, relation: string): void => {
 		links.push(`<a href="${escapeHtml(viewUrl(view))}"${relation}>${text}</a>`);
 	};
 	if (limit > 0 && offset > 0) add({ ...listing, offset: Math.max(0, offset - limit) }, 'Previous page', ' rel="prev"');
@@ -152,7 +152,7 @@ function pages(listing: Listing): string {
 	return `<nav aria-label="Pages and layout">${links.join('\n')}</nav>`;
 }
 
-function viewUrl({ sort, order, limit, offset, layout, filter }: Listing): string {
+function viewUrl({ sort, order, limit, offset, layout, filter }: FolderListing): string {
 	const query = new URLSearchParams({ sort, order });
 	if (limit > 0) query.set('limit', String(limit));
 	if (offset > 0) query.set('offset', String(offset));

@@ -11,13 +11,13 @@ import type { TemplateObject, Value } from '../../../templates/value.ts';
 import { toPageError } from '../../templates/page-functions.ts';
 import { PageHost } from '../../templates/page-host.ts';
 import { TemplatesStepState } from '../../templates/page-site.ts';
-import { entryUrl, humanSize, type Listing } from './listing.ts';
+import { entryUrl, type FolderListing, humanSize } from './listing.ts';
 
 /** Maximum bytes of a template. */
 const LARGEST_TEMPLATE = 1024 * 1024;
 
 /** Renders a listing. */
-export type ListingRenderer = (x: Exchange, listing: Listing) => string | Promise<string>;
+export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;
 
 /** Compiles the renderer of a template file, which is read for each listing so that changes apply immediately. */
 export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
@@ -51,10 +51,10 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 /** The value of `.` in a listing template: the listing, plus everything available in other templates. */
 class ListingObject implements TemplateObject {
 	readonly typeName = 'fileserver.browseTemplateContext';
-	readonly #listing: Listing;
+	readonly #listing: FolderListing;
 	readonly #host: PageHost;
 
-	constructor(listing: Listing, host: PageHost) {
+	constructor(listing: FolderListing, host: PageHost) {
 		this.#listing = listing;
 		this.#host = host;
 	}

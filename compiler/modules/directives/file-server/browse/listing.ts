@@ -24,7 +24,7 @@ export interface ListingView {
 }
 
 /** A folder, ready to be shown. */
-export interface Listing extends ListingView {
+export interface FolderListing extends ListingView {
 	/** Decoded path as the visitor sees it, with a trailing slash. */
 	readonly path: string;
 	/** Last element of the path; '' for the root. */
@@ -48,7 +48,7 @@ export function prepareListing(
 	canGoUp: boolean,
 	entries: readonly FolderEntry[],
 	view: ListingView,
-): Listing {
+): FolderListing {
 	const wanted = view.filter.toLowerCase();
 	const fitting = wanted === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(wanted));
 	const compare = comparison(view.sort);
@@ -105,7 +105,7 @@ export function entryUrl({ name, type }: FolderEntry): string {
 }
 
 /** Returns a mode in the format of `ls -l`. */
-export function modeText(mode: number, isLink: boolean): string {
+export function fileModeText(mode: number, isLink: boolean): string {
 	const letters = 'rwxrwxrwx';
 	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';
 	for (let bit = 8; bit >= 0; bit--) text += mode & (1 << bit) ? letters[8 - bit]! : '-';

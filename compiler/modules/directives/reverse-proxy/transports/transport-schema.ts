@@ -1,7 +1,7 @@
 /** Schema of a pool's transport in the document. */
 
 import type { Schema } from '../../../../document/schema-type.ts';
-import { TRUST_POOL } from '../../../providers/trust-pools/trust-pool.ts';
+import { TRUST_POOL_SCHEMA } from '../../../providers/trust-pools/trust-pool.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { MAX_READ_BUFFER_BYTES, MIN_READ_BUFFER_BYTES } from './transport-settings.ts';
 
@@ -21,7 +21,7 @@ const TLS: Schema = {
 		},
 		insecure_skip_verify: { type: 'boolean', default: false, description: 'True to accept any certificate.' },
 		trust: {
-			...TRUST_POOL,
+			...TRUST_POOL_SCHEMA,
 			description: 'Authorities for verifying upstream certificates; default the system’s.',
 		},
 		client_certificate: {

@@ -12,7 +12,7 @@ import {
 } from '../../../../../compiler/modules/directives/templates/page-texts.ts';
 
 import { formatValue } from '../../../../../compiler/modules/templates/format-value.ts';
-import { ExecutionBudget, Run, type RunDependencies } from '../../../../../compiler/modules/templates/run.ts';
+import { ExecutionBudget, type RunDependencies, TemplateRun } from '../../../../../compiler/modules/templates/run.ts';
 
 const texts = suite('page text functions');
 
@@ -76,7 +76,10 @@ texts('front matter is split from the body', () => {
 function metaOf(input: string): { [key: string]: string } {
 	const { meta } = splitFrontMatter(input, parsers);
 	return Object.fromEntries(
-		[...meta].map(([key, value]) => [key, formatValue(new Run('test', new ExecutionBudget(), SURROUNDINGS), value)]),
+		[...meta].map(([key, value]) => [
+			key,
+			formatValue(new TemplateRun('test', new ExecutionBudget(), SURROUNDINGS), value),
+		]),
 	);
 }
 
