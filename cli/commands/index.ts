@@ -31,6 +31,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./validate.ts')).validate,
 	},
 	{
+		name: 'test',
+		summary: "Run a configuration's own tests, and show what they cover",
+		load: async () => (await import('./test.ts')).test,
+	},
+	{
 		name: 'adapt',
 		summary: 'Print the JSON document that a configuration compiles to',
 		load: async () => (await import('./adapt.ts')).adapt,

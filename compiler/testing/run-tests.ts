@@ -1,22 +1,29 @@
 /** Runs the tests of a configuration, each on the compiled handler graph. */
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
-import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
+import { DryRun, type DryRunEnvironment, type DryRunResult, type DryRunTracer } from '../dry-run/dry-run.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
-import type { TestCase, TestReport, TestStep } from './test-case.ts';
+import type { TestCase, TestReport, TestResult, TestStep } from './test-case.ts';
 
 /** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
-export async function runTests(tests: readonly TestCase[], plan: Plan, deps: DryRunEnvironment): Promise<TestReport> {
-	const diagnostics: Diagnostic[] = [];
-	let passed = 0;
-	const dryRun = new DryRun(plan, deps);
+export async function runTests(
+	tests: readonly TestCase[],
+	plan: Plan,
+	deps: DryRunEnvironment,
+	tracer?: DryRunTracer,
+): Promise<TestReport> {
+	const results: TestResult[] = [];
+	const dryRun = new DryRun(plan, deps, tracer);
 	for (const test of tests) {
-		const before = diagnostics.length;
+		const diagnostics: Diagnostic[] = [];
+		const began = performance.now();
 		dryRun.reset();
 		for (const step of test.steps) await runStep(test, step, dryRun, diagnostics);
-		if (diagnostics.length === before) passed++;
+		results.push({ test, diagnostics, milliseconds: performance.now() - began });
 	}
-	return { passed, failed: tests.length - passed, diagnostics };
+	const passed = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
+	const all = results.flatMap(({ diagnostics }) => diagnostics);
+	return { passed, failed: tests.length - passed, diagnostics: all, results };
 }
 
 async function runStep(test: TestCase, step: TestStep, dryRun: DryRun, diagnostics: Diagnostic[]): Promise<void> {

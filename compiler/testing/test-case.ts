@@ -45,4 +45,14 @@ export interface TestReport {
 	readonly failed: number;
 	/** One error per `expect` that is not met. */
 	readonly diagnostics: readonly Diagnostic[];
+	/** The result of each test, in order. */
+	readonly results: readonly TestResult[];
+}
+
+/** The result of one test. */
+export interface TestResult {
+	readonly test: TestCase;
+	/** Empty if the test passed. */
+	readonly diagnostics: readonly Diagnostic[];
+	readonly milliseconds: number;
 }

@@ -1,0 +1,40 @@
+/** Results of a configuration's tests in JUnit's XML, which CI services show: `svc test --format junit`. */
+import type { TestResult } from '../../testing/test-case.ts';
+import { renderDiagnostic } from '../render.ts';
+
+/** The tests of one configuration. */
+export interface TestedConfiguration {
+	readonly name: string;
+	readonly results: readonly TestResult[];
+}
+
+/** Returns one suite per configuration. */
+export function junitReport(all: readonly TestedConfiguration[]): string {
+	const suites = all.map(({ name, results }) => {
+		const failed = results.filter(({ diagnostics }) => diagnostics.length > 0).length;
+		const time = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+		const cases = results.map(({ test, diagnostics, milliseconds }) => {
+			const { line } = test.span.source.position(test.span.start);
+			const head = `    <testcase name="${escapeXml(test.name)}" classname="${escapeXml(name)}" file="${escapeXml(test.span.source.name)}" line="${line}" time="${seconds(milliseconds)}"`;
+			if (diagnostics.length === 0) return `${head}/>`;
+			const failures = diagnostics.map(
+				one => `      <failure message="${escapeXml(one.message)}">${escapeXml(renderDiagnostic(one))}</failure>`,
+			);
+			return `${head}>\n${failures.join('\n')}\n    </testcase>`;
+		});
+		return `  <testsuite name="${escapeXml(name)}" tests="${results.length}" failures="${failed}" time="${seconds(time)}">\n${cases.join('\n')}${cases.length > 0 ? '\n' : ''}  </testsuite>`;
+	});
+	return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join('\n')}\n</testsuites>\n`;
+}
+
+function seconds(milliseconds: number): string {
+	return (milliseconds / 1000).toFixed(3);
+}
+
+/** Escapes text for XML 1.0, which has no form for most control characters. */
+function escapeXml(text: string): string {
+	return text
+		.toWellFormed()
+		.replace(/[^\t\n\r\u0020-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
+		.replace(/[&<>"\t\n\r]/g, character => `&#${character.charCodeAt(0)};`);
+}

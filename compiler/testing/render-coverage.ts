@@ -1,0 +1,112 @@
+/** Renders test coverage as text, as an lcov file, and as a page. */
+import type { CoveredLine, TestCoverage } from './test-coverage.ts';
+
+/** Counts over a whole configuration. */
+interface Totals {
+	readonly directives: number;
+	readonly reached: number;
+	/** Two for each condition: that it holds, and that it does not. */
+	readonly branches: number;
+	readonly taken: number;
+}
+
+/** Returns what no test reaches, a line each, and a summary. Ends in a newline. */
+export function renderCoverage(coverage: TestCoverage): string {
+	const lines = coverage.lines.flatMap(line => {
+		const missing = missingOf(line);
+		return missing === undefined ? [] : [`${line.file}:${line.line}: ${missing}: ${line.text}`];
+	});
+	const { directives, reached, branches, taken } = totals(coverage);
+	lines.push(`Tests reach ${reached} of ${directives} directives and ${taken} of ${branches} branches.`);
+	return `${lines.join('\n')}\n`;
+}
+
+/** Returns the coverage in the format of lcov's tracefiles, which editors and coverage services read. */
+export function coverageAsLcov(coverage: TestCoverage): string {
+	const records = [...coverage.texts.keys()].sort().map(file => {
+		const own = coverage.lines.filter(line => line.file === file);
+		const withRuns = own.filter(({ runs }) => runs !== undefined);
+		const branches = own.flatMap(({ line, condition }) =>
+			condition ? [`BRDA:${line},0,0,${condition.held}`, `BRDA:${line},0,1,${condition.failed}`] : [],
+		);
+		return [
+			'TN:',
+			`SF:${file}`,
+			...branches,
+			`BRF:${branches.length}`,
+			`BRH:${branches.filter(text => !text.endsWith(',0')).length}`,
+			...withRuns.map(({ line, runs }) => `DA:${line},${runs}`),
+			`LF:${withRuns.length}`,
+			`LH:${withRuns.filter(({ runs }) => runs! > 0).length}`,
+			'end_of_record',
+			'',
+		].join('\n');
+	});
+	return records.join('');
+}
+
+/** Returns the coverage as a page that needs no other file. */
+export function coverageAsHtml(coverage: TestCoverage): string {
+	const { directives, reached, branches, taken } = totals(coverage);
+	const files = [...coverage.texts]
+		.sort(([one], [other]) => (one < other ? -1 : 1))
+		.map(([file, text]) => {
+			const lines = new Map(coverage.lines.filter(line => line.file === file).map(line => [line.line, line]));
+			const rows = text
+				.replace(/\n$/, '')
+				.split('\n')
+				.map((content, index) => {
+					const line = lines.get(index + 1);
+					const missing = line && missingOf(line);
+					const kind =
+						line === undefined ? '' : missing === undefined ? 'full' : (line.runs ?? 1) > 0 ? 'part' : 'none';
+					const runs = line?.runs === undefined ? '' : `${line.runs}×`;
+					const title = missing === undefined ? '' : ` title="${escapeHtml(missing)}"`;
+					return `<tr class="${kind}"${title}><td>${index + 1}</td><td>${runs}</td><td>${escapeHtml(content)}</td></tr>`;
+				});
+			return `<h2>${escapeHtml(file)}</h2>\n<table>\n${rows.join('\n')}\n</table>`;
+		});
+	return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Coverage of a configuration</title>
+<style>
+:root { color-scheme: light dark; font-family: system-ui, sans-serif; }
+body { margin: 2rem; }
+table { border-collapse: collapse; font: 0.9rem/1.5 ui-monospace, monospace; }
+td { padding: 0 0.8em; white-space: pre; tab-size: 4; }
+td:nth-child(-n + 2) { text-align: right; opacity: 0.6; }
+.full td:nth-child(3) { background: light-dark(#e3f6e5, #12351a); }
+.part td:nth-child(3) { background: light-dark(#fff3c9, #4a3c05); }
+.none td:nth-child(3) { background: light-dark(#ffdfdc, #4d1512); }
+</style>
+<h1>Coverage of a configuration</h1>
+<p>Tests reach ${reached} of ${directives} directives and ${taken} of ${branches} branches.</p>
+${files.join('\n')}
+</html>
+`;
+}
+
+function missingOf({ runs, condition }: CoveredLine): string | undefined {
+	if (condition && condition.held + condition.failed === 0) return 'no test evaluates this condition';
+	if (condition && condition.held === 0) return 'in no test does this condition hold';
+	if (runs === 0) return 'no test reaches this directive';
+	if (condition && condition.failed === 0) return 'in all tests, this condition holds';
+	return undefined;
+}
+
+function totals({ lines }: TestCoverage): Totals {
+	const directives = lines.filter(({ runs }) => runs !== undefined);
+	const conditions = lines.flatMap(({ condition }) => condition ?? []);
+	return {
+		directives: directives.length,
+		reached: directives.filter(({ runs }) => runs! > 0).length,
+		branches: conditions.length * 2,
+		taken: conditions.reduce((sum, { held, failed }) => sum + Math.min(held, 1) + Math.min(failed, 1), 0),
+	};
+}
+
+function escapeHtml(text: string): string {
+	return text.replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`);
+}

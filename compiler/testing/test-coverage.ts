@@ -1,0 +1,94 @@
+/** Which directives the tests of a configuration reach, and which conditions they have seen both hold and not hold. */
+import type { CompileResult } from '../compiler.ts';
+import type { Document, Matcher, Step } from '../document/document.ts';
+import type { DryRunTracer } from '../dry-run/dry-run.ts';
+import type { Handler, Predicate } from '../exchange/handler.ts';
+import { walkDocument } from '../lint/inspection/walk-document.ts';
+
+/** Counts what runs while tests are executed. */
+export class CoverageTracer implements DryRunTracer {
+	/** Number of runs of each step, by its pointer. */
+	readonly steps = new Map<string, number>();
+	/** Number of times that each condition held, and did not hold, by its pointer. */
+	readonly conditions = new Map<string, { held: number; failed: number }>();
+
+	begins(): void {}
+
+	handler(pointer: string, _step: Step, handler: Handler): Handler {
+		return x => {
+			this.steps.set(pointer, (this.steps.get(pointer) ?? 0) + 1);
+			return handler(x);
+		};
+	}
+
+	matcher(pointer: string, _matcher: Matcher, predicate: Predicate): Predicate {
+		return x => {
+			const holds = predicate(x);
+			const counts = this.conditions.get(pointer) ?? { held: 0, failed: 0 };
+			this.conditions.set(pointer, counts);
+			if (holds) counts.held++;
+			else counts.failed++;
+			return holds;
+		};
+	}
+}
+
+/** The coverage of one line of a configuration. A line that is used in several places has the sum of them. */
+export interface CoveredLine {
+	readonly file: string;
+	readonly line: number;
+	/** The line as written, without its indentation. */
+	readonly text: string;
+	/** Number of times that the directive ran; undefined if the line has none of its own. */
+	readonly runs: number | undefined;
+	/** Number of times that the line's condition held, and did not hold; undefined if it has none. */
+	readonly condition: { readonly held: number; readonly failed: number } | undefined;
+}
+
+/** The coverage of a configuration. */
+export interface TestCoverage {
+	/** Lines with a directive or a condition, in order. */
+	readonly lines: readonly CoveredLine[];
+	/** The complete texts of the files, by name. */
+	readonly texts: ReadonlyMap<string, string>;
+}
+
+/** Relates what ran to the lines of the configuration. A document given as JSON has no lines. */
+export function testCoverage(
+	document: Document,
+	locate: CompileResult['locate'],
+	{ steps, conditions }: CoverageTracer,
+): TestCoverage {
+	const lines = new Map<string, { -readonly [K in keyof CoveredLine]: CoveredLine[K] }>();
+	const texts = new Map<string, string>();
+	const lineOf = (pointer: string) => {
+		const span = locate(pointer);
+		if (!span) return undefined;
+		const { name, text } = span.source;
+		const { line } = span.source.position(span.start);
+		const key = `${name}\n${String(line).padStart(9, '0')}`;
+		texts.set(name, text);
+		const found = lines.get(key) ?? {
+			file: name,
+			line,
+			text: (text.split('\n')[line - 1] ?? '').trim(),
+			runs: undefined,
+			condition: undefined,
+		};
+		lines.set(key, found);
+		return found;
+	};
+	const walked = walkDocument(document);
+	for (const { pointer } of walked.steps) {
+		const line = lineOf(pointer);
+		if (line) line.runs = (line.runs ?? 0) + (steps.get(pointer) ?? 0);
+	}
+	for (const { pointer } of walked.matchers) {
+		const line = lineOf(pointer);
+		const { held, failed } = conditions.get(pointer) ?? { held: 0, failed: 0 };
+		if (line)
+			line.condition = { held: (line.condition?.held ?? 0) + held, failed: (line.condition?.failed ?? 0) + failed };
+	}
+	const sorted = [...lines].sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0));
+	return { lines: sorted.map(([, line]) => line), texts };
+}
