@@ -1,7 +1,7 @@
 /** `svc test`. */
 import { writeFileSync } from 'node:fs';
-import type { TestedConfiguration } from '../../compiler/diagnostics/formats/junit.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { TestedConfiguration } from '../../compiler/testing/junit-report.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { reportFailure } from '../command/failure-report.ts';
@@ -85,7 +85,7 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 		if (html !== undefined) write(html, coverageAsHtml(coverage));
 	}
 	if (format === 'junit') {
-		const { junitReport } = await import('../../compiler/diagnostics/formats/junit.ts');
+		const { junitReport } = await import('../../compiler/testing/junit-report.ts');
 		print(junitReport(tested));
 	} else if (format === 'json') print(`${JSON.stringify(await asJson(tested), undefined, 2)}\n`);
 	const results = tested.flatMap(one => one.results);

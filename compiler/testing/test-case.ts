@@ -49,7 +49,6 @@ export interface TestReport {
 	readonly results: readonly TestResult[];
 }
 
-/** The result of one test. */
 export interface TestResult {
 	readonly test: TestCase;
 	/** Empty if the test passed. */

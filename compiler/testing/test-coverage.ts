@@ -1,9 +1,9 @@
 /** Which directives the tests of a configuration reach, and which conditions they have seen both hold and not hold. */
-import type { CompileResult } from '../compiler.ts';
 import type { Document, Matcher, Step } from '../document/document.ts';
 import type { DryRunTracer } from '../dry-run/dry-run.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { walkDocument } from '../lint/inspection/walk-document.ts';
+import type { SourceSpan } from '../source/source.ts';
 
 /** Counts what runs while tests are executed. */
 export class CoverageTracer implements DryRunTracer {
@@ -56,7 +56,7 @@ export interface TestCoverage {
 /** Relates what ran to the lines of the configuration. A document given as JSON has no lines. */
 export function testCoverage(
 	document: Document,
-	locate: CompileResult['locate'],
+	locate: (pointer: string) => SourceSpan | undefined,
 	{ steps, conditions }: CoverageTracer,
 ): TestCoverage {
 	const lines = new Map<string, { -readonly [K in keyof CoveredLine]: CoveredLine[K] }>();

@@ -26,6 +26,9 @@ const LITERAL =
 /** Expressions that are slow on some subject, by the reason why that is harmless. */
 const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 	'they read configurations, the files that these name, and templates': [
+		/\[([^\]^])[^\]]*\]/g,
+		/\*+$/,
+		/\/.*$/,
 		/([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs,
 		/\{[^{}]*\}|[^{}]+/g,
 		/#(?![^{}]*\})/,

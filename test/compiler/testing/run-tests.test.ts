@@ -40,7 +40,8 @@ tests('each begin with pools as after a start', async () => {
 		name =>
 			`test ${name} {\n\tGET http://x:8080/\n\texpect upstream b:2\n\tGET http://x:8080/\n\texpect upstream a:1\n}\n`,
 	);
-	assert.equal(await run(SITE + twice.join('')), { passed: 2, failed: 0, diagnostics: [] });
+	const { passed, failed, diagnostics } = await run(SITE + twice.join(''));
+	assert.equal({ passed, failed, diagnostics }, { passed: 2, failed: 0, diagnostics: [] });
 });
 
 tests('go on after a step that fails, and count once', async () => {

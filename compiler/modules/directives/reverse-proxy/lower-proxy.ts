@@ -98,9 +98,8 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
 	}
 	if (!cx.upstreamExists(name)) {
 		const nearest = cx.nearestUpstream(name);
-		const meant = nearest === undefined ? undefined : NAMED + nearest;
 		cx.problem('error', 'upstream/unknown', word.span, `There is no upstream named \`${name}\`.`, {
-			...suggestName(word, meant),
+			...suggestName({ text: name, span: word.span }, nearest),
 			hint: `Define it: upstream ${name === '' ? '<name>' : name} { to <address>… }`,
 		});
 	}

@@ -1,6 +1,6 @@
 /** Results of a configuration's tests in JUnit's XML, which CI services show: `svc test --format junit`. */
-import type { TestResult } from '../../testing/test-case.ts';
-import { renderDiagnostic } from '../render.ts';
+import { renderDiagnostic } from '../diagnostics/render.ts';
+import type { TestResult } from './test-case.ts';
 
 /** The tests of one configuration. */
 export interface TestedConfiguration {

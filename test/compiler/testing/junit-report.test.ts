@@ -1,8 +1,8 @@
 /** Results of tests in JUnit's XML. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { junitReport } from '../../../compiler/diagnostics/formats/junit.ts';
 import { Source } from '../../../compiler/source/source.ts';
+import { junitReport } from '../../../compiler/testing/junit-report.ts';
 import type { TestResult } from '../../../compiler/testing/test-case.ts';
 
 const source = new Source({ name: 'Configfile', text: '# <&>\ntest "a \\"b\\" <c>" {\n}\n' });
