@@ -15,7 +15,7 @@ export class Documents {
 
 	/** Returns the path of a document. One that is not a file gets a path of its own, so that the compiler can name it. */
 	pathOf(uri: string): string {
-		const file = uri.startsWith('file:') ? fileURLToPath(uri) : path.join('/', encodeURIComponent(uri));
+		const file = filePath(uri) ?? path.join('/', encodeURIComponent(uri));
 		this.#uris.set(file, uri);
 		return file;
 	}
@@ -70,6 +70,15 @@ export class Documents {
 			textDocument: { uri: this.uriOf(file), version: this.#open.get(file)?.version ?? null },
 			edits: list,
 		}));
+	}
+}
+
+/** Returns the path of a file URI; undefined for other URIs, and for files of other hosts. */
+function filePath(uri: string): string | undefined {
+	try {
+		return uri.startsWith('file:') ? fileURLToPath(uri) : undefined;
+	} catch {
+		return undefined;
 	}
 }
 

@@ -83,6 +83,8 @@ class LanguageServer {
 		const connection = this.#connection;
 		connection.onDidOpenTextDocument(({ textDocument: { uri, languageId, version: number, text } }) => {
 			const file = this.#documents.pathOf(uri);
+			// Editors have a server for JSON, to which `svc schema` describes a document.
+			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
 			// A file opened on its own is a workspace of one folder.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));

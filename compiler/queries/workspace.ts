@@ -166,14 +166,7 @@ export class Workspace {
 	/** Returns the files that one file imports. */
 	#importsOf(path: string, dialect: Dialect): readonly string[] {
 		const syntax = this.#syntaxAs(path, dialect);
-		if (!syntax?.text.includes('import')) return [];
-		const imported: string[] = [];
-		for (const { line } of everyLine(syntax.lines)) {
-			const [keyword, target] = line.words;
-			if (keyword?.text !== 'import' || keyword.quote !== 'none' || !target || target.text === '') continue;
-			imported.push(...this.filesOfImport(target.text, path));
-		}
-		return imported;
+		return syntax ? importedNames(syntax).flatMap(name => this.filesOfImport(name, path)) : [];
 	}
 
 	#syntaxAs(path: string, dialect: Dialect): TextSyntax | undefined {
@@ -260,6 +253,23 @@ export class Workspace {
 		this.#checked.set(root, checked);
 		return checked;
 	}
+}
+
+const knownImports = new WeakMap<TextSyntax, readonly string[]>();
+
+/** Returns what a text imports, as written. */
+function importedNames(syntax: TextSyntax): readonly string[] {
+	let names = knownImports.get(syntax);
+	if (!names) {
+		names = [...everyLine(syntax.lines)].flatMap(({ line: { words } }) => {
+			const [keyword, target] = words;
+			return keyword?.text === 'import' && keyword.quote === 'none' && target && target.text !== ''
+				? [target.text]
+				: [];
+		});
+		knownImports.set(syntax, names);
+	}
+	return names;
 }
 
 /** Returns a reader in which open texts hide files. */

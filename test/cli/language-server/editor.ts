@@ -176,6 +176,11 @@ export class Editor {
 		return this.exited;
 	}
 
+	/** Ends as an editor that has crashed. */
+	hangUp(): void {
+		this.#process.stdin!.end();
+	}
+
 	#send(message: object): void {
 		const body = Buffer.from(JSON.stringify(message));
 		this.#process.stdin!.write(`Content-Length: ${body.length}\r\n\r\n`);

@@ -130,6 +130,30 @@ workspace('texts that are no files are checked too', async () => {
 	await editor.quit();
 });
 
+workspace('JSON and files of other hosts are left alone or checked as texts', async () => {
+	const editor = await editing({ 'site.json': '{"sites": []}', Configfile: 'http://a.test {\n\trespond hi\n}\n' });
+	const open = (uri: string, languageId: string, text: string): void =>
+		editor.notify('textDocument/didOpen', { textDocument: { uri, languageId, version: 1, text } });
+	open(editor.uri('site.json'), 'json', '{"sites": []}');
+	open('file://elsewhere/Configfile', 'plaintext', 'http://a.test {\n\trspond hi\n}\n');
+	editor.open('Configfile');
+	await editor.settled();
+	assert.equal(
+		[...editor.published].map(([file, { diagnostics }]) => [file, diagnostics.length]),
+		[
+			['file://elsewhere/Configfile', 1],
+			['Configfile', 0],
+		],
+	);
+	await editor.quit();
+});
+
+workspace('the server ends when its editor has ended', async () => {
+	const editor = await editing({});
+	editor.hangUp();
+	assert.is(await editor.exited, 1);
+});
+
 workspace('the language is that of the editor, otherwise of the file name', async () => {
 	const text = 'http://a.test {\n\trespond {nothing}\n}\n';
 	const editor = await editing({ one: text, 'site.caddyfile': text, two: text });
