@@ -11,6 +11,7 @@ import { Script } from 'node:vm';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { CompilerRequest, PrepareResult } from '../../runtime/compile/compiler-messages.ts';
 import { createCounterRow } from '../../runtime/metrics/counter-row.ts';
+import { OwnedDescriptors } from '../../runtime/sockets/owned-descriptors.ts';
 import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
@@ -108,6 +109,7 @@ const data: WorkerStartData & { readonly kind: string } = {
 	control: new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT),
 	counters: createCounterRow(),
 	activity: new ThreadActivity().memory,
+	descriptors: new OwnedDescriptors().memory,
 	sharePorts: true,
 	terminal: false,
 	verbose: false,

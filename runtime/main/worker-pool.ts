@@ -7,6 +7,7 @@ import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
+import { OwnedDescriptors } from '../sockets/owned-descriptors.ts';
 import { CONTROL_LOG_IN_TRANSIT, MAX_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
@@ -309,12 +310,14 @@ export class WorkerPool {
 
 	#start(slot: Slot): void {
 		slot.watch = new ThreadWatch();
+		const descriptors = new OwnedDescriptors();
 		const data: WorkerStartData = {
 			index: slot.index,
 			rows: this.#slots.length,
 			control: this.#control,
 			counters: this.#host.totals.begin(slot.index),
 			activity: slot.watch.activity.memory,
+			descriptors: descriptors.memory,
 			sharePorts: CAN_SHARE_PORTS,
 			...this.#host.deps,
 		};
@@ -335,6 +338,7 @@ export class WorkerPool {
 		});
 		thread.on('exit', () => {
 			this.#running.delete(thread);
+			descriptors.closeAll();
 			if (slot.thread === thread) this.#ended(slot, cause);
 		});
 		for (const resolve of this.#onStart.splice(0)) resolve();

@@ -1,14 +1,17 @@
 /** A listening socket that passes on the handles of accepted connections, without creating streams. */
 import { interceptHandles, setInheritedOptions, setSocketOptions } from './accepted-handles.ts';
+import { ConnectionAcceptor } from './connection-acceptor.ts';
 import { type AcceptedSocket, DirectSocket } from './direct-socket.ts';
+import { descriptorOf } from './duplicate-descriptor.ts';
 import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';
 import { NodeListeningSocket } from './node-listening-socket.ts';
 
-/** The listening socket of the `direct` I/O mode. */
+/** The listening socket of the `direct` I/O mode. The thread accepts its connections by itself; Node does until that works. */
 export class DirectListeningSocket extends NodeListeningSocket {
 	#keepAlive: TcpKeepAlive | undefined = undefined;
 	/** True if accepted connections inherit the options of the listening socket. */
 	#inherited = false;
+	#acceptor: ConnectionAcceptor | undefined = undefined;
 
 	override async listen(target: ListenTarget): Promise<void> {
 		await super.listen(target);
@@ -18,6 +21,22 @@ export class DirectListeningSocket extends NodeListeningSocket {
 			this.owner.accepted(new DirectSocket(handle));
 			return true;
 		});
+		if (!this.#inherited && !this.isUnix) return;
+		try {
+			this.#acceptor = new ConnectionAcceptor(descriptorOf(this.server), this.owner, this.isUnix);
+		} catch {
+			// This Node does not show the descriptor.
+		}
+	}
+
+	/** True once the thread accepts the connections by itself. */
+	get acceptsItself(): boolean {
+		return this.#acceptor?.hasTakenOver === true;
+	}
+
+	override close(): void {
+		this.#acceptor?.close();
+		super.close();
 	}
 
 	override configure(keepAlive: TcpKeepAlive | undefined): void {

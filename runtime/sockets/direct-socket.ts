@@ -59,6 +59,9 @@ export interface StreamHandle {
 	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
 	shutdown(request: object): number;
 	close(closed?: (this: StreamHandle) => void): void;
+	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
+	/** Exists if this is not a handle of Node. Returns one that takes its place; undefined if none can be created. */
+	toNodeHandle?(): StreamHandle | undefined;
 	/** This method and the methods below exist only on TCP handles, not on those of Unix sockets. */
 	getpeername?(name: SocketName): number;
 	getsockname?(name: SocketName): number;
@@ -142,6 +145,8 @@ export class DirectSocket implements PolledSocket {
 	/** True if there may be data that the poller will not report again by itself. */
 	#hasMore = false;
 	#isUnix = false;
+	/** True until the first read, after which the poller watches the socket if it is still open. */
+	#isFresh: boolean;
 	/** The memory into which the socket reads, and its address, for the poller. */
 	#memory: Uint8Array | undefined = undefined;
 	#address = 0n;
@@ -149,8 +154,12 @@ export class DirectSocket implements PolledSocket {
 	/** Implements PolledSocket. */
 	pollTurn = 0;
 
-	/** Takes over the handle. Nothing is read before `start`. */
-	constructor(handle: StreamHandle) {
+	/**
+	 * Takes over the handle. Nothing is read before `start`.
+	 * @param isFresh True if the connection has just been accepted, and {@link readFirst} will be called.
+	 */
+	constructor(handle: StreamHandle, isFresh = false) {
+		this.#isFresh = isFresh;
 		this._handle = handle;
 		handle.svcSocket = this;
 		handle.onread = onRead;
@@ -164,7 +173,7 @@ export class DirectSocket implements PolledSocket {
 	/** Starts reading into memory that sockets may share. The holder must keep the memory alive until the connection has closed. */
 	start(memory: Uint8Array, holder: SocketOwner): void {
 		this.holder = holder;
-		const handle = this._handle;
+		let handle = this._handle;
 		if (handle === null) return;
 		this.#memory = memory;
 		const poller = this.#reading ? undefined : threadPoller();
@@ -174,7 +183,11 @@ export class DirectSocket implements PolledSocket {
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
 			this.#address = poller!.addressOf(memory);
-		} else handle.useUserBuffer(memory);
+		} else {
+			handle = this.#nodeHandle(handle);
+			if (handle === null) return;
+			handle.useUserBuffer(memory);
+		}
 		if (handle.reading === true) handle.readStop();
 		this.resume();
 	}
@@ -201,8 +214,45 @@ export class DirectSocket implements PolledSocket {
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
 			this.#address = poller!.addressOf(memory);
-		} else this.#peekByHandle(handle, memory);
+		} else {
+			const own = this.#nodeHandle(handle);
+			if (own === null) return;
+			this.#peekByHandle(own, memory);
+		}
 		this.resume();
+	}
+
+	/**
+	 * Returns the handle, or the one of Node that takes its place, because only those can read or become streams. Returns null, and
+	 * closes the connection, if that cannot be created.
+	 */
+	#nodeHandle(handle: StreamHandle): StreamHandle | null {
+		this.#isFresh = false;
+		if (handle.toNodeHandle === undefined) return handle;
+		const own = handle.toNodeHandle();
+		if (own === undefined) {
+			this.destroy();
+			return null;
+		}
+		own.svcSocket = this;
+		own.onread = handle.onread;
+		this._handle = own;
+		return own;
+	}
+
+	/** Reads a connection that has just been accepted. Has the poller watch it, unless it is closed then or is not to be read. */
+	readFirst(): void {
+		if (!this.#isFresh) return;
+		if (this.#reading && this.#poller !== undefined && this._handle !== null) this.readable(false, false);
+		if (!this.#isFresh) return;
+		this.#isFresh = false;
+		if (this.#reading && this.#poller !== undefined && this._handle !== null && !this.#watched) this.#watch();
+	}
+
+	#watch(): void {
+		this.#isFresh = false;
+		this.#watched = this.#poller!.add(this.#descriptor, this);
+		if (!this.#watched) this.#readByHandle();
 	}
 
 	#peekByHandle(handle: StreamHandle, memory: Uint8Array): void {
@@ -213,6 +263,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** The poller that watches the socket, if any. */
 	get poller(): SocketPoller | undefined {
+		if (this.#isFresh && this.#poller !== undefined) this.#watch();
 		return this.#watched ? this.#poller : undefined;
 	}
 
@@ -226,6 +277,7 @@ export class DirectSocket implements PolledSocket {
 	 * @param polled The poller's new target, if the new handle reads by the poller.
 	 */
 	goOver(handle: StreamHandle, polled?: PolledSocket): void {
+		this.#isFresh = false;
 		this.#peeking = undefined;
 		if (this.#watched) {
 			if (polled) this.#poller!.replace(this.#descriptor, this, polled);
@@ -302,7 +354,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** Returns the connection as a `net.Socket`. Allowed only before `start`. This object must not be used afterwards. */
 	toSocket(): Socket {
-		const handle = this._handle;
+		const handle = this._handle && this.#nodeHandle(this._handle);
 		this.pause();
 		if (this.#watched) this.#poller!.remove(this.#descriptor);
 		this.#watched = false;
@@ -432,8 +484,7 @@ export class DirectSocket implements PolledSocket {
 		const poller = this.#poller;
 		if (poller === undefined) this.#startHandle(handle);
 		else if (!this.#watched) {
-			this.#watched = poller.add(this.#descriptor, this);
-			if (!this.#watched) this.#readByHandle();
+			if (!this.#isFresh) this.#watch();
 		} else if (this.#hasMore) this.#tellAgain();
 	}
 
@@ -451,7 +502,7 @@ export class DirectSocket implements PolledSocket {
 	/** Lets the handle read the socket, because the poller cannot watch it. */
 	#readByHandle(): void {
 		this.#poller = undefined;
-		const handle = this._handle;
+		const handle = this._handle && this.#nodeHandle(this._handle);
 		if (handle === null) return;
 		if (this.#peeking) this.#peekByHandle(handle, this.#memory!);
 		else handle.useUserBuffer(this.#memory!);

@@ -83,6 +83,8 @@ export class SocketPoller {
 	readonly #text: Buffer;
 	readonly #textAt: bigint;
 	readonly #poll: number;
+	/** The `epoll` of Node's event loop. */
+	readonly #loop: number;
 	/** The watched sockets, indexed by descriptor. */
 	readonly #sockets: (PolledSocket | undefined)[] = [];
 	#turn = 1;
@@ -154,8 +156,8 @@ export class SocketPoller {
 			told.onread = () => this.#turnOver();
 			told.useUserBuffer(Buffer.allocUnsafeSlow(8));
 			if (told.readStart() !== 0) throw new Error('not read');
-			const loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
-			if (!this.#control(loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
+			this.#loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
+			if (!this.#control(this.#loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
 			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
 			const probe = owned((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probe.fd;
@@ -184,10 +186,29 @@ export class SocketPoller {
 
 	/** Watches a socket until it is removed or closed. Returns false if that is not possible. */
 	add(descriptor: number, socket: PolledSocket): boolean {
+		return this.#add(descriptor, socket, ARRIVALS);
+	}
+
+	/** Watches a listening socket until it is removed, and reports it as long as connections are waiting. Returns false if that is not possible. */
+	addListening(descriptor: number, socket: PolledSocket): boolean {
+		return this.#add(descriptor, socket, EPOLLIN);
+	}
+
+	/** Makes Node's event loop stop watching a descriptor. Returns false if the loop does not watch it. */
+	takeFromLoop(descriptor: number): boolean {
+		return this.#controls(this.#loop, EPOLL_CTL_DEL, descriptor, this.#eventAt) === 0;
+	}
+
+	/** Makes Node's event loop watch a descriptor again. */
+	returnToLoop(descriptor: number): void {
+		this.#control(this.#loop, EPOLL_CTL_ADD, descriptor, EPOLLIN, descriptor, 0);
+	}
+
+	#add(descriptor: number, socket: PolledSocket, events: number): boolean {
 		if (descriptor < 0 || descriptor >= MAX_DESCRIPTORS) return false;
 		const turn = this.#turn;
 		this.#turn = (turn + 1) | 0;
-		if (!this.#control(this.#poll, EPOLL_CTL_ADD, descriptor, ARRIVALS, descriptor, turn)) return false;
+		if (!this.#control(this.#poll, EPOLL_CTL_ADD, descriptor, events, descriptor, turn)) return false;
 		while (this.#sockets.length <= descriptor) this.#sockets.push(undefined);
 		this.#sockets[descriptor] = socket;
 		socket.pollTurn = turn;

@@ -132,7 +132,8 @@ export class TlsHandle implements StreamHandle {
 	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
 	constructor(socket: DirectSocket, terms: HandshakeOptions, end: HandshakeCallbacks) {
 		this.svcSocket = socket;
-		const tcp = socket._handle!;
+		const handle = socket._handle!;
+		const tcp = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
 		this.#tcp = tcp;
 		this.#end = end;
 		const { context } = terms.context as SecureContext & { readonly context: unknown };

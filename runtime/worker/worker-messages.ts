@@ -66,6 +66,8 @@ export interface WorkerStartData {
 	readonly counters: SharedArrayBuffer;
 	/** Memory of the thread's ThreadActivity. */
 	readonly activity: SharedArrayBuffer;
+	/** Memory of the thread's OwnedDescriptors. */
+	readonly descriptors: SharedArrayBuffer;
 	/** Whether several threads bind each address. */
 	readonly sharePorts: boolean;
 	/** Whether standard error is a terminal: logs without a format are then human-readable. */

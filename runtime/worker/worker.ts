@@ -32,6 +32,7 @@ import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
+import { shareDescriptors } from '../sockets/owned-descriptors.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
@@ -62,6 +63,7 @@ type Prepare = Extract<MessageToWorker, { type: 'prepare' }>;
 export function runWorker(port: MessagePort, start: WorkerStartData): void {
 	// The poller's self-test runs in a turn of the event loop before the first connection.
 	threadPoller();
+	shareDescriptors(start.descriptors);
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
 	const vitals = threadVitalsIn(start.counters);

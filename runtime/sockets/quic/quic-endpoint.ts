@@ -5,6 +5,7 @@
  */
 
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, SHARE_WINDOW_MS } from './client-shares.ts';
 import { DatagramRelay, relayPair } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
@@ -18,7 +19,6 @@ import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
 import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
-import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, type DatagramSink, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
 
 /** Callbacks and settings of an endpoint's owner. */

@@ -3,6 +3,8 @@
  * them for each datagram. Datagrams pass through a pair of memory BIOs. Everything here runs on one thread. Every OpenSSL object is
  * freed exactly once, by `destroy`.
  */
+
+import { readSocketAddress } from '../socket-address.ts';
 import type { Deadline } from './deadline-heap.ts';
 import type {
 	QuicClose,
@@ -16,7 +18,6 @@ import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
 import type { QuicClientAuth, QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
-import { readSocketAddress } from './socket-address.ts';
 import { type DatagramPath, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
 
 const LISTENER_VALIDATE = 0n;

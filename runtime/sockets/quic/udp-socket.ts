@@ -4,12 +4,12 @@
  */
 
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import { formatIpv4, formatIpv6, SOCKET_ADDRESS_BYTES, writeSocketAddress } from '../socket-address.ts';
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
 import type { RelayedDatagram } from './datagram-relay.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
-import { formatIpv4, formatIpv6, SOCKET_ADDRESS_BYTES, writeSocketAddress } from './socket-address.ts';
 
 /** Maximum messages read by one `recvmmsg`, and bytes of each. With GRO, a message is a series of datagrams. */
 const RECEIVED = 16;

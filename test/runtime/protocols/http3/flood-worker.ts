@@ -1,7 +1,7 @@
 /** A worker that sends datagrams from many addresses at a given rate until it gets a message. It answers with their number. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
-import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 
 /** What the worker is told. */
 export interface FloodOrder {

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { PacketHeader } from '../../../../runtime/sockets/quic/packet-header.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
 import { MAX_RETRY_BYTES } from '../../../../runtime/sockets/quic/retry-tokens.ts';
-import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 import { until } from '../../../harness.ts';
 import { firstPackets, sendFrom, startFlood } from './first-packets.ts';
 import { type FrameServer, type FrameServerOptions, headers, openControlStream, response, serve } from './frames.ts';

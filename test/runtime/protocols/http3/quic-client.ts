@@ -1,6 +1,6 @@
 /** A QUIC client based on OpenSSL's, which writes bytes on streams exactly as given, valid or not. */
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
-import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 
 const P = 'pointer';
 const I = 'int32';

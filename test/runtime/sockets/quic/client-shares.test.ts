@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ClientShares, SHARE_WINDOW_MS } from '../../../../runtime/sockets/quic/client-shares.ts';
-import { writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 
 const test = suite('shares of clients');
 

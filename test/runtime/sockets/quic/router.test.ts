@@ -7,7 +7,7 @@ import { findQuicLibrary } from '../../../../runtime/sockets/quic/quic-library.t
 import { offersHttp3 } from '../../../../runtime/sockets/quic/quic-thread.ts';
 import { parseServerName } from '../../../../runtime/sockets/quic/quic-tls.ts';
 import { DatagramRouter, type RouteTarget } from '../../../../runtime/sockets/quic/router.ts';
-import { readSocketAddress, writeSocketAddress } from '../../../../runtime/sockets/quic/socket-address.ts';
+import { readSocketAddress, writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 
 const test = suite('the QUIC router');
 

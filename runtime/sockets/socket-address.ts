@@ -1,5 +1,5 @@
 /** Converts addresses to and from the form that system calls use (`sockaddr_in`, `sockaddr_in6`). */
-import { parseIp } from '../../../compiler/exchange/ip-address.ts';
+import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
 const AF_INET = 2;
 const AF_INET6 = 10;

@@ -1,0 +1,172 @@
+/**
+ * Accepts the connections of a listening socket by the thread's poller and reads each of them at once. Most clients have sent their
+ * request by then, so that a connection with a single request is never watched.
+ *
+ * Node opens the socket and closes it. In between, its event loop does not watch it.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { getSystemErrorName } from 'node:util';
+import { type ConnectionCalls, connectionCalls } from './connection-calls.ts';
+import { DescriptorHandle, TcpDescriptorHandle } from './descriptor-handle.ts';
+import { DirectSocket } from './direct-socket.ts';
+import type { ListeningOwner } from './listening-socket.ts';
+import { MAX_OWNED } from './owned-descriptors.ts';
+import type { PolledSocket } from './socket-poller.ts';
+
+/** Maximum connections that are accepted before other sockets are served. */
+const ACCEPTS_A_TURN = 16;
+/** Milliseconds for which nothing is accepted after the system has failed for lack of memory. */
+const BACK_OFF = 100;
+/** Attempts, one in each turn of the event loop, to take over from Node. */
+const MAX_ATTEMPTS = 50;
+
+const WOULD_BLOCK = -11;
+const NO_DESCRIPTOR = [-24, -23];
+/** ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. Other errors concern only the connection that was to be accepted. */
+const LASTING = [-12, -105, -9, -22, -88, -95];
+
+/** Accepts the connections of one listening socket. */
+export class ConnectionAcceptor implements PolledSocket {
+	/** Implements PolledSocket. */
+	pollTurn = 0;
+	readonly #descriptor: number;
+	readonly #owner: ListeningOwner;
+	readonly #isUnix: boolean;
+	#calls: ConnectionCalls | undefined;
+	#attempts = 0;
+	#closed = false;
+	/** A descriptor to close when no other is free, so that a connection can be accepted and closed. */
+	#reserve = -1;
+	#pause: NodeJS.Timeout | undefined;
+
+	/** Takes over from Node as soon as that is possible. Until then, or if it is not possible at all, Node accepts connections. */
+	constructor(descriptor: number, owner: ListeningOwner, isUnix: boolean) {
+		this.#descriptor = descriptor;
+		this.#owner = owner;
+		this.#isUnix = isUnix;
+		setImmediate(attempt, this);
+	}
+
+	/** Tries to take over. Called by {@link attempt}. */
+	attempt(): void {
+		if (this.#closed) return;
+		const calls = connectionCalls();
+		// Node's event loop watches the socket from the next turn on.
+		if (calls?.poller.takeFromLoop(this.#descriptor) !== true) {
+			if (++this.#attempts < MAX_ATTEMPTS) setImmediate(attempt, this);
+			return;
+		}
+		if (!calls.poller.addListening(this.#descriptor, this)) {
+			calls.poller.returnToLoop(this.#descriptor);
+			return;
+		}
+		this.#calls = calls;
+		this.#reserveOne();
+	}
+
+	/** True if Node no longer accepts the connections. */
+	get hasTakenOver(): boolean {
+		return this.#calls !== undefined;
+	}
+
+	/** Stops accepting. Must be called before the socket is closed. */
+	close(): void {
+		if (this.#closed) return;
+		this.#closed = true;
+		clearTimeout(this.#pause);
+		if (this.#calls !== undefined) this.#calls.poller.remove(this.#descriptor);
+		if (this.#reserve >= 0) closeSync(this.#reserve);
+		this.#reserve = -1;
+	}
+
+	/** Implements PolledSocket. */
+	readable(): void {
+		const calls = this.#calls!;
+		for (let accepted = 0; accepted < ACCEPTS_A_TURN && !this.#closed; accepted++) {
+			const descriptor = calls.accept(this.#descriptor);
+			if (descriptor >= 0) this.#take(descriptor, calls);
+			else if (descriptor === WOULD_BLOCK || this.#failed(descriptor, calls)) return;
+		}
+	}
+
+	#take(descriptor: number, calls: ConnectionCalls): void {
+		if (descriptor >= MAX_OWNED) {
+			this.#takeNodeHandle(descriptor, calls);
+			return;
+		}
+		const handle = this.#isUnix
+			? new DescriptorHandle(descriptor, calls)
+			: new TcpDescriptorHandle(descriptor, calls, calls.peer());
+		const socket = new DirectSocket(handle, true);
+		const owner = this.#owner;
+		if (owner.needsStream) owner.accepted(socket.toSocket());
+		else {
+			owner.accepted(socket);
+			socket.readFirst();
+		}
+	}
+
+	#takeNodeHandle(descriptor: number, calls: ConnectionCalls): void {
+		const handle = calls.nodeHandle(descriptor, this.#isUnix);
+		if (handle === undefined) {
+			calls.close(descriptor);
+			return;
+		}
+		const socket = new DirectSocket(handle);
+		const owner = this.#owner;
+		owner.accepted(owner.needsStream ? socket.toSocket() : socket);
+	}
+
+	/** Handles a failure. Returns true if nothing more can be accepted for now. */
+	#failed(status: number, calls: ConnectionCalls): boolean {
+		if (NO_DESCRIPTOR.includes(status)) return this.#turnAway(status, calls);
+		if (!LASTING.includes(status)) return false;
+		this.#owner.acceptFailed(acceptError(status));
+		return this.#backOff(calls);
+	}
+
+	/** Accepts a connection and closes it, so that its client does not wait for a descriptor to become free. */
+	#turnAway(status: number, calls: ConnectionCalls): boolean {
+		if (this.#reserve < 0) {
+			this.#owner.acceptFailed(acceptError(status));
+			return this.#backOff(calls);
+		}
+		closeSync(this.#reserve);
+		this.#reserve = -1;
+		// The system fails for lack of descriptors even if no connection is waiting.
+		const refused = calls.accept(this.#descriptor);
+		if (refused >= 0) {
+			calls.close(refused);
+			this.#owner.acceptFailed(acceptError(status));
+		}
+		this.#reserveOne();
+		return refused < 0;
+	}
+
+	#backOff(calls: ConnectionCalls): true {
+		calls.poller.remove(this.#descriptor);
+		this.#pause = setTimeout(() => {
+			this.#reserveOne();
+			calls.poller.addListening(this.#descriptor, this);
+		}, BACK_OFF).unref();
+		return true;
+	}
+
+	#reserveOne(): void {
+		if (this.#reserve >= 0) return;
+		try {
+			this.#reserve = openSync('/dev/null', 'r');
+		} catch {
+			// No descriptor is free.
+		}
+	}
+}
+
+function acceptError(status: number): NodeJS.ErrnoException {
+	const code = getSystemErrorName(status);
+	return Object.assign(new Error(`accept ${code}`), { errno: status, code, syscall: 'accept' });
+}
+
+function attempt(acceptor: ConnectionAcceptor): void {
+	acceptor.attempt();
+}

@@ -1,0 +1,171 @@
+/** The system calls for connections that a thread accepts by itself. */
+import type { DescriptorHandle } from './descriptor-handle.ts';
+import { isDirectHandle, type StreamHandle } from './direct-socket.ts';
+import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
+import { isDirectIo } from './io-mode.ts';
+import { type OwnedDescriptors, threadDescriptors } from './owned-descriptors.ts';
+import { SOCKET_ADDRESS_BYTES } from './socket-address.ts';
+import { type SocketPoller, threadPoller } from './socket-poller.ts';
+import { uncheckedFunctionsOf } from './unchecked-functions.ts';
+
+const SHUT_WR = 1;
+/** SOCK_NONBLOCK, SOCK_CLOEXEC. */
+const ACCEPT_FLAGS = 0o4000 | 0o2000000;
+/** Maximum bytes of several pieces that are joined into one write. */
+const JOINED_BYTES = 65_536;
+
+type Call = (...values: (number | bigint)[]) => number;
+
+/** Node's classes of handles. */
+type HandleClass = new (kind: number) => StreamHandle & { open(descriptor: number): number };
+
+const KIND_SOCKET = 0;
+
+/** The calls of one thread, and the memory that they share. */
+export class ConnectionCalls {
+	/** Descriptors that no handle of Node owns. */
+	readonly owned: OwnedDescriptors;
+	readonly poller: SocketPoller;
+	readonly #accept: Call;
+	readonly #close: Call;
+	readonly #shutdown: Call;
+	readonly #getsockname: Call;
+	readonly #errno: () => number;
+	readonly #tcp: HandleClass;
+	readonly #pipe: HandleClass;
+	/** A `sockaddr` with its length in front. */
+	readonly #address: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
+	readonly #addressBytes: Uint8Array = this.#address.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
+	readonly #addressAt: bigint;
+	readonly #joined: Buffer = Buffer.allocUnsafeSlow(JOINED_BYTES);
+	/** Handles that are closed, and whom to tell. */
+	#closed: [DescriptorHandle, (this: StreamHandle) => void][] = [];
+
+	/** Throws if a function or one of Node's classes is missing. */
+	constructor(poller: SocketPoller, owned: OwnedDescriptors) {
+		this.poller = poller;
+		this.owned = owned;
+		const ffi = foreignFunctions();
+		const { binding } = process as unknown as { binding(name: string): { [name: string]: unknown } };
+		this.#tcp = binding.call(process, 'tcp_wrap').TCP as HandleClass;
+		this.#pipe = binding.call(process, 'pipe_wrap').Pipe as HandleClass;
+		for (const handles of [this.#tcp, this.#pipe]) {
+			const probe = new handles(KIND_SOCKET);
+			const fits = isDirectHandle(probe) && typeof probe.open === 'function';
+			probe.close();
+			if (!fits) throw new Error('handles are not as expected');
+		}
+		if (ffi === undefined) throw new Error('not here');
+		const hot = uncheckedFunctionsOf(ffi, {
+			accept4: { return: 'int32', arguments: ['int32', 'pointer', 'pointer', 'int32'] },
+			close: { return: 'int32', arguments: ['int32'] },
+		});
+		const functions = loadForeignFunctions(ffi, {
+			shutdown: { return: 'int32', arguments: ['int32', 'int32'] },
+			getsockname: { return: 'int32', arguments: ['int32', 'pointer', 'pointer'] },
+			__errno_location: { return: 'pointer', arguments: [] },
+		});
+		this.#accept = hot.accept4 as Call;
+		this.#close = hot.close as Call;
+		this.#shutdown = functions.shutdown as Call;
+		this.#getsockname = functions.getsockname as Call;
+		const errnoAt = (functions.__errno_location as unknown as () => bigint)();
+		this.#errno = () => ffi.getInt32(errnoAt);
+		this.#addressAt = ffi.getRawPointer(this.#address);
+	}
+
+	/** Accepts a connection. Returns its descriptor, or a negative error number. The peer's address is then in {@link peer}. */
+	accept(listening: number): number {
+		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
+		const descriptor = this.#accept(listening, this.#addressAt + 4n, this.#addressAt, ACCEPT_FLAGS);
+		return descriptor >= 0 ? descriptor : -this.#errno();
+	}
+
+	/** Returns a copy of the address of the connection that was accepted last. */
+	peer(): Uint8Array {
+		// Not part of a larger block of memory, which an idle connection would keep.
+		const copy = new Uint8Array(SOCKET_ADDRESS_BYTES);
+		copy.set(this.#addressBytes);
+		return copy;
+	}
+
+	localAddress(descriptor: number): Uint8Array | undefined {
+		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
+		return this.#getsockname(descriptor, this.#addressAt + 4n, this.#addressAt) === 0 ? this.peer() : undefined;
+	}
+
+	close(descriptor: number): void {
+		this.#close(descriptor);
+	}
+
+	/** Closes our half of a connection. Returns a negative number if it is not connected any more. */
+	shutdown(descriptor: number): number {
+		return this.#shutdown(descriptor, SHUT_WR);
+	}
+
+	/** Returns how many bytes were written; −1 if none were, whatever the reason. */
+	write(descriptor: number, bytes: Uint8Array): number {
+		return bytes.byteLength === 0 ? 0 : this.poller.write(descriptor, bytes);
+	}
+
+	/** Writes Latin-1 text. Returns the same as {@link write}. */
+	writeText(descriptor: number, text: string): number {
+		return text.length === 0 ? 0 : this.poller.writeText(descriptor, text);
+	}
+
+	/** Joins pieces in memory that the next call uses again. Returns undefined if they are too large. */
+	join(chunks: readonly unknown[], allBuffers: boolean): Uint8Array | undefined {
+		const joined = this.#joined;
+		let length = 0;
+		for (let at = 0; at < chunks.length; at += allBuffers ? 1 : 2) {
+			const chunk = chunks[at];
+			if (typeof chunk !== 'string') {
+				const bytes = chunk as Uint8Array;
+				if (length + bytes.byteLength > JOINED_BYTES) return undefined;
+				joined.set(bytes, length);
+				length += bytes.byteLength;
+				continue;
+			}
+			// No encoding takes more bytes for a character of a string.
+			if (length + chunk.length * 3 > JOINED_BYTES) return undefined;
+			length += joined.write(chunk, length, chunks[at + 1] as BufferEncoding);
+		}
+		return joined.subarray(0, length);
+	}
+
+	/** Returns a handle of Node that owns the descriptor; undefined if there is none. */
+	nodeHandle(descriptor: number, isUnix: boolean): StreamHandle | undefined {
+		const handle = new (isUnix ? this.#pipe : this.#tcp)(KIND_SOCKET);
+		if (handle.open(descriptor) === 0) return handle;
+		handle.close();
+		return undefined;
+	}
+
+	/** Reports that a handle is closed, after what runs now. */
+	later(handle: DescriptorHandle, closed: (this: StreamHandle) => void): void {
+		if (this.#closed.length === 0) queueMicrotask(() => this.#report());
+		this.#closed.push([handle, closed]);
+	}
+
+	#report(): void {
+		const all = this.#closed;
+		this.#closed = [];
+		for (const [handle, closed] of all) closed.call(handle);
+	}
+}
+
+let calls: ConnectionCalls | undefined | null = null;
+
+/** Returns this thread's calls once its poller works; undefined before that, or if something is missing. */
+export function connectionCalls(): ConnectionCalls | undefined {
+	const poller = threadPoller();
+	if (poller === undefined || !isDirectIo()) return undefined;
+	if (calls === null) {
+		try {
+			calls = new ConnectionCalls(poller, threadDescriptors());
+		} catch {
+			calls = undefined;
+		}
+	}
+	return calls;
+}

@@ -1,0 +1,168 @@
+/**
+ * The handle of a connection that the thread has accepted by itself. It owns the descriptor and makes system calls on it. Node's
+ * handle is created only when it is needed: to wait until the system accepts what is written, or for a stream. Creating and closing
+ * one costs more than everything else that the system and the server do for a connection with a single small request.
+ */
+import type { ConnectionCalls } from './connection-calls.ts';
+import type { DirectSocket, StreamHandle } from './direct-socket.ts';
+import type { PendingWrite } from './handle-writes.ts';
+import { readSocketAddress } from './socket-address.ts';
+
+/** libuv's error numbers. */
+const NOT_CONNECTED = -107;
+const UNSUPPORTED = -95;
+/** The result of `shutdown` if it is complete when it returns. */
+const DONE = 1;
+
+/** The handle of a connection on a Unix socket, and the base class of the one for TCP. */
+export class DescriptorHandle implements StreamHandle {
+	onread: StreamHandle['onread'] = nothing;
+	svcSocket?: DirectSocket;
+	readonly fd: number;
+	protected readonly calls: ConnectionCalls;
+	/** Node's handle, which then owns the descriptor. */
+	#node: StreamHandle | undefined = undefined;
+	#closed = false;
+
+	constructor(descriptor: number, calls: ConnectionCalls) {
+		this.fd = descriptor;
+		this.calls = calls;
+		calls.owned.add(descriptor);
+	}
+
+	/** Returns a handle of Node for the connection, which owns the descriptor from then on; undefined if it cannot be created. */
+	toNodeHandle(): StreamHandle | undefined {
+		if (this.#node !== undefined || this.#closed) return this.#node;
+		const node = this.calls.nodeHandle(this.fd, this.isUnix);
+		if (node === undefined) return undefined;
+		this.calls.owned.delete(this.fd);
+		this.#node = node;
+		return node;
+	}
+
+	protected get isUnix(): boolean {
+		return true;
+	}
+
+	get writeQueueSize(): number {
+		return this.#node?.writeQueueSize ?? 0;
+	}
+
+	// Only Node's handle can read into memory by itself. Sockets switch to it before.
+
+	useUserBuffer(): void {}
+
+	readStart(): number {
+		return UNSUPPORTED;
+	}
+
+	readStop(): number {
+		return 0;
+	}
+
+	writeLatin1String(_request: null, text: string): number | PendingWrite {
+		if (this.#closed) return NOT_CONNECTED;
+		if (this.#node !== undefined) return this.#node.writeLatin1String(null, text);
+		const written = this.calls.writeText(this.fd, text);
+		if (written === text.length) return 0;
+		return this.#rest(node => node.writeLatin1String(null, written > 0 ? text.slice(written) : text));
+	}
+
+	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
+		if (this.#closed) return NOT_CONNECTED;
+		if (this.#node !== undefined) return this.#node.writeBuffer(null, bytes);
+		const written = this.calls.write(this.fd, bytes);
+		if (written === bytes.byteLength) return 0;
+		return this.#rest(node => node.writeBuffer(null, written > 0 ? bytes.subarray(written) : bytes));
+	}
+
+	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
+	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
+		if (this.#closed) return NOT_CONNECTED;
+		if (this.#node !== undefined) return this.#node.writev(null, chunks, allBuffers);
+		const joined = this.calls.join(chunks, allBuffers);
+		if (joined === undefined) return this.#rest(node => node.writev(null, chunks, allBuffers));
+		const written = this.calls.write(this.fd, joined);
+		if (written === joined.byteLength) return 0;
+		// The memory is used again for the next write.
+		const rest = Buffer.from(written > 0 ? joined.subarray(written) : joined);
+		return this.#rest(node => keep(node.writeBuffer(null, rest), rest));
+	}
+
+	shutdown(request: object): number {
+		if (this.#closed) return NOT_CONNECTED;
+		if (this.#node !== undefined) return this.#node.shutdown(request);
+		return this.calls.shutdown(this.fd) < 0 ? NOT_CONNECTED : DONE;
+	}
+
+	close(closed?: (this: StreamHandle) => void): void {
+		if (this.#closed) return;
+		this.#closed = true;
+		if (this.#node !== undefined) {
+			this.#node.close(() => closed?.call(this));
+			return;
+		}
+		// Another thread could be given the same number as soon as the descriptor is closed.
+		this.calls.owned.delete(this.fd);
+		this.calls.close(this.fd);
+		if (closed) this.calls.later(this, closed);
+	}
+
+	/** Lets Node's handle write what the system has not accepted, and find out why. */
+	#rest(write: (node: StreamHandle) => number | PendingWrite): number | PendingWrite {
+		const node = this.toNodeHandle();
+		return node === undefined ? NOT_CONNECTED : write(node);
+	}
+}
+
+/** The handle of a TCP connection. */
+export class TcpDescriptorHandle extends DescriptorHandle {
+	readonly #peer: Uint8Array;
+
+	/** @param peer The peer's address as a `sockaddr`, which this handle keeps. */
+	constructor(descriptor: number, calls: ConnectionCalls, peer: Uint8Array) {
+		super(descriptor, calls);
+		this.#peer = peer;
+	}
+
+	protected override get isUnix(): boolean {
+		return false;
+	}
+
+	getpeername(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
+		return fill(name, this.#peer);
+	}
+
+	getsockname(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
+		const address = this.calls.localAddress(this.fd);
+		return address === undefined ? NOT_CONNECTED : fill(name, address);
+	}
+
+	// Connections inherit these options from the listening socket.
+
+	setNoDelay(): number {
+		return 0;
+	}
+
+	setKeepAlive(): number {
+		return 0;
+	}
+}
+
+function fill(
+	name: { address?: string | undefined; family?: string | undefined; port?: number | undefined },
+	from: Uint8Array,
+): number {
+	const { address, port } = readSocketAddress(Buffer.from(from), 0);
+	name.address = address;
+	name.family = address.includes(':') ? 'IPv6' : 'IPv4';
+	name.port = port;
+	return 0;
+}
+
+function keep(result: number | PendingWrite, bytes: Buffer): number | PendingWrite {
+	if (typeof result !== 'number') result.buffer = bytes;
+	return result;
+}
+
+function nothing(): undefined {}
