@@ -50,6 +50,9 @@ export interface QuicEndpointOwner {
 /** Milliseconds in which the process that this one succeeds must stop reading the socket. */
 const LIST_LIMIT = 2000;
 
+/** Milliseconds by which a timer may be early. */
+const TIMER_SLACK_MS = 0.5;
+
 interface Closing {
 	readonly path: DatagramPath;
 	readonly datagram: Uint8Array;
@@ -335,7 +338,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		claim.client.unproven.delete(engine);
 		if (this.#handshaking.delete(engine)) {
 			if (engine.proven) claim.client.handshakes--;
-			const late = performance.now() - engine.startedAt >= this.#owner.handshakeLimit;
+			const late = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimit;
 			if (engine === this.#evicted) this.#owner.refused('evicted');
 			else if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false, engine.failure);
 			else this.#owner.refused('noise');
@@ -381,11 +384,12 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const { names } = this.#socket.memory;
 		// What comes first is cheapest, so that a flood costs little more than receiving its datagrams.
 		const share = (this.#initials.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
-		if (share > limits.maxClientInitialRate) return this.#refuse('client_rate');
 		const { header } = this.#router;
 		const tokens = this.#thread.retryTokens;
 		const proven =
 			header.tokenEnd > header.tokenAt && tokens?.usable === true && tokens.accepts(bytes, header, names, name);
+		// Others may send packets in the name of a client. Its own have the token, once it has got one.
+		if (!proven && share > limits.maxClientInitialRate) return this.#refuse('client_rate');
 		const isLoaded = this.#unproven.size >= limits.retryAbove || share > limits.maxClientInitialRate / 4;
 		if (isLoaded && !proven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 		if (isLoaded && !proven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
@@ -529,7 +533,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#onTimer(): void {
 		this.#timerAt = Infinity;
 		this.#timer = undefined;
-		const now = performance.now() + 0.5;
+		const now = performance.now() + TIMER_SLACK_MS;
 		// Collected first: a deadline that is due again immediately waits for the next run.
 		const due: QuicEngine[] = [];
 		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
