@@ -3,11 +3,13 @@ import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 
 const peers = http3Suite('HTTP/3 peers');
@@ -30,7 +32,105 @@ Promise.all(images).then(async loaded => {
 });
 </script></body>`;
 
+/** A page that cancels a download, exchanges a message over a WebSocket, and reports the answer to the server. */
+const ACTIONS = `<!doctype html><title>actions</title><body><script>
+(async () => {
+	const canceled = new AbortController();
+	const { body } = await fetch('/app/endless', { signal: canceled.signal });
+	await body.getReader().read();
+	canceled.abort();
+	const socket = new WebSocket('wss://' + location.host + '/app/socket');
+	socket.onopen = () => socket.send('hello');
+	const answer = await new Promise(resolve => {
+		socket.onmessage = ({ data }) => resolve(data);
+		socket.onerror = () => resolve('failed');
+	});
+	await fetch('/done/socket/' + answer);
+})();
+</script></body>`;
+
+const CLIENTS = 10;
+const STREAMS = 100;
+const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+
+/** What the application has seen. */
+const seen = { canceled: 0, trailer: '', together: 0 };
+/** Requests that are answered once all of them have arrived. */
+const waiting: ServerResponse[] = [];
+let styleAsked = (): void => {};
+
+/** The application behind the server. */
+const application = createServer((asked, answer) => {
+	void handle(asked, answer);
+});
+
+async function handle(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
+	switch (asked.url) {
+		case '/app/endless': {
+			const more = (): void => {
+				while (!answer.destroyed && answer.write(Buffer.alloc(16_384, 97)));
+			};
+			answer.on('drain', more);
+			answer.on('close', () => void seen.canceled++);
+			more();
+			return;
+		}
+		case '/app/hash': {
+			const hash = createHash('sha256');
+			for await (const piece of asked) hash.update(piece as Buffer);
+			answer.end(hash.digest('hex'));
+			return;
+		}
+		case '/app/trailers':
+			answer.writeEarlyHints({ link: '</style.css>; rel=preload; as=style' });
+			answer.setHeader('Trailer', 'X-Sum');
+			answer.write('body');
+			answer.addTrailers({ 'X-Sum': '42' });
+			answer.end();
+			return;
+		case '/app/hinted': {
+			// The page is not sent before the browser has followed the hint.
+			const asks = new Promise<void>(resolve => {
+				styleAsked = resolve;
+			});
+			answer.writeEarlyHints({ link: '</app/style.css>; rel=preload; as=style' });
+			await asks;
+			answer.setHeader('Content-Type', 'text/html');
+			answer.end('<!doctype html><link rel=stylesheet href=/app/style.css><script>fetch("/done/hinted")</script>');
+			return;
+		}
+		case '/app/style.css':
+			answer.setHeader('Content-Type', 'text/css');
+			answer.end('body { color: red }');
+			styleAsked();
+			return;
+		case '/app/together':
+			waiting.push(answer);
+			seen.together = Math.max(seen.together, waiting.length);
+			if (waiting.length === CLIENTS * STREAMS) for (const one of waiting.splice(0)) one.end('together');
+			return;
+		default:
+			answer.writeHead(404).end();
+	}
+}
+
+/** Echoes one short text message. */
+application.on('upgrade', (asked, socket: Socket) => {
+	const accept = createHash('sha1').update(`${asked.headers['sec-websocket-key']}${WEBSOCKET_GUID}`).digest('base64');
+	socket.write(
+		`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+	);
+	socket.on('error', () => {});
+	socket.once('data', frame => {
+		const length = frame[1]! & 127;
+		const text = Buffer.alloc(length);
+		for (let at = 0; at < length; at++) text[at] = frame[6 + at]! ^ frame[2 + (at & 3)]!;
+		socket.write(Buffer.concat([Buffer.of(0x81, length), text]));
+	});
+});
+
 const large = randomBytes(20 << 20);
+const huge = randomBytes(100_000_000);
 let folder = '';
 let server: ServerProcess;
 let port = 0;
@@ -49,7 +149,10 @@ peers.before(async () => {
 		.digest('base64');
 	mkdirSync(path.join(folder, 'site'));
 	writeFileSync(path.join(folder, 'site/index.html'), PAGE);
+	writeFileSync(path.join(folder, 'site/actions.html'), ACTIONS);
 	writeFileSync(path.join(folder, 'site/large.bin'), large);
+	writeFileSync(path.join(folder, 'site/huge.bin'), huge);
+	await new Promise<void>(resolve => application.listen(0, '127.0.0.1', resolve));
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
@@ -75,6 +178,9 @@ https://localhost:${port} {
 	handle /echo {
 		respond "{http.request.proto} {http.request.body}"
 	}
+	handle /app/* {
+		reverse_proxy 127.0.0.1:${(application.address() as AddressInfo).port}
+	}
 	handle {
 		root ${folder}/site
 		file_server
@@ -87,6 +193,8 @@ https://localhost:${port} {
 
 peers.after(async () => {
 	await server.stop();
+	application.closeAllConnections();
+	application.close();
 });
 
 /** Runs ngtcp2's client. */
@@ -121,23 +229,66 @@ peers('ngtcp2 receives everything despite packet loss', async () => {
 	assert.ok(readFileSync(path.join(folder, 'large.bin')).equals(large));
 });
 
-peers('a browser loads a page with a hundred images over HTTP/3', async () => {
+peers('ngtcp2 downloads and uploads 100 MB', async () => {
+	await client(['/huge.bin'], '-q', `--download=${folder}`);
+	assert.ok(readFileSync(path.join(folder, 'huge.bin')).equals(huge));
+	await client(['/app/hash'], '-q', '-m', 'POST', '-d', path.join(folder, 'huge.bin'), `--download=${folder}`);
+	assert.is(readFileSync(path.join(folder, 'hash'), 'utf8'), createHash('sha256').update(huge).digest('hex'));
+});
+
+peers('a thousand requests of ten ngtcp2 clients are open at the same time', async () => {
+	const paths = Array.from({ length: STREAMS }, () => '/app/together');
+	const outputs = await Promise.all(Array.from({ length: CLIENTS }, () => client(paths, '--no-quic-dump')));
+	for (const output of outputs) assert.is(output.match(/\[:status: 200\]/g)?.length, STREAMS);
+	assert.is(seen.together, CLIENTS * STREAMS);
+});
+
+peers('ngtcp2 receives early hints and trailers', async () => {
+	const output = await client(['/app/trailers'], '--no-quic-dump');
+	const statuses = [...output.matchAll(/\[:status: (\d+)\]/g)].map(([, status]) => status);
+	assert.equal(statuses, ['103', '200']);
+	assert.match(output, /\[link: <\/style\.css>; rel=preload; as=style\]/);
+	assert.match(output, /\[x-sum: 42\]/);
+});
+
+/** Opens a page in a browser until a request matches. Returns the match. */
+async function browse(where: string, done: RegExp): Promise<RegExpExecArray | null> {
 	const child = spawn(
 		'chromium',
 		[
 			...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${temporaryFolder()}`],
 			...['--enable-quic', `--origin-to-force-quic-on=localhost:${port}`],
+			...['--enable-features=EnableWebsocketsOverHttp3'],
 			...[`--ignore-certificate-errors-spki-list=${spki}`, '--host-resolver-rules=MAP * 127.0.0.1'],
-			...['--remote-debugging-port=0', `https://localhost:${port}/`],
+			...['--remote-debugging-port=0', `https://localhost:${port}${where}`],
 		],
 		{ stdio: 'ignore', env: { ...process.env, HOME: folder } },
 	);
-	const done = /"uri":"(\/done\/[^"]*)"/;
 	const end = performance.now() + 60_000;
 	while (!done.test(server.output()) && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 100));
 	child.kill('SIGKILL');
 	await once(child, 'close');
-	assert.is(done.exec(server.output())?.[1], `/done/${IMAGES}/h3`, server.output().slice(-2000));
+	return done.exec(server.output());
+}
+
+peers('a browser loads a page with a hundred images over HTTP/3', async () => {
+	const found = await browse('/', /"uri":"(\/done\/\d[^"]*)"/);
+	assert.is(found?.[1], `/done/${IMAGES}/h3`, server.output().slice(-2000));
+});
+
+peers('a browser follows early hints over HTTP/3', async () => {
+	const found = await browse('/app/hinted', /"uri":"\/done\/hinted"/);
+	assert.ok(found, server.output().slice(-2000));
+	assert.match(server.output(), /"proto":"HTTP\/3\.0","method":"GET","host":"[^"]*","uri":"\/app\/hinted"/);
+});
+
+peers('a browser cancels a download and opens a WebSocket over HTTP/3', async () => {
+	const before = seen.canceled;
+	const found = await browse('/actions.html', /"uri":"\/done\/socket\/([^"]*)"/);
+	assert.is(found?.[1], 'hello', server.output().slice(-2000));
+	await until('the end of the download', () => seen.canceled === before + 1);
+	await until('the log entry of the WebSocket', () => /"uri":"\/app\/socket"/.test(server.output()));
+	assert.match(server.output(), /"proto":"HTTP\/3\.0","method":"[A-Z]*","host":"[^"]*","uri":"\/app\/socket"/);
 });
 
 peers.run();
