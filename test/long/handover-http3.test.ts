@@ -7,13 +7,12 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
-import { framesOf, headers, openControlStream, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
+import { openControlStream, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+import { asking, isLeaving, Visitor } from './http3-visitor.ts';
 
 const handover = http3Suite('handover of HTTP/3');
-const GOAWAY = 7;
-const REJECTED = 0x10b;
 
 interface Running {
 	readonly server: ServerProcess;
@@ -72,56 +71,6 @@ async function slowApplication(): Promise<{ port: number; open(): number; finish
 			server.close();
 		},
 	};
-}
-
-const asking = (to: string) => headers(REQUEST.map(([name, value]) => [name, name === ':path' ? to : value]));
-
-/** Reports whether the server has asked the client to open another connection. */
-function isLeaving(client: QuicClient): boolean {
-	const stream = client.stream(3);
-	return stream !== undefined && framesOf(stream.bytes, 1).some(({ type }) => type === GOAWAY);
-}
-
-/** The answer to a request, on a connection that is replaced once the server asks for it. */
-class Visitor {
-	readonly answers: string[] = [];
-	readonly failures: string[] = [];
-	connections = 0;
-	readonly #port: number;
-	#client: QuicClient | undefined;
-
-	constructor(port: number) {
-		this.#port = port;
-	}
-
-	async visit(): Promise<void> {
-		try {
-			if (this.#client === undefined || isLeaving(this.#client) || this.#client.closed !== undefined) {
-				this.#client?.close();
-				this.#client = await connect(this.#port);
-				this.connections++;
-				openControlStream(this.#client);
-			}
-			const stream = this.#client.open().write(asking('/'), true);
-			const { body } = await response(this.#client, stream).catch(error => {
-				// Clients send rejected requests again on another connection (RFC 9114 §4.1.1).
-				if (stream.resetCode !== REJECTED) throw error;
-				this.#client?.close();
-				this.#client = undefined;
-				return { body: undefined };
-			});
-			if (body !== undefined) this.answers.push(body);
-			if (this.#client !== undefined) stream.stop();
-		} catch (error) {
-			this.failures.push((error as Error).message);
-			this.#client?.close();
-			this.#client = undefined;
-		}
-	}
-
-	close(): void {
-		this.#client?.close();
-	}
 }
 
 for (const threads of [2, 1, 3]) {

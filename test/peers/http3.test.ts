@@ -121,7 +121,7 @@ application.on('upgrade', (asked, socket: Socket) => {
 		`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
 	);
 	socket.on('error', () => {});
-	socket.once('data', frame => {
+	socket.once('data', (frame: Buffer) => {
 		const length = frame[1]! & 127;
 		const text = Buffer.alloc(length);
 		for (let at = 0; at < length; at++) text[at] = frame[6 + at]! ^ frame[2 + (at & 3)]!;

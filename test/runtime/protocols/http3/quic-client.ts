@@ -95,8 +95,15 @@ export class ClientStream {
 	ended = false;
 	/** The code of the server's reset. */
 	resetCode: number | undefined = undefined;
+	/** The longest time without any bytes, from the opening of the stream on, in milliseconds. */
+	longestWait = 0;
+	#progress = performance.now();
 	/** Set to true to stop reading. */
 	paused = false;
+	/** Set to true to keep only the first bytes received, and to count the others. */
+	discards = false;
+	/** Number of bytes received so far. */
+	received = 0;
 	readonly #client: QuicClient;
 	readonly #ssl: bigint;
 	#pieces: Buffer[] = [];
@@ -113,7 +120,7 @@ export class ClientStream {
 		const before = this.#unwritten;
 		this.#unwritten = { bytes: Buffer.concat([before?.bytes ?? Buffer.alloc(0), bytes]), fin };
 		this.#give();
-		this.#client.look();
+		this.#client.given();
 		return this;
 	}
 
@@ -128,14 +135,14 @@ export class ClientStream {
 		result().writeBigUInt64LE(BigInt(code), 0);
 		f.SSL_stream_reset(this.#ssl, resultsAt, 8n);
 		f.ERR_clear_error();
-		this.#client.look();
+		this.#client.given();
 	}
 
 	/** Frees the stream, which asks the server to stop sending. */
 	stop(): void {
 		this.#client.streams.delete(this.#ssl);
 		f.SSL_free(this.#ssl);
-		this.#client.look();
+		this.#client.given();
 	}
 
 	/** Reads and writes as much as possible. */
@@ -145,7 +152,12 @@ export class ClientStream {
 		for (;;) {
 			const got = f.SSL_read_ex(this.#ssl, memoryAt, 65_536n, resultsAt) as number;
 			if (got !== 1) break;
-			this.#pieces.push(Buffer.from(memory.subarray(0, result().readUInt32LE(0))));
+			const now = performance.now();
+			this.longestWait = Math.max(this.longestWait, now - this.#progress);
+			this.#progress = now;
+			const length = result().readUInt32LE(0);
+			this.received += length;
+			if (!this.discards || this.#pieces.length === 0) this.#pieces.push(Buffer.from(memory.subarray(0, length)));
 		}
 		f.ERR_clear_error();
 		const state = f.SSL_get_stream_read_state(this.#ssl) as number;
@@ -199,6 +211,8 @@ export interface QuicClientOptions {
 	readonly keyLog?: (line: string) => void;
 	/** The address of the server, 127.0.0.1 by default. */
 	readonly host?: string;
+	/** False if the owner calls `look` whenever something may have happened; writing and stopping then do not. The default is true. */
+	readonly polls?: boolean;
 }
 
 /** A client connection. */
@@ -209,7 +223,7 @@ export class QuicClient {
 	readonly #ssl: bigint;
 	readonly #context: bigint;
 	readonly #fd: number;
-	readonly #timer: NodeJS.Timeout;
+	readonly #timer: NodeJS.Timeout | undefined;
 	readonly #waiting: Set<() => void> = new Set();
 	#gone = false;
 
@@ -256,8 +270,13 @@ export class QuicClient {
 		f.SSL_set_incoming_stream_policy(this.#ssl, 1, 0n);
 		if (session !== undefined) f.SSL_set_session(this.#ssl, session);
 		f.ERR_clear_error();
-		this.#timer = setInterval(() => this.look(), POLL_INTERVAL);
+		if (options.polls !== false) this.#timer = setInterval(() => this.look(), POLL_INTERVAL);
 		this.look();
+	}
+
+	/** Called after something was given to OpenSSL. */
+	given(): void {
+		if (this.#timer !== undefined) this.look();
 	}
 
 	/** Handles pending events, and wakes whatever waits for their results. */

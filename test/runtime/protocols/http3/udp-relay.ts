@@ -4,10 +4,12 @@ import { freePorts } from '../../../harness.ts';
 
 /** How a relay treats datagrams. */
 export interface RelayOptions {
-	/** Milliseconds by which each datagram is delayed; the default is 0. */
-	readonly delay?: number;
+	/** Milliseconds by which each datagram is delayed; the default is 0. A function is called for each datagram. */
+	readonly delay?: number | (() => number);
 	/** Called for each datagram. Returns true to drop it. */
 	loses(toClient: boolean): boolean;
+	/** Called for each datagram that is not dropped. Returns true to send it twice. */
+	repeats?(): boolean;
 }
 
 /** A running relay to one port. */
@@ -17,16 +19,21 @@ export interface UdpRelay {
 }
 
 /** Starts a relay between clients of its own port and the server at `port`. */
-export async function udpRelay(port: number, { delay = 0, loses }: RelayOptions): Promise<UdpRelay> {
+export async function udpRelay(port: number, { delay = 0, loses, repeats }: RelayOptions): Promise<UdpRelay> {
 	const [own] = (await freePorts(1)) as [number];
 	const front = createSocket('udp4');
 	const backs = new Map<number, Socket>();
 	let open = true;
 	const pass = (toClient: boolean, send: () => void): void => {
 		if (loses(toClient)) return;
-		setTimeout(() => {
-			if (open) send();
-		}, delay);
+		for (let left = repeats?.() ? 2 : 1; left > 0; left--) {
+			setTimeout(
+				() => {
+					if (open) send();
+				},
+				typeof delay === 'number' ? delay : delay(),
+			);
+		}
 	};
 	front.on('message', (bytes, { port: client }) => {
 		let back = backs.get(client);

@@ -1,0 +1,214 @@
+/**
+ * HTTP/3 under load: over a path that loses, repeats and reorders datagrams, and through reloads, new certificates and a
+ * drain. No request may fail, and on the lossy path, no open connection may be silent for two seconds while it owes a response.
+ * SECONDS sets how long the lossy path is used, ROUNDS the number of reloads.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import * as assert from 'uvu/assert';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
+import { data, headers, openControlStream, POST, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
+import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
+import { connect } from '../runtime/protocols/http3/quic-client.ts';
+import { udpRelay } from '../runtime/protocols/http3/udp-relay.ts';
+import { asking, Visitor } from './http3-visitor.ts';
+
+const SECONDS = Number(process.env.SECONDS ?? 60);
+const ROUNDS = Number(process.env.ROUNDS ?? 200);
+const VISITORS = 6;
+/** Milliseconds without any bytes of an expected response, after which an open connection has stalled. */
+const STALL = 2000;
+/** Share of the datagrams that is lost in each direction, repeated, and delayed so much that later ones overtake them. */
+const LOSS = 0.05;
+const REPETITION = 0.03;
+const REORDERING = 0.1;
+
+const load = http3Suite('HTTP/3 under load');
+const file = randomBytes(150_000).toString('hex');
+const answers: ServerResponse[] = [];
+/** An application whose answers begin at once and end when the test says so. */
+const application = createServer((_asked, answer) => {
+	answer.write('begun ');
+	answers.push(answer);
+});
+let folder = '';
+let port = 0;
+let admin = 0;
+let server: ServerProcess;
+
+function configuration(answer: string): string {
+	return `{
+	admin 127.0.0.1:${admin}
+	threads 2
+	auto_https disable_redirects
+}
+https://localhost:${port} {
+	bind 127.0.0.1
+	tls ${folder}/c.pem ${folder}/k.pem
+	handle /echo {
+		respond "{http.request.body}"
+	}
+	handle /file {
+		root ${folder}
+		file_server
+	}
+	handle /slow {
+		reverse_proxy 127.0.0.1:${(application.address() as AddressInfo).port}
+	}
+	respond "${answer}"
+}
+`;
+}
+
+const authority = TestAuthority.make();
+
+async function renewCertificate(): Promise<void> {
+	const { certificate, key } = await (await authority).issue({ names: ['localhost'] });
+	writeFileSync(path.join(folder, 'c.pem'), certificate);
+	writeFileSync(path.join(folder, 'k.pem'), key);
+}
+
+load.before.each(async () => {
+	folder = temporaryFolder();
+	if (!application.listening) {
+		application.listen(0, '127.0.0.1');
+		await once(application, 'listening');
+	}
+	[port, admin] = (await freePorts(2)) as [number, number];
+	await renewCertificate();
+	writeFileSync(path.join(folder, 'file'), file);
+	writeFileSync(path.join(folder, 'Configfile'), configuration('round 0'));
+	server = await serve([], port, { cwd: folder });
+});
+
+load.after.each(async () => {
+	await server.stop();
+});
+
+load.after(() => {
+	application.closeAllConnections();
+	application.close();
+});
+
+load('a path that loses, repeats and reorders datagrams fails no request and stalls none', async () => {
+	let lost = 0;
+	let passed = 0;
+	const relay = await udpRelay(port, {
+		delay: () => (Math.random() < REORDERING ? 10 + Math.random() * 20 : 5),
+		loses: () => {
+			const loses = Math.random() < LOSS;
+			if (loses) lost++;
+			else passed++;
+			return loses;
+		},
+		repeats: () => Math.random() < REPETITION,
+	});
+	const text = 'e'.repeat(30_000);
+	const upload = Buffer.concat([
+		headers(POST.map(([name, value]) => [name, name === ':path' ? '/echo' : value])),
+		data(text),
+	]);
+	const requests: readonly [request: Buffer, answer: string][] = [
+		[asking('/'), 'round 0'],
+		[asking('/file'), file],
+		[upload, text],
+	];
+	const end = performance.now() + SECONDS * 1000;
+	const visitors = Array.from({ length: VISITORS }, () => new Visitor(relay.port));
+	const wrong: string[] = [];
+	let done = 0;
+	try {
+		await Promise.all(
+			visitors.map(async visitor => {
+				for (let at = 0; performance.now() < end; at++) {
+					const [request, answer] = requests[at % requests.length]!;
+					await visitor.visit(request);
+					const got = visitor.answers.pop();
+					if (got === answer) done++;
+					else wrong.push(`${got?.length} of ${answer.length} bytes`);
+					// Handshakes must get through as well.
+					if (at % 100 === 99) visitor.close();
+				}
+				visitor.close();
+			}),
+		);
+	} finally {
+		relay.close();
+	}
+	const longest = Math.max(...visitors.map(visitor => visitor.longestWait));
+	const connections = visitors.reduce((sum, visitor) => sum + visitor.connections, 0);
+	console.log(
+		`${done} requests on ${connections} connections, ${lost} of ${lost + passed} datagrams lost, longest wait ${longest.toFixed(0)} ms`,
+	);
+	assert.equal(
+		visitors.flatMap(({ failures }) => failures),
+		[],
+	);
+	assert.equal(wrong, []);
+	assert.ok(lost / (lost + passed) > LOSS / 2, `only ${lost} of ${lost + passed} datagrams were lost`);
+	assert.ok(longest < STALL, `a connection was silent for ${longest} ms`);
+});
+
+load('reloads, new certificates and a drain fail no request', async () => {
+	const visitors = Array.from({ length: VISITORS }, () => new Visitor(port));
+	let round = 0;
+	const visiting = visitors.map(async visitor => {
+		do await visitor.visit();
+		while (!visitor.leaving || round < ROUNDS);
+	});
+	const newcomers: string[] = [];
+	let newcomerCount = 0;
+	const coming = (async () => {
+		while (round < ROUNDS) {
+			const visitor = new Visitor(port);
+			await visitor.visit();
+			newcomerCount++;
+			newcomers.push(...visitor.failures);
+			visitor.close();
+		}
+	})();
+	const slow = await connect(port);
+	openControlStream(slow);
+	const downloads = Array.from({ length: 5 }, () =>
+		slow.open().write(headers(REQUEST.map(([name, value]) => [name, name === ':path' ? '/slow' : value])), true),
+	);
+	await until('the downloads', () => answers.length === downloads.length);
+	while (round < ROUNDS) {
+		if (round % 4 === 0) await renewCertificate();
+		const body = configuration(`round ${round + 1}`);
+		const { status } = await fetch(`http://127.0.0.1:${admin}/load`, {
+			method: 'POST',
+			headers: { 'Content-Type': 'text/configfile' },
+			body,
+		});
+		assert.is(status, 200);
+		round++;
+	}
+	await coming;
+	await until('the last answer', () => visitors.every(({ answers: given }) => given.at(-1) === `round ${ROUNDS}`));
+	server.child.kill('SIGTERM');
+	await Promise.all(visiting);
+	for (const answer of answers.splice(0)) answer.end('ended');
+	for (const stream of downloads) assert.is((await response(slow, stream)).body, 'begun ended');
+	for (const visitor of visitors) {
+		const rounds = visitor.answers.map(answer => Number(/^round (\d+)$/.exec(answer)?.[1]));
+		assert.ok(
+			rounds.every((one, at) => one >= (rounds[at - 1] ?? 0)),
+			'an older configuration answered',
+		);
+		visitor.close();
+	}
+	slow.close();
+	const requests = visitors.reduce((sum, { answers: given }) => sum + given.length, 0);
+	console.log(`${ROUNDS} reloads, ${requests} requests and ${newcomerCount} newcomers`);
+	assert.equal([...visitors.flatMap(({ failures }) => failures), ...newcomers], []);
+	await until('the end of the process', () => server.child.exitCode !== null);
+	assert.is(server.child.exitCode, 0);
+});
+
+load.run();

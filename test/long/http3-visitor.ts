@@ -1,0 +1,69 @@
+/** An HTTP/3 client that sends requests one after another, and opens another connection when the server asks for it. */
+import { framesOf, headers, openControlStream, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
+import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+
+const GOAWAY = 7;
+const REJECTED = 0x10b;
+
+/** Returns the HEADERS frame of a GET request. */
+export function asking(to: string): Buffer {
+	return headers(REQUEST.map(([name, value]) => [name, name === ':path' ? to : value]));
+}
+
+/** Reports whether the server has asked the client to open another connection. */
+export function isLeaving(client: QuicClient): boolean {
+	const stream = client.stream(3);
+	return stream !== undefined && framesOf(stream.bytes, 1).some(({ type }) => type === GOAWAY);
+}
+
+/** A client with at most one connection at a time. */
+export class Visitor {
+	readonly answers: string[] = [];
+	readonly failures: string[] = [];
+	connections = 0;
+	/** The longest time in which nothing of an expected response arrived on an open connection, in milliseconds. */
+	longestWait = 0;
+	readonly #port: number;
+	#client: QuicClient | undefined;
+
+	constructor(port: number) {
+		this.#port = port;
+	}
+
+	/** Sends a request, by default for `/`. */
+	async visit(request: Uint8Array = asking('/')): Promise<void> {
+		try {
+			if (this.#client === undefined || this.leaving) {
+				this.#client?.close();
+				this.#client = undefined;
+				this.#client = await connect(this.#port);
+				this.connections++;
+				openControlStream(this.#client);
+			}
+			const stream = this.#client.open().write(request, true);
+			const { body } = await response(this.#client, stream).catch(error => {
+				// What the server has rejected, clients send again on another connection (RFC 9114 §4.1.1).
+				if (stream.resetCode !== REJECTED) throw error;
+				this.close();
+				return { body: undefined };
+			});
+			if (body !== undefined) this.answers.push(body);
+			this.longestWait = Math.max(this.longestWait, stream.longestWait);
+			if (this.#client !== undefined) stream.stop();
+		} catch (error) {
+			this.failures.push((error as Error).message);
+			this.close();
+		}
+	}
+
+	/** True if the server has asked the client to open another connection. */
+	get leaving(): boolean {
+		return this.#client !== undefined && (this.#client.closed !== undefined || isLeaving(this.#client));
+	}
+
+	/** Closes the connection. The next visit opens another one. */
+	close(): void {
+		this.#client?.close();
+		this.#client = undefined;
+	}
+}
