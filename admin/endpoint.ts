@@ -24,7 +24,7 @@ export interface AdminContext {
 	readonly runtime: RuntimeControl;
 	/** The load that may be awaiting its confirmation. */
 	readonly confirmation: Confirmation;
-	/** Throws AdminError 409 while a load awaits its confirmation: the configuration to roll back to must not change. */
+	/** Throws AdminError 409 while a load awaits its confirmation, because the configuration to roll back to must not change. */
 	changeable(): void;
 	/**
 	 * Must be called with every outcome of a change, which it records and saves for `run --resume`. A `tentative` change is saved only

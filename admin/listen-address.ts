@@ -2,7 +2,7 @@
 
 export type AdminAddress =
 	| AdminEndpointAddress
-	/** An inherited socket: whether it is TCP or Unix is known once it is used. */
+	/** An inherited socket. Whether it is TCP or Unix is known only once it is used. */
 	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
 
 /** The address of a listening API. */

@@ -1,4 +1,4 @@
-/** Limits how often refusals of one client are logged: guessing tokens must not flood the log. */
+/** Limits how often refusals of one client are logged, so that guessing tokens does not flood the log. */
 
 /** Number of consecutive refusals of a client that are logged. */
 const BURST = 20;

@@ -57,7 +57,7 @@ const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['access-control-allow-origin', 'access-control-expose-headers'],
 ]);
 
-/** Limits: clients are few, slow and trusted, but nothing is unbounded. */
+/** Limits of the Admin API's connections. Clients are few, slow and trusted, but nothing is unbounded. */
 const LIMITS: ProtocolLimits = {
 	...DEFAULT_LIMITS,
 	headTimeout: 10_000,

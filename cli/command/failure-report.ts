@@ -1,4 +1,4 @@
-/** Reports a failed command: one sentence on standard error, never a stack trace. */
+/** Reports a failed command with one sentence on standard error, never with a stack trace. */
 import { UnknownWord } from './arguments.ts';
 import { CommandFailure, EXIT_STATUS } from './command.ts';
 import { printError } from './terminal.ts';

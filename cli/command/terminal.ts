@@ -10,7 +10,9 @@ export function printError(text: string): void {
 	write(process.stderr, text);
 }
 
-/** Reports whether to use colors on standard error: it is a terminal, and neither NO_COLOR nor TERM=dumb is set. */
+/**
+ * Reports whether to use colors on standard error, which is the case if it is a terminal and neither NO_COLOR nor TERM=dumb is set.
+ */
 export function colorOnStandardError(): boolean {
 	return process.stderr.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }

@@ -97,7 +97,10 @@ async function inOrder(checks: readonly Check[]): Promise<Checked[]> {
 	return all;
 }
 
-/** Leaves out configurations that were found in a folder and are imported by another: they were checked as a part of that. */
+/**
+ * Leaves out configurations that were found in a folder and are imported by another, because they were checked as a part of that
+ * one.
+ */
 function withoutImported(all: readonly Checked[]): Checked[] {
 	return all.filter(({ input, inFolder }) => {
 		return (

@@ -183,7 +183,7 @@ function adapterFormat(adapter: string): ConfigFormat {
 	throw new CommandFailure(`${quoteWord(adapter)} is not an adapter; give configfile, compatfile, caddyfile or json.`);
 }
 
-/** Guesses the language: a JSON object begins with a brace and a quote, a Configfile never does. */
+/** Guesses the language. A JSON object begins with a brace and a quote, which a Configfile never does. */
 function guessFormat(text: string): ConfigFormat {
 	return /^\s*\{\s*(?:"|\}\s*$)/.test(text) ? 'json' : 'configfile';
 }

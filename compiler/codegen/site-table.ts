@@ -38,7 +38,7 @@ export class SiteTable {
 	/** For each number of labels, bit masks of which labels are `*` in some wildcard host; bit 0 is the first label. */
 	readonly #shapes: number[][] = [];
 	readonly #every: Candidate[] = [];
-	/** Lowest order of all candidates without an exact host. An exact match that precedes it needs no other lookup. */
+	/** Lowest order of all candidates without an exact host. If an exact match precedes it, no other lookup is made. */
 	#firstInexact = Number.POSITIVE_INFINITY;
 
 	/** `listed` in order of precedence; hosts in canonical form (see `canonicalHost`). */

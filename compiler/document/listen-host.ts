@@ -5,9 +5,14 @@ import { parseIp } from '../exchange/ip-address.ts';
 export type ListenHost =
 	/** '' is every interface. `only6`: does not accept IPv4 clients, so that `tcp4/0.0.0.0` can use the same port. */
 	| { readonly network: 'tcp'; readonly host: string; readonly only6: boolean }
-	/** `path` may contain placeholders that need no request. `mode`: permissions of the socket file. */
+	/**
+	 * A Unix socket. `path` may contain placeholders that can be resolved without a request. `mode` is the permissions of the
+	 * socket file.
+	 */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
-	/** A number, the name under which a service manager passed the socket, or a placeholder that needs no request. */
+	/**
+	 * A number, the name under which a service manager passed the socket, or a placeholder that can be resolved without a request.
+	 */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
 /** Why a string is not a host to listen on. */

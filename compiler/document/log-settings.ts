@@ -105,7 +105,7 @@ export interface NetOutput {
 	readonly address?: string;
 	/** Connection timeout in milliseconds; default 10000. */
 	readonly dial_timeout?: number;
-	/** True to start even if the collector cannot be reached: entries go to standard error until it can. */
+	/** True to start even if the collector cannot be reached. Entries then go to standard error until it can. */
 	readonly soft_start?: true;
 }
 

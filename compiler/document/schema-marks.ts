@@ -6,7 +6,7 @@ export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[
 
 type SchemaMap = { readonly [name: string]: Schema };
 
-/** A schema prepared for finding one keyword: references and tags are indexed, and parts without the keyword are skipped. */
+/** A schema prepared for finding one keyword. References and tags are indexed, and parts without the keyword are skipped. */
 export class SchemaMarks {
 	readonly #root: Schema;
 	readonly #keyword: string;

@@ -82,7 +82,7 @@ function upgradeMatcher(value: unknown): unknown {
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
-/** Upgrades what is nested in a tagged matcher, because it may still contain untagged ones. */
+/** Upgrades what is nested in a tagged matcher, because untagged matchers can be nested in it. */
 function upgradeNested(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;

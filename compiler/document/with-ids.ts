@@ -1,4 +1,4 @@
-/** Adds `@id` to the schema: every object of a document may have one. */
+/** Adds `@id` to the schema, because every object of a document may have one. */
 import type { Schema } from './schema-type.ts';
 
 const ID: Schema = {

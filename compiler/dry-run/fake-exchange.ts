@@ -1,4 +1,4 @@
-/** An exchange without a connection: its client never disconnects, its clock can be set, and its upstream is scripted. */
+/** An exchange without a connection. Its client never disconnects, its clock can be set, and its upstream is scripted. */
 import { parseAuthority } from '../exchange/authority.ts';
 import type { BodySource } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type ReceivedRequestLine, Request } from '../exchange/exchange.ts';

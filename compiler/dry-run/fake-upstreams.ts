@@ -1,4 +1,4 @@
-/** Upstreams without a network: real load balancers choose among them, and the response is scripted. */
+/** Upstreams without a network. Real load balancers choose among them, and the response is scripted. */
 
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';

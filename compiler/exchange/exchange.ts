@@ -205,7 +205,7 @@ export class Exchange {
 	served: object | undefined = undefined;
 	/** For the runtime: `performance.now()` when the handler graph returned. */
 	answeredAt: number = 0;
-	/** Data about how this exchange was proxied: a ProxyFacts. */
+	/** Data about how this exchange was proxied, which is a ProxyFacts. */
 	proxied: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;

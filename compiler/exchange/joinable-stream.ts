@@ -10,7 +10,7 @@ export interface JoinableStream extends Duplex {
 	joinTo(other: Duplex): boolean;
 }
 
-/** Reports whether a stream is a {@link JoinableStream}. Its `joinTo` may still return false. */
+/** Reports whether a stream is a {@link JoinableStream}. Even then, its `joinTo` can return false. */
 export function isJoinableStream(stream: Duplex): stream is JoinableStream {
 	return 'joinTo' in stream;
 }

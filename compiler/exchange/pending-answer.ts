@@ -1,6 +1,6 @@
 /**
- * Completion by callback, which avoids allocating a promise: when what a handler waits for is done, it calls back, and the
- * exchange continues within that call.
+ * Completion by callback, which avoids allocating a promise. When what a handler waits for is done, it calls back, and the exchange
+ * continues within that call.
  */
 import type { Exchange } from './exchange.ts';
 
@@ -50,7 +50,8 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * For the runtime: sets the first receiver of the outcome, which handles a failure. For everybody else it then never fails.
+	 * For the runtime: sets the first receiver of the outcome, which handles a failure. To everybody else, the answer then never
+	 * fails.
 	 */
 	judge(judge: AnswerOutcomeHandler): void {
 		this.#judge = judge;

@@ -47,7 +47,7 @@ export class CompilerSession {
 /** Maximum passes before the text is parsed as a whole. Each pass corrects what the one before assumed wrongly about a piece. */
 const MAX_PASSES = 4;
 
-/** The compilation phases with a memory: what has not changed is not processed again. */
+/** The compilation phases with a memory. What has not changed is not processed again. */
 class RememberingPhases implements CompilePhases {
 	readonly #whole: StatelessPhases;
 	readonly #places: boolean;

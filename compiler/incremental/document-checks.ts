@@ -1,4 +1,4 @@
-/** The phases after lowering, as a session runs them: results for unchanged sites are remembered. */
+/** The phases after lowering, as a session runs them. Results for unchanged sites are remembered. */
 import { checkBuild, type ReadsBySite } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import { CertificateCheck } from '../codegen/plan/certificate-check.ts';

@@ -27,7 +27,7 @@ interface Item {
 	readonly steps: readonly Step[];
 	/** Number of routes that the compatible server generates for this directive. */
 	readonly routes: number;
-	/** Number of the run of adjacent handlers: two `handle`s are alternatives only if their numbers are equal. */
+	/** Number of the run of adjacent handlers. Two `handle`s are alternatives only if their numbers are equal. */
 	readonly run: number;
 }
 
@@ -235,7 +235,7 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 }
 
 /**
- * Consolidates routes as the compatible server does: adjacent routes with equal matchers become one, whose matcher is evaluated
+ * Consolidates routes as the compatible server does. Adjacent routes with equal matchers become one, whose matcher is evaluated
  * once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
 function consolidate(items: readonly Item[]): Route[] {

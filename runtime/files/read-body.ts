@@ -67,7 +67,7 @@ export class ReadBody implements BodySource {
 		this.#rest = undefined;
 		if (page === undefined) return;
 		this.#page = undefined;
-		// Bytes that were pulled may still be in use by a socket, in which case the buffer is not reused.
+		// A socket may still be using the bytes that were pulled. In that case, the buffer is not reused.
 		if (this.#at === 0) this.#pages.giveBack(page);
 	}
 }

@@ -97,7 +97,7 @@ class FileWriter extends QueuedWriter {
 		if (this.#rolling.allowed) this.#rolled?.finish();
 		this.#descriptor = this.#open();
 		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
-		// Files that an earlier process rolled may still have to be compressed.
+		// Files that an earlier process rolled are compressed now if that process did not get to it.
 		if (this.#rolling.allowed) void this.#rolled?.tidy();
 	}
 

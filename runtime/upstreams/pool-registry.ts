@@ -81,7 +81,7 @@ export class PoolRegistry implements PoolWatcher {
 	/** The newest state of each upstream, by its key. */
 	readonly #states = new Map<string, Int32Array>();
 	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
-	/** The named pools of the configuration, open or not. */
+	/** The named pools of the configuration, whether or not a thread has opened them. */
 	#named: readonly SharedPool[] = [];
 	#closed = false;
 

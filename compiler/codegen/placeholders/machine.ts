@@ -1,4 +1,4 @@
-/** Placeholders that need no request: environment, system and time. */
+/** Placeholders that can be resolved without a request: environment, system and time. */
 import { resolve } from 'node:path';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 

@@ -1,7 +1,7 @@
 /** The lint rule `branch/never-runs`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Has no check of its own: the compiler reports it for a Configfile, and `branch/covered` does so otherwise. */
+/** Has no check of its own, because the compiler reports it for a Configfile, and `branch/covered` does so otherwise. */
 export const branchNeverRuns: LintRule = {
 	name: 'branch/never-runs',
 	severity: 'warning',

@@ -64,7 +64,7 @@ export interface CompileContext extends Leases {
 	regexp(source: string, flags?: string): RegExp;
 	/** Compiles a regular expression that contains request data. Throws RegexpError. */
 	requestedRegexp(source: string, flags?: string): RegExp;
-	/** Rejects the document: throws a BuildError at this place. */
+	/** Rejects the document by throwing a BuildError at this place. */
 	refuse(message: string, code?: string, hint?: string): never;
 }
 

@@ -145,7 +145,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 }
 
 /**
- * Reports whether the edits may affect `Host`: a name with placeholders may turn out to be `Host`. Removing it has no effect,
+ * Reports whether the edits may affect `Host`, which includes edits of a name with placeholders. Removing `Host` has no effect,
  * because every request has a host.
  */
 function mayTouchHost(edits: HeaderEdits): boolean {

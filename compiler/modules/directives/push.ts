@@ -167,7 +167,7 @@ function size(page: string, links: readonly string[]): number {
 }
 
 /**
- * Reports whether a response's hints may be sent to other visitors: those of a response meant for one visitor may be useless or
+ * Reports whether a response's hints may be sent to other visitors. The hints of a response meant for one visitor may be useless or
  * secret for others.
  */
 function isForEverybody(x: Exchange): boolean {

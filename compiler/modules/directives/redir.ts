@@ -106,7 +106,7 @@ function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefine
 	return severity;
 }
 
-/** Reports a redirect without a target: its only argument is a path, which is parsed as the matcher. */
+/** Reports a redirect without a target, whose only argument is a path, which is parsed as the matcher. */
 function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
 	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
 	cx.problem(

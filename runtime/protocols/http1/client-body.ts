@@ -161,7 +161,7 @@ export class ClientBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// The chunk may still be on its way out, so its memory is not reused.
+		// The chunk may not have been sent completely yet, so its memory is not reused.
 		this.#lent = undefined;
 		this.#chunks = [];
 		this.#next = 0;

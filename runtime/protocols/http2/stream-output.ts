@@ -86,7 +86,7 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** True if something is to be sent, or may still be. */
+	/** True if there is something to send, or if something may be added. */
 	get active(): boolean {
 		return this.#active;
 	}

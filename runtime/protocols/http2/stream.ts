@@ -74,7 +74,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	readonly id: number;
 	readonly output: StreamOutput;
 	readonly window: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);
-	/** True while the client may still send. */
+	/** True while the client has not closed its side, so that it can send more. */
 	remoteOpen: boolean;
 	/** True once the stream has been reset by either side, or its connection has closed. */
 	gone = false;

@@ -121,7 +121,7 @@ async function wholeBody({ request: { body } }: Exchange): Promise<string> {
 	return Buffer.concat(pieces, size).toString('utf8');
 }
 
-/** Rejects a lifetime that exceeds the signer's: a certificate that outlives its signer is invalid. */
+/** Rejects a lifetime that exceeds the signer's, because a certificate that outlives its signer is invalid. */
 function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
 	const pki = cx.settings.pki as PkiSettings | undefined;
 	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS;

@@ -29,7 +29,7 @@ export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
 	/** Maximum bytes of a stored body. */
 	readonly largest: number;
-	/** Identifies this step: steps never share stored responses. */
+	/** Identifies this step, because steps never share stored responses. */
 	readonly place: string;
 	readonly key: ((x: Exchange) => string) | undefined;
 	/** Request fields that always take part in selecting a stored response, in lower case, sorted. */
@@ -174,7 +174,7 @@ function lookUp(
 	});
 }
 
-/** Reports whether this request may be coalesced with others: one fetches, and the others wait for its response. */
+/** Reports whether this request may be coalesced with others, in which case one fetches and the others wait for its response. */
 function mayShare({ maxWait }: CacheRules, x: Exchange, role: CacheRole, turns: number): boolean {
 	if (maxWait === 0 || role !== 'serve' || turns >= MAX_WAITS) return false;
 	const { headers } = x.request;
@@ -206,7 +206,7 @@ function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] 
 	return waited === undefined ? `svc; hit; ttl=${left}` : `svc; fwd=${waited}; ttl=${left}; collapsed`;
 }
 
-/** Fetches: calls later handlers, as a validation request if there is a stored response with a validator. */
+/** Fetches by calling later handlers, with a validation request if there is a stored response with a validator. */
 function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void> {
 	const { request, response } = x;
 	const { cache } = rules;
@@ -352,8 +352,8 @@ function confirms(headers: HeaderList, { head }: CachedResponse): boolean {
 }
 
 /**
- * Compares a HEAD response with the stored response: a difference invalidates it, otherwise its fields are updated (RFC 9111
- * §4.3.5).
+ * Compares a HEAD response with the stored response. A difference invalidates the stored one; otherwise, its fields are updated
+ * (RFC 9111 §4.3.5).
  */
 function judgeByHead(
 	rules: CacheRules,

@@ -25,9 +25,7 @@ const OVERRIDES: ReadonlySet<string> = new Set([
 	...['x-method-override', 'x-http-method-override'],
 ]);
 
-/**
- * Returns a field name as seen by programs that turn fields into variables, as CGI does: they cannot distinguish `_` and `-`.
- */
+/** Returns a field name as seen by programs that turn fields into variables, as CGI does. They cannot distinguish `_` and `-`. */
 function plainName(name: string): string {
 	const lower = name.toLowerCase();
 	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;

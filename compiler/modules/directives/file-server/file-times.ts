@@ -5,7 +5,10 @@ const BASE = 36;
 const LOWER = BASE ** 6;
 /** All pairs of base-36 digits. */
 const PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
-/** Maximum cached entries, one per second of modification: the files of a folder are usually written within a few seconds. */
+/**
+ * Maximum number of cached entries. There is one per second of modification, and the files of a folder are usually written within a
+ * few seconds.
+ */
 const REMEMBERED = 256;
 
 /** A formatted second. */

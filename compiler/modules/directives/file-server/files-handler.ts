@@ -155,7 +155,7 @@ function compileHides(
 	return { hides: forRequest, byRequest: true };
 }
 
-/** Returns a pattern ready for comparison: a relative path is resolved against the working directory. */
+/** Returns a pattern ready for comparison. A relative path is resolved against the working directory. */
 function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
@@ -505,7 +505,7 @@ function dateOf(modified: number, { seconds, date }: FileFacts): string {
 	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
 }
 
-/** The body of a response to HEAD: only its length matters, it is never read. */
+/** The body of a response to HEAD. Only its length matters, because it is never read. */
 class Unsent implements BodySource {
 	readonly length: number;
 

@@ -76,7 +76,7 @@ export class ResponseRulesDraft {
 		return known;
 	}
 
-	/** Returns the rules in the order in which they are tried: those without a matcher last. */
+	/** Returns the rules in the order in which they are tried, which is those without a matcher last. */
 	rules(): readonly ResponseRule[] {
 		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
 	}

@@ -49,7 +49,7 @@ export class HandledResponse {
 		}
 	}
 
-	/** Called when its routes have run: cancels a body that nobody took. */
+	/** Called when its routes have run. Cancels a body that nobody took. */
 	close(): void {
 		this.#closed = true;
 		const { body } = this.#upstream;

@@ -59,7 +59,7 @@ function budgetSubdirective(draft: RetryDraft, cx: LowerContext): SubdirectiveHa
 	};
 }
 
-/** Reports named matchers as mistakes: all sites may use a pool, so it cannot refer to the matchers of one site. */
+/** Reports named matchers as mistakes. All sites may use a pool, so it cannot refer to the matchers of one site. */
 function usesNames(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
 	let found = false;
 	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {

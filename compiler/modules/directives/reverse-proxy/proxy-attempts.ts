@@ -150,7 +150,7 @@ function wantsAnother(
 	}
 }
 
-/** Reports whether a body can be sent again: it is in memory, or has not been read from. */
+/** Reports whether a body can be sent again, because it is in memory or has not been read from. */
 function isReplayable(body: Body): boolean {
 	return !(body instanceof UnreadBody) || !body.touched;
 }

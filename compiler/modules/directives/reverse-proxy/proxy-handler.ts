@@ -327,7 +327,7 @@ function renderMethod(template: Template, x: Exchange): string {
 	return method;
 }
 
-/** Makes field values safe to send: placeholder values must neither end the line nor be truncated to other bytes. */
+/** Makes field values safe to send, because placeholder values must neither end the line nor be truncated to other bytes. */
 function makeSendable(headers: HeaderList): void {
 	headers.map((_name, value) => {
 		const kind = fieldValueKind(value);

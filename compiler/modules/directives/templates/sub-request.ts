@@ -16,7 +16,7 @@ const MAX_REQUESTS = 50;
 /** Maximum bytes of a response. */
 const MAX_ANSWER = 10 * 1024 * 1024;
 
-/** What all pages executed for one client request together may still do. */
+/** What all pages executed for one client request together are still allowed to do. */
 export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };

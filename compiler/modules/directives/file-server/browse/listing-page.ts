@@ -1,4 +1,4 @@
-/** The HTML page of a listing: works without scripts, on narrow screens and by keyboard; all text is escaped. */
+/** The HTML page of a listing. It works without scripts, on narrow screens and by keyboard, and all text is escaped. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, type FolderListing, humanSize, type ListingSort } from './listing.ts';
 
