@@ -124,7 +124,7 @@ export function runFile(file: string, timeout: number = TIMEOUT, words: readonly
 }
 
 /**
- * Builds the binary for the tests, unless SVC_BIN names one: it is what users run, and it needs a third of the processor time
+ * Builds the binary for the tests, unless SVC_BIN names one: it is what users run, and it needs a third of the CPU time
  * to start. Runtimes inside a test's own process start their threads from the same build. Both are removed when this process
  * ends. Throws the build's output if it fails.
  */

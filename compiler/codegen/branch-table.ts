@@ -30,7 +30,10 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
  */
 export type SharedBranchTables = Map<string, TextTable<number>>;
 
-/** Runs the first branch that holds, or `otherwise` if none does. `shared` holds the tables of sites built together. */
+/**
+ * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `shared` contains the lookup
+ * tables of the sites that are compiled together.
+ */
 export function compileBranchTable(
 	branches: readonly HandlerBranch[],
 	otherwise: Handler,

@@ -29,7 +29,10 @@ export interface TrustWatchDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** The client trust of the active document and of the prepared one. */
+/**
+ * Loads the CA certificates that verify clients, for the active and for the prepared document, and reloads those of the active one
+ * when their sources change.
+ */
 export class TrustWatch {
 	readonly #deps: TrustWatchDeps;
 	#served = new Map<string, Watched>();

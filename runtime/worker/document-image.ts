@@ -7,7 +7,7 @@ import type { Document, Settings, Site } from '../../compiler/document/document.
 import { sharedPools } from '../../compiler/document/shared-pools.ts';
 import { type StepPlaces, stepPointersJson } from '../../compiler/lower/step-places.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
-import type { DocumentFacts, GenerationDelta, SiteRun } from './worker-messages.ts';
+import type { DocumentFacts, GenerationDelta, SiteRange } from './worker-messages.ts';
 
 /** Settings that no site's closures depend on: changing them requires no rebuild. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
@@ -184,7 +184,7 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 function newPlaces(
 	before: DocumentImage | undefined,
 	{ places }: DocumentImage,
-	runs: readonly SiteRun[],
+	runs: readonly SiteRange[],
 ): GenerationDelta['places'] {
 	const fresh: string[] = [];
 	let index = 0;
@@ -199,7 +199,7 @@ function newPlaces(
 }
 
 /** Determines which sites can be reused. Common prefixes and suffixes are handled without lookups. */
-function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRun[]; changed: string[] } {
+function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
 	const keep = (from: number): void => {

@@ -16,13 +16,13 @@ import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadRequest } from './main-thread-requests.ts';
 
 /** `[from, count]`: reused sites of the previous generation, starting at `from`; −1 takes the next `count` changed ones. */
-export type SiteRun = readonly [from: number, count: number];
+export type SiteRange = readonly [from: number, count: number];
 
 /** What a worker needs to build a generation from the current one. */
 export interface GenerationDelta {
 	/** JSON of `{settings, upstreams, routes}`; undefined if unchanged. */
 	readonly shared: string | undefined;
-	readonly runs: readonly SiteRun[];
+	readonly runs: readonly SiteRange[];
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
 	/** New places of steps. */

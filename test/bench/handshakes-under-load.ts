@@ -1,6 +1,6 @@
 /**
  * Measures how long a TLS client waits for its handshake while the machine is idle, while one core sends TLS requests to
- * the same server at full speed, and while two processes burn processor time. The servers take turns. Every figure
+ * the same server at full speed, and while two processes burn CPU time. The servers take turns. Every figure
  * includes the client's own part of a handshake.
  *
  * Usage: node test/bench/handshakes-under-load.ts [seconds]

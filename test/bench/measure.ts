@@ -10,7 +10,7 @@ import type { Backends, Contender, IdleTask, LoadTask, Task } from './tasks/task
 /** The measurements of one server in one row. */
 export interface ServerMeasurement {
 	readonly label: string;
-	/** The compared value, median over the rounds: µs of processor time per request, KiB per connection, or ms. */
+	/** The compared value, median over the rounds: µs of CPU time per request, KiB per connection, or ms. */
 	readonly value: number;
 	/** Our value divided by this server's, per round: median, minimum, maximum. Undefined for our own server. */
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
@@ -144,7 +144,7 @@ async function start(
 	return startBenchServer(contender.server, text, port, contender.cores ?? conditions.serverCore);
 }
 
-/** Measures processor time per request and the counts of the load generator. */
+/** Measures CPU time per request and the counts of the load generator. */
 async function sampleLoad(
 	server: BenchServer,
 	task: LoadTask,

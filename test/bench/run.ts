@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: processor time per request of svc, nginx, haproxy, caddy and Node's own server, on one core each.
+ * `npm run bench`: CPU time per request of svc, nginx, haproxy, caddy and Node's own server, on one core each.
  *
  * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers take
  * turns for a few rounds, and a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine:

@@ -9,7 +9,7 @@ import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
-/** Returns processor milliseconds, so that other processes do not count. */
+/** Returns CPU milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 const SECRET = 's3cr3t, of {the} Environment';

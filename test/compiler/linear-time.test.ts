@@ -1,4 +1,4 @@
-/** For any 16 KiB from a client, no matcher and no request edit takes more than 50 ms of processor time. */
+/** For any 16 KiB from a client, no matcher and no request edit takes more than 50 ms of CPU time. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { buildSite } from '../../compiler/codegen/build-site.ts';

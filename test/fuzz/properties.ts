@@ -33,7 +33,7 @@ function missing(path: string): never {
 	throw new ReadError('ENOENT', path);
 }
 
-/** Returns the processor milliseconds allowed for a text: far above linear time, far below quadratic time. */
+/** Returns the CPU milliseconds allowed for a text: far above linear time, far below quadratic time. */
 function budget(text: string): number {
 	return 1500 + text.length / 5;
 }

@@ -10,7 +10,7 @@ const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
 /** Size of a request in bytes. */
 const LONGEST = 16_384;
-/** Number of processor milliseconds that matching a request may take. */
+/** Number of CPU milliseconds that matching a request may take. */
 const MOST = 50;
 
 const regexps = suite('random regular expressions');

@@ -19,7 +19,7 @@ export interface ZipfThreadResult {
 	/** Number of cache hits, not counting the first third of the requests. */
 	readonly hits: number;
 	readonly counted: number;
-	/** Processor time of the most expensive request. */
+	/** CPU time of the most expensive request. */
 	readonly longest: number;
 	/** 99th percentile of the delays of the event loop. `delayMost` is the longest delay. */
 	readonly delay99: number;
@@ -59,7 +59,7 @@ function batch(): void {
 		const key = `k${rank}`;
 		const counts = done > requests / 3;
 		if (counts) counted++;
-		// Measures processor time, because other processes on a shared machine must not count.
+		// Measures CPU time, because other processes on a shared machine must not count.
 		const begun = process.threadCpuUsage();
 		const [found] = cache.find(key);
 		if (found !== undefined) {

@@ -61,7 +61,7 @@ process.stdin.resume().on('end', () => { over = true; });
 })();
 `;
 
-/** Returns the processor time that a process has used so far, in milliseconds; NaN on systems other than Linux. */
+/** Returns the CPU time that a process has used so far, in milliseconds; NaN on systems other than Linux. */
 function processorTime(pid: number): number {
 	if (process.platform !== 'linux') return Number.NaN;
 	const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');

@@ -1,5 +1,5 @@
 /**
- * Ten thousand certificates from files: how much processor time a start takes, and that lookup time does not depend on
+ * Ten thousand certificates from files: how much CPU time a start takes, and that lookup time does not depend on
  * their number.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { TestAuthority } from '../certificates.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
 const COUNT = 10_000;
-/** Processor time that a start with all of them may take, in milliseconds, over all threads. */
+/** CPU time that a start with all of them may take, in milliseconds, over all threads. */
 const START_LIMIT = 10_000;
 
 const many = suite('many certificates');

@@ -14,7 +14,7 @@ const REPLACED_WITHIN = 10_000;
 /** Number of milliseconds within which a configuration load must succeed. */
 const LOADED_WITHIN = 5000;
 /**
- * Factor on the limits for a thread that spins. It is measured by its own processor time, and on a busy machine it gets only
+ * Factor on the limits for a thread that spins. It is measured by its own CPU time, and on a busy machine it gets only
  * part of a core.
  */
 const SHARE = 5;

@@ -125,7 +125,7 @@ export const file = requestMatcher<FileMatcher>({
 	compile: compileFileMatcher,
 });
 
-/** Parses a policy; `how` is the first word of the compatible server's error message. */
+/** Lowers a policy. For an unknown one in a Compatfile, the message begins with `how`, as the compatible server's does. */
 export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
 	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK_POLICY;

@@ -29,7 +29,7 @@ export interface Contender {
 }
 
 /**
- * Compares the processor time per request of several servers for the same work. The first contender is compared with the
+ * Compares the CPU time per request of several servers for the same work. The first contender is compared with the
  * others.
  */
 export interface LoadTask {

@@ -72,7 +72,7 @@ const SLOW: readonly (readonly [string, string])[] = [
 	['.*a.{150}b', 'aab'],
 ];
 
-/** Returns the processor milliseconds of a call: the minimum of three runs. */
+/** Returns the CPU milliseconds of a call: the minimum of three runs. */
 function milliseconds(what: () => unknown): number {
 	const times = [1, 2, 3].map(() => {
 		const { user } = process.threadCpuUsage();

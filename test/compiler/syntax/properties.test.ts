@@ -7,12 +7,12 @@ import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parseInMemory } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
 
-/** Returns processor milliseconds, so that other processes do not count. */
+/** Returns CPU milliseconds, so that other processes do not count. */
 const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Maximum number of texts tried for each property. */
 const ROUNDS = 4000;
-/** After this many processor milliseconds, no more texts are tried. */
+/** After this many CPU milliseconds, no more texts are tried. */
 const BUDGET = 700;
 
 /** Returns every token except line ends, as type, text and quote. */

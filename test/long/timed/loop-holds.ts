@@ -12,13 +12,13 @@ import { threadId } from 'node:worker_threads';
 /** One thread's measurements; times in milliseconds. */
 export interface EventLoopStalls {
 	readonly turns: number;
-	/** Processor time of the longest turn. */
+	/** CPU time of the longest turn. */
 	readonly longest: number;
 	/** Wall-clock time of the longest turn. */
 	readonly wall: number;
-	/** Number of turns that took more than 5 ms of processor time. */
+	/** Number of turns that took more than 5 ms of CPU time. */
 	readonly over5: number;
-	/** Number of turns that took more than 10 ms of processor time. */
+	/** Number of turns that took more than 10 ms of CPU time. */
 	readonly over10: number;
 	/** Wall-clock time of the longest garbage collection. */
 	readonly collection: number;

@@ -1,6 +1,6 @@
 /**
  * Encoding and reading files never keeps a thread from its other clients: no single step of that work takes 20 ms, and
- * reads of data not in memory are done by the thread pool. Steps are measured in processor time of the thread, on which
+ * reads of data not in memory are done by the thread pool. Steps are measured in CPU time of the thread, on which
  * other load has little influence; the length of whole event-loop turns, with all clients in one, is printed as well.
  */
 import { spawnSync } from 'node:child_process';
@@ -52,7 +52,7 @@ function content(length: number): Buffer {
 
 let longest = 0;
 
-/** Returns the processor milliseconds of this thread so far. */
+/** Returns the CPU milliseconds of this thread so far. */
 function worked(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;

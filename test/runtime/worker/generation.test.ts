@@ -192,7 +192,7 @@ generations('a site that needs shared memory is built once the memory has arrive
 	assert.is(bench.registry.size, 2);
 });
 
-/** Returns the milliseconds of processor time that this thread has used, which other processes do not prolong. */
+/** Returns the milliseconds of CPU time that this thread has used, which other processes do not prolong. */
 function threadTime(): number {
 	const { user, system } = process.threadCpuUsage();
 	return (user + system) / 1000;

@@ -6,7 +6,7 @@ import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** Returns the value for a source string; undefined if a mapping does not match it. */
+/** Returns the value for a source string. An output that is made from a single mapping returns undefined if it does not match. */
 type Output = (x: Exchange, source: string) => unknown;
 
 /** Compiles a `lookup` step. */

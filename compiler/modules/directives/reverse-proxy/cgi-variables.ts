@@ -75,7 +75,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 	};
 }
 
-/** Default type of a body, the same as the compatible server's. */
+/** CONTENT_TYPE of a request without one, if its method usually has a body. The compatible server uses the same default. */
 const FORM = 'application/x-www-form-urlencoded';
 
 function takesForm(method: string): boolean {

@@ -89,7 +89,7 @@ slow('a response read below the minimum average rate is cut off, even if reading
 	};
 	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
 		const wire = await openWire(server.port);
-		// Reads in steps of at most a megabyte. However fast the machine, that is 25 MB/s, a quarter of the required rate.
+		// Reads about 1 MB every 40 ms: at most about 25 MB/s on any machine, a quarter of the required 100 MB/s.
 		wire.socket.removeAllListeners('data');
 		wire.socket.pause();
 		wire.socket.on('readable', () => {});
