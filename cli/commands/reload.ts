@@ -30,7 +30,7 @@ export const reload: Command = {
 		'What a running process can change takes effect at once: sites, handlers, upstreams, certificates, logs, limits and time-outs. The rest needs a new process: listen addresses, names that TLS has never been served for, startup settings such as `threads`, `metrics`, `trusted_proxies` and the address of the Admin API, and client certificates on a listener that had none. Then the command prints the reasons. With `--handover`, it is done all the same, without losing a connection: a new process takes over the listening sockets, and once it serves, the old one finishes its connections, for as long as `grace_period` allows, and ends. If the new process fails, the old one serves on.',
 		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles.',
 		"With `--accept` and `--revert`, the file is read only for the server's Admin API address and token.",
-		'With `--pid`, the Admin API is not used: the process, which systemd runs, is sent SIGUSR1, and the exit status is 1 if it refused its file. The unit of the server uses this as its `ExecReload`. It needs the environment variable RUNTIME_DIRECTORY of the unit.',
+		'With `--pid`, the Admin API is not used: the process, which systemd runs, is sent SIGUSR1, and the exit status is 1 if it refused its file. The unit of the server uses this as its `ExecReload`. It needs the environment variable RUNTIME_DIRECTORY of the unit. It fails if the process has not reported a result within 80 s; the reload may still take effect then.',
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],

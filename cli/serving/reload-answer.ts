@@ -23,6 +23,9 @@ type Environment = { readonly [name: string]: string | undefined };
 /** Milliseconds between two checks for the result. */
 const LOOK_INTERVAL_MS = 50;
 
+/** Default number of milliseconds to wait for the result. systemd ends an `ExecReload` after 90 s, without saying why. */
+const ANSWER_LIMIT_MS = 80_000;
+
 /** Returns the file in which a process reports results; undefined if it has no folder for run-time files. */
 function answerFile(environment: Environment, pid: number): string | undefined {
 	const folder = environment.RUNTIME_DIRECTORY?.split(':')[0];
@@ -37,8 +40,12 @@ export function answerReload(answer: ReloadAnswer): void {
 	renameSync(`${file}~`, file);
 }
 
-/** Sends the signal to a server, and resolves to its answer. @throws {@link CommandFailure} if none can come */
-export async function reloadBySignal(pid: number): Promise<ReloadAnswer> {
+/**
+ * Sends the signal to a server, and resolves to its answer.
+ * @param limit Maximum milliseconds to wait for the answer.
+ * @throws {@link CommandFailure} if none can come, or none has come in time
+ */
+export async function reloadBySignal(pid: number, limit = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
 	const file = answerFile(process.env, pid);
 	if (file === undefined) {
 		throw new CommandFailure(
@@ -46,11 +53,17 @@ export async function reloadBySignal(pid: number): Promise<ReloadAnswer> {
 		);
 	}
 	const sent = process.hrtime.bigint();
+	const deadline = performance.now() + limit;
 	signal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
 		// The answer may be that of an earlier reload, which has ended only now.
 		if (answer !== undefined && BigInt(answer.began) >= sent) return answer;
+		if (performance.now() >= deadline) {
+			throw new CommandFailure(
+				`Process ${pid} has not reported the result of the reload within ${limit < 1000 ? `${limit} ms` : `${Math.round(limit / 1000)} s`}. The reload may still take effect; see the log of the server.`,
+			);
+		}
 		await sleep(LOOK_INTERVAL_MS);
 		signal(pid, 0);
 	}

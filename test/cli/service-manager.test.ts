@@ -1,9 +1,11 @@
 /** Notifications to systemd, recorded by a fake systemd-notify. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { reloadBySignal } from '../../cli/serving/reload-answer.ts';
 import { ServiceManager } from '../../cli/serving/service-manager.ts';
 import { freePorts, runCommand, serve, temporaryFolder } from '../harness.ts';
 import { eventually, respondingSite, withServer } from '../runtime/running-server.ts';
@@ -90,6 +92,31 @@ manager('is told if there is nothing to wait for', async () => {
 	assert.match(without.stderr, /`--pid` needs the environment variable RUNTIME_DIRECTORY/);
 	const both = await runCommand(['reload', '--pid', '1', '--force'], { env });
 	assert.match(both.stderr, /`--pid` and `--force` cannot be combined/);
+});
+
+manager('is told if a process does not report the result of a reload; an earlier result does not count', async () => {
+	const folder = temporaryFolder();
+	const before = process.env.RUNTIME_DIRECTORY;
+	const silent = spawn('/bin/sh', ['-c', 'trap "" USR1; echo ready; exec sleep 600'], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	});
+	const ended = once(silent, 'exit');
+	try {
+		await once(silent.stdout, 'data');
+		const earlier = { began: String(process.hrtime.bigint()), isServed: true, message: 'Served.', details: '' };
+		writeFileSync(path.join(folder, `reload-${silent.pid}.json`), JSON.stringify(earlier));
+		process.env.RUNTIME_DIRECTORY = folder;
+		const message = await reloadBySignal(silent.pid!, 200).then(
+			answer => answer.message,
+			(error: Error) => error.message,
+		);
+		assert.match(message, `Process ${silent.pid} has not reported the result of the reload within 200 ms.`);
+	} finally {
+		if (before === undefined) delete process.env.RUNTIME_DIRECTORY;
+		else process.env.RUNTIME_DIRECTORY = before;
+		silent.kill('SIGKILL');
+		await ended;
+	}
 });
 
 manager('may reject notifications without affecting the server', async () => {
