@@ -152,13 +152,13 @@ async function sampleLoad(
 	seconds: number,
 ): Promise<Sample> {
 	const before = server.cpuSeconds();
-	const count = await runLoad(server.port, task.load, loadCores, seconds);
+	const count = await runLoad(server.port, task.load, loadCores, seconds, () => server.cpuSeconds());
 	// A few connections may still be connecting when the load ends. More failures than that are the server's.
 	if (count.failures > count.requests / 1000) {
 		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);
 	}
 	const { p50, p99, p999 } = count;
-	const value = ((server.cpuSeconds() - before) * 1e6) / count.requests;
+	const value = ((count.cpuSeconds ?? server.cpuSeconds() - before) * 1e6) / count.requests;
 	return { value, rate: count.requests / count.seconds, p50, p99, p999 };
 }
 

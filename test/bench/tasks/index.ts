@@ -2,6 +2,7 @@
 import { CACHE_TASKS } from './caching.ts';
 import { FILE_TASKS } from './files.ts';
 import { HTTP2_TASKS } from './http2.ts';
+import { HTTP3_TASKS } from './http3.ts';
 import { OBSERVABILITY_TASKS } from './observing.ts';
 import { POOL_TASKS } from './pools.ts';
 import { PROXY_TASKS } from './proxying.ts';
@@ -14,6 +15,7 @@ export const TASKS: readonly Task[] = [
 	...RESPONSE_TASKS,
 	...HTTP2_TASKS,
 	...TLS_TASKS,
+	...HTTP3_TASKS,
 	...PROXY_TASKS,
 	...POOL_TASKS,
 	...FILE_TASKS,

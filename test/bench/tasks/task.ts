@@ -1,5 +1,5 @@
 /** A row of the bench: servers that do the same work. */
-import type { HandshakeLoad, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
+import type { HandshakeLoad, Http3Load, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
 /** Ports of the backends: nginx with files, over three transports, and Node's server for what needs a program. */
@@ -34,7 +34,7 @@ export interface Contender {
  */
 export interface LoadTask {
 	readonly name: string;
-	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
+	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad | Http3Load;
 	readonly contenders: readonly Contender[];
 	/** Number of seconds of load before the measurement, while code is still being compiled; the default is 3. */
 	readonly warmUp?: number;

@@ -1,0 +1,165 @@
+/**
+ * HTTP/3 clients that keep a number of requests open, beside idle connections. Prints READY once all connections are open,
+ * then the counts, and ends when its input does.
+ *
+ * Usage: node test/bench/http3-load.ts --port PORT [--path PATH] [--connections N] [--streams N] [--bytes N] [--idle N]
+ *   [--handshakes] [--seconds N]
+ */
+import { parseArgs } from 'node:util';
+import { frame, headers, openControlStream } from '../runtime/protocols/http3/frames.ts';
+import { type ClientStream, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+
+const { values } = parseArgs({
+	options: {
+		port: { type: 'string', default: '443' },
+		path: { type: 'string', default: '/' },
+		connections: { type: 'string', default: '0' },
+		streams: { type: 'string', default: '1' },
+		bytes: { type: 'string', default: '1' },
+		idle: { type: 'string', default: '0' },
+		handshakes: { type: 'boolean', default: false },
+		seconds: { type: 'string', default: '2' },
+	},
+});
+const port = Number(values.port);
+const bytes = Number(values.bytes);
+/** The first bytes of the section of a response with status 200: a static table entry (RFC 9204, Appendix A). */
+const OK = Buffer.of(0, 0, 0xd9);
+/** Idle connections that are opened at the same time. */
+const GROUP = 20;
+/** Milliseconds between looks at the idle connections. */
+const IDLE_LOOK = 500;
+const REQUEST = headers([
+	[':method', 'GET'],
+	[':scheme', 'https'],
+	[':authority', `localhost:${port}`],
+	[':path', values.path],
+]);
+
+/** Milliseconds within which a connection must be open. */
+const CONNECT_LIMIT = 30_000;
+
+const times: number[] = [];
+let failures = 0;
+let end = Infinity;
+
+/** A connection with a number of open requests. */
+class Client {
+	quic: QuicClient = new QuicClient(port, { polls: false });
+	readonly #open = new Map<ClientStream, number>();
+	readonly #limit: number;
+	#begunAt = performance.now();
+	#asked = 0;
+
+	constructor(limit: number) {
+		this.#limit = limit;
+	}
+
+	/** Handles what has happened, and sends further requests. Returns the number of open ones. */
+	turn(): number {
+		const { quic } = this;
+		quic.look();
+		if (!quic.connected) {
+			if (quic.closed !== undefined) this.#renew(1);
+			return 1;
+		}
+		if (quic.closed !== undefined) {
+			this.#renew(this.#open.size);
+			return 1;
+		}
+		for (const [stream, at] of this.#open) {
+			if (!stream.ended && stream.resetCode === undefined) continue;
+			this.#open.delete(stream);
+			const isOk = stream.ended && stream.received >= bytes && stream.bytes.indexOf(OK) > 0;
+			if (isOk) times.push(performance.now() - (values.handshakes ? this.#begunAt : at));
+			else failures++;
+			stream.stop();
+			if (values.handshakes) {
+				this.#renew(0);
+				return 0;
+			}
+		}
+		const now = performance.now();
+		while (this.#open.size < this.#limit && now < end) {
+			if (this.#asked++ === 0) quic.open(true).write(Buffer.concat([Buffer.of(0), frame(4)]));
+			const stream = quic.open();
+			stream.discards = true;
+			this.#open.set(stream.write(REQUEST, true), now);
+		}
+		quic.look();
+		return this.#open.size;
+	}
+
+	/** Opens another connection instead of this one. */
+	#renew(failed: number): void {
+		failures += failed;
+		this.quic.close();
+		this.#open.clear();
+		this.#asked = 0;
+		this.#begunAt = performance.now();
+		this.quic = new QuicClient(port, { polls: false });
+	}
+}
+
+const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+
+/** Throws if a connection was closed, or took too long to open. */
+function check(quic: QuicClient, since: number): void {
+	if (quic.closed !== undefined) throw new Error(`a connection was closed: ${JSON.stringify(quic.closed)}`);
+	if (performance.now() - since > CONNECT_LIMIT) throw new Error('a connection did not open, or not answer, in time');
+}
+
+/** Opens a connection, sends one request, and leaves it open. */
+async function openIdle(): Promise<QuicClient> {
+	const quic = new QuicClient(port, { polls: false });
+	const since = performance.now();
+	while (!quic.connected) {
+		quic.look();
+		check(quic, since);
+		await turn();
+	}
+	openControlStream(quic);
+	const stream = quic.open().write(REQUEST, true);
+	while (!stream.ended) {
+		quic.look();
+		check(quic, since);
+		await turn();
+	}
+	stream.stop();
+	quic.look();
+	return quic;
+}
+
+const idle: QuicClient[] = [];
+while (idle.length < Number(values.idle)) idle.push(...(await Promise.all(Array.from({ length: GROUP }, openIdle))));
+setInterval(() => {
+	for (const quic of idle) quic.look();
+}, IDLE_LOOK);
+
+const clients = Array.from({ length: Number(values.connections) }, () => new Client(Number(values.streams)));
+if (!values.handshakes) {
+	const since = performance.now();
+	while (!clients.every(({ quic }) => quic.connected)) {
+		for (const { quic } of clients) {
+			quic.look();
+			check(quic, since);
+		}
+		await turn();
+	}
+}
+console.log('READY');
+const started = performance.now();
+end = started + Number(values.seconds) * 1000;
+while (performance.now() < end) {
+	for (const client of clients) client.turn();
+	await turn();
+}
+const microseconds = Math.round((performance.now() - started) * 1000);
+times.sort((a, b) => a - b);
+const at = (share: number): number => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1000);
+console.log(`COUNTED ${times.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
+
+process.stdin.resume().on('end', () => {
+	for (const quic of [...idle, ...clients.map(client => client.quic)]) quic.close();
+	process.exit();
+});
