@@ -7,7 +7,7 @@ export const SERVICE_ACTIONS = ['start', 'stop', 'restart', 'reload', 'status'] 
 
 export type ServiceAction = (typeof SERVICE_ACTIONS)[number];
 
-export const UNIT = 'svc';
+export const SYSTEMD_UNIT_NAME = 'svc';
 
 /** Exists while systemd is the init system (sd_booted(3)). */
 const SYSTEMD_FOLDER = '/run/systemd/system';
@@ -38,7 +38,7 @@ export async function controlService(action: ServiceAction, machine: ServiceMach
 		throw new CommandFailure('systemd is not running on this machine; run the server with `svc start`.');
 	}
 	try {
-		return await machine.run('systemctl', ['--no-pager', action, UNIT]);
+		return await machine.run('systemctl', ['--no-pager', action, SYSTEMD_UNIT_NAME]);
 	} catch (error) {
 		throw new CommandFailure(`systemctl cannot be run: ${(error as NodeJS.ErrnoException).code}.`);
 	}

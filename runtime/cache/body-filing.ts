@@ -10,7 +10,7 @@ import { FiledBody } from './filed-body.ts';
 import { BLOCK, ENTRY_WORD, HEADER_WORD, LIVE } from './memory-layout.ts';
 
 /** Minimum size, in bytes, of a body that is moved to a file. */
-export const MIN_FILED: number = 65_536;
+export const MIN_FILED_BODY_BYTES: number = 65_536;
 /** Maximum size, in bytes, of a body that is moved to a file, because the file is written in one go. */
 const MAX_FILED = 8 * 1024 * 1024;
 /** Maximum files of one store: each is a file descriptor of the process. */

@@ -20,7 +20,7 @@ export type PurgeSelection =
 	| { readonly prefix: string; readonly host: string };
 
 /** Reports whether a response is selected. */
-export type Selects = (head: CachedHead) => boolean;
+export type EntryPredicate = (head: CachedHead) => boolean;
 
 /** Removes selected responses. Resolves to their number once no thread serves or stores them. */
 export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection): Promise<number> {
@@ -79,7 +79,7 @@ function headOf(memory: CacheMemory, entry: number): CachedHead {
 }
 
 /** Compiles a selection into a predicate. */
-export function compileSelection(selection: PurgeSelection): Selects {
+export function compileSelection(selection: PurgeSelection): EntryPredicate {
 	const sameHost = compileHost(selection.host);
 	if ('tag' in selection) return head => head.tags.includes(selection.tag) && sameHost(head.host);
 	if ('prefix' in selection) {

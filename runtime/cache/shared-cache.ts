@@ -9,7 +9,7 @@ import type {
 	FetchTicket,
 	ResponseCache,
 } from '../../compiler/exchange/response-cache.ts';
-import { BodyFiling, MIN_FILED } from './body-filing.ts';
+import { BodyFiling, MIN_FILED_BODY_BYTES } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
 import { type CachedHeadsOfKey, HeadsAtHand } from './heads-at-hand.ts';
@@ -163,7 +163,7 @@ export class SharedCache implements ResponseCache {
 		if (!this.#pin(entry, serial)) return undefined;
 		const memory = this.#memory;
 		const length = end - start;
-		const isLong = stored.length >= MIN_FILED;
+		const isLong = stored.length >= MIN_FILED_BODY_BYTES;
 		if (isLong) {
 			const wanted = this.#answers && length > WHOLE && ++stored.wanted > 2;
 			const filed = this.#filing.body(entry, start, length, wanted, () => this.#unpin(entry));

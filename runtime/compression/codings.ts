@@ -22,7 +22,7 @@ const BROTLI_LEVEL = 4;
 const ZSTD_LEVEL = 3;
 
 /** Maximum bytes encoded in one call. */
-export const LARGEST_AT_ONCE: number = 32 * 1024;
+export const MAX_ONE_SHOT_BYTES: number = 32 * 1024;
 
 /** An encoding stream that can be flushed. */
 export type CodingStream = Transform & { flush(callback: () => void): void };
@@ -55,18 +55,18 @@ export function createCodingStream(coding: Coding, length: number | undefined): 
  * Returns the maximum number of bytes encoded on this thread in one call, so that it takes at most a quarter of a millisecond; 0 for
  * a level so slow that even a short body would delay other requests.
  */
-export function mostAtOnce({ name, level }: Coding): number {
+export function maxOneShotBytes({ name, level }: Coding): number {
 	switch (name) {
 		case 'gzip':
-			return (level ?? GZIP_LEVEL) <= 6 ? LARGEST_AT_ONCE : LARGEST_AT_ONCE / 2;
+			return (level ?? GZIP_LEVEL) <= 6 ? MAX_ONE_SHOT_BYTES : MAX_ONE_SHOT_BYTES / 2;
 		case 'br':
 			return (level ?? BROTLI_LEVEL) <= 4
-				? LARGEST_AT_ONCE / 2
+				? MAX_ONE_SHOT_BYTES / 2
 				: (level ?? BROTLI_LEVEL) <= 8
-					? LARGEST_AT_ONCE / 4
+					? MAX_ONE_SHOT_BYTES / 4
 					: 0;
 		case 'zstd':
-			return (level ?? ZSTD_LEVEL) <= 6 ? LARGEST_AT_ONCE : (level ?? ZSTD_LEVEL) <= 10 ? LARGEST_AT_ONCE / 4 : 0;
+			return (level ?? ZSTD_LEVEL) <= 6 ? MAX_ONE_SHOT_BYTES : (level ?? ZSTD_LEVEL) <= 10 ? MAX_ONE_SHOT_BYTES / 4 : 0;
 	}
 }
 

@@ -1,11 +1,11 @@
 /** Encodes the bodies of one thread: short ones immediately, long ones on the thread pool, within limits. */
 import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
-import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
+import { FilePages, RESPONSE_HEAD_ROOM_BYTES } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
 import { countEncodedResponse, ENCODING_SLOT, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { createReusedEncoder, type ReusedEncoder } from '../sockets/reused-encoder.ts';
-import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
+import { type CodingStream, createCodingStream, encodeWhole, MAX_ONE_SHOT_BYTES, maxOneShotBytes } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 
 /** Maximum bytes that a thread caches. */
@@ -59,7 +59,7 @@ export class ThreadCompressor implements Compressor {
 	/** Encoders by name, level and checksum; null if not available. */
 	readonly #encoders = new Map<string, ReusedEncoder | null>();
 	/** Output buffers. Output longer than the longest input is not worth sending. */
-	readonly #pages = new FilePages(LARGEST_AT_ONCE + 1024, undefined);
+	readonly #pages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streams = 0;
 
@@ -78,11 +78,12 @@ export class ThreadCompressor implements Compressor {
 		}
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-			if (bytes.byteLength <= mostAtOnce(coding)) return this.#whole(bytes, coding, identity);
+			if (bytes.byteLength <= maxOneShotBytes(coding)) return this.#whole(bytes, coding, identity);
 			// The bytes are copied, because the caller may reuse the memory.
 			return this.#streamed(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
-		if (body.length !== undefined && body.length <= mostAtOnce(coding)) return this.#short(body, [], coding, identity);
+		if (body.length !== undefined && body.length <= maxOneShotBytes(coding))
+			return this.#short(body, [], coding, identity);
 		if (!options.flush) return this.#streamed(body, undefined, coding, options);
 		return this.#ofUnknownLength(body, coding, options);
 	}
@@ -126,12 +127,13 @@ export class ThreadCompressor implements Compressor {
 
 	#whole(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
 		const page = this.#pages.take();
-		const length = this.#encoder(coding)?.(bytes, page.memory, HEAD_ROOM);
+		const length = this.#encoder(coding)?.(bytes, page.memory, RESPONSE_HEAD_ROOM_BYTES);
 		if (length !== undefined && identity === undefined) {
 			countEncodedResponse(this.#counters, coding.name, bytes.byteLength, length);
 			return { body: new ReadBody(this.#pages, page, length), encoded: true };
 		}
-		const form = length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, HEAD_ROOM, length);
+		const form =
+			length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, RESPONSE_HEAD_ROOM_BYTES, length);
 		this.#pages.giveBack(page);
 		if (identity !== undefined) this.#files.set(identity, coding, form);
 		countEncodedResponse(this.#counters, coding.name, bytes.byteLength, form.byteLength);

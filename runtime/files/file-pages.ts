@@ -1,7 +1,7 @@
 /** Buffers for small files, with room in front for a response head, so that both are sent in one write. */
 
 /** Size, in bytes, of the space in front of the file's bytes. */
-export const HEAD_ROOM: number = 4096;
+export const RESPONSE_HEAD_ROOM_BYTES: number = 4096;
 /** Number of buffers kept for reuse. More are in use only while clients are slow. */
 const MAX_FREE = 4;
 
@@ -29,9 +29,9 @@ export class FilePages {
 	take(): FilePage {
 		const free = this.#free.pop();
 		if (free !== undefined) return free;
-		const memory = Buffer.allocUnsafeSlow(HEAD_ROOM + this.#bytes);
+		const memory = Buffer.allocUnsafeSlow(RESPONSE_HEAD_ROOM_BYTES + this.#bytes);
 		const start = this.#addressOf?.(memory);
-		return { memory, address: start === undefined ? 0n : start + BigInt(HEAD_ROOM) };
+		return { memory, address: start === undefined ? 0n : start + BigInt(RESPONSE_HEAD_ROOM_BYTES) };
 	}
 
 	/** Returns an unused buffer to the pool. A buffer that is never returned is merely replaced by a new one. */

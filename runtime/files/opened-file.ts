@@ -5,7 +5,7 @@ import { FileError, type FileTime, type OpenFile } from '../../compiler/exchange
 import type { SystemCalls } from '../sockets/file-calls.ts';
 import type { FileIdentity } from '../sockets/file-identity.ts';
 import { FileBody } from './file-body.ts';
-import { type FilePages, HEAD_ROOM } from './file-pages.ts';
+import { type FilePages, RESPONSE_HEAD_ROOM_BYTES } from './file-pages.ts';
 import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
 
@@ -106,7 +106,7 @@ export class OpenedFile implements OpenFile {
 			// A read of the whole file is always its first read, so it can start at the descriptor's position.
 			const count =
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
-			if (count !== length) this.#readInto(page.memory, HEAD_ROOM, length, start);
+			if (count !== length) this.#readInto(page.memory, RESPONSE_HEAD_ROOM_BYTES, length, start);
 		} catch (error) {
 			pages.giveBack(page);
 			throw error;

@@ -1,6 +1,6 @@
 /** The contents of a small file, read at once into a buffer that is reused afterwards. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
-import { type FilePage, type FilePages, HEAD_ROOM } from './file-pages.ts';
+import { type FilePage, type FilePages, RESPONSE_HEAD_ROOM_BYTES } from './file-pages.ts';
 
 /** Delivers the contents. The pull after the last bytes returns the buffer to its pool, because nobody uses it any longer. */
 export class ReadBody implements BodySource {
@@ -33,7 +33,7 @@ export class ReadBody implements BodySource {
 			return null;
 		}
 		this.#at = Math.min(this.length, at + most);
-		return page.memory.subarray(HEAD_ROOM + at, HEAD_ROOM + this.#at);
+		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + at, RESPONSE_HEAD_ROOM_BYTES + this.#at);
 	}
 
 	#pullRest(most: number): Uint8Array | null {
@@ -49,17 +49,19 @@ export class ReadBody implements BodySource {
 		if (page === undefined) return;
 		this.#page = undefined;
 		if (this.#at < this.length)
-			this.#rest = new Uint8Array(page.memory.subarray(HEAD_ROOM + this.#at, HEAD_ROOM + this.length));
+			this.#rest = new Uint8Array(
+				page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + this.#at, RESPONSE_HEAD_ROOM_BYTES + this.length),
+			);
 		this.#pages.giveBack(page);
 	}
 
 	behind(head: string): Uint8Array | undefined {
 		const page = this.#page;
-		if (page === undefined || this.#at > 0 || head.length > HEAD_ROOM) return undefined;
+		if (page === undefined || this.#at > 0 || head.length > RESPONSE_HEAD_ROOM_BYTES) return undefined;
 		this.#at = this.length;
-		const start = HEAD_ROOM - head.length;
+		const start = RESPONSE_HEAD_ROOM_BYTES - head.length;
 		page.memory.write(head, start, 'latin1');
-		return page.memory.subarray(start, HEAD_ROOM + this.length);
+		return page.memory.subarray(start, RESPONSE_HEAD_ROOM_BYTES + this.length);
 	}
 
 	cancel(): void {

@@ -1,6 +1,6 @@
 /** Writes lines atomically: after a partial write, a line is either completed or removed. */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as systemWrite } from 'node:fs';
-import { CLOSED, type LineKind, linesIn, type WriterEvents } from './log-losses.ts';
+import { type LineKind, LOSS_CLOSED, linesIn, type WriterEvents } from './log-losses.ts';
 
 /** Milliseconds until a write to a full descriptor is retried. */
 const RETRY = 10;
@@ -65,7 +65,7 @@ export class LineWrites {
 
 	/** Discards the rest of a partial line, because the output is being replaced or closed. */
 	forget(): void {
-		if (this.#rest) this.#events.lost(1, this.#rest.kind, CLOSED);
+		if (this.#rest) this.#events.lost(1, this.#rest.kind, LOSS_CLOSED);
 		this.#rest = undefined;
 	}
 

@@ -16,9 +16,9 @@ export interface WriterEvents {
 export const IGNORED_WRITER_EVENTS: WriterEvents = { lost() {}, written() {} };
 
 /** The cause of a loss: earlier lines have not been written yet. */
-export const TOO_SLOW = 'it does not keep up';
+export const LOSS_TOO_SLOW = 'it does not keep up';
 /** The cause of a loss: the output was closed before. */
-export const CLOSED = 'it was closed';
+export const LOSS_CLOSED = 'it was closed';
 
 /** Milliseconds between two reports about the same output. */
 const QUIET = 60_000;

@@ -37,6 +37,6 @@ export function segmentBytes(memory: SharedArrayBuffer, length: number): Buffer 
 }
 
 /** Returns a segment to its thread. */
-export function giveBack(memory: SharedArrayBuffer): void {
+export function releaseSegment(memory: SharedArrayBuffer): void {
 	Atomics.store(new Int32Array(memory, 0, 1), 0, THREADS);
 }

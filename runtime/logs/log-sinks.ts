@@ -8,8 +8,8 @@ import {
 import { leaseKey } from '../threads/lease-registry.ts';
 import { openLogFile } from './file-writer.ts';
 import type { LogEntry } from './log-entry.ts';
-import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
-import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';
+import { type LineKind, LOSS_TOO_SLOW, LogLosses, type WriterEvents } from './log-losses.ts';
+import { type PostedLines, releaseSegment, segmentBytes } from './log-segment.ts';
 import { DescriptorWriter, DISCARDING_WRITER, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 import { DatagramWriter, StreamWriter } from './net-writer.ts';
@@ -156,16 +156,16 @@ export class LogSinks {
 		const { memory, length } = lines;
 		const bytes = segmentBytes(memory, length);
 		if (writer?.writeBytes) {
-			writer.writeBytes(bytes, () => giveBack(memory));
+			writer.writeBytes(bytes, () => releaseSegment(memory));
 			return;
 		}
 		writer?.write(bytes.toString(), 'access');
-		giveBack(memory);
+		releaseSegment(memory);
 	}
 
 	/** Reports lines that a worker thread dropped and has counted itself. */
 	droppedByThread(key: string, entries: number): void {
-		this.#sinks.get(key)?.losses.report(entries, TOO_SLOW);
+		this.#sinks.get(key)?.losses.report(entries, LOSS_TOO_SLOW);
 	}
 
 	/** Waits until each of the writers in use has shown whether it can write. Rejects with LogOutputError. */

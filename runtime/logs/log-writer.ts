@@ -1,7 +1,7 @@
 /** Writes log lines to a descriptor without blocking the main thread. */
 import type { write } from 'node:fs';
 import { LineWrites } from './line-writes.ts';
-import { IGNORED_WRITER_EVENTS, type LineKind, linesIn, TOO_SLOW, type WriterEvents } from './log-losses.ts';
+import { IGNORED_WRITER_EVENTS, type LineKind, LOSS_TOO_SLOW, linesIn, type WriterEvents } from './log-losses.ts';
 import { LogQueue } from './log-queue.ts';
 
 /** A destination of log text. */
@@ -43,7 +43,7 @@ export abstract class QueuedWriter implements LogWriter {
 			this.work();
 			return true;
 		}
-		this.events.lost(linesIn(Buffer.from(text)), kind, TOO_SLOW);
+		this.events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
 		return false;
 	}
 
@@ -52,7 +52,7 @@ export abstract class QueuedWriter implements LogWriter {
 			this.work();
 			return true;
 		}
-		this.events.lost(linesIn(bytes), 'access', TOO_SLOW);
+		this.events.lost(linesIn(bytes), 'access', LOSS_TOO_SLOW);
 		done();
 		return false;
 	}

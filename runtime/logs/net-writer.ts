@@ -2,7 +2,14 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
-import { CLOSED, IGNORED_WRITER_EVENTS, type LineKind, linesIn, TOO_SLOW, type WriterEvents } from './log-losses.ts';
+import {
+	IGNORED_WRITER_EVENTS,
+	type LineKind,
+	LOSS_CLOSED,
+	LOSS_TOO_SLOW,
+	linesIn,
+	type WriterEvents,
+} from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 
 /** Maximum characters queued. */
@@ -59,7 +66,7 @@ export class StreamWriter implements LogWriter {
 	write(text: string, kind: LineKind = 'process'): boolean {
 		if (!this.#reached && this.#options.meanwhile) return this.#options.meanwhile.write(text, kind);
 		if (this.#queued + text.length > QUEUE_LIMIT) {
-			this.#lost({ text, kind }, TOO_SLOW);
+			this.#lost({ text, kind }, LOSS_TOO_SLOW);
 			return false;
 		}
 		this.#queue.push({ text, kind });
@@ -82,7 +89,7 @@ export class StreamWriter implements LogWriter {
 		await this.flush();
 		this.#closed = true;
 		clearTimeout(this.#timer);
-		for (const queued of this.#queue.splice(0)) this.#lost(queued, CLOSED);
+		for (const queued of this.#queue.splice(0)) this.#lost(queued, LOSS_CLOSED);
 		// Data that was passed to the socket may still be in transit, so the socket is closed only after sending it.
 		const socket = this.#socket;
 		if (!socket) return;
@@ -166,7 +173,7 @@ export class DatagramWriter implements LogWriter {
 
 	write(text: string, kind: LineKind = 'process'): boolean {
 		if (this.#pending + text.length > QUEUE_LIMIT) {
-			this.#events.lost(linesIn(Buffer.from(text)), kind, TOO_SLOW);
+			this.#events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
 			return false;
 		}
 		const { host, port } = this.#address;

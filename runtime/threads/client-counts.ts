@@ -31,14 +31,14 @@ export class ClientCounts {
 
 	/** Adds to the count of a kind for a client, named as by {@link clientKey}. */
 	add(client: string, kind: number, by: 1 | -1): void {
-		const hash = hashOf(client, this.#seed + kind);
+		const hash = hashText(client, this.#seed + kind);
 		Atomics.add(this.#cells, this.#own + first(hash), by);
 		Atomics.add(this.#cells, this.#own + second(hash), by);
 	}
 
 	/** Returns a client's count in all threads. */
 	count(client: string, kind: number): number {
-		const hash = hashOf(client, this.#seed + kind);
+		const hash = hashText(client, this.#seed + kind);
 		return Math.min(this.#sum(first(hash)), this.#sum(second(hash)));
 	}
 
@@ -74,29 +74,29 @@ export function sharedHashSeed(cells: Int32Array, cell: number): number {
 	return Atomics.compareExchange(cells, cell, 0, made) || made;
 }
 
-/** Returns a hash of a client that outsiders cannot know, for {@link firstOf} and {@link secondOf}. */
-export function hashOf(text: string, seed: number): number {
+/** Returns a hash of a client that outsiders cannot know, for {@link firstSlot} and {@link secondSlot}. */
+export function hashText(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
 	return hash;
 }
 
 /** Returns a 32-bit number that selects a cell. */
-export function firstOf(hash: number): number {
+export function firstSlot(hash: number): number {
 	return mixed(hash);
 }
 
 /** Returns a second such number, which is independent of the first. */
-export function secondOf(hash: number): number {
+export function secondSlot(hash: number): number {
 	return mixed(hash ^ 0x9e3779b9);
 }
 
 function first(hash: number): number {
-	return firstOf(hash) % CELLS;
+	return firstSlot(hash) % CELLS;
 }
 
 function second(hash: number): number {
-	return CELLS + (secondOf(hash) % CELLS);
+	return CELLS + (secondSlot(hash) % CELLS);
 }
 
 function mixed(hash: number): number {

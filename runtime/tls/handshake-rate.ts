@@ -1,7 +1,7 @@
 /** Limits on handshakes per second, per listener and per client. A handshake costs the server more than the client. */
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/modules/options/servers/limits.ts';
-import { clientKey, firstOf, hashOf, secondOf, sharedHashSeed } from '../threads/client-counts.ts';
+import { clientKey, firstSlot, hashText, secondSlot, sharedHashSeed } from '../threads/client-counts.ts';
 
 /** Number of cells per row. Each client is counted in one cell of each of two rows. */
 const CELLS = 8192;
@@ -51,9 +51,9 @@ export class HandshakeRate {
 	#admitsClient(address: string, second: number): boolean {
 		if (this.#mostOfClient === 0 || address === '') return true;
 		if (this.#sparesOwn && (address.startsWith('127.') || address === '::1')) return true;
-		const hash = hashOf(clientKey(address), this.#seed);
-		const one = this.#add(firstOf(hash) % CELLS, second);
-		const other = this.#add(CELLS + (secondOf(hash) % CELLS), second);
+		const hash = hashText(clientKey(address), this.#seed);
+		const one = this.#add(firstSlot(hash) % CELLS, second);
+		const other = this.#add(CELLS + (secondSlot(hash) % CELLS), second);
 		return Math.min(one, other) <= this.#mostOfClient;
 	}
 

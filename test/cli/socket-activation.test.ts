@@ -109,7 +109,7 @@ activation('inherited sockets can be named by number or name, and are not passed
 		['more', '2 sockets were passed with this name: write fd/4 and fd/5'],
 	] as const;
 	for (const [name, reason] of failures) {
-		assert.is(tellsOf(name), `Cannot listen on fd/${name}: ${reason}.`);
+		assert.is(resolveInherited(name), `Cannot listen on fd/${name}: ${reason}.`);
 	}
 });
 
@@ -167,7 +167,7 @@ activation('inherited sockets serve the sites at their addresses, before and aft
 });
 
 /** Resolves an address as if three sockets had been passed. Returns the descriptor or the error. */
-function tellsOf(name: string): string {
+function resolveInherited(name: string): string {
 	const environment = { LISTEN_PID: '7', LISTEN_FDS: '3', LISTEN_FDNAMES: 'web:more:more', OTHER: 'x' };
 	const passed = takePassedSockets(environment, 7);
 	assert.equal(environment, { OTHER: 'x' });

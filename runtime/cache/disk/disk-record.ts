@@ -19,7 +19,7 @@ export const RECORD_KIND = {
 } as const;
 
 /** The `keepUntil` of a record that never expires. */
-export const FOR_EVER = 0xffff_ffff;
+export const NEVER_EXPIRES = 0xffff_ffff;
 
 /** `svcC`. */
 const MAGIC = 0x4363_7673;
@@ -91,9 +91,9 @@ export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyB
 
 /** Returns the seconds since 1970 after which a response can be neither served, served stale, nor validated. */
 export function keepUntilOf(head: CachedHead): number {
-	if (head.etag !== undefined || head.modified !== undefined) return FOR_EVER;
+	if (head.etag !== undefined || head.modified !== undefined) return NEVER_EXPIRES;
 	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
-	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
+	return Math.min(NEVER_EXPIRES, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
 }
 
 /** The position of a record. Positions are ordered by age. */

@@ -13,15 +13,15 @@ import type { CachedHead, CacheWriter } from '../../../compiler/exchange/respons
 import type { StoreLock } from '../../storage/store.ts';
 import { hashKey, plainPath, urlText } from '../key-hash.ts';
 import { LockLost } from '../memory-lock.ts';
-import { compileSelection, type PurgeSelection, type Selects, withoutQuery } from '../purging.ts';
+import { compileSelection, type EntryPredicate, type PurgeSelection, withoutQuery } from '../purging.ts';
 import type { SharedCache } from '../shared-cache.ts';
 import { DiskIndex, type IndexedResponse } from './disk-index.ts';
 import { PurgeNotKept } from './disk-messages.ts';
 import {
 	type DiskRecord,
-	FOR_EVER,
 	isOlderPosition,
 	keepUntilOf,
+	NEVER_EXPIRES,
 	RECORD_KIND,
 	type RecordPosition,
 } from './disk-record.ts';
@@ -94,9 +94,9 @@ export class DiskTier {
 	readonly #lines: ForgottenLines;
 	readonly #seed: number;
 	/** Purges that select by head. Each applies to the records before its position. */
-	readonly #purges: { place: RecordPosition; readonly selects: Selects }[] = [];
+	readonly #purges: { place: RecordPosition; readonly selects: EntryPredicate }[] = [];
 	/** Purges in progress in memory. Responses that they select are not written. */
-	readonly #underWay = new Set<Selects>();
+	readonly #underWay = new Set<EntryPredicate>();
 	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
 	/** Records before this place are invalid. */
@@ -465,7 +465,10 @@ export class DiskTier {
 		}
 	}
 
-	#remember(place: RecordPosition, selection: PurgeSelection): { place: RecordPosition; readonly selects: Selects } {
+	#remember(
+		place: RecordPosition,
+		selection: PurgeSelection,
+	): { place: RecordPosition; readonly selects: EntryPredicate } {
 		const purge = { place, selects: compileSelection(selection) };
 		this.#purges.push(purge);
 		if (this.#purges.length > MAX_PURGES) {
@@ -493,7 +496,7 @@ export class DiskTier {
 	}
 
 	#recordOf(kind: number, hashes: Partial<DiskRecord>, headBytes: number, bodyBytes: number): DiskRecord {
-		const none = { a: 0, b: 0, variant: 0, url: 0, path: 0, headSum: 0, bodySum: 0, keepUntil: FOR_EVER };
+		const none = { a: 0, b: 0, variant: 0, url: 0, path: 0, headSum: 0, bodySum: 0, keepUntil: NEVER_EXPIRES };
 		return { ...none, ...hashes, kind, headBytes, bodyBytes };
 	}
 }

@@ -138,7 +138,7 @@ export class ConnectorFactory {
 			readBuffer: deps.readBuffer,
 			probeInterval: transport.keepalive_interval ?? PROBE_INTERVAL,
 			localAddress: transport.local_address,
-			lookup: transport.resolvers && resolverLookup(transport.resolvers, connectTimeout),
+			lookup: transport.resolvers && createResolverLookup(transport.resolvers, connectTimeout),
 			fallbackDelay: transport.dial_fallback_delay ?? FALLBACK_DELAY,
 		};
 		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, deps.provideTls);
@@ -232,7 +232,7 @@ export class ConnectorFactory {
 }
 
 /** Returns a `lookup` for `net.connect` that queries these servers (`host:port`) for IPv4 and IPv6 addresses. */
-function resolverLookup(servers: readonly string[], timeout: number): LookupFunction {
+function createResolverLookup(servers: readonly string[], timeout: number): LookupFunction {
 	const resolver = new Resolver({ timeout: timeout > 0 ? Math.min(timeout, 5000) : 5000, tries: 2 });
 	resolver.setServers([...servers]);
 	return (host, options, callback) => {

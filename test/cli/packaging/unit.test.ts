@@ -5,10 +5,10 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseArguments, scanCommandLine } from '../../../cli/command/arguments.ts';
 import { COMMANDS } from '../../../cli/commands/index.ts';
-import { UNIT } from '../../../cli/control/service-control.ts';
+import { SYSTEMD_UNIT_NAME } from '../../../cli/control/service-control.ts';
 import { ROOT } from '../../harness.ts';
 
-const text = readFileSync(path.join(ROOT, `cli/packaging/${UNIT}.service`), 'utf8');
+const text = readFileSync(path.join(ROOT, `cli/packaging/${SYSTEMD_UNIT_NAME}.service`), 'utf8');
 
 /** Parses the unit into values by `Section.Key`. Throws on an invalid line and on a repeated key. */
 function parseUnit(): Map<string, string> {

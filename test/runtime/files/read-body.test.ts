@@ -1,14 +1,14 @@
 /** The memory pages into which small files are read have one user at a time, however the body is used. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { FilePages, HEAD_ROOM } from '../../../runtime/files/file-pages.ts';
+import { FilePages, RESPONSE_HEAD_ROOM_BYTES } from '../../../runtime/files/file-pages.ts';
 import { ReadBody } from '../../../runtime/files/read-body.ts';
 
 const bodies = suite('bodies in memory pages');
 
 function filled(pages: FilePages, text: string): ReadBody {
 	const page = pages.take();
-	page.memory.write(text, HEAD_ROOM, 'latin1');
+	page.memory.write(text, RESPONSE_HEAD_ROOM_BYTES, 'latin1');
 	return new ReadBody(pages, page, text.length);
 }
 
@@ -32,7 +32,7 @@ bodies('a body is returned once, and its page becomes free with the pull after t
 bodies('a body can be joined to its head if there is room and nothing has been pulled', () => {
 	const pages = new FilePages(100, undefined);
 	const body = filled(pages, 'body');
-	assert.is(body.behind('h'.repeat(HEAD_ROOM + 1)), undefined);
+	assert.is(body.behind('h'.repeat(RESPONSE_HEAD_ROOM_BYTES + 1)), undefined);
 	assert.is(text(body.behind('head\xff\r\n\r\n')), 'head\xff\r\n\r\nbody');
 	assert.is(body.behind('again'), undefined);
 	assert.is(body.pull(), null);
@@ -40,7 +40,7 @@ bodies('a body can be joined to its head if there is room and nothing has been p
 	pulled.pull();
 	assert.is(pulled.behind('late'), undefined);
 	const whole = filled(pages, 'x');
-	assert.is(whole.behind('h'.repeat(HEAD_ROOM))?.length, HEAD_ROOM + 1);
+	assert.is(whole.behind('h'.repeat(RESPONSE_HEAD_ROOM_BYTES))?.length, RESPONSE_HEAD_ROOM_BYTES + 1);
 });
 
 bodies('a page is not reused if its body is canceled while the bytes may still be being sent', () => {

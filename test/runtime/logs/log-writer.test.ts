@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AccessBatch } from '../../../runtime/logs/access-batch.ts';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
-import { giveBack, segmentBytes } from '../../../runtime/logs/log-segment.ts';
+import { releaseSegment, segmentBytes } from '../../../runtime/logs/log-segment.ts';
 import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
 import { until } from '../../harness.ts';
@@ -112,7 +112,7 @@ writers(
 		assert.ok(dropped > 100, String(dropped));
 		assert.is(posted.length, 32);
 		const lost = dropped;
-		giveBack(posted[before]!.memory);
+		releaseSegment(posted[before]!.memory);
 		batch.write('again\n');
 		batch.flush();
 		assert.equal([dropped, posted.at(-1)!.text], [lost, 'again\n']);

@@ -4,7 +4,7 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Coding } from '../../../compiler/exchange/leases.ts';
-import { createCodingStream, LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
+import { createCodingStream, MAX_ONE_SHOT_BYTES } from '../../../runtime/compression/codings.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { createReusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
 
@@ -23,13 +23,13 @@ const CODINGS: readonly Reusable[] = [
 	{ name: 'zstd' },
 	{ name: 'zstd', level: 9, checksum: false },
 ];
-const output = Buffer.alloc(LARGEST_AT_ONCE + 1024);
+const output = Buffer.alloc(MAX_ONE_SHOT_BYTES + 1024);
 const encoderOf = (coding: Reusable) => createReusedEncoder(coding.name, () => createCodingStream(coding, undefined));
 const encoders = CODINGS.map(coding => encoderOf(coding)!);
 
 reused('output of every length decodes, with codings in rotation and at an offset in the buffer', () => {
 	const kept: [coding: Coding, bytes: Buffer, encoded: Buffer][] = [];
-	for (const length of [0, 1, 2, 511, 4096, 10_000, 16_385, LARGEST_AT_ONCE]) {
+	for (const length of [0, 1, 2, 511, 4096, 10_000, 16_385, MAX_ONE_SHOT_BYTES]) {
 		for (const bytes of [Buffer.alloc(length, 'abc de '), randomBytes(length)]) {
 			for (const [index, coding] of CODINGS.entries()) {
 				const end = encoders[index]!(bytes, output, 7)! + 7;
