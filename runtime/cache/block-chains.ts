@@ -1,5 +1,5 @@
 /** The blocks of a store, chained to hold heads and bodies. May only be changed while holding the lock. */
-import { BLOCK, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
+import { BLOCK_BYTES, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
 /** Maximum number of entries evicted to make room for one block. A response that needs more is not stored. */
 const MAX_EVICTIONS = 16_384;
@@ -67,17 +67,17 @@ export class BlockChains {
 	/** Returns the block that many bytes further along a chain; 0 past its end. */
 	forward(first: number, bytes: number): number {
 		let block = first;
-		for (let left = bytes; left >= BLOCK && block !== 0; left -= BLOCK) block = this.#next(block);
+		for (let left = bytes; left >= BLOCK_BYTES && block !== 0; left -= BLOCK_BYTES) block = this.#next(block);
 		return block;
 	}
 
 	/** Returns contiguous bytes from a position in a chain, at most `most` of them. Requires a pin or the lock. */
 	run(block: number, skip: number, most: number): Uint8Array {
-		const start = (block - 1) * BLOCK + skip;
-		let size = BLOCK - skip;
+		const start = (block - 1) * BLOCK_BYTES + skip;
+		let size = BLOCK_BYTES - skip;
 		let last = block;
 		while (size < most && this.#next(last) === last + 1) {
-			size += BLOCK;
+			size += BLOCK_BYTES;
 			last++;
 		}
 		return this.data.subarray(start, start + Math.min(size, most));
@@ -86,15 +86,15 @@ export class BlockChains {
 	/** Copies `length` bytes of a chain, starting at `skip`. Requires a pin or the lock. */
 	copy(first: number, skip: number, length: number, to: Uint8Array): void {
 		let block = this.forward(first, skip);
-		let left = skip % BLOCK;
+		let left = skip % BLOCK_BYTES;
 		let done = 0;
 		while (done < length) {
-			const start = (block - 1) * BLOCK + left;
-			let size = BLOCK - left;
+			const start = (block - 1) * BLOCK_BYTES + left;
+			let size = BLOCK_BYTES - left;
 			// Adjacent blocks are copied together.
 			let next = this.#next(block);
 			while (size < length - done && next === block + 1) {
-				size += BLOCK;
+				size += BLOCK_BYTES;
 				block = next;
 				next = this.#next(block);
 			}
@@ -108,7 +108,7 @@ export class BlockChains {
 
 	/** Writes bytes into a block at an offset. */
 	write(block: number, at: number, bytes: Uint8Array): void {
-		this.data.set(bytes, (block - 1) * BLOCK + at);
+		this.data.set(bytes, (block - 1) * BLOCK_BYTES + at);
 	}
 
 	#next(block: number): number {

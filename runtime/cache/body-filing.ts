@@ -7,7 +7,7 @@
 import { type MemoryFiles, memoryFiles, PAGE_BYTES } from '../sockets/memory-files.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
-import { BLOCK, ENTRY_WORD, HEADER_WORD, LIVE } from './memory-layout.ts';
+import { BLOCK_BYTES, ENTRY_LIVE, ENTRY_WORD, HEADER_WORD } from './memory-layout.ts';
 
 /** Minimum size, in bytes, of a body that is moved to a file. */
 export const MIN_FILED_BODY_BYTES: number = 65_536;
@@ -75,10 +75,10 @@ export class BodyFiling {
 		if (file < 0) return 0;
 		const kept = memory.locked(() => {
 			const is = Atomics.load(words, at + ENTRY_WORD.file);
-			if (is !== 0 || words[at + ENTRY_WORD.state] !== LIVE || memory.isBroken) return is;
+			if (is !== 0 || words[at + ENTRY_WORD.state] !== ENTRY_LIVE || memory.isBroken) return is;
 			Atomics.store(words, at + ENTRY_WORD.file, file + 1);
 			// Until their memory has been returned, all blocks count as used in addition to the file.
-			words[at + ENTRY_WORD.loose] = Math.ceil(length / BLOCK);
+			words[at + ENTRY_WORD.loose] = Math.ceil(length / BLOCK_BYTES);
 			words[HEADER_WORD.looseBlocks]! += words[at + ENTRY_WORD.loose]!;
 			words[HEADER_WORD.files]!++;
 			return file + 1;
@@ -96,7 +96,7 @@ export class BodyFiling {
 			if (
 				words[at + ENTRY_WORD.given] !== 0 ||
 				words[at + ENTRY_WORD.file] === 0 ||
-				words[at + ENTRY_WORD.state] !== LIVE
+				words[at + ENTRY_WORD.state] !== ENTRY_LIVE
 			)
 				return;
 			if (memory.isBroken || Atomics.load(words, at + ENTRY_WORD.readers) !== 0) return;
@@ -104,9 +104,9 @@ export class BodyFiling {
 			const stretches = files && stretchesOf(memory, entry, files);
 			if (stretches === undefined || files === undefined) return;
 			words[at + ENTRY_WORD.given] = 1;
-			let loose = Math.ceil(words[at + ENTRY_WORD.bodyLength]! / BLOCK);
+			let loose = Math.ceil(words[at + ENTRY_WORD.bodyLength]! / BLOCK_BYTES);
 			for (const { from, to } of stretches) {
-				if (to > from && files.giveBack(memory.blocks.data, from, to - from)) loose -= (to - from) / BLOCK;
+				if (to > from && files.giveBack(memory.blocks.data, from, to - from)) loose -= (to - from) / BLOCK_BYTES;
 			}
 			words[HEADER_WORD.looseBlocks]! += loose - words[at + ENTRY_WORD.loose]!;
 			words[at + ENTRY_WORD.loose] = loose;
@@ -133,10 +133,10 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 	const behind = files.behindPage(blocks.data);
 	const found: Stretch[] = [];
 	let block = memory.field(entry, ENTRY_WORD.bodyBlock);
-	let left = Math.ceil(memory.field(entry, ENTRY_WORD.bodyLength) / BLOCK) * BLOCK;
+	let left = Math.ceil(memory.field(entry, ENTRY_WORD.bodyLength) / BLOCK_BYTES) * BLOCK_BYTES;
 	while (left > 0 && block !== 0) {
 		const size = blocks.run(block, 0, left).byteLength;
-		const start = (block - 1) * BLOCK;
+		const start = (block - 1) * BLOCK_BYTES;
 		const from = Math.ceil((start + behind) / PAGE_BYTES) * PAGE_BYTES - behind;
 		const to = Math.floor((start + size + behind) / PAGE_BYTES) * PAGE_BYTES - behind;
 		found.push({ start, size, from, to });
@@ -149,5 +149,8 @@ function stretchesOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 
 /** Returns the number of a body's blocks outside of whole pages. */
 function looseBlocks(length: number, stretches: readonly Stretch[]): number {
-	return stretches.reduce((left, { from, to }) => left - Math.max(0, to - from) / BLOCK, Math.ceil(length / BLOCK));
+	return stretches.reduce(
+		(left, { from, to }) => left - Math.max(0, to - from) / BLOCK_BYTES,
+		Math.ceil(length / BLOCK_BYTES),
+	);
 }

@@ -7,17 +7,17 @@ import { type MemoryFiles, memoryFiles } from '../sockets/memory-files.ts';
 import { BlockChains } from './block-chains.ts';
 import type { KeyHash } from './key-hash.ts';
 import {
-	BLOCK,
+	BLOCK_BYTES,
 	type CacheLayout,
 	cacheLayout,
+	ENTRY_FILLING,
+	ENTRY_FREE,
+	ENTRY_LIVE,
 	ENTRY_WORD,
-	FILLING,
-	FREE,
+	ENTRY_ZOMBIE,
 	HEADER_WORD,
 	INVALIDATION_COUNTERS,
-	LIVE,
 	NO_QUEUE,
-	ZOMBIE,
 } from './memory-layout.ts';
 import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
@@ -51,7 +51,7 @@ export class CacheMemory {
 	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number, disk: number = 0) {
 		this.layout = cacheLayout(ceiling, rows, disk);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
-		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK);
+		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK_BYTES);
 		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictOne());
 		this.#filter = new Uint8Array(buffer, this.layout.filterAt * 4, this.layout.filterBytes);
 		this.queues = new QueueKeeper(this.words, this.layout);
@@ -170,7 +170,7 @@ export class CacheMemory {
 		words[at + ENTRY_WORD.hashB] = key.b;
 		words[at + ENTRY_WORD.urlHash] = url;
 		words[at + ENTRY_WORD.pathHash] = path;
-		words[at + ENTRY_WORD.state] = FILLING;
+		words[at + ENTRY_WORD.state] = ENTRY_FILLING;
 		words[at + ENTRY_WORD.owner] = this.#self;
 		return entry;
 	}
@@ -205,7 +205,7 @@ export class CacheMemory {
 			if (last === 0) first = block;
 			else blocks.link(last, block);
 			last = block;
-			blocks.write(block, 0, bytes.subarray(i * BLOCK, (i + 1) * BLOCK));
+			blocks.write(block, 0, bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES));
 		}
 		if (this.serial(entry) !== serial) {
 			// Making room has evicted this entry itself.
@@ -233,7 +233,7 @@ export class CacheMemory {
 		const { words, layout } = this;
 		const at = this.at(entry);
 		words[at + ENTRY_WORD.owner] = 0;
-		words[at + ENTRY_WORD.state] = LIVE;
+		words[at + ENTRY_WORD.state] = ENTRY_LIVE;
 		const hashA = words[at + ENTRY_WORD.hashA]!;
 		const bucket = layout.bucketsAt + this.bucketOf(hashA);
 		words[at + ENTRY_WORD.chain] = words[bucket]!;
@@ -256,8 +256,8 @@ export class CacheMemory {
 		const { words, layout } = this;
 		const at = this.at(entry);
 		const state = words[at + ENTRY_WORD.state]!;
-		if (state === FREE || state === ZOMBIE || this.isBroken) return;
-		if (state === LIVE) {
+		if (state === ENTRY_FREE || state === ENTRY_ZOMBIE || this.isBroken) return;
+		if (state === ENTRY_LIVE) {
 			this.#unlink(layout.bucketsAt + this.bucketOf(words[at + ENTRY_WORD.hashA]!), entry, ENTRY_WORD.chain);
 			this.#unlink(layout.urlsAt + this.bucketOf(words[at + ENTRY_WORD.urlHash]!), entry, ENTRY_WORD.urlChain);
 			this.queues.leave(entry);
@@ -266,9 +266,9 @@ export class CacheMemory {
 		// The serial is incremented before the pins are checked, so that a thread that pins the entry later sees that it has been
 		// removed.
 		Atomics.add(words, at + ENTRY_WORD.serial, 1);
-		if (state === LIVE) this.touch(words[at + ENTRY_WORD.hashA]!);
+		if (state === ENTRY_LIVE) this.touch(words[at + ENTRY_WORD.hashA]!);
 		if (this.#isPinned(at)) {
-			words[at + ENTRY_WORD.state] = ZOMBIE;
+			words[at + ENTRY_WORD.state] = ENTRY_ZOMBIE;
 			words[HEADER_WORD.zombies]!++;
 		} else this.#release(entry);
 	}
@@ -299,9 +299,9 @@ export class CacheMemory {
 		for (let entry = 1; entry <= last && !this.isBroken; entry++) {
 			const at = this.at(entry);
 			const state = words[at + ENTRY_WORD.state]!;
-			if (state !== ZOMBIE && (state !== FILLING || words[at + ENTRY_WORD.owner] !== thread + 1)) continue;
+			if (state !== ENTRY_ZOMBIE && (state !== ENTRY_FILLING || words[at + ENTRY_WORD.owner] !== thread + 1)) continue;
 			this.locked(() => {
-				if (words[at + ENTRY_WORD.state] === ZOMBIE) this.#bury(entry);
+				if (words[at + ENTRY_WORD.state] === ENTRY_ZOMBIE) this.#bury(entry);
 				else if (words[at + ENTRY_WORD.owner] === thread + 1) this.remove(entry);
 			});
 		}
@@ -315,7 +315,7 @@ export class CacheMemory {
 			for (let word = HEADER_WORD.freeBlock; word <= HEADER_WORD.zombies; word++) words[word] = 0;
 			words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
 			words.fill(0, layout.urlsAt, layout.urlsAt + layout.buckets);
-			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY_WORD.state] = FREE;
+			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY_WORD.state] = ENTRY_FREE;
 			words[HEADER_WORD.resets]!++;
 			Atomics.store(words, HEADER_WORD.broken, 0);
 		});
@@ -359,7 +359,7 @@ export class CacheMemory {
 	/** Frees a removed entry that nobody reads any longer. */
 	#bury(entry: number): void {
 		const at = this.at(entry);
-		if (this.words[at + ENTRY_WORD.state] !== ZOMBIE || this.#isPinned(at) || this.isBroken) return;
+		if (this.words[at + ENTRY_WORD.state] !== ENTRY_ZOMBIE || this.#isPinned(at) || this.isBroken) return;
 		this.words[HEADER_WORD.zombies]!--;
 		this.#release(entry);
 	}
@@ -383,7 +383,7 @@ export class CacheMemory {
 		);
 		words[at + ENTRY_WORD.headBlock] = 0;
 		words[at + ENTRY_WORD.bodyBlock] = 0;
-		words[at + ENTRY_WORD.state] = FREE;
+		words[at + ENTRY_WORD.state] = ENTRY_FREE;
 		words[at + ENTRY_WORD.queue] = NO_QUEUE;
 		words[at + ENTRY_WORD.chain] = words[HEADER_WORD.freeEntry]!;
 		words[HEADER_WORD.freeEntry] = entry;
@@ -418,5 +418,5 @@ export class CacheMemory {
 
 /** Returns the number of blocks of a head. */
 function blocksOf(bytes: number): number {
-	return Math.max(1, Math.ceil(bytes / BLOCK));
+	return Math.max(1, Math.ceil(bytes / BLOCK_BYTES));
 }

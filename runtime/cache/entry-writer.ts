@@ -1,7 +1,7 @@
 /** Writes a response into an entry of the shared memory, block by block. */
 import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
-import { BLOCK, ENTRY_WORD } from './memory-layout.ts';
+import { BLOCK_BYTES, ENTRY_WORD } from './memory-layout.ts';
 
 /** Writes a response into the cache. */
 export class EntryWriter implements CacheWriter {
@@ -14,7 +14,7 @@ export class EntryWriter implements CacheWriter {
 	/** The last block. */
 	#block = 0;
 	/** Number of bytes in use in the last block. */
-	#used = BLOCK;
+	#used = BLOCK_BYTES;
 	#over = false;
 
 	/** @param publish Called when the body is complete. Returns false if the response is no longer wanted. */
@@ -63,28 +63,28 @@ export class EntryWriter implements CacheWriter {
 
 	#append(bytes: Uint8Array): boolean {
 		const { blocks } = this.#memory;
-		const count = Math.ceil((bytes.byteLength - (BLOCK - this.#used)) / BLOCK);
+		const count = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#used)) / BLOCK_BYTES);
 		const taken = count > 0 ? this.#take(count) : [];
 		if (taken === undefined || !this.#isMine()) return false;
 		let done = 0;
 		let next = 0;
 		while (done < bytes.byteLength) {
-			if (this.#used === BLOCK) {
+			if (this.#used === BLOCK_BYTES) {
 				this.#block = taken[next++]!;
 				this.#used = 0;
 			}
 			const left = bytes.byteLength - done;
 			const first = this.#block;
 			const from = this.#used;
-			let room = BLOCK - from;
+			let room = BLOCK_BYTES - from;
 			// Adjacent blocks are written together.
 			while (room < left && taken[next] === this.#block + 1) {
 				this.#block = taken[next++]!;
-				room += BLOCK;
+				room += BLOCK_BYTES;
 			}
 			const size = Math.min(room, left);
 			blocks.write(first, from, size === bytes.byteLength ? bytes : bytes.subarray(done, done + size));
-			this.#used = BLOCK - (room - size);
+			this.#used = BLOCK_BYTES - (room - size);
 			done += size;
 		}
 		this.#size += bytes.byteLength;

@@ -1,7 +1,7 @@
 /** The layout of a response cache's shared memory. Everything is Int32, except for the data blocks at the end. */
 
 /** Size of a block in bytes. Bodies and heads are chains of blocks. */
-export const BLOCK = 512;
+export const BLOCK_BYTES = 512;
 
 /** Int32 words in the header at the start of the shared memory. */
 export const HEADER_WORD = {
@@ -84,23 +84,23 @@ export const ENTRY_WORD = {
 } as const;
 
 /** State of an unused entry. */
-export const FREE = 0;
+export const ENTRY_FREE = 0;
 /** State of an entry that a thread is filling. */
-export const FILLING = 1;
+export const ENTRY_FILLING = 1;
 /** State of an entry that all threads can find. */
-export const LIVE = 2;
+export const ENTRY_LIVE = 2;
 /** State of a removed entry that is still being read. */
-export const ZOMBIE = 3;
+export const ENTRY_ZOMBIE = 3;
 
 /** An entry in no queue. */
 export const NO_QUEUE = 0;
 /** The queue of new entries. */
-export const SMALL = 1;
+export const SMALL_QUEUE = 1;
 /** The queue of entries that were requested again. */
 export const MAIN_QUEUE = 2;
 
 /** Number of concurrent fetches that other threads can wait for. */
-export const FETCHES = 512;
+export const MAX_FETCHES = 512;
 /** Number of words that describe a fetch: state, two hashes, owner, start time in milliseconds. */
 export const FETCH_WORDS = 5;
 
@@ -139,15 +139,16 @@ export interface CacheLayout {
 /** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs. `disk` is the size of the disk tier in bytes. */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY_WORD.pins + Math.ceil((rows + 1) / 32);
-	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
+	const fixed =
+		HEADER_WORDS + MAX_FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
 	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
-	const bytesOfFourBlocks = 4 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
+	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
-	const uncoalescedAt = fetchesAt + FETCHES * FETCH_WORDS;
+	const uncoalescedAt = fetchesAt + MAX_FETCHES * FETCH_WORDS;
 	const invalidatedAt = uncoalescedAt + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS;
 	const filterAt = invalidatedAt + INVALIDATION_COUNTERS;
 	const bucketsAt = filterAt + filterBytes / 4;
@@ -156,9 +157,9 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 	const ghostsAt = urlsAt + buckets;
 	const entriesAt = ghostsAt + buckets;
 	const nextAt = entriesAt + entries * entryWords;
-	const blocks = Math.max(16, Math.floor((ceiling - nextAt * 4) / (BLOCK + 4)));
+	const blocks = Math.max(16, Math.floor((ceiling - nextAt * 4) / (BLOCK_BYTES + 4)));
 	const dataAt = (nextAt + blocks) * 4;
-	const bytes = dataAt + blocks * BLOCK;
+	const bytes = dataAt + blocks * BLOCK_BYTES;
 	return {
 		...{ words: Math.ceil(bytes / 4), bytes, blocks, entries, entryWords, buckets },
 		...{

@@ -1,7 +1,7 @@
 /** A long body in the shared memory, pinned there until its last byte has been sent. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { BlockChains } from './block-chains.ts';
-import { BLOCK } from './memory-layout.ts';
+import { BLOCK_BYTES } from './memory-layout.ts';
 
 /** Number of bytes copied at a time if the blocks are not contiguous. */
 const COPIED = 65_536;
@@ -29,7 +29,7 @@ export class PinnedBody implements BodySource {
 	constructor(blocks: BlockChains, first: number, start: number, length: number, release: () => void) {
 		this.#blocks = blocks;
 		this.#block = blocks.forward(first, start);
-		this.#skip = start % BLOCK;
+		this.#skip = start % BLOCK_BYTES;
 		this.length = length;
 		this.#release = release;
 	}
@@ -59,7 +59,7 @@ export class PinnedBody implements BodySource {
 
 	#advance(size: number): void {
 		this.#block = this.#blocks.forward(this.#block, this.#skip + size);
-		this.#skip = (this.#skip + size) % BLOCK;
+		this.#skip = (this.#skip + size) % BLOCK_BYTES;
 		this.#sent += size;
 	}
 

@@ -2,7 +2,7 @@
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { hashKey, plainPath } from './key-hash.ts';
-import { ENTRY_WORD, FILLING, HEADER_WORD, LIVE } from './memory-layout.ts';
+import { ENTRY_FILLING, ENTRY_LIVE, ENTRY_WORD, HEADER_WORD } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
 /** Number of milliseconds of scanning before other work of the main thread gets its turn. */
@@ -33,8 +33,9 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 		if (mayBe(entry)) {
 			purged += await locked(memory, () => {
 				const state = memory.field(entry, ENTRY_WORD.state);
-				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
-				if (state === FILLING) {
+				if ((state !== ENTRY_LIVE && state !== ENTRY_FILLING) || memory.isBroken || !selects(headOf(memory, entry)))
+					return 0;
+				if (state === ENTRY_FILLING) {
 					// The entry's thread is still writing it. The mark keeps the entry from being published.
 					memory.words[memory.at(entry) + ENTRY_WORD.doomed] = 1;
 					return 0;
@@ -67,7 +68,7 @@ async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
 function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isThere = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY_WORD.state);
-		return state === LIVE || state === FILLING;
+		return state === ENTRY_LIVE || state === ENTRY_FILLING;
 	};
 	if (!('path' in selection)) return isThere;
 	const path = hashKey(plainPath(withoutQuery(selection.path)), memory.seed).a;

@@ -2,7 +2,7 @@
  * The eviction policy: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, SOSP 2023). New entries start in a small queue; only those
  * requested again there, or again soon after their eviction, enter the main queue.
  */
-import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL } from './memory-layout.ts';
+import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL_QUEUE } from './memory-layout.ts';
 
 /** Share of the blocks that the small queue may use if there is a main queue. */
 const SMALL_SHARE = 0.1;
@@ -35,7 +35,7 @@ export class QueueKeeper {
 		const returns = words[ghost] === words[at + ENTRY_WORD.hashB] && words[ghost] !== 0;
 		if (returns) words[ghost] = 0;
 		words[at + ENTRY_WORD.uses] = 0;
-		this.#push(entry, returns ? MAIN_QUEUE : SMALL);
+		this.#push(entry, returns ? MAIN_QUEUE : SMALL_QUEUE);
 	}
 
 	leave(entry: number): void {
@@ -45,17 +45,17 @@ export class QueueKeeper {
 		if (queue === NO_QUEUE) return;
 		const newer = words[at + ENTRY_WORD.newer]!;
 		const older = words[at + ENTRY_WORD.older]!;
-		if (newer === 0) words[queue === SMALL ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = older;
+		if (newer === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = older;
 		else words[this.#at(newer) + ENTRY_WORD.older] = older;
-		if (older === 0) words[queue === SMALL ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newer;
+		if (older === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newer;
 		else words[this.#at(older) + ENTRY_WORD.newer] = newer;
-		if (queue === SMALL) words[HEADER_WORD.smallBlocks]! -= words[at + ENTRY_WORD.blocks]!;
+		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! -= words[at + ENTRY_WORD.blocks]!;
 		words[at + ENTRY_WORD.queue] = NO_QUEUE;
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
 	resized(entry: number, by: number): void {
-		if (this.#words[this.#at(entry) + ENTRY_WORD.queue] === SMALL) this.#words[HEADER_WORD.smallBlocks]! += by;
+		if (this.#words[this.#at(entry) + ENTRY_WORD.queue] === SMALL_QUEUE) this.#words[HEADER_WORD.smallBlocks]! += by;
 	}
 
 	/** Returns the entry to evict; 0 if there is none. */
@@ -88,8 +88,8 @@ export class QueueKeeper {
 	#push(entry: number, queue: number): void {
 		const words = this.#words;
 		const at = this.#at(entry);
-		const headWord = queue === SMALL ? HEADER_WORD.smallHead : HEADER_WORD.mainHead;
-		const tailWord = queue === SMALL ? HEADER_WORD.smallTail : HEADER_WORD.mainTail;
+		const headWord = queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead;
+		const tailWord = queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail;
 		const head = words[headWord]!;
 		words[at + ENTRY_WORD.newer] = 0;
 		words[at + ENTRY_WORD.older] = head;
@@ -97,7 +97,7 @@ export class QueueKeeper {
 		else words[this.#at(head) + ENTRY_WORD.newer] = entry;
 		words[headWord] = entry;
 		words[at + ENTRY_WORD.queue] = queue;
-		if (queue === SMALL) words[HEADER_WORD.smallBlocks]! += words[at + ENTRY_WORD.blocks]!;
+		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! += words[at + ENTRY_WORD.blocks]!;
 	}
 
 	/** Returns the slot of a hash in the ghost table. */

@@ -5,7 +5,7 @@
 import type { FetchTicket } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import type { KeyHash } from './key-hash.ts';
-import { FETCH_WORDS, FETCHES, UNCOALESCED_KEY_WORDS, UNCOALESCED_KEYS } from './memory-layout.ts';
+import { FETCH_WORDS, MAX_FETCHES, UNCOALESCED_KEY_WORDS, UNCOALESCED_KEYS } from './memory-layout.ts';
 
 /** Seconds during which requests for a key are not coalesced after its response turned out not to be shareable. */
 const HIT_FOR_MISS_SECONDS = 120;
@@ -38,7 +38,7 @@ export class RequestCoalescer {
 		// A fetch older than `maxWait` is presumed to be stuck, and the next request starts another one.
 		const fresh = own !== undefined && !isOver(own.begun, maxWait) ? own.ended : undefined;
 		const under = fresh ?? this.#others.get(key);
-		if (under !== undefined) return { ended: within(under, maxWait), done: () => {} };
+		if (under !== undefined) return { ended: waitAtMost(under, maxWait), done: () => {} };
 		if (this.#isAlone(hash)) return UNCOALESCED;
 		const { words } = this.#memory;
 		let slot = 0;
@@ -92,7 +92,7 @@ export class RequestCoalescer {
 			if (this.#others.get(key) === ended) this.#others.delete(key);
 		});
 		this.#others.set(key, ended);
-		return { ended: within(ended, maxWait), done: () => {} };
+		return { ended: waitAtMost(ended, maxWait), done: () => {} };
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
@@ -100,7 +100,7 @@ export class RequestCoalescer {
 		const { words, layout } = this.#memory;
 		let free = 0;
 		for (let probe = 0; probe < 16; probe++) {
-			const at = layout.fetchesAt + ((hash.a + probe) & (FETCHES - 1)) * FETCH_WORDS;
+			const at = layout.fetchesAt + ((hash.a + probe) & (MAX_FETCHES - 1)) * FETCH_WORDS;
 			if ((Atomics.load(words, at) & 1) === 0) {
 				if (free === 0) free = at;
 			} else if (words[at + 1] === hash.a && words[at + 2] === hash.b) return { at, found: true };
@@ -128,7 +128,7 @@ export class RequestCoalescer {
 
 /** Ends the fetches of a dead thread. Called on the main thread. */
 export function endFetchesOf({ words, layout }: CacheMemory, thread: number): void {
-	for (let i = 0; i < FETCHES; i++) {
+	for (let i = 0; i < MAX_FETCHES; i++) {
 		const at = layout.fetchesAt + i * FETCH_WORDS;
 		const state = Atomics.load(words, at);
 		if ((state & 1) === 0 || words[at + 3] !== thread + 1) continue;
@@ -151,7 +151,7 @@ function seconds(): number {
 }
 
 /** Resolves when a promise has settled or the time is over. */
-export function within(promise: Promise<void>, milliseconds: number): Promise<void> {
+export function waitAtMost(promise: Promise<void>, milliseconds: number): Promise<void> {
 	return new Promise(resolve => {
 		const timer = setTimeout(resolve, milliseconds);
 		const end = (): void => {

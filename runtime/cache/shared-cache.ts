@@ -14,9 +14,9 @@ import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
 import { type CachedHeadsOfKey, HeadsAtHand } from './heads-at-hand.ts';
 import { hashKey, type KeyHash, plainPath, urlText } from './key-hash.ts';
-import { BLOCK, ENTRY_WORD, LIVE } from './memory-layout.ts';
+import { BLOCK_BYTES, ENTRY_LIVE, ENTRY_WORD } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
-import { RequestCoalescer, within } from './request-coalescer.ts';
+import { RequestCoalescer, waitAtMost } from './request-coalescer.ts';
 
 /** Maximum bytes of a body that is copied in one go. */
 const WHOLE = 65_536;
@@ -125,7 +125,7 @@ export class SharedCache implements ResponseCache {
 		this.#answers = thread !== rows;
 		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
 		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(MIN_AT_HAND, share));
-		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK) / 8);
+		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
 	}
 
 	find(key: string): readonly CachedResponse[] {
@@ -148,7 +148,7 @@ export class SharedCache implements ResponseCache {
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
 		// Requests must not wait for a disk that is slower than an origin, or that does not respond at all.
-		const recall = within(this.#disk.recall(key), MAX_RECALL).finally(() => this.#recalls.delete(key));
+		const recall = waitAtMost(this.#disk.recall(key), MAX_RECALL).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
 	}
@@ -226,7 +226,7 @@ export class SharedCache implements ResponseCache {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
 		if (bytes.byteLength <= MAX_HEAD) {
 			memory.locked(() => {
-				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== LIVE) return;
+				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== ENTRY_LIVE) return;
 				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});

@@ -23,7 +23,7 @@ import { type FileIdentity, toFileIdentity } from '../sockets/file-identity.ts';
 import { FilePages } from './file-pages.ts';
 import { folderEntries } from './folder-entries.ts';
 import { OpenFileCache } from './open-file-cache.ts';
-import { type FileReadDeps, OpenedFile, SMALL } from './opened-file.ts';
+import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-file.ts';
 
 /** A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds. */
 const ROOT_LIFETIME = 1000;
@@ -46,7 +46,7 @@ export function createFileReader(
 	counters: Float64Array = new Float64Array(FILE_SLOTS_END),
 ): FileReader {
 	const calls = asksSystem ? systemCalls() : undefined;
-	const means: FileReadDeps = { calls, pages: new FilePages(SMALL, calls?.addressOf) };
+	const means: FileReadDeps = { calls, pages: new FilePages(MAX_SMALL_FILE_BYTES, calls?.addressOf) };
 	const kept = keeps ? new OpenFileCache(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 

@@ -7,7 +7,7 @@ import type { SystemCalls } from '../sockets/file-calls.ts';
 import { type FileIdentity, isSameFile, toFileIdentity } from '../sockets/file-identity.ts';
 import { FileBody } from './file-body.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
-import { type OpenedFile, SMALL } from './opened-file.ts';
+import { MAX_SMALL_FILE_BYTES, type OpenedFile } from './opened-file.ts';
 import { UseSketch } from './use-sketch.ts';
 
 /** Maximum folders watched by a thread: the system limits their number per user. */
@@ -258,7 +258,7 @@ export class OpenFileCache {
 			}
 			this.#drop(hash);
 		}
-		const isSmall = opened.size <= SMALL;
+		const isSmall = opened.size <= MAX_SMALL_FILE_BYTES;
 		if (isSmall && this.#passing > 0) {
 			this.#passing--;
 			return opened;
@@ -308,7 +308,7 @@ export class OpenFileCache {
 
 	#keep(file: CachedFile): void {
 		this.#files.set(file.hash, file);
-		if (file.size > SMALL) {
+		if (file.size > MAX_SMALL_FILE_BYTES) {
 			this.#seen.delete(file.hash);
 			this.#large.set(file.hash, file);
 			this.#sweeps ??= setInterval(() => this.#sweep(), OPEN_IDLE_MS).unref();

@@ -10,7 +10,7 @@ import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
 
 /** Maximum bytes of a file that is read at once, and cached in memory if it is popular. */
-export const SMALL: number = 64 * 1024;
+export const MAX_SMALL_FILE_BYTES: number = 64 * 1024;
 
 /** The means by which a thread reads files. */
 export interface FileReadDeps {
@@ -71,7 +71,7 @@ export class OpenedFile implements OpenFile {
 		if (this.#closed) throw new FileError('unavailable', 'the file is closed');
 		try {
 			const length = end - start;
-			if (length > SMALL) return new FileBody(this.share(), start, end, this.#means.calls);
+			if (length > MAX_SMALL_FILE_BYTES) return new FileBody(this.share(), start, end, this.#means.calls);
 			return length === 0 ? EMPTY : this.#read(start, length);
 		} finally {
 			if (!keepOpen) this.close();

@@ -5,7 +5,7 @@ import { CacheMemory } from '../cache/cache-memory.ts';
 import { folderSeed, lockFolder } from '../cache/disk/disk-folder.ts';
 import { type DiskEvent, type DiskRequest, PurgeNotKept } from '../cache/disk/disk-messages.ts';
 import { DiskTier, type DiskTierReport } from '../cache/disk/disk-tier.ts';
-import { BLOCK, HEADER_WORD } from '../cache/memory-layout.ts';
+import { BLOCK_BYTES, HEADER_WORD } from '../cache/memory-layout.ts';
 import { LockLost } from '../cache/memory-lock.ts';
 import { type PurgeSelection, purgeMemory } from '../cache/purging.ts';
 import { endFetchesOf } from '../cache/request-coalescer.ts';
@@ -63,7 +63,7 @@ export class CacheRegistry implements CacheWatcher {
 		const seed = folder === undefined ? undefined : this.#seedOf(folder);
 		CacheMemory.prepare(buffer, seed);
 		const memory = new CacheMemory(buffer, ceiling, rows, rows, settings.disk?.size);
-		const layoutBytes = memory.layout.bytes - memory.layout.blocks * BLOCK;
+		const layoutBytes = memory.layout.bytes - memory.layout.blocks * BLOCK_BYTES;
 		if (folder === undefined || seed === undefined) {
 			this.#stores.set(key, { memory, settings, layoutBytes, cache: undefined, disk: undefined });
 			return;
@@ -136,7 +136,7 @@ export class CacheRegistry implements CacheWatcher {
 	/** Returns one report for each store. */
 	reports(): readonly CacheReport[] {
 		return [...this.#stores.values()].map(({ memory, settings, layoutBytes, disk }) => ({
-			bytes: memory.words[HEADER_WORD.usedBlocks]! * BLOCK + layoutBytes,
+			bytes: memory.words[HEADER_WORD.usedBlocks]! * BLOCK_BYTES + layoutBytes,
 			ceiling: settings.ceiling,
 			entries: memory.words[HEADER_WORD.entries]!,
 			evictions: memory.words[HEADER_WORD.evictions]!,

@@ -30,8 +30,8 @@ import { readRequest } from './request-contents.ts';
 import {
 	checkSignature,
 	jwkThumbprint,
-	object,
 	type PublicJwk,
+	parseJsonObject,
 	readSigned,
 	type SignedRequest,
 } from './signed-request.ts';
@@ -166,7 +166,7 @@ export class AcmeResponder {
 		const { jwk } = signed.header;
 		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A request for a new account must contain its key.');
 		this.#verify(signed, jwk);
-		const { contact, onlyReturnExisting } = object(signed.payload);
+		const { contact, onlyReturnExisting } = parseJsonObject(signed.payload);
 		const known = await this.#accounts.byKey(jwk);
 		if (known?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
 		if (known) return accountReply(known, base, 200);
@@ -192,7 +192,7 @@ export class AcmeResponder {
 			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${base}/order/${order.id}`) } };
 		}
 		if (signed.payload === '') return accountReply(account, base, 200);
-		const { contact, status } = object(signed.payload);
+		const { contact, status } = parseJsonObject(signed.payload);
 		return accountReply(
 			await this.#accounts.write({
 				...account,
@@ -210,7 +210,7 @@ export class AcmeResponder {
 		const { jwk, url } = inner.header;
 		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
 		checkSignature(inner, jwk);
-		const { account: named, oldKey } = object(inner.payload);
+		const { account: named, oldKey } = parseJsonObject(inner.payload);
 		const right = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
 		if (!right) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
 		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
@@ -218,7 +218,7 @@ export class AcmeResponder {
 	}
 
 	#newOrder(account: Account, { signed, base, settings }: Sent): Reply {
-		const { identifiers } = object(signed.payload);
+		const { identifiers } = parseJsonObject(signed.payload);
 		const wanted = identifiersOf(identifiers);
 		for (const { value } of wanted) {
 			const refusal = nameRefusal(value, settings);
@@ -241,7 +241,7 @@ export class AcmeResponder {
 		const location = [['Location', `${base}/order/${order.id}`]] as const;
 		if (part !== 'finalize') return { status: 200, body: orderBody(order, base), headers: location };
 		if (orderStatus(order) !== 'ready') throw new AcmeRefusal('orderNotReady', 403, 'The order is not ready.');
-		const { csr } = object(signed.payload);
+		const { csr } = parseJsonObject(signed.payload);
 		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
 		const wanted = order.identifiers.map(({ value }) => value).sort();
 		if (names.join() !== wanted.join())
@@ -268,7 +268,7 @@ export class AcmeResponder {
 		if (!authorization) throw new AcmeRefusal('malformed', 404, 'No such authorization.');
 		const url = `${base}/authz/${id}`;
 		if (type === '') {
-			if (signed.payload !== '' && object(signed.payload).status === 'deactivated')
+			if (signed.payload !== '' && parseJsonObject(signed.payload).status === 'deactivated')
 				authorization.status = 'deactivated';
 			return { status: 200, body: authorizationBody(authorization, base) };
 		}

@@ -36,12 +36,12 @@ const MEMBERS: { readonly [kty: string]: readonly string[] } = {
 
 /** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
 export function readSigned(text: string): SignedRequest {
-	const body = object(text);
+	const body = parseJsonObject(text);
 	const { protected: head, payload, signature } = body;
 	if (typeof head !== 'string' || typeof payload !== 'string' || typeof signature !== 'string') {
 		throw new AcmeRefusal('malformed', 400, 'The request is not a flattened JSON Web Signature.');
 	}
-	const header = object(Buffer.from(head, 'base64url').toString('utf8'));
+	const header = parseJsonObject(Buffer.from(head, 'base64url').toString('utf8'));
 	const { alg, url, nonce, kid, jwk, crit, b64 } = header;
 	if (typeof alg !== 'string' || typeof url !== 'string' || crit !== undefined || b64 !== undefined) {
 		throw new AcmeRefusal('malformed', 400, 'The protected header is not valid for ACME.');
@@ -71,7 +71,7 @@ export function checkSignature({ header, signed, signature }: SignedRequest, jwk
 }
 
 /** Parses a JSON object. Throws {@link AcmeRefusal}. */
-export function object(text: string): { readonly [member: string]: unknown } {
+export function parseJsonObject(text: string): { readonly [member: string]: unknown } {
 	try {
 		const value: unknown = JSON.parse(text);
 		if (typeof value === 'object' && value !== null && !Array.isArray(value))

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
-import { BLOCK, cacheLayout, HEADER_WORD } from '../../../runtime/cache/memory-layout.ts';
+import { BLOCK_BYTES, cacheLayout, HEADER_WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../runtime/main/cache-registry.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
@@ -170,7 +170,7 @@ filed('memory is returned once the last reader of the blocks has finished', () =
 	const slow = stream(threads[1], threads[1].find('a')[0]!);
 	slow.pull();
 	heat(threads[0], 'a');
-	assert.is(words[HEADER_WORD.looseBlocks], MIB / BLOCK);
+	assert.is(words[HEADER_WORD.looseBlocks], MIB / BLOCK_BYTES);
 	slow.cancel();
 	assert.ok(read(threads[0], 'a').equals(bytesOf('a', MIB)));
 	assert.ok(words[HEADER_WORD.looseBlocks]! < 16, String(words[HEADER_WORD.looseBlocks]));
