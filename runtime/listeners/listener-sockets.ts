@@ -242,7 +242,10 @@ function distinct(descriptors: readonly number[]): number[] {
 	});
 }
 
-/** Returns the system's error code for a reason why no socket can be bound at a path, as far as that can be seen without binding. */
+/**
+ * Returns the error code with which binding a Unix socket at a path would fail; undefined if no problem can be seen without
+ * binding.
+ */
 export function unixSocketProblem(file: string): string | undefined {
 	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
 	try {

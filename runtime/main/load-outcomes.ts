@@ -5,7 +5,7 @@ import type { LogEntry } from '../logs/log-entry.ts';
 import { LogOutputError } from '../logs/log-sinks.ts';
 import { TlsRefused } from '../tls/tls-control.ts';
 import type { LoadOutcome } from './control.ts';
-import { BuildRefused, NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
+import { BuildRefused, NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
 
 /** The outcome of a load that arrives while the server stops. */
 export const STOPPING_OUTCOME: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
@@ -37,7 +37,7 @@ export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticR
 	if (error instanceof LogOutputError) return refusedOutcome('log/output', error.message, diagnostics);
 	if (error instanceof BuildRefused) return refusedOutcome(error.code, error.message, diagnostics, error.pointer);
 	if (error instanceof TlsRefused) return refusedOutcome(error.code, error.message, diagnostics);
-	if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
+	if (error instanceof WorkerLostError) return { result: 'failed', message: error.message };
 	throw error;
 }
 

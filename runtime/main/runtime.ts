@@ -60,7 +60,7 @@ import {
 } from './start-error.ts';
 import { answerThreadRequest } from './thread-answers.ts';
 import { WorkerPool, workerThreadCount } from './worker-pool.ts';
-import { NoResponsiveThread, WorkerLost } from './worker-pool-host.ts';
+import { NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
 
 /** Options for starting a server, and its sockets. */
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -489,7 +489,7 @@ export class Runtime implements RuntimeControl {
 		if (this.#pool?.size === workerThreadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
 		setIoMode(io);
 		await this.#pool?.terminate();
-		if (this.#stopping) throw new WorkerLost('The server is stopping.');
+		if (this.#stopping) throw new WorkerLostError('The server is stopping.');
 		this.#startPool(settings);
 	}
 
@@ -583,7 +583,7 @@ export class Runtime implements RuntimeControl {
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
 			await this.#sinks.opened();
 			await this.#compiler.commit(facts.certificates?.names ?? []);
-			if (this.#stopping) throw new WorkerLost('The server is stopping.');
+			if (this.#stopping) throw new WorkerLostError('The server is stopping.');
 			this.#generation = generation;
 			this.#use(facts.settings);
 			this.#files = facts.files;

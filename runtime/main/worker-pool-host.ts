@@ -22,15 +22,15 @@ export class BuildRefused extends Error {
 }
 
 /** Thrown when a thread dies or stops responding although it should be building a generation. */
-export class WorkerLost extends Error {
+export class WorkerLostError extends Error {
 	constructor(message: string) {
 		super(message);
-		this.name = 'WorkerLost';
+		this.name = 'WorkerLostError';
 	}
 }
 
 /** Thrown when every thread that could build a generation is unresponsive. Their replacements are being started. */
-export class NoResponsiveThread extends WorkerLost {
+export class NoResponsiveThread extends WorkerLostError {
 	constructor() {
 		super('No worker thread responds.');
 	}

@@ -21,7 +21,7 @@ import {
 	BuildRefused,
 	type GenerationBuildRequest,
 	NoResponsiveThread,
-	WorkerLost,
+	WorkerLostError,
 	type WorkerPoolHost,
 } from './worker-pool-host.ts';
 
@@ -143,14 +143,16 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the caller must then call
+	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLostError if one cannot; the caller must then call
 	 * `discardAll`. A thread that does not respond is left out and terminated, because it would keep serving its old generation.
 	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
 	async prepareAll(order: GenerationBuildRequest): Promise<void> {
 		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
 		if (slots.length === 0) {
-			throw this.unresponsive.length > 0 ? new NoResponsiveThread() : new WorkerLost('No worker thread is running.');
+			throw this.unresponsive.length > 0
+				? new NoResponsiveThread()
+				: new WorkerLostError('No worker thread is running.');
 		}
 		this.#wanted = new Set(order.listeners.map(listener => listener.key));
 		this.#building = slots;
@@ -165,12 +167,12 @@ export class WorkerPool {
 		if (this.#building.length === 0) throw new NoResponsiveThread();
 	}
 
-	/** Makes every thread check that each of its listeners answers a request. Rejects with BuildRefused or WorkerLost. */
+	/** Makes every thread check that each of its listeners answers a request. Rejects with BuildRefused or WorkerLostError. */
 	async checkAll(): Promise<void> {
 		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'check', attempt }))));
 	}
 
-	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLost. */
+	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLostError. */
 	async acceptAll(): Promise<void> {
 		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt }))));
 	}
@@ -228,7 +230,7 @@ export class WorkerPool {
 	discardAll(): void {
 		for (const slot of this.#building.splice(0)) {
 			// Without this, the attempt's timer would keep running, and would keep a process alive whose start was refused.
-			slot.attempt?.reject(new WorkerLost('The load was canceled.'));
+			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
 		this.#sockets.keep(this.#served);
@@ -243,7 +245,7 @@ export class WorkerPool {
 		return new Promise(resolve => {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
-				slot.attempt?.reject(new WorkerLost('The server is stopping.'));
+				slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
 				this.#post(slot, { type: 'drain', gently });
 				if (slot.unresponsive) this.#replace(slot);
 			}
@@ -402,7 +404,7 @@ export class WorkerPool {
 		const { attempt } = slot;
 		slot.attempt = undefined;
 		if (this.#stopping) {
-			attempt?.reject(new WorkerLost('The server is stopping.'));
+			attempt?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;
 		}
@@ -419,7 +421,7 @@ export class WorkerPool {
 			this.#host.replaced(slot.index);
 		}, delay);
 		const [first] = cause.split('\n');
-		attempt?.reject(new WorkerLost(`A worker thread died while it was building the configuration: ${first}.`));
+		attempt?.reject(new WorkerLostError(`A worker thread died while it was building the configuration: ${first}.`));
 	}
 
 	#prepare(slot: Slot, order: GenerationBuildRequest): Promise<void> {
@@ -428,7 +430,7 @@ export class WorkerPool {
 
 	/** Sends a message that starts a step, and waits for the thread's reply: it has completed the step, or refuses it. */
 	#attempt(slot: Slot, message: (attempt: number) => MessageToWorker): Promise<void> {
-		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
+		if (!slot.thread) return Promise.reject(new WorkerLostError('A worker thread has died.'));
 		const number = ++this.#attempts;
 		return new Promise((resolve, reject) => {
 			const settle = (then: () => void) => {
@@ -437,7 +439,7 @@ export class WorkerPool {
 				then();
 			};
 			const timer = setTimeout(
-				() => settle(() => reject(new WorkerLost('A worker thread did not build the configuration in time.'))),
+				() => settle(() => reject(new WorkerLostError('A worker thread did not build the configuration in time.'))),
 				BUILD_LIMIT,
 			);
 			slot.attempt = {

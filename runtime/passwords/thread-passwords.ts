@@ -28,7 +28,7 @@ export interface PasswordPort {
 	withdraw(id: string): void;
 	/** Returns the client's address, as reported by trusted proxies. */
 	clientOf(x: Exchange): string;
-	/** Counts a refused check. */
+	/** Counts a check that was refused because too many are pending. */
 	refused(): void;
 }
 

@@ -22,7 +22,7 @@ export function tlsMode(): TlsMode {
 	return isWanted && opensslThread() !== undefined ? 'openssl' : 'node';
 }
 
-/** For tests of both implementations: whether connections use OpenSSL itself, where it is available. */
+/** Selects the implementation of TLS, for tests of both: OpenSSL itself where it is available, or Node's. */
 export function useDirectTls(on: boolean): void {
 	isWanted = on;
 }

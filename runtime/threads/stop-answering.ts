@@ -1,7 +1,10 @@
 /** Makes the calling thread stop responding, for tests. */
 import { spawnSync } from 'node:child_process';
 
-/** Waits, loops forever, or spends twelve seconds in a system call that cannot be interrupted. */
+/**
+ * How the thread is stopped: `stall` waits forever, `spin` loops forever, and `block` spends twelve seconds in a system call that
+ * cannot be interrupted.
+ */
 export type StallKind = 'stall' | 'spin' | 'block';
 
 export function stallThread(how: StallKind): void {

@@ -50,7 +50,7 @@ export class PendingHandshake implements PeekOwner {
 		this.deadline = deadline;
 	}
 
-	// PeekOwner, for connections without a stream.
+	// Implements PeekOwner, which is used for connections without a stream.
 
 	peeked(count: number): void {
 		if (!this.peekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));

@@ -29,7 +29,7 @@ import type { MainThreadReplies, MainThreadRequest } from './main-thread-request
 import type { MessageFromWorker } from './worker-messages.ts';
 
 /** Dependencies of a thread's leases. */
-export interface LeaseThread {
+export interface LeaseThreadDeps {
 	/** The thread's row in shared memory. */
 	readonly index: number;
 	/** Number of rows. */
@@ -54,7 +54,7 @@ export interface LeaseThread {
 export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly pageWork: PageWork;
-	readonly #thread: LeaseThread;
+	readonly #thread: LeaseThreadDeps;
 	readonly #files: FileReader;
 	readonly #compressor: ThreadCompressor;
 	readonly #passwords: ThreadPasswords;
@@ -64,7 +64,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly #refused = new Set<string>();
 	#arrived: (() => void)[] = [];
 
-	constructor(thread: LeaseThread) {
+	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
 		this.#files = createFileReader(true, true, thread.counters);
 		this.#compressor = new ThreadCompressor(thread.counters);
@@ -258,7 +258,7 @@ export class ThreadLeases implements LeaseSource {
 }
 
 /** Returns the thread's interface to the disk of a response cache, which the main thread owns. */
-function diskPort(thread: LeaseThread, store: string): DiskPort {
+function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 	return {
 		stored: (key, entry, serial) => thread.send({ type: 'cache', store, news: { news: 'stored', key, entry, serial } }),
 		removed: key => thread.send({ type: 'cache', store, news: { news: 'removed', key } }),

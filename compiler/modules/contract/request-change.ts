@@ -47,13 +47,13 @@ export function changeOfPlaceholder(name: string, value: string): RequestChange 
 }
 
 /** Returns texts for a value with `*` at its ends as wildcards: one that matches it, and one that is longer. */
-export function textsLike(pattern: string): readonly string[] {
+export function sampleTexts(pattern: string): readonly string[] {
 	const text = pattern.replace(/^\*|\*$/g, 'a');
 	return text === pattern ? [pattern, `${pattern}a`] : [text];
 }
 
 /** Returns paths at the borders of a path pattern: some that match it, and some that nearly do. */
-export function pathsLike(pattern: string): readonly string[] {
+export function samplePaths(pattern: string): readonly string[] {
 	if (pattern.includes('{')) return [];
 	const example = pattern
 		.replace(/\\(.)/g, '$1')

@@ -2,7 +2,7 @@
 import type { Matcher } from '../../document/document.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { textsLike } from '../contract/request-change.ts';
+import { sampleTexts } from '../contract/request-change.ts';
 import {
 	compileHeaderRule,
 	HEADER_RULE_PROPERTIES,
@@ -35,7 +35,7 @@ export const header = requestMatcher<HeaderMatcher>({
 		'```',
 	].join('\n'),
 	witnesses: ({ name, values = ['a'] }) =>
-		[...values.flatMap(textsLike), undefined].map(value => ({ header: [name, value] as const })),
+		[...values.flatMap(sampleTexts), undefined].map(value => ({ header: [name, value] as const })),
 	wordsOf: ({ name, values = ['*'], absent }) => (absent === true ? [`!${name}`] : [name, ...values]),
 	lower: (line, cx) => {
 		const rule = lowerHeaderRule(line, cx);

@@ -6,7 +6,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import { loweredPath } from '../../exchange/request-path.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { pathsLike } from '../contract/request-change.ts';
+import { samplePaths } from '../contract/request-change.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
 import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
@@ -48,7 +48,7 @@ export const path = requestMatcher<PathMatcher>({
 	].join('\n'),
 	lists: { field: 'patterns', of: 'path' },
 	judges: 'path',
-	witnesses: ({ patterns }) => patterns.flatMap(pattern => pathsLike(pattern).map(text => ({ path: text }))),
+	witnesses: ({ patterns }) => patterns.flatMap(pattern => samplePaths(pattern).map(text => ({ path: text }))),
 	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);

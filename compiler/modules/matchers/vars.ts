@@ -137,7 +137,10 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 	},
 });
 
-/** Returns the changes that give a placeholder these values, or another; none for a variable that is not a placeholder. */
+/**
+ * Returns changes that give a placeholder one of these values, or a value that is none of them. There are none if `key` is not a
+ * placeholder.
+ */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {
 	const name = placeholderOf(key);
 	if (name === undefined) return [];

@@ -43,7 +43,10 @@ export class ForgottenLines {
 		return added;
 	}
 
-	/** Returns the removals recorded so far by all processes, and their files. An unreadable line removes everything. */
+	/**
+	 * Returns the removals recorded so far by all processes, and their files. A line that cannot be parsed counts as the removal of
+	 * every response.
+	 */
 	async read(): Promise<{ readonly forgotten: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
 			.filter(name => NAME.test(name))

@@ -14,7 +14,7 @@ const MAX_ANSWER_BYTES: number = 1024 * 1024;
 const NONCE_TRIES = 60;
 /** Number of rejected nonces after which attempts pause. */
 const PATIENT_FROM = 10;
-/** Number of milliseconds by which the pause grows each time. */
+/** Number of milliseconds by which the pause grows with each further rejected nonce. */
 const NONCE_PAUSE = 20;
 /** Maximum attempts of an idempotent request. */
 const TRIES = 3;

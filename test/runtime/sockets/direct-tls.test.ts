@@ -389,7 +389,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			if (at % 2) await answered();
 		}
 		await answered();
-		// The client sends more than is read at once, in one piece.
+		// In a single write, the client sends more than the server reads at a time.
 		const many = Array.from({ length: 1000 }, next);
 		client.raw.write(Buffer.concat(many));
 		await answered();

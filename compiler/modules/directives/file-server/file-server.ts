@@ -21,7 +21,7 @@ export interface FilesStep extends Step {
 	readonly follow_symlinks?: boolean;
 	/** False to disable redirects that add or remove the trailing slash. */
 	readonly canonical_uris?: boolean;
-	/** `ignored` means that, without redirects, a file is also served for its path with a trailing slash. */
+	/** `ignored`: if redirects are disabled, a file is also served when its path has a trailing slash. */
 	readonly trailing_slash?: 'ignored';
 	/** Status of the response instead of 200: a number, or a template that evaluates to one. */
 	readonly status?: number | string;

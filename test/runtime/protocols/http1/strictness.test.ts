@@ -164,7 +164,7 @@ for (const [name, request, status] of REFUSED) {
 	refused(`${name} gives ${status}`, async ({ server }) => {
 		const seen = server.exchanges.length;
 		const counted = server.refused.length;
-		// A second request follows. No bytes of the first may be interpreted as that request.
+		// A second request follows the malformed one. The server must answer only the first and close, so that nothing is smuggled.
 		const text = await send(server.port, `${request}GET /smuggled HTTP/1.1\r\n${H}\r\n`);
 		assert.is(statusOf(text), status);
 		assert.match(text, /\r\nConnection: close\r\n/);

@@ -180,7 +180,7 @@ test('a client that does not read stops the source, and later gets the whole res
 	const other = client.open();
 	await until('the source to be pulled', () => body.pulled > 0);
 	let before = -1;
-	// Each iteration takes at least one round of packets. After two hundred without a pull, the source has stopped.
+	// Each iteration lets client and server exchange packets. After two hundred without a pull, the source has stopped.
 	for (let quiet = 0; quiet < 200; ) {
 		await new Promise(resolve => setImmediate(resolve));
 		client.look();
