@@ -5,6 +5,7 @@
  * - `GET /ready` → 200 `{"ready":true}` once every listener is bound, until a stop begins, and while every worker thread
  *   responds; otherwise 503, code `not_ready`, with a message that names the threads that do not respond.
  */
+import { LIVE_ANSWER, READY_ANSWER } from '../compiler/exchange/health-answers.ts';
 import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
@@ -19,7 +20,7 @@ export const live: AdminEndpoint = {
 		GET: {
 			summary: 'Reports that the process is running, even while it drains.',
 			answer: { description: 'The process is running.', type: 'application/json', schema: flag('live') },
-			run: x => answerJson(x, 200, '{"live":true}'),
+			run: x => answerJson(x, 200, LIVE_ANSWER),
 		},
 	},
 };
@@ -34,7 +35,7 @@ export const ready: AdminEndpoint = {
 			run: (x, { runtime }) => {
 				const { ready, unready = 'The server is not ready for requests.' } = runtime;
 				if (!ready) throw new AdminError(503, 'not_ready', unready);
-				answerJson(x, 200, '{"ready":true}');
+				answerJson(x, 200, READY_ANSWER);
 			},
 		},
 	},

@@ -23,7 +23,7 @@
  * ends once its connections have. 200 has `"handover":{"pid"}` then. If the new process fails, or is not ready within two
  * minutes (`?handover=30s` for another time, 10ms to 1h), it is ended, and this one serves on: 503 `handover_failed`.
  *
- * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
+ * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes","diff"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
  * in `from` and the new ones in `to`.
  *
@@ -77,7 +77,7 @@ const QUERY: AdminOperation['query'] & object = {
 	},
 	handover: {
 		description:
-			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 10ms to 1h, is the time in which the new process must be ready.',
+			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 10ms to 1h, is the time for each step of the new process.',
 		schema: { type: 'string' },
 	},
 	confirm: {
@@ -104,6 +104,11 @@ const PREVIEW: AnswerSchema = {
 				required: ['op', 'path'],
 				additionalProperties: false,
 			},
+		},
+		diff: {
+			type: 'object',
+			description:
+				'For which requests the configurations behave differently, as `svc diff --format json` prints it, without reading files or the environment; or `unavailable` with the reason.',
 		},
 	},
 	required: ['result', 'diagnostics'],
@@ -171,7 +176,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	};
 	const how = { force: isSet(query, 'force'), reversible: terms !== undefined };
 	if (isSet(query, 'dry_run')) {
-		answerJson(x, 200, JSON.stringify(await runtime.preview(input, how)));
+		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { ...how, compares: true })));
 		return;
 	}
 	cx.changeable();
@@ -248,6 +253,11 @@ function isSet(query: URLSearchParams, name: string): boolean {
 /** Minimum time, in milliseconds, that a `?ready=` limit must allow. */
 const MIN_READY_TIME = 10;
 
+/** Reports whether a new process may be given this number of milliseconds to become ready. */
+export function isReadyTime(milliseconds: number): boolean {
+	return milliseconds >= MIN_READY_TIME && milliseconds <= MAX_CONFIRMATION;
+}
+
 /** Parses the query parameter `handover`; undefined if it is absent. */
 function handoverOf(
 	query: URLSearchParams,
@@ -258,7 +268,7 @@ function handoverOf(
 	if (within === undefined && !isSet(query, 'handover')) return undefined;
 	if (terms) throw new AdminError(400, 'bad_request', '`handover` and `confirm` cannot be combined.');
 	if (within === undefined || text === '0' || text === '1') return {};
-	if (within >= MIN_READY_TIME && within <= MAX_CONFIRMATION) return { within };
+	if (isReadyTime(within)) return { within };
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
 }
 

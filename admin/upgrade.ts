@@ -2,12 +2,14 @@
  * `POST /upgrade` → 200 `{"generation","handover":{"pid"},"diagnostics":[]}`: a new process with the running configuration
  * has taken over every listening socket, and this one ends once its connections have. The body is empty, or JSON:
  * `{"binary":"/path"}` names the program of the new process. It and its folder must belong to root or to the server's
- * user, and nobody else may be able to write to them. If the new process fails, this one serves on: 503 `handover_failed`.
+ * user, and nobody else may be able to write to them. `{"within":"30s"}` is the time for each of its steps. If the new process fails, this one serves on: 503 `handover_failed`.
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import type { AdminEndpoint } from './endpoint.ts';
+import { parseDuration } from '../compiler/lower/context/values.ts';
+import type { AdminEndpoint, HandoverRequest } from './endpoint.ts';
 import { AdminError } from './errors.ts';
+import { isReadyTime } from './load.ts';
 import { answerHandover, OUTCOME_SCHEMA } from './outcome.ts';
 import { readText, refuseForms } from './request-text.ts';
 
@@ -19,7 +21,14 @@ export const upgrade: AdminEndpoint = {
 			body: {
 				'application/json': {
 					type: 'object',
-					properties: { binary: { type: 'string', description: 'Absolute path of the new program.' } },
+					properties: {
+						binary: { type: 'string', description: 'Absolute path of the new program.' },
+						within: {
+							type: 'string',
+							description:
+								'Time for each step of the new process, from 10ms to 1h; default 2m to be ready, then 30s to accept connections.',
+						},
+					},
 					additionalProperties: false,
 				},
 			},
@@ -31,28 +40,45 @@ export const upgrade: AdminEndpoint = {
 			errors: ['bad_request', 'confirmation_pending', 'handover_failed', 'body_too_large', 'unsupported_media_type'],
 			run: async (x, cx) => {
 				refuseForms(x);
-				const binary = binaryOf(await readText(x));
+				const terms = termsOf(await readText(x));
 				cx.changeable();
-				answerHandover(x, await cx.handOver({ binary, saves: false }));
+				answerHandover(x, await cx.handOver({ ...terms, saves: false }));
 			},
 		},
 	},
 };
 
-/** Returns the program that a body names. Throws AdminError. */
-function binaryOf(text: string): string | undefined {
-	if (text.trim() === '') return undefined;
+/** Returns what a body asks for. Throws AdminError. */
+function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within'> {
+	if (text.trim() === '') return {};
 	let body: unknown;
 	try {
 		body = JSON.parse(text);
 	} catch {
 		throw refused('The body is not JSON.');
 	}
-	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => name !== 'binary')) {
-		throw refused('The body must be `{}` or `{"binary":"/path"}`.');
+	if (
+		body === null ||
+		typeof body !== 'object' ||
+		Object.keys(body).some(name => name !== 'binary' && name !== 'within')
+	) {
+		throw refused('The body must be an object with no keys other than `binary` and `within`.');
 	}
-	const { binary } = body as { readonly binary?: unknown };
-	if (binary === undefined) return undefined;
+	const { binary, within } = body as { readonly binary?: unknown; readonly within?: unknown };
+	return {
+		binary: binary === undefined ? undefined : programOf(binary),
+		within: within === undefined ? undefined : timeOf(within),
+	};
+}
+
+function timeOf(within: unknown): number {
+	const milliseconds = typeof within === 'string' ? parseDuration(within) : undefined;
+	if (milliseconds !== undefined && isReadyTime(milliseconds)) return milliseconds;
+	throw refused('`within` must be a duration from 10ms to 1h.');
+}
+
+/** Returns the path of a program, without links. */
+function programOf(binary: unknown): string {
 	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw refused('`binary` must be an absolute path.');
 	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw refused(`There is no program ${binary}.`);
 	// The path is resolved, because others might change a link in the meantime.

@@ -1,5 +1,7 @@
 /** `svc adapt`. */
-import { type Command, EXIT_STATUS } from '../command/command.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
@@ -16,6 +18,7 @@ export const adapt: Command = {
 	summary: 'Print the JSON document that a configuration compiles to',
 	details: [
 		'The document is checked before it is printed: exit status 0 means that this build accepts it. Warnings go to standard error.',
+		'With --to configfile, prints a Caddyfile as a Configfile instead: directives in the order in which they run, and current names. It succeeds only if both compile to the same document, and says otherwise what stands in the way.',
 		LANGUAGE_RULE,
 	],
 	args: [PATH_ARGUMENT],
@@ -23,6 +26,7 @@ export const adapt: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		{ name: 'pretty', short: 'p', summary: 'Indent the JSON' },
+		{ name: 'to', value: 'LANGUAGE', offers: ['json', 'configfile'], summary: 'What to print', default: 'json' },
 		{ name: 'validate', summary: 'Accepted for compatibility; the document is always checked' },
 		{ name: 'schema', summary: 'Print the JSON Schema of documents instead' },
 	],
@@ -34,6 +38,10 @@ export const adapt: Command = {
 			return EXIT_STATUS.ok;
 		}
 		const input = await readConfiguration(requiredSource(invocation));
+		const to = invocation.value('to') ?? 'json';
+		if (to === 'configfile') return printConfigfile(input);
+		if (to !== 'json')
+			throw new CommandFailure(`${quoteWord(to)} is not a language to print; give json or configfile.`);
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
 		const { printedForm } = await import('../../compiler/schema/printed-form.ts');
 		const { document, warnings } = compileConfiguration(input);
@@ -42,3 +50,18 @@ export const adapt: Command = {
 		return EXIT_STATUS.ok;
 	},
 };
+
+async function printConfigfile(input: ConfigInput): Promise<number> {
+	const { name, text } = input;
+	if (input.format !== 'compatfile')
+		throw new CommandFailure(`${quoteWord(name)} is not a Caddyfile; only a Caddyfile is converted to a Configfile.`);
+	const { convertedToConfigfile } = await import('../../compiler/queries/conversion.ts');
+	const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
+	const conversion = convertedToConfigfile(input, diskReader(process.cwd()));
+	if ('problem' in conversion) {
+		const at = conversion.at === undefined ? '' : `:${text.slice(0, conversion.at).split('\n').length}`;
+		throw new CommandFailure(`${name}${at} cannot be converted. ${conversion.problem}`);
+	}
+	print(conversion.text);
+	return EXIT_STATUS.ok;
+}

@@ -1,4 +1,5 @@
 /** `svc diff`. */
+import type { ConfigurationDiff } from '../../compiler/diff/configuration-diff.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
@@ -8,11 +9,21 @@ import {
 	readConfiguration,
 	requiredSource,
 } from '../configuration/configuration.ts';
+import {
+	ADDRESS_OPTION,
+	answerFailure,
+	answerWarnings,
+	memberOf,
+	postToAdmin,
+	TOKEN_RULE,
+} from '../control/admin-client.ts';
 
 /** Exit status if the configurations cannot be compared. */
 const NOT_COMPARABLE = 2;
 
 const FORMATS = ['text', 'markdown', 'json'] as const;
+
+type Format = (typeof FORMATS)[number];
 
 /** Compares what two configurations mean for requests. */
 export const diff: Command = {
@@ -21,13 +32,22 @@ export const diff: Command = {
 	details: [
 		'Derives requests from both configurations: every host with every path at the border of a pattern, and methods, fields, parameters and addresses for which a matcher holds, or does not. Each runs through the compiled handlers of both, without a network, with an upstream that answers in several ways or cannot be reached. Compared are status, fields, body, what an upstream receives, and the settings of steps whose effect a single request does not show, such as time-outs, passwords, compression and caching.',
 		'The exit status is 0 if no difference was found, 1 if there are differences, and 2 if the configurations cannot be compared. What may hide differences is named: matchers for which no requests can be derived, and the bound on requests.',
+		'With `--running`, the old configuration is the one that a server runs. The server compares: it replaces secrets, reads neither files nor the environment, stops after two seconds or 2,000 requests, and applies nothing.',
 		LANGUAGE_RULE,
+		TOKEN_RULE,
 	],
 	args: [
-		{ name: 'OLD', required: true, offers: 'file', summary: 'Configuration as it was; - reads standard input' },
-		{ name: 'NEW', required: true, offers: 'file', summary: 'Configuration as it will be' },
+		{
+			name: 'OLD',
+			required: true,
+			offers: 'file',
+			summary: 'Configuration as it was; - reads standard input. With --running, the only argument is NEW',
+		},
+		{ name: 'NEW', offers: 'file', summary: 'Configuration as it will be' },
 	],
 	options: [
+		{ name: 'running', summary: 'Compare with the configuration that a server runs' },
+		ADDRESS_OPTION,
 		{
 			name: 'format',
 			value: 'FORMAT',
@@ -48,7 +68,7 @@ export const diff: Command = {
 			);
 		}
 		try {
-			return await compare(invocation, format);
+			return await (invocation.flag('running') ? compareWithRunning(invocation, format) : compare(invocation, format));
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
 			throw new CommandFailure(error.message, { status: NOT_COMPARABLE, before: error.before });
@@ -56,10 +76,12 @@ export const diff: Command = {
 	},
 };
 
-async function compare(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
+async function compare(invocation: Invocation, format: Format): Promise<number> {
 	const max = Number(invocation.value('max') ?? 10_000);
 	if (!Number.isInteger(max) || max < 1) throw new CommandFailure('`--max` takes a number from 1.');
-	const [one, other] = invocation.args as readonly [string, string];
+	const [one, other] = invocation.args as readonly [string, string | undefined];
+	if (other === undefined) throw new CommandFailure('Name the new configuration, too, or give `--running`.');
+	if (invocation.value('address') !== undefined) throw new CommandFailure('`--address` needs `--running`.');
 	if (one === '-' && other === '-') throw new CommandFailure('Standard input can be read only once.');
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	const compiled = async (source: ConfigurationSource) => {
@@ -67,14 +89,42 @@ async function compare(invocation: Invocation, format: (typeof FORMATS)[number])
 		const { plan, locate, files } = compileConfiguration(input);
 		return { name: input.name, plan, locate, files: input.path === undefined ? files : [...files, input.path] };
 	};
-	const fileOf = (given: string) => requiredSource({ args: [given], value: () => undefined });
 	const before = await compiled(fileOf(one));
 	const after = await compiled(fileOf(other));
 	const { diffConfigurations } = await import('../../compiler/diff/configuration-diff.ts');
-	const { diffAsJson, isSame, renderDiff, renderDiffAsMarkdown } = await import('../../compiler/diff/render-diff.ts');
 	const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
 	const result = await diffConfigurations(before, after, dryRunEnvironment(process.cwd()), max);
+	return show(result, format, before.name, after.name);
+}
+
+/** Asks a running server what a configuration would change. */
+async function compareWithRunning(invocation: Invocation, format: Format): Promise<number> {
+	if (invocation.args.length > 1) throw new CommandFailure('`--running` takes one configuration.');
+	if (invocation.value('max') !== undefined) throw new CommandFailure('`--running` and `--max` cannot be combined.');
+	const input = await readConfiguration(fileOf(invocation.args[0]!));
+	const { compileConfiguration } = await import('../configuration/compilation.ts');
+	const { document } = compileConfiguration(input);
+	const target = { address: invocation.value('address'), settings: document.settings?.admin };
+	const payload = { type: 'application/json', text: JSON.stringify(document) };
+	const answer = await postToAdmin('/load?dry_run', target, payload);
+	if (answer.status !== 200) throw answerFailure(answer, 'The server did not compare the configuration');
+	if (memberOf(answer.body, 'result') === 'refused')
+		throw new CommandFailure(`The server would refuse ${input.name}.`, { before: answerWarnings(answer) });
+	const diff = memberOf(answer.body, 'diff');
+	const unavailable = memberOf(diff, 'unavailable') ?? (diff === undefined ? 'The server is too old.' : undefined);
+	if (unavailable !== undefined) throw new CommandFailure(String(unavailable));
+	const { diffFromJson } = await import('../../compiler/diff/render-diff.ts');
+	return show(diffFromJson(diff), format, 'the running configuration', input.name);
+}
+
+/** Prints a comparison. Returns the exit status. */
+async function show(result: ConfigurationDiff, format: Format, before: string, after: string): Promise<number> {
+	const { diffAsJson, isSame, renderDiff, renderDiffAsMarkdown } = await import('../../compiler/diff/render-diff.ts');
 	if (format === 'json') print(`${JSON.stringify(diffAsJson(result), undefined, 2)}\n`);
-	else print((format === 'markdown' ? renderDiffAsMarkdown : renderDiff)(result, before.name, after.name));
+	else print((format === 'markdown' ? renderDiffAsMarkdown : renderDiff)(result, before, after));
 	return isSame(result) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
+}
+
+function fileOf(given: string): ConfigurationSource {
+	return requiredSource({ args: [given], value: () => undefined });
 }

@@ -1,5 +1,5 @@
 /** `svc fmt`. */
-import { statSync, writeFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
@@ -14,6 +14,7 @@ import {
 	readConfiguration,
 	requiredSource,
 } from '../configuration/configuration.ts';
+import { replaceFile } from '../configuration/replace-file.ts';
 import { unformattedMessage } from '../configuration/unformatted.ts';
 
 /** Formats configuration files, not those they import. */
@@ -57,7 +58,7 @@ export const fmt: Command = {
 		for (const { text, name, format, source } of texts) {
 			const formatted = formatText(text);
 			if (overwrite) {
-				if (formatted !== text) write(source, formatted);
+				if (formatted !== text && source.kind === 'file') replaceFile(source.path, formatted, source.name);
 				continue;
 			}
 			const line = firstDifference(text, formatted);
@@ -88,13 +89,4 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
 		return found.map(name => fileSource(name));
 	});
-}
-
-function write(source: ConfigurationSource, text: string): void {
-	if (source.kind === 'stdin') return;
-	try {
-		writeFileSync(source.path, text);
-	} catch (error) {
-		throw new CommandFailure(`${quoteWord(source.name)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
-	}
 }

@@ -18,7 +18,7 @@ export const restart: Command = {
 	args: [PATH_ARGUMENT],
 	options: [ADDRESS_OPTION, CONFIG_OPTION, ADAPTER_OPTION],
 	async run(invocation) {
-		const answer = await replaceProcess(invocation, undefined);
+		const answer = await replaceProcess(invocation);
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not restarted');
 		printError(answerWarnings(answer));
 		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);

@@ -30,10 +30,14 @@ export const upgrade: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		{ name: 'binary', value: 'PATH', summary: 'Program of the new process', default: "the running one's" },
+		{ name: 'within', value: 'DURATION', summary: 'Time in which the new process must be ready', default: '2m' },
 	],
 	async run(invocation) {
 		const binary = invocation.value('binary');
-		const answer = await replaceProcess(invocation, binary === undefined ? undefined : path.resolve(binary));
+		const answer = await replaceProcess(invocation, {
+			...(binary !== undefined && { binary: path.resolve(binary) }),
+			...(invocation.value('within') !== undefined && { within: invocation.value('within') }),
+		});
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not upgraded');
 		printError(answerWarnings(answer));
 		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);
@@ -42,8 +46,10 @@ export const upgrade: Command = {
 };
 
 /** Asks a running server to hand over to a new process with the running configuration. */
-export async function replaceProcess(invocation: Invocation, binary: string | undefined): Promise<AdminAnswer> {
+export async function replaceProcess(
+	invocation: Invocation,
+	terms: { readonly binary?: string | undefined; readonly within?: string | undefined } = {},
+): Promise<AdminAnswer> {
 	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
-	const text = JSON.stringify(binary === undefined ? {} : { binary });
-	return await postToAdmin('/upgrade', target, { type: 'application/json', text });
+	return await postToAdmin('/upgrade', target, { type: 'application/json', text: JSON.stringify(terms) });
 }

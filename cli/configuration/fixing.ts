@@ -1,11 +1,11 @@
 /** Applies the fixes that diagnostics offer, as far as the configuration still compiles and passes its own tests. */
-import { randomBytes } from 'node:crypto';
-import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
 import { applyFixes, type FixedText } from '../../compiler/diagnostics/fixes.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
+import { replaceFile } from './replace-file.ts';
 import { type ConfigurationValidation, type ValidationOptions, validateConfiguration } from './validation.ts';
 
 /** Maximum number of times the configuration is checked. A fix may reveal a problem that has a fix itself. */
@@ -106,20 +106,6 @@ function currentText(file: string): string {
 		return readFileSync(file, 'utf8');
 	} catch (error) {
 		throw new CommandFailure(`${quoteWord(file)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
-	}
-}
-
-function replaceFile(file: string, text: string): void {
-	let written: string | undefined;
-	try {
-		const target = realpathSync(file);
-		const { mode } = statSync(target);
-		written = `${target}.${randomBytes(6).toString('hex')}~`;
-		writeFileSync(written, text, { mode, flag: 'wx' });
-		renameSync(written, target);
-	} catch (error) {
-		if (written !== undefined) rmSync(written, { force: true });
-		throw new CommandFailure(`${quoteWord(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 	}
 }
 

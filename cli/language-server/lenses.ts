@@ -20,6 +20,7 @@ import { semanticTokens, TOKEN_TYPES } from '../../compiler/queries/semantic-tok
 import { NOTHING_REAL } from '../../compiler/queries/workspace.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { askedDocument } from './asked.ts';
+import { CONVERT, convertDocument } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
 
 const RUN_TEST = 'svc.runTest';
@@ -29,7 +30,7 @@ export const LENS_FEATURES: ServerCapabilities = {
 	semanticTokensProvider: { legend: { tokenTypes: [...TOKEN_TYPES], tokenModifiers: ['definition'] }, full: true },
 	inlayHintProvider: true,
 	codeLensProvider: { resolveProvider: false },
-	executeCommandProvider: { commands: [RUN_TEST, EXPLAIN] },
+	executeCommandProvider: { commands: [RUN_TEST, EXPLAIN, CONVERT] },
 };
 
 /** LSP 3.17: RequestFailed. */
@@ -112,10 +113,13 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		}));
 	});
 	connection.onExecuteCommand(async ({ command, arguments: given = [] }) => {
-		const [uri, what] = given as readonly unknown[];
+		if (command === CONVERT) return convertDocument(connection, deps, given[0]);
+		// A client that shows the results itself says so by the third argument.
+		const [uri, what, quiet] = given as readonly unknown[];
+		const { window } = connection;
 		const failed = (message: string): ResponseError => new ResponseError(REQUEST_FAILED, message);
 		if (typeof uri !== 'string' || typeof what !== 'string')
-			return failed(`${command} needs a document and a name or URL.`);
+			return failed(`${command} needs a document and a name or request.`);
 		const compiled = await compiledOf(documents.pathOf(uri));
 		if (!compiled?.plan) return failed('The configuration is not open, or it has errors.');
 		// The user has asked for it, so files below its roots may be read, as `svc validate` does.
@@ -123,13 +127,16 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		if (command === RUN_TEST) {
 			const result = await runTest(compiled, what, real);
 			if (!result) return failed(`There is no test \`${what}\`.`);
-			if (result.passed) connection.window.showInformationMessage(result.text);
-			else connection.window.showErrorMessage(result.text);
-			return result;
+			const { passed, text, at } = result;
+			if (quiet !== true) void (passed ? window.showInformationMessage(text) : window.showErrorMessage(text));
+			return { passed, text, location: at && documents.location(deps.workspace(), at) };
 		}
 		const text = await explainRequest(compiled, what, real);
-		if (text === undefined) return failed(`Nothing listens where \`${what}\` leads, or it is not a URL.`);
-		connection.window.showInformationMessage(text);
+		if (text === undefined)
+			return failed(
+				`Nothing listens where \`${what}\` leads, or it is not a request such as \`POST https://example.com/path\`.`,
+			);
+		if (quiet !== true) void window.showInformationMessage(text);
 		return { text };
 	});
 }
@@ -144,7 +151,7 @@ function commandOf(lens: Lens, uri: string): { title: string; command: string; a
 			const count =
 				lens.tests === 0 ? 'No test covers' : lens.tests === 1 ? '1 test covers' : `${lens.tests} tests cover`;
 			// A lens without a command is only text.
-			return { title: `${count} this`, command: '' };
+			return { title: `${count} this ${lens.of}`, command: '' };
 		}
 	}
 }

@@ -2,91 +2,113 @@
  * `npm run build`: makes dist/svc, one executable that contains Node, the program and its thread code, and copies the
  * installation files next to it.
  *
- * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc] [--thread-code FOLDER]
- * The tests of a checkout start their threads from FOLDER (see THREAD_CODE_VARIABLE).
+ * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc] [--thread-code FOLDER] [--platform linux-arm64 --node NODE]
+ * NODE is the Node executable of another platform. The tests of a checkout start their threads from FOLDER (see THREAD_CODE_VARIABLE).
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+	chmodSync,
+	copyFileSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { type BuildOptions, build } from 'esbuild';
-import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/threads/thread-source.ts';
+import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
 import { version } from '../command/version.ts';
+import { writeBundles } from './bundles.ts';
+import { linuxExecutable } from './node-executable/linux-executable.ts';
 import { verifyNode } from './pinned-node.js';
+import { acceptRepeatableCaches, REPEATABLE_FLAGS } from './repeatable-caches.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
+const THIS_PLATFORM = `${process.platform}-${process.arch}`;
+
+/** What the binary runs first. */
+const LOADER = 'program-loader.js';
 
 /** Files copied next to the binary. */
 const BESIDE: readonly string[] = [
 	...['install.sh', 'svc.service', 'svc.socket'],
 	...['monitoring/grafana-dashboard.json', 'monitoring/prometheus-rules.yml'],
+	...['container/docker-compose.yml', 'container/kubernetes.yaml'],
 ];
 
-/** Returns build options for a bundle inside the binary, which has no module loader: one CommonJS script. */
-function bundling(release: string): BuildOptions {
-	return {
-		absWorkingDir: root,
-		bundle: true,
-		platform: 'node',
-		format: 'cjs',
-		target: `node${process.versions.node}`,
-		// A bundle without a module loader cannot use `import()`. The modules inside it are still initialized lazily.
-		supported: { 'dynamic-import': false },
-		define: {
-			SVC_BUILD_VERSION: JSON.stringify(release),
-			'import.meta.url': '"file:///svc"',
-			'import.meta.dirname': '"/"',
-		},
-		minifySyntax: true,
-		minifyWhitespace: true,
-		legalComments: 'none',
-		logLevel: 'warning',
-	};
-}
-
-/** Runs this Node. Throws with its output if it fails. */
-function run(args: readonly string[]): void {
-	const made = spawnSync(process.execPath, args, { encoding: 'utf8' });
+/** Runs this Node in a folder. Throws with its output if it fails. */
+function run(args: readonly string[], folder: string): void {
+	const made = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
 	if (made.status !== 0) throw new Error(`node ${args[0]} failed:\n${made.stdout}${made.stderr}`);
 }
 
-/** Builds the binary and returns its size in bytes. `threadCode` is a folder that gets a copy of the threads' code. */
-async function buildBinary(release: string, output: string, threadCode?: string): Promise<number> {
+function editFile(file: string, edit: (content: Buffer) => void): void {
+	const content = readFileSync(file);
+	edit(content);
+	writeFileSync(file, content);
+}
+
+/** What is built. */
+interface BinaryOptions {
+	readonly release: string;
+	readonly output: string;
+	/** The platform on which it runs, as in node-checksums.json. */
+	readonly platform: string;
+	/** The Node executable of that platform. */
+	readonly node: string;
+	/** A folder that gets a copy of the threads' code. */
+	readonly threadCode: string | undefined;
+}
+
+/** Builds the binary and returns its size in bytes. */
+async function buildBinary({ release, output, platform, node, threadCode }: BinaryOptions): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
 	// Next to the output, so that the finished file can be renamed over the old one.
 	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
 	try {
 		const inFolder = (name: string): string => path.join(folder, name);
-		await build({ ...bundling(release), entryPoints: ['cli/main.ts'], outfile: inFolder('main.js') });
-		await build({
-			...bundling(release),
-			entryPoints: ['runtime/thread-entry.ts'],
-			outfile: inFolder(THREAD_ASSET),
-			// Wraps the bundle in a function, which the thread calls with its `require`.
-			banner: { js: '(function(require){' },
-			footer: { js: '})' },
-		});
-		run([path.join(import.meta.dirname, 'code-cache.ts'), inFolder(THREAD_ASSET), inFolder(THREAD_CACHE_ASSET)]);
+		const bundles = await writeBundles(release, folder);
+		const caches = bundles.map(cacheAsset);
+		// V8's code caches hold only for the kind of processor on which they were made; an empty one is ignored.
+		const foreign = platform !== THIS_PLATFORM;
+		if (foreign) for (const cache of caches) writeFileSync(inFolder(cache), '');
+		else {
+			for (const maker of ['code-cache.ts', 'program-cache.ts']) {
+				run([...REPEATABLE_FLAGS, path.join(import.meta.dirname, maker)], folder);
+			}
+			for (const cache of caches) editFile(inFolder(cache), acceptRepeatableCaches);
+		}
+		const assets = [...bundles, ...caches].sort();
+		copyFileSync(path.join(import.meta.dirname, LOADER), inFolder(LOADER));
+		const linux = platform.startsWith('linux-');
 		const config = {
-			main: inFolder('main.js'),
-			output: inFolder('svc'),
+			...(linux ? { output: 'program' } : { executable: node, output: 'svc' }),
+			main: LOADER,
 			disableExperimentalSEAWarning: true,
-			useCodeCache: true,
+			useCodeCache: !foreign,
 			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
-			// Users can do nothing about `node:ffi` being experimental.
+			// Users can do nothing about a part of Node being experimental.
 			execArgv: ['--disable-warning=ExperimentalWarning'],
-			assets: {
-				[THREAD_ASSET]: inFolder(THREAD_ASSET),
-				[THREAD_CACHE_ASSET]: inFolder(THREAD_CACHE_ASSET),
-			},
+			assets: Object.fromEntries(assets.map(name => [name, name])),
 		};
 		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
-		run(['--build-sea', inFolder('sea.json')]);
+		// Paths become part of the program, so that they must be the same wherever it is built.
+		if (linux) run([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
+		else run(['--build-sea', 'sea.json'], folder);
+		if (linux) {
+			if (!foreign) editFile(inFolder('program'), acceptRepeatableCaches);
+			writeFileSync(inFolder('svc'), linuxExecutable(readFileSync(node), readFileSync(inFolder('program'))));
+		}
 		if (threadCode !== undefined) {
 			mkdirSync(threadCode, { recursive: true });
-			for (const asset of [THREAD_ASSET, THREAD_CACHE_ASSET])
-				copyFileSync(inFolder(asset), path.join(threadCode, asset));
+			for (const kind of Object.keys(THREAD_ENTRIES) as ThreadKind[]) {
+				const asset = threadAsset(kind);
+				for (const name of [asset, cacheAsset(asset)]) copyFileSync(inFolder(name), path.join(threadCode, name));
+			}
 		}
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
@@ -103,20 +125,22 @@ async function buildBinary(release: string, output: string, threadCode?: string)
 
 const { values } = parseArgs({
 	options: {
-		release: { type: 'string' },
+		release: { type: 'string', default: version() },
 		output: { type: 'string', default: path.join(root, 'dist/svc') },
 		'thread-code': { type: 'string' },
+		platform: { type: 'string', default: THIS_PLATFORM },
+		node: { type: 'string', default: process.execPath },
 	},
 });
-const release = values.release ?? version();
+const { release, platform, node } = values;
 if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
 	console.error(`error: \`${release}\` is not a release; write it as v0.2.2.`);
 	process.exitCode = 1;
 } else {
 	try {
-		await verifyNode(process.execPath);
+		await verifyNode(node, platform);
 		const output = path.resolve(values.output);
-		const size = await buildBinary(release, output, values['thread-code']);
+		const size = await buildBinary({ release, output, platform, node, threadCode: values['thread-code'] });
 		console.log(`${path.relative(process.cwd(), output)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
 	} catch (error) {
 		console.error(`error: ${error instanceof Error ? error.message : String(error)}`);

@@ -1,12 +1,11 @@
 /**
- * Creates the V8 code cache that is shipped with the thread bundle: runs what a thread runs when it starts, in a separate process,
- * and saves the code that V8 compiled.
+ * Creates the V8 code caches that are shipped with the threads' bundles: runs what threads run when they start, in a separate
+ * process, and saves the code that V8 compiled.
  *
- * Usage: node cli/packaging/code-cache.ts <bundle> <cache>
+ * Usage: node cli/packaging/code-cache.ts, in the folder of the bundles
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import path from 'node:path';
 import { Script } from 'node:vm';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { CompilerRequest, PrepareResult } from '../../runtime/compile/compiler-messages.ts';
@@ -15,52 +14,27 @@ import { OwnedDescriptors } from '../../runtime/sockets/owned-descriptors.ts';
 import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
+import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
 import type {
 	GenerationDelta,
 	MessageFromWorker,
 	MessageToWorker,
 	WorkerStartData,
 } from '../../runtime/worker/worker-messages.ts';
+import { SAMPLE_CONFIGURATION } from './sample-run.ts';
 
-/** A typical configuration. It determines which code is in the cache. */
-const SAMPLE = `{
-	admin 127.0.0.1:2019
-	threads 2
-}
+const scripts = new Map(
+	(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(kind => {
+		const asset = threadAsset(kind);
+		return [kind, new Script(readFileSync(asset, 'latin1'), { filename: `svc-${asset}` })] as const;
+	}),
+);
 
-(common) {
-	header -Server
-	header X-Content-Type-Options nosniff
-}
-
-http://example.com, http://www.example.com {
-	import common
-	@old path /old /old/*
-	redir @old /new permanent
-	handle /api/* {
-		reverse_proxy 127.0.0.1:9000
-	}
-	handle {
-		root /srv
-		file_server
-	}
-	log
-}
-
-:8080 {
-	respond "Hello {host}" 200
-}
-`;
-
-const [bundle, cache] = process.argv.slice(2);
-if (bundle === undefined || cache === undefined) throw new Error('Usage: code-cache.ts <bundle> <cache>');
-const script = new Script(readFileSync(bundle, 'utf8'), { filename: 'svc-thread.js' });
-const start = script.runInThisContext() as (require: (name: string) => unknown) => void;
-
-/** Runs the bundle like a thread of the given kind and returns the main thread's port. */
-function run(workerData: object): MessagePort {
+/** Runs a bundle like a thread of the given kind and returns the main thread's port. */
+function run(kind: ThreadKind, workerData: object): MessagePort {
 	const load = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();
+	const start = scripts.get(kind)!.runInThisContext() as (require: (name: string) => unknown) => void;
 	start(name =>
 		/^(node:)?worker_threads$/.test(name) ? { ...load(name), parentPort: port2, workerData } : load(name),
 	);
@@ -90,20 +64,18 @@ function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	});
 }
 
-const deps = { workingDirectory: path.dirname(bundle), environment: {} };
-const compiler = run({
-	kind: 'compiler',
+const deps = { workingDirectory: process.cwd(), environment: {} };
+const compiler = run('compiler', {
 	etagKey: new Uint8Array(32),
 	activity: new ThreadActivity().memory,
 	...deps,
 });
-const input = { format: 'configfile', text: SAMPLE, name: 'Configfile' } as const;
+const input = { format: 'configfile', text: SAMPLE_CONFIGURATION, name: 'Configfile' } as const;
 const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as PrepareResult;
 if (prepared.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepared)}`);
 await ask(compiler, { id: 2, op: 'commit' });
 
-const data: WorkerStartData & { readonly kind: string } = {
-	kind: 'worker',
+const data: WorkerStartData = {
 	index: 0,
 	rows: 1,
 	control: new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT),
@@ -115,6 +87,6 @@ const data: WorkerStartData & { readonly kind: string } = {
 	verbose: false,
 	...deps,
 };
-await build(run(data), prepared.delta);
-writeFileSync(cache, script.createCachedData());
+await build(run('worker', data), prepared.delta);
+for (const [kind, script] of scripts) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
 process.exit();

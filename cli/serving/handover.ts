@@ -5,16 +5,19 @@ import type { HandoverRequest } from '../../admin/endpoint.ts';
 import { type AdminServer, configuredAddress } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
-import { HANDOVER_PROTOCOL, type Inheritance, type Offer } from '../../runtime/main/handover/handover-protocol.ts';
+import type { HandedState } from '../../runtime/main/handover/handed-state.ts';
+import {
+	HANDOVER_PROTOCOL,
+	type Inheritance,
+	type Offer,
+	READY_LIMIT,
+} from '../../runtime/main/handover/handover-protocol.ts';
 import {
 	InheritedDescriptors,
 	SuccessorProcess,
 	type SuccessorProgram,
 } from '../../runtime/main/handover/successor-process.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
-
-/** Default number of milliseconds in which a new process must be ready. */
-const READY_LIMIT = 120_000;
 
 /** How a server was started, as its successors need to know. */
 export interface StartedAs {
@@ -52,7 +55,7 @@ export function startSuccessor(
 	input: ConfigInput | undefined,
 	inheritance: Inheritance,
 	predecessor: Predecessor,
-	onGo: () => void,
+	onGo: () => HandedState,
 ): SuccessorProcess {
 	const { served, admin, keeper } = predecessor;
 	const descriptors = new InheritedDescriptors();

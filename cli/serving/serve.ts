@@ -1,6 +1,5 @@
 /** The life cycle of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
-import type { Readable } from 'node:stream';
 import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
 import type { HandoverRequest } from '../../admin/endpoint.ts';
 import { type AdminLog, type AdminServer, configuredAddress, notSavedWarning, startAdmin } from '../../admin/server.ts';
@@ -69,7 +68,9 @@ class ServerProcess {
 	/** True if a stop was requested when the successor could no longer be stopped. */
 	#stopsAfterHandover = false;
 	/** Set once another process serves. */
-	#handedOver: { readonly keeper: Keeper | undefined; signaled: boolean } | undefined;
+	#handedOver:
+		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
+		| undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeper: number | undefined;
 	/** The cause of a reload that is to be done once the start is complete. */
@@ -119,6 +120,7 @@ class ServerProcess {
 				? inheritedPassedSockets(inheritance.sockets.passed)
 				: takePassedSockets(process.env, process.pid),
 			inheritance,
+			onStep: succession && (step => succession.channel.step(step)),
 			version,
 			// The Admin API reports that the server is not ready yet. If the API cannot listen, no site is served.
 			beforeListening: starting => this.#openAdmin(starting),
@@ -143,20 +145,21 @@ class ServerProcess {
 	/** Starts serving in place of the predecessor. */
 	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
 		const { channel, offer } = succession;
-		await channel.ready();
-		await runtime.accept();
+		await runtime.accept(await channel.ready());
 		const { admin, saves } = offer.process;
 		if (admin && this.#admin === undefined) await this.#listenOnAdmin(runtime, admin);
+		const parent = process.ppid;
 		await this.#tellManager(runtime);
 		if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
+		this.#manager?.adoptedAfter(parent);
 		runtime.takeOver();
 		const failure =
 			saves && runtime.settings.persist_config !== false && (await this.#autosave?.save(runtime.document));
 		this.#keeper = offer.process.keeper;
 		reportToKeeper(this.#keeper, `serving ${process.pid}`);
-		channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : []);
+		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : []);
 	}
 
 	async #openAdmin(runtime: Runtime): Promise<void> {
@@ -225,9 +228,13 @@ class ServerProcess {
 
 	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
 	#passOn(signal: NodeJS.Signals): void {
-		this.#handedOver!.keeper?.signal(signal);
-		if (this.#handedOver!.signaled) this.#runtime?.kill();
-		this.#handedOver!.signaled = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
+		const { keeper, successor, signaled } = this.#handedOver!;
+		keeper?.signal(signal);
+		const stops = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
+		if (signaled) this.#runtime?.kill();
+		// systemd has signaled the successor, too, and waits for both before it starts the service again.
+		else if (stops && !keeper) void successor.exited.then(() => this.#end(EXIT_STATUS.ok));
+		this.#handedOver!.signaled = stops;
 	}
 
 	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
@@ -245,7 +252,7 @@ class ServerProcess {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
 				this.#manager?.reloading();
 				const input = request.input ?? this.#runningInput(runtime);
-				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.rollLogs(false));
+				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.letGo());
 				this.#successor = successor;
 				const ended = successor.run();
 				// From here on, the successor serves even if this process dies.
@@ -254,7 +261,7 @@ class ServerProcess {
 					this.#successor = undefined;
 				});
 				if (result.result === 'failed') return false;
-				this.#left(result.pid, successor.pipe);
+				this.#left(result.pid, successor);
 				return true;
 			});
 		} catch (error) {
@@ -294,18 +301,30 @@ class ServerProcess {
 	}
 
 	/** Records that another process serves now. */
-	#left(pid: number, pipe: Readable | undefined): void {
+	#left(pid: number, successor: SuccessorProcess): void {
+		const { pipe } = successor;
 		this.#stopping = true;
-		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), signaled: false };
+		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), successor, signaled: false };
+		void this.#options.succession?.channel.report('left');
 		this.#watch?.close();
 		this.#admin?.leave();
 	}
 
-	/** Exits once open connections have ended. The first process also waits for its successors. */
+	/** Exits once open connections have ended, or nobody serves any longer. The first process also waits for its successors. */
 	async #leave(runtime: Runtime): Promise<void> {
 		try {
-			await Promise.all([runtime.stop(), this.#admin?.close()]);
-			await this.#autosave?.settled();
+			const drained = Promise.all([runtime.stop(), this.#admin?.close()]).then(() => this.#autosave?.settled());
+			// Whoever can restart the service must learn at once that nobody serves, not after the last connection has ended.
+			const lost = await Promise.race([drained, this.#lost()]);
+			if (typeof lost === 'number') {
+				if (lost !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
+				// systemd restarts the service only if its main process fails and is a child of its own.
+				await this.#manager?.isMain('The process that had taken over has failed.');
+				await this.#options.succession?.channel.report('lost');
+				runtime.kill();
+				this.#end(lost);
+				return;
+			}
 			await this.#manager?.settled();
 			const { keeper } = this.#handedOver!;
 			if (!keeper) {
@@ -319,6 +338,18 @@ class ServerProcess {
 			printError(`error: the handover could not be completed: ${firstLineOf(error)}\n`);
 			this.#end(EXIT_STATUS.endedInError);
 		}
+	}
+
+	/**
+	 * Resolves to an exit status once the process that serves has failed. Stays pending if there is nobody to restart it: then the
+	 * connections that are left may end by themselves.
+	 */
+	async #lost(): Promise<number> {
+		const { keeper, successor } = this.#handedOver!;
+		const status = await (keeper ? keeper.ended : successor.exited);
+		const isLost =
+			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasLeft);
+		return isLost ? (status ?? EXIT_STATUS.endedInError) : new Promise<never>(() => {});
 	}
 
 	readonly #hangUp = (): void => {

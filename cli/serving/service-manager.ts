@@ -6,6 +6,13 @@ const PROGRAM = 'systemd-notify';
 /** Milliseconds after which a notification is considered lost. */
 const NOTIFY_TIMEOUT = 10_000;
 
+/** Milliseconds between two checks whether the predecessor has ended. */
+const ADOPTION_INTERVAL = 100;
+
+/** Makes this shell the main process, and then the process in $1. */
+const ADOPTION = '"$0" "MAINPID=$$" && "$0" "MAINPID=$1"';
+const ADOPTION_ATTEMPTS = 5;
+
 /** Maximum characters of the unit's status line. */
 const MAX_STATUS = 300;
 
@@ -32,6 +39,8 @@ export class ServiceManager {
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
+		// The predecessor's last sign of life may be half a period old. Without one of its own at once, a series of handovers gave none.
+		this.#tell('WATCHDOG=1');
 		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
 		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
 		this.#watchdog.unref();
@@ -51,6 +60,36 @@ export class ServiceManager {
 		this.#tell(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
 		await this.#told;
 		return !this.#hasFailed;
+	}
+
+	/**
+	 * Makes systemd see that this process is its own child, as soon as its parent, the predecessor, has ended. For a main process
+	 * that was not a child when it was reported, systemd does not wait: it would kill the server at the first stop or restart. It
+	 * asks again whose child a process is only if the main process changes, so that for a moment a shell is the main process.
+	 */
+	adoptedAfter(parent: number): void {
+		const timer = setInterval(() => {
+			if (process.ppid === parent) return;
+			clearInterval(timer);
+			this.#told = this.#told.then(() => this.#becomeChild(ADOPTION_ATTEMPTS));
+		}, ADOPTION_INTERVAL);
+		timer.unref();
+	}
+
+	async #becomeChild(attempts: number): Promise<void> {
+		const { promise, resolve } = Promise.withResolvers<string | undefined>();
+		const child = spawn('/bin/sh', ['-c', ADOPTION, PROGRAM, String(process.pid)], {
+			env: this.#env,
+			stdio: 'ignore',
+			timeout: 2 * NOTIFY_TIMEOUT,
+			killSignal: 'SIGKILL',
+		});
+		child.on('error', error => resolve(error.message));
+		child.on('exit', (status, signal) => resolve(failureOf(status, signal)));
+		const cause = await promise;
+		if (cause === undefined) return;
+		if (attempts > 1) await this.#becomeChild(attempts - 1);
+		else this.#fail(cause);
 	}
 
 	reloading(): void {
@@ -80,20 +119,33 @@ export class ServiceManager {
 
 	#send(state: readonly string[]): Promise<void> {
 		return new Promise(resolve => {
-			const child = spawn(PROGRAM, state, { env: this.#env, stdio: 'ignore', timeout: NOTIFY_TIMEOUT });
+			const child = spawn(PROGRAM, state, {
+				env: this.#env,
+				stdio: 'ignore',
+				timeout: NOTIFY_TIMEOUT,
+				killSignal: 'SIGKILL',
+			});
 			const end = (cause: string | undefined): void => {
-				if (cause !== undefined && !this.#hasFailed) {
-					this.#hasFailed = true;
-					this.#failed(cause);
-				}
+				if (cause !== undefined) this.#fail(cause);
 				resolve();
 			};
 			child.on('error', error => end(error.message));
-			child.on('exit', (status, signal) =>
-				end(status === 0 ? undefined : `${PROGRAM} exited with ${signal ?? `status ${status}`}`),
-			);
+			child.on('exit', (status, signal) => end(failureOf(status, signal)));
 		});
 	}
+
+	#fail(cause: string): void {
+		if (this.#hasFailed) return;
+		this.#hasFailed = true;
+		this.#failed(cause);
+	}
+}
+
+/** Returns why a notification failed; undefined if it did not. */
+function failureOf(status: number | null, signal: NodeJS.Signals | null): string | undefined {
+	// When the unit is stopped, SIGTERM reaches its children, too. The service manager then knows already.
+	if (status === 0 || signal === 'SIGTERM') return undefined;
+	return `${PROGRAM} exited with ${signal ?? `status ${status}`}`;
 }
 
 /** Returns the assignment of the unit's status line. */

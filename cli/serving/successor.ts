@@ -1,4 +1,6 @@
 /** A process that takes over from another; see runtime/main/handover. */
+
+import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import { EXIT_STATUS } from '../command/command.ts';
@@ -9,18 +11,23 @@ import type { SuccessorOffer } from './handover.ts';
 /** Takes over and serves until stopped. On failure, reports the reason to the predecessor and ends the process. */
 export async function runSuccessor(): Promise<never> {
 	const channel = new PredecessorChannel();
+	// Removed once this process serves. The entry point also reports the error, and ends the process.
+	process.prependListener('uncaughtException', error => void channel.failed({ message: firstLineOf(error) }));
 	try {
 		const offer = (await channel.offer()) as Offer<SuccessorOffer>;
 		// The variable names the predecessor, although the service manager means the whole service.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
-		return await serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
+		const served = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
+		return await Promise.race([served, channel.expired]);
 	} catch (error) {
 		const { StartError } = await import('../../runtime/main/runtime.ts');
 		const refused = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
 		const message = error instanceof Error ? error.message : firstLineOf(error);
-		if (!process.connected) printError(`error: ${message}\n`);
+		if (!channel.isOpen) printError(`error: ${message}\n`);
 		await channel.failed({ message, ...(refused && { diagnostics: refused.diagnostics }) });
-		process.exit(EXIT_STATUS.failed);
+		// A thread that hangs, perhaps the reason for the failure, would keep the process alive.
+		exitWithoutThreads(EXIT_STATUS.failed);
+		throw error;
 	}
 }

@@ -18,6 +18,7 @@ import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../modules
 import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
+import { valueAt } from '../schema/validate.ts';
 import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
 
@@ -69,15 +70,16 @@ const MAX_PATHS = 400;
 const NOW = Date.UTC(2026, 0, 1, 12);
 const CLIENT = '127.0.0.1';
 
-/** Compares two configurations by at most `maxRequests` requests. */
+/** Compares two configurations by at most `maxRequests` requests, for as long as `hasTime` returns true. */
 export async function diffConfigurations(
 	before: ComparedConfiguration,
 	after: ComparedConfiguration,
 	deps: DryRunEnvironment,
 	maxRequests: number = DEFAULT_MAX_REQUESTS,
+	hasTime: () => boolean = () => true,
 ): Promise<ConfigurationDiff> {
 	const faked = withFakePasswords(deps);
-	const comparison = new Comparison(new Side(before, faked), new Side(after, faked), maxRequests);
+	const comparison = new Comparison(new Side(before, faked), new Side(after, faked), maxRequests, hasTime);
 	await comparison.run();
 	return comparison.result();
 }
@@ -147,6 +149,7 @@ interface Group {
 class Comparison {
 	readonly #sides: readonly [Side, Side];
 	readonly #maxRequests: number;
+	readonly #hasTime: () => boolean;
 	readonly #queue: RequestDraft[] = [];
 	/** Keys of all drafts that were ever in the queue. */
 	readonly #known = new Set<string>();
@@ -158,7 +161,8 @@ class Comparison {
 	readonly #seeded = new Set<string>();
 	#requests = 0;
 
-	constructor(before: Side, after: Side, maxRequests: number) {
+	constructor(before: Side, after: Side, maxRequests: number, hasTime: () => boolean) {
+		this.#hasTime = hasTime;
 		this.#sides = [before, after];
 		this.#maxRequests = maxRequests;
 		this.#answers = upstreamAnswers([before.document, after.document]);
@@ -169,6 +173,10 @@ class Comparison {
 		for (let at = 0; at < this.#queue.length; at++) {
 			if (this.#requests >= this.#maxRequests) {
 				this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
+				return;
+			}
+			if (!this.#hasTime()) {
+				this.#blindSpots.add(`the time ran out after ${this.#requests} requests`);
 				return;
 			}
 			await this.#compare(this.#queue[at]!);
@@ -296,7 +304,8 @@ class Comparison {
 				else if (event.kind === 'handler') {
 					const witnesses = HANDLERS.get(event.handler)?.witnesses;
 					if (!witnesses) continue;
-					for (const change of witnesses(stepAt(document, event.pointer))) this.#add(changedDraft(draft, change));
+					for (const change of witnesses(valueAt(document, event.pointer) as Step))
+						this.#add(changedDraft(draft, change));
 				}
 			}
 		});
@@ -337,14 +346,6 @@ function signatureOf(trace: GraphTrace | undefined, site: number | undefined): s
 
 function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
 	return event.parts.length === 0 ? [event] : event.parts.flatMap(leavesOf);
-}
-
-function stepAt(document: Document, pointer: string): Step {
-	let value: unknown = document;
-	for (const name of pointer.split('/').slice(1)) {
-		value = (value as { [name: string]: unknown })[name.replaceAll('~1', '/').replaceAll('~0', '~')];
-	}
-	return value as Step;
 }
 
 /** Returns the changes that the matchers of a document declare. */

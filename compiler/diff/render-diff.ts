@@ -55,7 +55,7 @@ export function renderDiffAsMarkdown(diff: ConfigurationDiff, before: string, af
 }
 
 /** Returns the comparison as plain data for JSON. */
-export function diffAsJson(diff: ConfigurationDiff): object {
+export function diffAsJson(diff: ConfigurationDiff) {
 	return {
 		same: isSame(diff),
 		classes: diff.classes,
@@ -70,6 +70,22 @@ export function diffAsJson(diff: ConfigurationDiff): object {
 		})),
 		settings: diff.settings,
 		blind_spots: diff.blindSpots,
+	};
+}
+
+/** Returns the comparison that {@link diffAsJson} has turned into data. */
+export function diffFromJson(data: unknown): ConfigurationDiff {
+	const { changes, blind_spots: blindSpots, ...rest } = data as ReturnType<typeof diffAsJson>;
+	return {
+		...rest,
+		blindSpots,
+		changes: changes.map(({ request, upstream, before, after, ...change }) => ({
+			...change,
+			request: { ...request, url: { text: request.url } } as MeaningChange['request'],
+			upstream,
+			before: before ?? undefined,
+			after: after ?? undefined,
+		})),
 	};
 }
 

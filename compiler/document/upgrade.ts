@@ -45,6 +45,7 @@ function upgradeHolder(value: unknown): unknown {
 			case 'errors':
 			case 'responses':
 			case 'rules':
+			case 'zones':
 				upgraded[key] = Array.isArray(member) ? member.map(upgradeHolder) : member;
 				break;
 			case 'when':

@@ -16,6 +16,7 @@ import { DeliveredResponse } from './delivered-response.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 import { FakeCache } from './fake-cache.ts';
 import { type FakeExchange, fakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
+import { FakeRateLimiter } from './fake-rate-limiter.ts';
 import { FakePool } from './fake-upstreams.ts';
 import { listenerFor } from './listener-choice.ts';
 
@@ -55,6 +56,7 @@ export class DryRun {
 	readonly plan: Plan;
 	readonly #pools: Map<string, FakePool>;
 	readonly #cache: FakeCache;
+	readonly #limiters: Map<string, FakeRateLimiter>;
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: DryRunTracer | undefined;
 	readonly #tables = new Map<ListenerSpec, SiteTable>();
@@ -71,6 +73,7 @@ export class DryRun {
 		const known = previous && !tracer && sharedParts(previous.plan) === sharedParts(plan) ? previous : undefined;
 		this.#pools = known ? known.#pools : new Map();
 		this.#cache = known ? known.#cache : new FakeCache();
+		this.#limiters = known ? known.#limiters : new Map();
 		if (known) {
 			const before = known.plan.document.sites!;
 			for (const [index, site] of known.#sites)
@@ -80,16 +83,17 @@ export class DryRun {
 			settings: document.settings ?? {},
 			upstreams: document.upstreams ?? {},
 			routes: document.routes ?? {},
-			leases: dryRunLeases(deps, this.#pools, this.#cache),
+			leases: this.#leases(deps),
 			facts: deps.facts,
 			tracer,
 		};
 	}
 
-	/** Resets every pool and the cache to their initial state. */
+	/** Resets every pool, the cache and all rate limits to their initial state. */
 	reset(): void {
 		this.#cache.reset();
 		for (const pool of this.#pools.values()) pool.reset();
+		for (const limiter of this.#limiters.values()) limiter.reset();
 	}
 
 	/** Answers a request as the server does after the request head has arrived; undefined if nothing listens at the address. */
@@ -110,8 +114,35 @@ export class DryRun {
 			failure = error;
 			failResponse(x, error);
 		}
+		for (const finish of x.whenFinished ?? []) finish(x);
 		const response = x.aborted ? undefined : new DeliveredResponse(x);
 		return { listener, site, exchange: x, response, failure };
+	}
+
+	#leases(deps: DryRunEnvironment): Leases {
+		return {
+			lease: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] =>
+				(this.#ownLease(kind, settings) ??
+					deps.lease(kind, settings) ??
+					fakeLeases.lease(kind, settings)) as LeaseKinds[K]['lease'],
+			pageWork: deps.pageWork,
+		};
+	}
+
+	/** Returns a fake that keeps state between requests. */
+	#ownLease(kind: keyof LeaseKinds, settings: unknown): unknown {
+		switch (kind) {
+			case 'upstreams':
+				return existing(this.#pools, canonicalJson(settings), () => new FakePool(settings as UpstreamSettings));
+			case 'rate_limiter':
+				return existing(this.#limiters, canonicalJson(settings), () => new FakeRateLimiter());
+			case 'cache':
+				return this.#cache;
+			case 'access_log':
+				return fakeLeases.lease(kind, settings as LeaseKinds['access_log']['settings']);
+			default:
+				return undefined;
+		}
 	}
 
 	#tableOf(listener: ListenerSpec): SiteTable {
@@ -139,23 +170,13 @@ function sharedParts({ document: { sites: _, ...rest } }: Plan): string {
 }
 
 /** Returns leases in which upstreams and logs are always fakes, and the rest is real if `deps` provides it. */
-function dryRunLeases(deps: DryRunEnvironment, pools: Map<string, FakePool>, cache: FakeCache): Leases {
-	const poolOf = (settings: UpstreamSettings): FakePool => {
-		const key = canonicalJson(settings);
-		let pool = pools.get(key);
-		if (!pool) {
-			pool = new FakePool(settings);
-			pools.set(key, pool);
-		}
-		return pool;
-	};
-	return {
-		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
-			if (kind === 'upstreams') return poolOf(settings as UpstreamSettings) as unknown as LeaseKinds[K]['lease'];
-			if (kind === 'cache') return cache as unknown as LeaseKinds[K]['lease'];
-			if (kind === 'access_log') return fakeLeases.lease(kind, settings);
-			return deps.lease(kind, settings) ?? fakeLeases.lease(kind, settings);
-		},
-		pageWork: deps.pageWork,
-	};
+
+/** Returns the value of a key, which is created on first use. */
+function existing<T>(map: Map<string, T>, key: string, create: () => T): T {
+	let value = map.get(key);
+	if (value === undefined) {
+		value = create();
+		map.set(key, value);
+	}
+	return value;
 }

@@ -216,6 +216,12 @@ export interface MetricsSource {
 	render(format: MetricsFormat): Promise<string>;
 }
 
+/** The health of the process, as the main thread sees it. */
+export interface HealthSource {
+	/** Resolves to a sentence that says why the server is not ready, or to undefined if it is. Pending while the main thread does not respond. */
+	unready(): Promise<string | undefined>;
+}
+
 /** The value of a span attribute. */
 export type SpanValue = string | number | boolean;
 
@@ -304,6 +310,7 @@ export interface EventCounter {
 export interface LeaseKinds {
 	files: { settings: Record<string, never>; lease: FileReader };
 	metrics: { settings: Record<string, never>; lease: MetricsSource };
+	health: { settings: Record<string, never>; lease: HealthSource };
 	tracer: { settings: Record<string, never>; lease: Tracer };
 	cache: { settings: CacheSettings; lease: ResponseCache };
 	compressor: { settings: Record<string, never>; lease: Compressor };

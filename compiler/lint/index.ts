@@ -19,10 +19,13 @@ import { hostNeverMatches } from './rules/host-never-matches.ts';
 import { requestedHostHidden } from './rules/host-of-upstream.ts';
 import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
 import { letUnused } from './rules/let-unused.ts';
+import { limitKeyOfClient } from './rules/limit-key.ts';
 import { matcherDuplicate } from './rules/matcher-duplicate.ts';
 import { matcherNeverHolds } from './rules/matcher-never-holds.ts';
 import { matcherRepeats } from './rules/matcher-repeats.ts';
 import { matcherUnused } from './rules/matcher-unused.ts';
+import { metricsNotCollected } from './rules/metrics-not-collected.ts';
+import { metricsPublic } from './rules/metrics-public.ts';
 import { directiveNeverRuns } from './rules/never-runs.ts';
 import { oldSpelling } from './rules/old-spelling.ts';
 import { pathAsSent } from './rules/path-as-sent.ts';
@@ -71,10 +74,13 @@ export const lintRules: readonly LintRule[] = [
 	requestedHostHidden,
 	hstsWithoutTls,
 	letUnused,
+	limitKeyOfClient,
 	matcherDuplicate,
 	matcherNeverHolds,
 	matcherRepeats,
 	matcherUnused,
+	metricsNotCollected,
+	metricsPublic,
 	oldSpelling,
 	pathAsSent,
 	pathNeverMatches,

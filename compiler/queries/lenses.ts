@@ -2,19 +2,27 @@
 import type { CompileResult } from '../compiler.ts';
 import { renderDiagnostic } from '../diagnostics/render.ts';
 import { DryRun, type DryRunEnvironment, type DryRunTracer } from '../dry-run/dry-run.ts';
+import { methodMistake } from '../dry-run/dry-run-request.ts';
 import { Explainer } from '../explain/explanation.ts';
 import { renderExplanation } from '../explain/render-explanation.ts';
 import { originsOf, sampleGet } from '../lint/inspection/sample-request.ts';
 import { registryOf } from '../lower/registry.ts';
 import { runTests } from '../testing/run-tests.ts';
-import { everyLine, kindOfTopLevel, rangeOfLine, type TextRange, type TextSyntax } from './text-syntax.ts';
+import {
+	everyLine,
+	type FileRange,
+	kindOfTopLevel,
+	rangeOfLine,
+	type TextRange,
+	type TextSyntax,
+} from './text-syntax.ts';
 
 /** What an editor shows above a line. */
 export type Lens = TextRange &
 	(
 		| { readonly kind: 'test'; readonly name: string }
 		| { readonly kind: 'explain'; readonly url: string }
-		| { readonly kind: 'coverage'; readonly tests: number }
+		| { readonly kind: 'coverage'; readonly tests: number; readonly of: 'site' | 'route' }
 	);
 
 type Place = readonly { readonly path: string | undefined; readonly start: number }[];
@@ -92,9 +100,17 @@ export function lensesOf(syntax: TextSyntax, compiled: CompileResult | undefined
 		const { start, end } = isSite ? rangeOfLine(line) : { start: line.block.open.start, end: line.block.close.end };
 		const isWithin = (place: Place): boolean =>
 			place.some(at => at.path === path && at.start >= start && at.start < end);
-		lenses.push({ ...range, kind: 'coverage', tests: reached.filter(places => places.some(isWithin)).length });
+		const tests = reached.filter(places => places.some(isWithin)).length;
+		lenses.push({ ...range, kind: 'coverage', tests, of: isSite ? 'site' : 'route' });
 	}
 	return lenses;
+}
+
+export interface TestResult {
+	readonly passed: boolean;
+	readonly text: string;
+	/** The expectation that failed. */
+	readonly at?: FileRange;
 }
 
 /** Runs one test of a configuration. Returns its result as text; undefined if there is no such test. */
@@ -102,22 +118,29 @@ export async function runTest(
 	{ plan, tests }: CompileResult,
 	name: string,
 	deps: DryRunEnvironment,
-): Promise<{ readonly passed: boolean; readonly text: string } | undefined> {
+): Promise<TestResult | undefined> {
 	const test = tests.find(one => one.name === name);
 	if (!plan || !test) return undefined;
 	const { failed, diagnostics } = await runTests([test], plan, deps);
 	if (failed === 0) return { passed: true, text: `${JSON.stringify(name)} passed.` };
-	return { passed: false, text: diagnostics.map(one => renderDiagnostic(one)).join('\n') };
+	const text = diagnostics.map(one => renderDiagnostic(one)).join('\n');
+	const { source, start, end } = diagnostics[0]?.span ?? test.span;
+	return { passed: false, text, ...(source.path === undefined ? {} : { at: { path: source.path, start, end } }) };
 }
 
-/** Explains a GET request. Returns undefined if the configuration does not compile or nothing listens there. */
+/**
+ * Explains a request, which is a URL, optionally after a method. Returns undefined if the configuration does not compile or
+ * nothing listens there.
+ */
 export async function explainRequest(
 	{ plan, locate }: CompileResult,
-	url: string,
+	text: string,
 	deps: DryRunEnvironment,
 ): Promise<string | undefined> {
-	const request = plan && sampleGet(url);
-	if (!plan || !request) return undefined;
+	const [, method = 'GET', url] = /^\s*(?:(\S+)\s+)?(\S+)\s*$/.exec(text) ?? [];
+	const sample = url === undefined ? undefined : sampleGet(url);
+	if (!plan || !sample || methodMistake(method)) return undefined;
+	const request = { ...sample, method };
 	const explained = await new Explainer({ plan, locate }, deps).explain(request);
 	explained?.result.response?.close();
 	return explained && renderExplanation(explained.explanation);

@@ -39,6 +39,11 @@ const NAMES = {
 	route: 'macro',
 } as const;
 
+const KEYWORDS = /^(?:import|use|let|upstream|test|else|when)$/;
+/** A backslash before a brace makes it text. */
+const PLACEHOLDER = /(?<!\\)\{[^{}\s]*[^{}\s\\]\}/;
+const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
+
 /** Returns the tokens of a text in order. */
 export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 	const { text, dialect, lines } = syntax;
@@ -65,6 +70,7 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 				if (values.includes(word)) add(span, 'enumMember');
 			},
 			value: (span, what) => {
+				if (PLACEHOLDER.test(text.slice(span.start, span.end))) return;
 				const isNumber = what === 'duration' || what === 'size' || what === 'status' || what === 'integer';
 				if (isNumber) add(span, 'number');
 				else if (what === 'regexp') add(span, 'regexp');
@@ -75,7 +81,8 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 				for (const {
 					words: [first],
 				} of own) {
-					if (first?.quote === 'none' && directives.has(first.text)) add(first.span, 'function');
+					if (first?.quote !== 'none' || !directives.has(first.text)) continue;
+					add(first.span, KEYWORDS.test(first.text) ? 'keyword' : 'function');
 				}
 			},
 			matcher: words => {
@@ -91,18 +98,17 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 		const [first] = line.words;
 		if (!first) continue;
 		const kind = around.length === 0 ? kinds.get(line) : undefined;
-		if (first.quote === 'none' && /^(?:import|use|let|upstream|test|else|when)$/.test(first.text) && kind !== 'site')
-			add(first.span, 'keyword');
+		if (first.quote === 'none' && KEYWORDS.test(first.text) && kind !== 'site') add(first.span, 'keyword');
 		if (kind === 'site') for (const { span } of line.words) add(span, 'class');
 		if (around.length === 1 && kindOfTopLevel(around[0]!, dialect, directives) === 'options')
 			add(first.span, 'property');
 		for (const { span, quote } of line.words) {
-			for (const { 0: whole, index } of text.slice(span.start, span.end).matchAll(/\{[^{}\s]+\}/g)) {
+			for (const { 0: whole, index } of text.slice(span.start, span.end).matchAll(PLACEHOLDERS)) {
 				const start = span.start + index;
 				// Names in braces have been added with their own ranges.
 				if (!/^\{(?:let|param)\./.test(whole)) add({ start, end: start + whole.length }, 'variable');
 			}
-			if (quote !== 'none' && !/\{[^{}\s]+\}/.test(text.slice(span.start, span.end))) add(span, 'string');
+			if (quote !== 'none' && !PLACEHOLDER.test(text.slice(span.start, span.end))) add(span, 'string');
 		}
 	}
 	return withoutOverlaps(found.sort((one, other) => one.start - other.start || one.end - other.end));

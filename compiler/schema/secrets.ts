@@ -123,18 +123,24 @@ export function jsonPointer(path: readonly string[]): string {
 	return path.map(key => `/${escapePointer(key)}`).join('');
 }
 
-/** Returns the document with every secret redacted. Parts without secrets are shared with the original. */
-export function redactSecrets<T>(document: T): T {
+/**
+ * Returns the document with every secret redacted. Parts without secrets are shared with the original.
+ * @param shown Returns what to write in place of a string that contains secrets.
+ */
+export function redactSecrets<T>(
+	document: T,
+	shown: (secret: Secret, text: string) => string = secret => secret.shown,
+): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
-	for (const { path, shown } of findSecrets(document)) {
+	for (const secret of findSecrets(document)) {
 		let at = holder as { [key: string]: unknown };
 		let key = 'document';
-		for (const next of path) {
+		for (const next of secret.path) {
 			at = ownCopy(at, key, copies);
 			key = next;
 		}
-		at[key] = shown;
+		at[key] = shown(secret, at[key] as string);
 	}
 	return holder.document;
 }

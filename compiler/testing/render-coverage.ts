@@ -1,4 +1,5 @@
 /** Renders test coverage as text, as an lcov file, and as a page. */
+import { escapeHtml } from '../exchange/html-text.ts';
 import type { CoveredLine, TestCoverage } from './test-coverage.ts';
 
 /** Counts over a whole configuration. */
@@ -105,8 +106,4 @@ function totals({ lines }: TestCoverage): Totals {
 		branches: conditions.length * 2,
 		taken: conditions.reduce((sum, { held, failed }) => sum + Math.min(held, 1) + Math.min(failed, 1), 0),
 	};
-}
-
-function escapeHtml(text: string): string {
-	return text.replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`);
 }

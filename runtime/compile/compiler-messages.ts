@@ -20,6 +20,8 @@ export interface PrepareOptions {
 	readonly force?: boolean | undefined;
 	/** Refuses it if it could not be rolled back. */
 	readonly reversible?: boolean | undefined;
+	/** Lets `preview` compare what both documents mean for requests. */
+	readonly compares?: boolean | undefined;
 }
 
 /** Main thread to compile thread. Each request gets a reply with the same id. */

@@ -40,7 +40,7 @@ import type {
 } from './compiler-messages.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
-import type { ConfigEdit, EditRefused, IrreversibleLoad, LoadPreview } from './load-results.ts';
+import type { ConfigEdit, EditRefused, IrreversibleLoad, LoadPreview, MeaningDifference } from './load-results.ts';
 import { restartReasons } from './restart-reasons.ts';
 
 /** Start parameters of the thread. */
@@ -265,13 +265,13 @@ class Compilation {
 	async #preview(input: ConfigInput, terms: PrepareOptions): Promise<LoadPreview> {
 		try {
 			const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
-			return await this.#previewOf(input, prepared);
+			return await this.#previewOf(input, prepared, terms.compares === true);
 		} finally {
 			this.#giveUp();
 		}
 	}
 
-	async #previewOf(input: ConfigInput, prepared: PrepareResult): Promise<LoadPreview> {
+	async #previewOf(input: ConfigInput, prepared: PrepareResult, compares: boolean): Promise<LoadPreview> {
 		const { result, diagnostics } = prepared;
 		if (result === 'refused' || result === 'irreversible') return prepared;
 		const compiled = this.#compiler.compile(input);
@@ -283,9 +283,15 @@ class Compilation {
 		const after = compiled.document;
 		const before = this.#running?.document ?? {};
 		const changes = documentDifference(before, after, redactSecrets(before), redactSecrets(after));
+		const diff = compares && after ? await this.#meaningOf(before, after) : undefined;
 		return result === 'restart_required'
-			? { result, diagnostics, reasons: prepared.reasons, changes }
-			: { result, diagnostics, changes };
+			? { result, diagnostics, reasons: prepared.reasons, changes, diff }
+			: { result, diagnostics, changes, diff };
+	}
+
+	async #meaningOf(before: Document, after: Document): Promise<MeaningDifference> {
+		const { meaningDifference } = await import('./meaning-difference.ts');
+		return meaningDifference(before, after, this.#machine.workingDirectory);
 	}
 
 	#readOnce(below: readonly string[], object: string | undefined): CompilerReplies['read'] {

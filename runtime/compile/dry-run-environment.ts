@@ -5,8 +5,6 @@ import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
-import { runPageTask } from '../page-work/do-page-task.ts';
-import { verifyPassword } from '../passwords/verify-password.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 
 /** Returns the dependencies of a dry run in this process. None of them opens a socket. */
@@ -19,7 +17,13 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		files: createFileReader(false),
 		// Runs on this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
-		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
+		password_verifier: {
+			live: true,
+			verify: async (_x, _user, hash, password) => {
+				const { verifyPassword } = await import('../passwords/verify-password.ts');
+				return verifyPassword(hash, password);
+			},
+		},
 	};
 	return {
 		facts: hostFacts(workingDirectory, process.env),
@@ -31,6 +35,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		pageWork: {
 			run: async task => {
 				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: a dry run has no network`);
+				const { runPageTask } = await import('../page-work/do-page-task.ts');
 				return runPageTask(task);
 			},
 		},

@@ -18,6 +18,8 @@ export interface LoadTerms {
 	readonly force?: boolean;
 	/** Refuses a load that could not be rolled back by loading the running configuration again. */
 	readonly reversible?: boolean;
+	/** Lets a preview compare what both configurations mean for requests. */
+	readonly compares?: boolean;
 }
 
 /** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
@@ -52,6 +54,9 @@ export interface EditRefused {
 	readonly nearest: string;
 }
 
+/** What a load would change for requests, as plain data (see {@link diffAsJson}); or why that is unknown. */
+export type MeaningDifference = { readonly same: boolean } | { readonly unavailable: string };
+
 /** What a load would do. */
 export type LoadPreview =
 	| {
@@ -59,6 +64,7 @@ export type LoadPreview =
 			readonly diagnostics: readonly DiagnosticReport[];
 			/** What would change, secrets redacted. */
 			readonly changes: readonly DocumentChange[];
+			readonly diff?: MeaningDifference | undefined;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	| IrreversibleLoad
@@ -67,6 +73,7 @@ export type LoadPreview =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 			readonly changes: readonly DocumentChange[];
+			readonly diff?: MeaningDifference | undefined;
 	  };
 
 /** A value of the running document. */

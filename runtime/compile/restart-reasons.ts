@@ -1,5 +1,6 @@
 /** Determines which changes of a document a running process cannot make (service specification, rules for loads). */
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
+import { coveringWildcards } from '../../compiler/codegen/plan/server-names.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { startupChanges } from '../../compiler/schema/startup-settings.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
@@ -13,7 +14,10 @@ export interface ProcessFacts {
 	 * plaintext listeners until it has some.
 	 */
 	readonly unconfigured: boolean;
-	/** Every host name that the process has served over TLS since its start. A name that was removed can be added again. */
+	/**
+	 * Every host name that the process has served over TLS since its start, including wildcards. A name that was removed can be added
+	 * again, and so can one that a wildcard covers.
+	 */
 	readonly served: ReadonlySet<string>;
 }
 
@@ -52,8 +56,12 @@ function tlsReasons(
 	served: ReadonlySet<string>,
 	reasons: RestartReason[],
 ): void {
-	for (const name of after.certificates?.names ?? []) {
-		if (served.has(name)) continue;
+	// With certificates on demand for any name, clients have decided so far which names are served.
+	const servesAny = before.certificates?.managed.policies.some(
+		({ subjects, on_demand }) => subjects.length === 0 && on_demand === true,
+	);
+	for (const name of servesAny ? [] : (after.certificates?.names ?? [])) {
+		if (served.has(name) || coveringWildcards(name).some(wildcard => served.has(wildcard))) continue;
 		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
 		reasons.push({ code: 'tls_hostname_added', subject: name, message });
 		if (reasons.length >= MOST_NAMES) break;

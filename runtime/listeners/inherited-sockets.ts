@@ -3,7 +3,12 @@
  * connection waits in a queue from which nobody accepts. The successor does not bind a second socket to an inherited address.
  */
 import { closeSync } from 'node:fs';
-import type { BequeathedListener, BequeathedSocket, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
+import {
+	type BequeathedListener,
+	type BequeathedSocket,
+	type BequeathedSockets,
+	descriptorsOf,
+} from '../sockets/bequeathed-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
 /** The inherited sockets that the successor has not taken over yet. */
@@ -45,18 +50,14 @@ export class InheritedSockets {
 	close(): void {
 		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
 			for (const descriptor of descriptors) closeSync(descriptor);
-			for (const { descriptor, relay } of datagrams) {
-				closeSync(descriptor);
-				closeSync(relay);
-			}
+			for (const one of datagrams) for (const descriptor of descriptorsOf(one)) closeSync(descriptor);
 		}
 	}
 }
 
 /**
  * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket gets a thread, also
- * if there are fewer threads than sockets. With more threads, some share a TCP socket and get no UDP socket, because all datagrams
- * of a connection must reach the same thread.
+ * if there are fewer threads than sockets. With more threads, some share a TCP socket; for UDP sockets, see `withBranches`.
  */
 export function addressesForThread(
 	listeners: readonly ListenerAddress[],

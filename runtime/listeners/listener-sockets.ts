@@ -13,8 +13,8 @@ import { LISTEN_BACKLOG } from '../sockets/node-listening-socket.ts';
 import { Http3Probe } from './http3-probe.ts';
 import { InheritedSockets, withoutHandoverParts } from './inherited-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
-import { PassedSockets } from './passed-sockets.ts';
-import { listenError, probeListener } from './port-probe.ts';
+import { PassedSockets, SocketNotPassed } from './passed-sockets.ts';
+import { type ListenError, listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
 /** Maximum bytes of a path that clients can connect to (`sun_path` without its terminating zero). */
@@ -83,7 +83,7 @@ export class ListenerSockets {
 				continue;
 			}
 			const known = this.#bound.get(address.key) ?? this.#inherited?.deferred(address) ?? this.#passedAt(address);
-			const { http3: _, ...bound } = known ?? (await probeListener(address));
+			const { http3: _, ...bound } = known ?? (await this.#probe(address));
 			const { http3 } = address;
 			listeners.push(await this.#http3.checked(http3 === undefined ? bound : { ...bound, http3 }));
 		}
@@ -134,6 +134,11 @@ export class ListenerSockets {
 		return { listeners, held, passed: this.#passed.bequeathed() };
 	}
 
+	/** True if a service manager has passed sockets, which stay open when this process ends. */
+	get hasPassed(): boolean {
+		return this.#passed.hasAny;
+	}
+
 	/** Closes what was opened for a failed load. */
 	giveUp(): void {
 		this.#keep(this.#bound.values());
@@ -147,10 +152,27 @@ export class ListenerSockets {
 	/** Returns a TCP address with the socket that a service manager has bound to it, if any. */
 	#passedAt(address: ListenerAddress): ListenerAddress | undefined {
 		const { host, port } = address;
-		// A socket that systemd binds to a port alone accepts both families.
-		const shown = host === '' ? '[::]' : host.includes(':') ? `[${host}]` : host;
-		const descriptor = port === 0 ? undefined : this.#passed.descriptorAt(`${shown}:${port}`);
-		return descriptor === undefined ? undefined : { ...address, descriptor };
+		if (port === 0) return undefined;
+		// A socket that systemd binds to a port alone accepts both families, and IPv4 on a system without IPv6.
+		const hosts = host === '' ? ['[::]', '0.0.0.0'] : [host.includes(':') ? `[${host}]` : host];
+		for (const shown of hosts) {
+			const descriptor = this.#passed.descriptorAt(`${shown}:${port}`);
+			if (descriptor !== undefined) return { ...address, descriptor };
+		}
+		return undefined;
+	}
+
+	/** Checks that an address is free. If a passed socket occupies it, the error says so. */
+	async #probe(address: ListenerAddress): Promise<ListenerAddress> {
+		try {
+			return await probeListener(address);
+		} catch (error) {
+			const hosts = (error as ListenError).code === 'EADDRINUSE' ? this.#passed.hostsAt(address.port) : [];
+			if (hosts.length === 0) throw error;
+			const passed = hosts.map(host => `${host}:${address.port}`).join(' and ');
+			const message = `the service manager passed a socket at ${passed}, which serves only sites with \`bind ${hosts.join(' ')}\``;
+			throw listenError(new SocketNotPassed(message), address);
+		}
 	}
 
 	async #open(address: ListenerAddress): Promise<ListenerAddress> {

@@ -32,6 +32,10 @@ export class PassedSockets {
 		this.#moved = moved;
 	}
 
+	get hasAny(): boolean {
+		return (this.#names?.length ?? 0) > 0;
+	}
+
 	/** Returns the sockets for a successor. */
 	bequeathed(): BequeathedPassedSocket[] {
 		return (this.#names ?? []).map((name, at) => {
@@ -42,9 +46,19 @@ export class PassedSockets {
 
 	/** Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if none has it. */
 	descriptorAt(address: string): number | undefined {
-		this.#addresses ??= socketAddresses(this.bequeathed().map(({ descriptor }) => descriptor));
-		for (const [descriptor, at] of this.#addresses) if (at === address) return descriptor;
+		for (const [descriptor, at] of this.#located) if (at === address) return descriptor;
 		return undefined;
+	}
+
+	/** Returns the hosts of the TCP sockets with a port. */
+	hostsAt(port: number): string[] {
+		const end = `:${port}`;
+		return [...this.#located.values()].filter(at => at.endsWith(end)).map(at => at.slice(0, -end.length));
+	}
+
+	get #located(): ReadonlyMap<number, string> {
+		this.#addresses ??= socketAddresses(this.bequeathed().map(({ descriptor }) => descriptor));
+		return this.#addresses;
 	}
 
 	/** Returns the descriptor for `fd/…`: a number or a name. Throws {@link SocketNotPassed}. */

@@ -8,7 +8,7 @@ import { PresentedCertificate } from '../protocols/client-certificate.ts';
 import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
 import type { ClosableConnection, ProtocolHost } from '../protocols/protocol.ts';
-import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
+import type { BequeathedDatagrams, InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
 import type { HandshakeAlert } from '../sockets/quic/quic-engine.ts';
@@ -87,7 +87,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 * Binds, or takes duplicates of `inherited` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
 	 * unavailable.
 	 */
-	constructor(address: UdpAddress, deps: QuicListenerDeps, inherited?: readonly BequeathedDatagrams[]) {
+	constructor(address: UdpAddress, deps: QuicListenerDeps, inherited?: readonly InheritedDatagrams[]) {
 		this.#deps = deps;
 		this.#certificates = new QuicCertificates(deps);
 		this.#http3 = createHttp3Server(deps.host);
@@ -97,8 +97,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		}
 		try {
 			if (inherited === undefined) this.#endpoints.push(new QuicEndpoint(thread, address, this));
-			for (const { descriptor, relay } of inherited ?? []) {
-				this.#endpoints.push(new QuicEndpoint(thread, { ...address, descriptor }, this, relay));
+			for (const datagrams of inherited ?? []) {
+				this.#endpoints.push(new QuicEndpoint(thread, address, this, datagrams));
 			}
 		} catch (error) {
 			for (const endpoint of this.#endpoints) endpoint.close();
@@ -173,10 +173,10 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#http3.retire(which);
 	}
 
-	/** No new connections; those open end after their requests. `gently` lets handshakes finish. */
-	drain(gently = false): void {
+	/** No new connections; those open end after their requests. Handshakes finish if there is a `lastRequestWait`. */
+	drain(lastRequestWait = 0): void {
 		this.#draining = true;
-		for (const endpoint of this.#endpoints) endpoint.drain(gently);
+		for (const endpoint of this.#endpoints) endpoint.drain(lastRequestWait > 0);
 		// The endpoint itself stays open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}
@@ -264,7 +264,9 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	onSettingsChanged(): void {
-		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKey(this.#deps.tls.ticketKeys[0]);
+		const [key] = this.#deps.tls.ticketKeys;
+		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKey(key);
+		if (key !== undefined) quicThread()?.retryTokens?.useSecret(key);
 	}
 
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */

@@ -159,9 +159,9 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
-	drain(gently: boolean): void {
-		this.#stopListening(gently);
-		this.protocol.drain(gently);
+	drain(lastRequestWait: number): void {
+		this.#stopListening(lastRequestWait > 0);
+		this.protocol.drain(lastRequestWait);
 	}
 
 	/** Closes the listener and every connection at once. */

@@ -2,7 +2,7 @@
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { PassedSockets } from '../listeners/passed-sockets.ts';
 import type { StandardWriters } from '../logs/log-sinks.ts';
-import type { Inheritance } from './handover/handover-protocol.ts';
+import type { HandoverStep, Inheritance } from './handover/handover-protocol.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Options for starting a server. */
@@ -17,6 +17,8 @@ export interface RuntimeOptions {
 	readonly passed?: PassedSockets | undefined;
 	/** The sockets and keys left by the predecessor. If set, the server accepts no connections until {@link Runtime.accept}. */
 	readonly inheritance?: Inheritance | undefined;
+	/** Called when a step of a successor begins. */
+	readonly onStep?: ((step: HandoverStep) => void) | undefined;
 	/** Number of worker threads; overrides the setting `threads`. */
 	readonly threads?: number | undefined;
 	/** Sets the process log to level debug, overriding the configuration. */

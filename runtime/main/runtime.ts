@@ -43,6 +43,7 @@ import { CompileService } from './compile-service.ts';
 import { CompilerFailure } from './compiler-client.ts';
 import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
+import type { HandedState } from './handover/handed-state.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';
 import { loadEntry, outcomeOfError, refusedOutcome, STOPPING_OUTCOME } from './load-outcomes.ts';
@@ -66,6 +67,13 @@ import { NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
+/** Milliseconds within which idle HTTP/1 connections may send one more request after a handover. */
+const HANDOVER_WAIT_MS = 5000;
+/**
+ * The same before a stop, if a service manager holds the sockets: it probably starts the server again, and new connections wait
+ * meanwhile.
+ */
+const RESTART_WAIT_MS = 1000;
 /** Maximum milliseconds for writing the last log lines when the server stops. */
 const FLUSH_LIMIT = 1000;
 /** Maximum milliseconds for exporting the last spans when the server stops. */
@@ -333,8 +341,12 @@ export class Runtime implements RuntimeControl {
 		return this.#threadsEnded ?? Promise.resolve(true);
 	}
 
-	/** Starts to accept connections on the predecessor's sockets. Rejects if a thread cannot; the predecessor must then continue alone. */
-	async accept(): Promise<void> {
+	/**
+	 * Starts to accept connections on the predecessor's sockets. Rejects if a thread cannot; the predecessor must then continue alone.
+	 * @param state What the predecessor knows now.
+	 */
+	async accept(state?: HandedState): Promise<void> {
+		if (state) this.#pools.adopt(state.upstreams);
 		this.#waits = false;
 		this.#sinks.rolls = true;
 		this.#tls.activate();
@@ -361,10 +373,18 @@ export class Runtime implements RuntimeControl {
 				if (succeeded) this.#stopping ??= this.#stop(true);
 				return succeeded;
 			} finally {
-				// This process closes its copies of the relays. Otherwise, threads would not notice when the successor ends.
-				for (const { relay } of [...datagrams.values()].flat()) closeSync(relay);
+				// This process closes its copies of the channels. Otherwise, threads would not notice when the successor ends.
+				for (const { relay, older = [] } of [...datagrams.values()].flat()) {
+					for (const channel of [relay, ...older]) closeSync(channel);
+				}
 			}
 		});
+	}
+
+	/** Stops what only one process may do, before a successor accepts connections. Returns the state that the successor takes over. */
+	letGo(): HandedState {
+		this.rollLogs(false);
+		return { upstreams: this.#pools.states() };
 	}
 
 	/** Sets whether this process rolls log files. While a successor is starting to do so, this process must not. */
@@ -410,7 +430,8 @@ export class Runtime implements RuntimeControl {
 
 	async #begin(): Promise<void> {
 		this.#relief.push(startThreadMemoryRelief(), startProcessMemoryRelief());
-		const { input } = this.#options;
+		const { input, onStep } = this.#options;
+		onStep?.('compile');
 		const wanted = process.env.SVC_IO;
 		if (wanted && environmentIoMode() === undefined) throw unknownIoModeError(wanted);
 		const wantedTls = process.env.SVC_TLS;
@@ -432,6 +453,7 @@ export class Runtime implements RuntimeControl {
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
 		this.#use(prepared.facts.settings);
+		onStep?.('bind');
 		await this.#beforeListening();
 		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
@@ -439,8 +461,10 @@ export class Runtime implements RuntimeControl {
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
 		this.#loads.started();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
-		if (this.#waits) await this.#pool!.checkAll();
-		else this.#serves();
+		if (this.#waits) {
+			onStep?.('check');
+			await this.#pool!.checkAll();
+		} else this.#serves();
 	}
 
 	#serves(): void {
@@ -516,7 +540,7 @@ export class Runtime implements RuntimeControl {
 			answer: question => {
 				const queues = { passwords: this.#passwords, pageWork: this.#pageWork };
 				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
-				return answerThreadRequest(question, { ...queues, ...parts });
+				return answerThreadRequest(question, { ...queues, ...parts, unready: this.unready });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
@@ -578,6 +602,7 @@ export class Runtime implements RuntimeControl {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
 			// Every thread receives the certificates and trust stores before any of them builds.
+			if (this.#waits) this.#options.onStep?.('threads');
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
@@ -635,12 +660,13 @@ export class Runtime implements RuntimeControl {
 		else await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
+		const lastRequestWait = succeeded ? HANDOVER_WAIT_MS : this.#sockets.hasPassed ? RESTART_WAIT_MS : 0;
 		this.#pools.close();
 		// From here on, connections are refused, as if no process listened.
 		this.#sockets.close();
 		// The successor waits until it can use the folders of caches.
 		if (succeeded) void this.#caches.close();
-		if (this.#pool) await withTimeLimit(this.#pool.drain(succeeded), this.#settings.grace_period);
+		if (this.#pool) await withTimeLimit(this.#pool.drain(lastRequestWait), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),

@@ -15,6 +15,8 @@ export interface MainThreadServices {
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheRegistry;
+	/** Why the server is not ready; undefined if it is. */
+	readonly unready: string | undefined;
 	/** Settings of the running document. */
 	readonly settings: Settings;
 }
@@ -22,7 +24,7 @@ export interface MainThreadServices {
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
 	question: MainThreadRequest,
-	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadServices,
+	{ passwords, pageWork, metrics, tls, caches, unready, settings }: MainThreadServices,
 ): Promise<MainThreadReplies[keyof MainThreadReplies]> {
 	switch (question.about) {
 		case 'password':
@@ -32,6 +34,8 @@ export async function answerThreadRequest(
 			return true;
 		case 'metrics':
 			return scrapeToString(await metrics.render(question.format));
+		case 'health':
+			return unready;
 		case 'page_work':
 			return pageWork.run(question.task);
 		case 'challenge':

@@ -2,6 +2,7 @@
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
+import { withBranches } from '../listeners/datagram-branches.ts';
 import { addressesForThread } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
@@ -77,6 +78,8 @@ export class WorkerPool {
 	readonly #control: SharedArrayBuffer;
 	/** UDP sockets for a successor, by listener. */
 	#bequeathed = new Map<string, readonly BequeathedDatagrams[]>();
+	/** Channels between threads that have not been duplicated yet; see `withBranches`. */
+	readonly #channels: number[] = [];
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
 	readonly #memory: SharedRows;
@@ -156,9 +159,11 @@ export class WorkerPool {
 		}
 		this.#wanted = new Set(order.listeners.map(listener => listener.key));
 		this.#building = slots;
+		const { listeners: all, channels } = withBranches(order.listeners, this.size);
+		this.#channels.push(...channels);
 		const prepared = Promise.all(
 			slots.map(slot => {
-				const listeners = addressesForThread(order.listeners, slot.index, this.size);
+				const listeners = addressesForThread(all, slot.index, this.size);
 				return this.#prepare(slot, { ...order, listeners });
 			}),
 		);
@@ -174,7 +179,13 @@ export class WorkerPool {
 
 	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLostError. */
 	async acceptAll(): Promise<void> {
-		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt }))));
+		const accepted = this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt })));
+		await Promise.all(accepted);
+		this.#closeChannels();
+	}
+
+	#closeChannels(): void {
+		for (const channel of this.#channels.splice(0)) closeSync(channel);
 	}
 
 	/** Returns the file descriptors of all threads' sockets for a listener. Another process may inherit them. */
@@ -228,6 +239,7 @@ export class WorkerPool {
 
 	/** Discards the generation being built. */
 	discardAll(): void {
+		this.#closeChannels();
 		for (const slot of this.#building.splice(0)) {
 			// Without this, the attempt's timer would keep running, and would keep a process alive whose start was refused.
 			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
@@ -237,16 +249,16 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Makes every thread finish its exchanges. Resolves when all threads have. `gently` means that another process serves new
-	 * connections.
+	 * Makes every thread finish its exchanges. Resolves when all threads have.
+	 * @param lastRequestWait See `ProtocolServer.drain`.
 	 */
-	drain(gently = false): Promise<void> {
+	drain(lastRequestWait: number): Promise<void> {
 		this.#stop();
 		return new Promise(resolve => {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
 				slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
-				this.#post(slot, { type: 'drain', gently });
+				this.#post(slot, { type: 'drain', lastRequestWait });
 				if (slot.unresponsive) this.#replace(slot);
 			}
 			this.#checkDrained();
@@ -463,7 +475,8 @@ export class WorkerPool {
 				for (const [key, datagrams] of message.datagrams) {
 					if (slot.attempt?.number === message.attempt) {
 						this.#bequeathed.set(key, [...(this.#bequeathed.get(key) ?? []), ...datagrams]);
-					} else for (const { relay } of datagrams) closeSync(relay);
+					} else
+						for (const { relay, older = [] } of datagrams) for (const channel of [relay, ...older]) closeSync(channel);
 				}
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
 				return;

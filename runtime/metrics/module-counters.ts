@@ -1,5 +1,6 @@
 /** The events that modules count: by name on each worker, summed for `/metrics` and the Admin API. */
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import type { RateLimitOutcome } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { MODULE_FAMILIES } from './families.ts';
 import type { SeriesPages } from './series-pages.ts';
 import type { ThreadTotals } from './thread-totals.ts';
@@ -15,15 +16,25 @@ export class ModuleCounters {
 
 	/** Returns the counter of an event. */
 	of(event: string): EventCounter {
-		let counter = this.#counters.get(event);
+		return this.#counter(MODULE_FAMILIES.events.name, { event });
+	}
+
+	/** Returns the counter of requests that a zone of `rate_limit` has treated in one way. */
+	ofRateLimit(zone: string, outcome: RateLimitOutcome): EventCounter {
+		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome });
+	}
+
+	#counter(family: string, labels: { readonly [name: string]: string }): EventCounter {
+		const key = JSON.stringify([family, labels]);
+		let counter = this.#counters.get(key);
 		if (!counter) {
-			const { page, slot } = this.#pages.allocate(MODULE_FAMILIES.events.name, { event }, 1);
+			const { page, slot } = this.#pages.allocate(family, labels, 1);
 			counter = {
 				add: () => {
 					page[slot]!++;
 				},
 			};
-			this.#counters.set(event, counter);
+			this.#counters.set(key, counter);
 		}
 		return counter;
 	}

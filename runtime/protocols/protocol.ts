@@ -122,10 +122,10 @@ export interface ProtocolServer {
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/**
 	 * Stops keep-alive: idle connections close at once, busy ones after their exchange.
-	 * @param gently Lets idle HTTP/1 connections send one more request for a few seconds. Otherwise, a request that is already in
-	 * transit when its connection closes would be lost.
+	 * @param lastRequestWait Milliseconds within which idle HTTP/1 connections may send one more request. Otherwise, a request that
+	 * is already in transit when its connection closes would be lost. Default 0.
 	 */
-	drain(gently?: boolean): void;
+	drain(lastRequestWait?: number): void;
 	/**
 	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded connections
 	 * continue.

@@ -4,6 +4,22 @@
 export interface BequeathedDatagrams {
 	readonly descriptor: number;
 	readonly relay: number;
+	/** The channels of that process to the processes before it whose connections are still open. */
+	readonly older?: readonly number[] | undefined;
+}
+
+/** Returns all descriptors of a UDP socket and its channels. */
+export function descriptorsOf({ descriptor, relay, older = [] }: BequeathedDatagrams): number[] {
+	return [descriptor, relay, ...older];
+}
+
+/** A UDP socket for one thread of the successor, and the channels that it uses. */
+export interface InheritedDatagrams extends Omit<BequeathedDatagrams, 'relay'> {
+	readonly relay?: number | undefined;
+	/** Channels to threads that have no UDP socket of their own. They get their share of connections through this thread. */
+	readonly branches?: readonly number[] | undefined;
+	/** Set in such a thread: the channel through which it gets what arrives at the socket. */
+	readonly trunk?: number | undefined;
 }
 
 /** A TCP listener and all its sockets. The process that bound them has one for each thread. */

@@ -23,7 +23,7 @@ const KIND_SOCKET = 0;
 
 /** The calls of one thread, and the memory that they share. */
 export class ConnectionCalls {
-	/** Descriptors that no handle of Node owns. */
+	/** Descriptors that no Node handle owns. */
 	readonly owned: OwnedDescriptors;
 	readonly poller: SocketPoller;
 	readonly #accept: Call;
@@ -133,7 +133,7 @@ export class ConnectionCalls {
 		return joined.subarray(0, length);
 	}
 
-	/** Returns a handle of Node that owns the descriptor; undefined if there is none. */
+	/** Creates a Node handle that owns the descriptor. Returns undefined if that fails. */
 	nodeHandle(descriptor: number, isUnix: boolean): StreamHandle | undefined {
 		const handle = new (isUnix ? this.#pipe : this.#tcp)(KIND_SOCKET);
 		if (handle.open(descriptor) === 0) return handle;

@@ -30,7 +30,7 @@ export class DescriptorHandle implements StreamHandle {
 		calls.owned.add(descriptor);
 	}
 
-	/** Returns a handle of Node for the connection, which owns the descriptor from then on; undefined if it cannot be created. */
+	/** Creates a Node handle for the connection, which owns the descriptor from then on. Returns undefined if that fails. */
 	toNodeHandle(): StreamHandle | undefined {
 		if (this.#node !== undefined || this.#closed) return this.#node;
 		const node = this.calls.nodeHandle(this.fd, this.isUnix);

@@ -60,7 +60,7 @@ export interface StreamHandle {
 	shutdown(request: object): number;
 	close(closed?: (this: StreamHandle) => void): void;
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
-	/** Exists if this is not a handle of Node. Returns one that takes its place; undefined if none can be created. */
+	/** Exists if this is not a Node handle. Creates one that takes its place. Returns undefined if that fails. */
 	toNodeHandle?(): StreamHandle | undefined;
 	/** This method and the methods below exist only on TCP handles, not on those of Unix sockets. */
 	getpeername?(name: SocketName): number;

@@ -6,6 +6,7 @@ import {
 	loadForeignFunctions,
 } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
+import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 /** Functions by name. Addresses and 64-bit numbers are BigInts. */
 export type ForeignCalls<Name extends string> = { readonly [name in Name]: ForeignFunction };
@@ -50,11 +51,13 @@ export function foreignSignature(result: string, ...takes: string[]): ForeignSig
 /**
  * Looks up all functions in OpenSSL 3.5 or a later 3.x, on Linux.
  * @param reentrant Functions that call back into JavaScript. They are called in the way that Node documents.
+ * @param hot Functions that are called often and never call back. Their arguments are not checked.
  */
 export function findOpenssl<Name extends string>(
 	signatures: { readonly [name in Name]: ForeignSignature },
 	reentrant: readonly NoInfer<Name>[],
 	simulated: LibrarySimulation = {},
+	hot: { readonly [name in NoInfer<Name>]?: ForeignSignature } = {},
 ): ForeignSupport<Name> {
 	const version = simulated.openssl ?? process.versions.openssl ?? '';
 	const [major = 0, minor = 0] = version.split('.').map(Number);
@@ -68,7 +71,8 @@ export function findOpenssl<Name extends string>(
 	try {
 		const all: { [name: string]: ForeignSignature } = { ...signatures };
 		if (simulated.missing !== undefined) all[`missing_${simulated.missing}`] = foreignSignature('void');
-		const f = loadForeignFunctions(ffi, all) as ForeignCalls<Name>;
+		const unchecked = uncheckedFunctionsOf(ffi, hot as { [name: string]: ForeignSignature });
+		const f = { ...loadForeignFunctions(ffi, all), ...unchecked } as ForeignCalls<Name>;
 		const again = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
 		return { library: new BoundLibrary(ffi, f, again) };
 	} catch (error) {

@@ -495,13 +495,15 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				f.ERR_clear_error();
 				this.#finish(END_OF_STREAM);
 				return false;
-			default: {
+			default:
 				this.#broken = true;
-				const error = thread.takeError();
-				if (reason === ERROR_SSL) this.#fail(error);
-				else this.#finish(errno === 0 ? END_OF_STREAM : -errno);
+				if (reason === ERROR_SSL) this.#fail(thread.takeError());
+				else {
+					// The text of an error takes long to look up, and nobody reads it. Many clients end connections in this way.
+					f.ERR_clear_error();
+					this.#finish(errno === 0 ? END_OF_STREAM : -errno);
+				}
 				return false;
-			}
 		}
 	}
 

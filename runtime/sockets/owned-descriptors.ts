@@ -1,10 +1,10 @@
 /**
- * The descriptors that a thread owns without handles of Node. Node closes the handles of a thread that is terminated, but nothing
+ * The descriptors that a thread owns without Node handles. Node closes the handles of a thread that is terminated, but nothing
  * closes these descriptors. Therefore the thread notes them in shared memory, and the main thread closes what is left.
  */
 import { closeSync } from 'node:fs';
 
-/** Descriptors from this number on are left to handles of Node. */
+/** Descriptors from this number on are left to Node handles. */
 export const MAX_OWNED = 1 << 16;
 
 /** A set of descriptors in shared memory. */

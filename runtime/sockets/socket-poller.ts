@@ -25,7 +25,7 @@ export interface PolledSocket {
 
 type Call = (...values: (number | bigint)[]) => number;
 
-/** A handle of Node. */
+/** A Node handle. */
 interface PipeHandle {
 	onread: () => void;
 	readonly fd: number;

@@ -87,7 +87,7 @@ export class UpstreamSocket implements SocketOwner {
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// A stream that is told of a failed write would discard its unread data, so the owner can hide the error from it.
+		// A stream that learns of a failed write would discard its unread data, so its owner can hide the error from it.
 		const unlessFailed = (done: Done): Done => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);

@@ -5,41 +5,53 @@ import { isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { ioMode } from '../sockets/io-mode.ts';
 
-/** The asset with the bundle of thread-entry.ts, wrapped in a function with the parameter `require`. */
-export const THREAD_ASSET = 'worker.js';
+/** The kinds of thread that {@link startThread} starts. */
+export type ThreadKind = 'compiler' | 'worker' | 'passwords' | 'pages';
 
-/** The asset with that bundle's code cache, without which a thread takes four times as long to start. */
-export const THREAD_CACHE_ASSET = 'worker.cache';
-
-/** Runs the bundle, given its source and its code cache. The engine ignores a cache that it cannot use. */
-const RUN_BUNDLE = `
-const { Script } = require('node:vm');
-new Script(source, { filename: 'svc-thread.js', cachedData }).runInThisContext()(require);
-`;
-
-/** What a thread of the binary runs. */
-const THREAD_START = `
-const { getAsset, getRawAsset } = require('node:sea');
-const source = getAsset('${THREAD_ASSET}', 'utf8');
-const cachedData = new Uint8Array(getRawAsset('${THREAD_CACHE_ASSET}'));
-${RUN_BUNDLE}`;
+/** The entry point of each kind of thread, relative to the folder `runtime`. */
+export const THREAD_ENTRIES: { readonly [kind in ThreadKind]: string } = {
+	compiler: 'compile/compiler-entry.ts',
+	worker: 'worker/worker-entry.ts',
+	passwords: 'passwords/password-entry.ts',
+	pages: 'page-work/page-work-entry.ts',
+};
 
 /**
- * The environment variable with a folder that holds both assets as files. In a checkout, threads then start from them. The
+ * Returns the name of the asset with the code of a kind of thread: the bundle of its entry point, wrapped in a function with the
+ * parameter `require`. It is ASCII.
+ */
+export function threadAsset(kind: ThreadKind): string {
+	return `thread-${kind}.js`;
+}
+
+/** Returns the name of the asset with the code cache of a bundle, without which it takes several times as long to load. */
+export function cacheAsset(asset: string): string {
+	return asset.replace(/\.js$/, '.cache');
+}
+
+/** Returns what a thread runs, given JavaScript that reads an asset as a `Buffer`. The engine ignores a cache that it cannot use. */
+function threadScript(kind: ThreadKind, read: string): string {
+	const asset = threadAsset(kind);
+	// Strings of one byte a character take half as much memory, and are made by copying.
+	return `
+const read = ${read};
+const source = read('${asset}').latin1Slice();
+const cachedData = read('${cacheAsset(asset)}');
+new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }).runInThisContext()(require);
+`;
+}
+
+/** Reads an asset of the binary. */
+const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
+
+/**
+ * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads then start from them. The
  * tests set it: they start thousands of threads, and each takes several times as long to start from the sources.
  */
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 
-/** What a thread runs if {@link THREAD_CODE_VARIABLE} is set. */
-const FOLDER_START = `
-const { readFileSync } = require('node:fs');
-const folder = process.env.${THREAD_CODE_VARIABLE};
-const source = readFileSync(folder + '/${THREAD_ASSET}', 'utf8');
-const cachedData = readFileSync(folder + '/${THREAD_CACHE_ASSET}');
-${RUN_BUNDLE}`;
-
-/** The kinds of thread that {@link startThread} starts. */
-export type ThreadKind = 'compiler' | 'worker' | 'passwords' | 'pages';
+/** Reads an asset from that folder. */
+const READ_FILE = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
 
 /**
  * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help requests,
@@ -53,20 +65,22 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 };
 
 /**
- * Starts a thread of the given kind, which receives a clone of `data` with `kind` added. Its standard streams are not captured,
+ * Starts a thread of the given kind, which receives a clone of `data`. Its standard streams are not captured,
  * because threads log through messages.
  */
 export function startThread(kind: ThreadKind, data: object): Worker {
 	const all: WorkerOptions = {
-		workerData: { ...data, kind, io: ioMode() },
+		workerData: { ...data, io: ioMode() },
 		name: `svc-${kind}`,
 		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
 	};
 	// A file path does not exist in the binary.
-	if (isSea()) return new Worker(THREAD_START, { ...all, eval: true });
-	if (process.env[THREAD_CODE_VARIABLE]) return new Worker(FOLDER_START, { ...all, eval: true });
+	if (isSea()) return new Worker(threadScript(kind, READ_ASSET), { ...all, eval: true });
+	if (process.env[THREAD_CODE_VARIABLE]) {
+		return new Worker(threadScript(kind, READ_FILE), { ...all, eval: true });
+	}
 	// Threads do not inherit the compile cache, without which they take twice as long to start.
 	const cache = getCompileCacheDir();
 	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
-	return new Worker(new URL('../thread-entry.ts', import.meta.url), { ...all, env });
+	return new Worker(new URL(`../${THREAD_ENTRIES[kind]}`, import.meta.url), { ...all, env });
 }

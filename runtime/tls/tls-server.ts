@@ -81,7 +81,7 @@ export interface Http3Side {
 	readonly connections: number;
 	closable(): Iterable<ClosableConnection>;
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
-	drain(gently?: boolean): void;
+	drain(lastRequestWait?: number): void;
 	close(): void;
 }
 
@@ -239,12 +239,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (this.#draining) this.#deps.ended();
 	}
 
-	drain(gently?: boolean): void {
+	drain(lastRequestWait = 0): void {
 		this.#draining = true;
-		this.#refuses = gently !== true;
-		this.#deps.http1.drain(gently);
+		this.#refuses = lastRequestWait === 0;
+		this.#deps.http1.drain(lastRequestWait);
 		this.#deps.http2?.drain();
-		this.datagrams?.drain(gently);
+		this.datagrams?.drain(lastRequestWait);
 	}
 
 	retire(which: (tls: TlsInfo | undefined) => boolean): void {

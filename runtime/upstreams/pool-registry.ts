@@ -8,11 +8,13 @@ import {
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
+import type { UpstreamState } from '../main/handover/handed-state.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CheckGate } from './check-gate.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
 import type { HealthChecker } from './health-checker.ts';
 import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
+
 import { hashText, PoolMemory, usesLatency } from './pool-memory.ts';
 import { processClockNow } from './process-clock.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
@@ -139,6 +141,31 @@ export class PoolRegistry implements PoolWatcher {
 
 	threadEnded(thread: number): void {
 		for (const { found } of this.#pools.values()) found.delete(thread);
+	}
+
+	/** Returns the state of upstreams for a successor of this process, at most {@link MAX_REMEMBERED}. */
+	states(): UpstreamState[] {
+		const states: UpstreamState[] = [];
+		for (const [key, words] of [...this.#states, ...this.#remembered].slice(0, MAX_REMEMBERED)) {
+			const copy = words.slice();
+			states.push([key, Buffer.from(copy.buffer, 0, copy.byteLength).toString('base64')]);
+		}
+		return states;
+	}
+
+	/**
+	 * Continues with the states that the predecessor has returned from {@link states}: its circuits, passive failures and results of
+	 * health checks. Both processes have the same clock.
+	 */
+	adopt(states: readonly UpstreamState[]): void {
+		for (const [key, text] of states) {
+			const bytes = Buffer.from(text, 'base64');
+			const words = new Int32Array(bytes.length >> 2);
+			bytes.copy(new Uint8Array(words.buffer), 0, 0, words.byteLength);
+			const known = this.#states.get(key);
+			if (known === undefined) this.#remembered.set(key, words);
+			else if (known.length === words.length) known.set(words);
+		}
 	}
 
 	/** Sets the configuration's named pools, for {@link listed}. */

@@ -22,6 +22,8 @@ export type MainThreadRequest =
 	/** Cancels a password check whose result is no longer needed. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
+	/** Asks whether the server is ready. */
+	| { readonly about: 'health' }
 	/** Runs an expensive template function. */
 	| { readonly about: 'page_work'; readonly task: ComputedTask }
 	/** Asks the main thread to answer a request to an ACME server of a site. */
@@ -42,6 +44,8 @@ export interface MainThreadReplies {
 	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
+	/** Why the server is not ready; undefined if it is. */
+	health: string | undefined;
 	page_work: PageTaskReply;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;

@@ -1,8 +1,9 @@
 /** A thread's leases: upstream pools, files, access logs, each opened once per key and closed with its last site. */
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
-import type { FileReader, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
+import type { FileReader, HealthSource, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import type { RateLimiter } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { cacheLayout } from '../cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
@@ -17,6 +18,8 @@ import type { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
+import { LimitTable, limitTableWords } from '../rate-limits/limit-table.ts';
+import { ThreadRateLimiter } from '../rate-limits/thread-rate-limiter.ts';
 import { LeaseRegistry, leaseKey } from '../threads/lease-registry.ts';
 import type { MemoryRequest } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
@@ -59,6 +62,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly #compressor: ThreadCompressor;
 	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
+	readonly #health: HealthSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
 	readonly #wanted = new Set<string>();
 	readonly #refused = new Set<string>();
@@ -82,6 +86,7 @@ export class ThreadLeases implements LeaseSource {
 			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
 		};
 		this.#metrics = { render: format => render[format]() };
+		this.#health = { unready: shared(() => thread.ask({ about: 'health' })) };
 	}
 
 	acquire<K extends keyof LeaseKinds>(
@@ -149,6 +154,8 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#passwords, close: () => {} };
 			case 'metrics':
 				return { value: this.#metrics, close: () => {} };
+			case 'health':
+				return { value: this.#health, close: () => {} };
 			case 'acme_authority': {
 				const served = settings as LeaseKinds['acme_authority']['settings'];
 				const answer: LeaseKinds['acme_authority']['lease']['answer'] = request =>
@@ -163,6 +170,8 @@ export class ThreadLeases implements LeaseSource {
 				const { event } = settings as LeaseKinds['event_counter']['settings'];
 				return { value: this.#thread.moduleCounters.of(event), close: () => {} };
 			}
+			case 'rate_limiter':
+				return this.#openRateLimiter(settings as LeaseKinds['rate_limiter']['settings'], handle);
 			case 'cache':
 				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
 			case 'access_log':
@@ -183,6 +192,20 @@ export class ThreadLeases implements LeaseSource {
 				pool.close();
 				this.#releaseMemory(handle);
 			},
+		};
+	}
+
+	#openRateLimiter(
+		{ zone, maxKeys }: LeaseKinds['rate_limiter']['settings'],
+		handle: string,
+	): { value: RateLimiter; close: () => void } {
+		const buffer = this.#sharedMemory(handle, { slots: 0, common: limitTableWords(maxKeys) });
+		const { moduleCounters } = this.#thread;
+		return {
+			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys), outcome =>
+				moduleCounters.ofRateLimit(zone, outcome),
+			),
+			close: () => this.#releaseMemory(handle),
 		};
 	}
 

@@ -103,8 +103,8 @@ export type MessageToWorker =
 	| { readonly type: 'accept'; readonly attempt: number }
 	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
-	/** `gently`: another process serves new connections, so nobody is in a hurry. */
-	| { readonly type: 'drain'; readonly gently?: boolean }
+	/** `lastRequestWait`: see `drain` of runtime/protocols/protocol.ts. */
+	| { readonly type: 'drain'; readonly lastRequestWait: number }
 	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
 	/** Requests a `pong`, which a stuck thread does not send. */

@@ -220,7 +220,7 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#bequeathed() });
 				return;
 			case 'drain':
-				this.#drain(message.gently === true);
+				this.#drain(message.lastRequestWait);
 				return;
 			case 'ping':
 				this.#send({ type: 'pong', number: message.number });
@@ -597,10 +597,10 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	#drain(gently: boolean): void {
+	#drain(lastRequestWait: number): void {
 		this.#discard();
 		this.draining = true;
-		for (const listener of this.#listeners.values()) listener.drain(gently);
+		for (const listener of this.#listeners.values()) listener.drain(lastRequestWait);
 		this.#reportDrained();
 	}
 

@@ -242,6 +242,17 @@ changes('a dry run reports what a load would do, without applying it', async () 
 	assert.is(restart.json.reasons[0].subject, 'threads');
 	assert.is(await one.body(), 'by its id');
 	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
+	// A dry run says for which requests the answers would differ, without the secrets of either configuration.
+	const { diff } = swap.json;
+	assert.is(diff.same, false);
+	assert.equal(diff.changes[0].aspects[0], { name: 'body', before: '"by its id"', after: '"three"' });
+	const secrets = one
+		.text('one')
+		.replace('Bearer hidden', 'Bearer other')
+		.replace('respond "one"', 'reverse_proxy localhost:1');
+	const told = await one.ask('POST /load?dry_run', secrets);
+	assert.is(told.json.diff.same, false);
+	assert.not.match(JSON.stringify(told.json), /hidden|other/);
 });
 
 changes('concurrent writes are all kept', async () => {

@@ -6,7 +6,7 @@
  *   [--handshakes] [--seconds N]
  */
 import { parseArgs } from 'node:util';
-import { frame, headers, openControlStream } from '../runtime/protocols/http3/frames.ts';
+import { frame, framesOf, headers, openControlStream } from '../runtime/protocols/http3/frames.ts';
 import { type ClientStream, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 
 const { values } = parseArgs({
@@ -36,6 +36,10 @@ const REQUEST = headers([
 	[':path', values.path],
 ]);
 
+/** ID of the server's control stream, and the type of the frame with which the server asks for another connection. */
+const CONTROL = 3;
+const GOAWAY = 7;
+
 /** Milliseconds within which a connection must be open. */
 const CONNECT_LIMIT = 30_000;
 
@@ -50,6 +54,9 @@ class Client {
 	readonly #limit: number;
 	#begunAt = performance.now();
 	#asked = 0;
+	/** Bytes received on the server's control stream, and whether there is a GOAWAY among them. */
+	#told = 0;
+	#leaves = false;
 
 	constructor(limit: number) {
 		this.#limit = limit;
@@ -79,8 +86,13 @@ class Client {
 				return 0;
 			}
 		}
+		this.#listen();
+		if (this.#leaves && this.#open.size === 0) {
+			this.#renew(0);
+			return 1;
+		}
 		const now = performance.now();
-		while (this.#open.size < this.#limit && now < end) {
+		while (!this.#leaves && this.#open.size < this.#limit && now < end) {
 			if (this.#asked++ === 0) quic.open(true).write(Buffer.concat([Buffer.of(0), frame(4)]));
 			const stream = quic.open();
 			stream.discards = true;
@@ -90,12 +102,22 @@ class Client {
 		return this.#open.size;
 	}
 
+	/** Looks whether the server asks for another connection. */
+	#listen(): void {
+		const control = this.quic.stream(CONTROL);
+		if (control === undefined || control.received === this.#told) return;
+		this.#told = control.received;
+		this.#leaves = framesOf(control.bytes, 1).some(({ type }) => type === GOAWAY);
+	}
+
 	/** Opens another connection instead of this one. */
 	#renew(failed: number): void {
 		failures += failed;
 		this.quic.close();
 		this.#open.clear();
 		this.#asked = 0;
+		this.#told = 0;
+		this.#leaves = false;
 		this.#begunAt = performance.now();
 		this.quic = new QuicClient(port, { polls: false });
 	}

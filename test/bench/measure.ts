@@ -1,11 +1,11 @@
 /** Measures the servers of one row of the bench. They take turns, so that a drifting machine speed favors none. */
-import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { freePorts } from '../harness.ts';
 import { runLoad } from './load.ts';
 import { type BenchServer, isInstalled, PROGRAMS, startBenchServer } from './servers.ts';
+import { sampleStart } from './starting.ts';
 import { BACKEND_FILES, backendConfiguration } from './tasks/proxying.ts';
-import type { Backends, Contender, IdleTask, LoadTask, Task } from './tasks/task.ts';
+import type { Backends, Contender, IdleTask, LoadTask, StartTask, Task } from './tasks/task.ts';
 
 /** The measurements of one server in one row. */
 export interface ServerMeasurement {
@@ -16,6 +16,8 @@ export interface ServerMeasurement {
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
 	/** Upper bound that the ratio should stay under. */
 	readonly bound?: number;
+	/** Upper bound of our own value. */
+	readonly limit?: number;
 	/** Requests per second, as a median over the rounds. Only in rows with a load. */
 	readonly rate?: number;
 	/** Percentiles of the latency in microseconds, as medians over the rounds. */
@@ -27,7 +29,7 @@ export interface ServerMeasurement {
 /** A row and its measurements. */
 export interface RowResult {
 	readonly name: string;
-	readonly unit: 'µs/request' | 'KiB/connection' | 'ms';
+	readonly unit: 'µs/request' | 'KiB/connection' | 'ms' | 'MiB';
 	readonly figures: readonly ServerMeasurement[];
 }
 
@@ -52,8 +54,12 @@ interface Sample {
 	readonly p999?: number;
 }
 
+/** Number of rounds of a row of starts. */
+const STARTS = 10;
+
 /** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
 export async function measureTask(task: Task, conditions: MeasurementConditions): Promise<RowResult> {
+	if ('start' in task) return measureStarts(task);
 	const contenders = task.contenders.filter(({ server }) => {
 		const program = PROGRAMS[server];
 		return program === undefined || isInstalled(program);
@@ -89,7 +95,7 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 		});
 		return {
 			name: task.name,
-			unit: 'idle' in task ? 'KiB/connection' : 'start' in task ? 'ms' : 'µs/request',
+			unit: 'idle' in task ? 'KiB/connection' : 'µs/request',
 			figures,
 		};
 	} finally {
@@ -97,9 +103,33 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 	}
 }
 
+/** Measures a row of starts. */
+async function measureStarts(task: StartTask): Promise<RowResult> {
+	const contenders = task.contenders.filter(({ server }) => server !== 'caddy' || isInstalled('caddy'));
+	const samples: number[][] = contenders.map(() => []);
+	// A first round fills the file cache and is not counted.
+	for (let round = 0; round <= STARTS; round++) {
+		for (const [index, contender] of contenders.entries()) {
+			const sample = await sampleStart(contender, task.start);
+			if (round > 0) samples[index]!.push(sample);
+		}
+	}
+	const least = samples.map(taken => Math.min(...taken));
+	const figures = contenders.map(({ label, server }, index): ServerMeasurement => {
+		const name = label ?? server;
+		const value = least[index]!;
+		if (index === 0) return { label: name, value, ...(task.limit !== undefined && { limit: task.limit }) };
+		const ratios = samples[0]!.map((own, round) => own / samples[index]![round]!);
+		const bound = task.bounds?.[name];
+		const ratio = [least[0]! / value, Math.min(...ratios), Math.max(...ratios)] as const;
+		return { label: name, value, ratio, ...(bound !== undefined && { bound }) };
+	});
+	return { name: task.name, unit: task.start.startsWith('memory') ? 'MiB' : 'ms', figures };
+}
+
 /** Returns the samples of every contender, by contender and round. */
 async function sampleTask(
-	task: Task,
+	task: LoadTask | IdleTask,
 	contenders: readonly Contender[],
 	backends: Backends,
 	conditions: MeasurementConditions,
@@ -121,15 +151,8 @@ async function sampleTask(
 		}
 		return samples;
 	}
-	const rounds = Math.min(conditions.rounds, 'idle' in task ? 1 : 5);
-	for (let round = 0; round < rounds; round++) {
-		for (const [index, contender] of contenders.entries()) {
-			samples[index]!.push(
-				'idle' in task
-					? await sampleIdle(contender, task, backends, conditions)
-					: await sampleStart(contender, backends, conditions),
-			);
-		}
+	for (const [index, contender] of contenders.entries()) {
+		samples[index]!.push(await sampleIdle(contender, task, backends, conditions));
 	}
 	return samples;
 }
@@ -201,21 +224,6 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 				}),
 		),
 	);
-}
-
-/** Measures milliseconds from process start to the first response. */
-async function sampleStart(
-	contender: Contender,
-	backends: Backends,
-	conditions: MeasurementConditions,
-): Promise<Sample> {
-	// A first start fills the file cache and wakes up the processor, so it is not measured.
-	spawn('true');
-	const before = performance.now();
-	const server = await start(contender, backends, conditions);
-	const value = performance.now() - before;
-	await server.stop();
-	return { value };
 }
 
 /** Returns the median. */

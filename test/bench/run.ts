@@ -2,7 +2,8 @@
  * `npm run bench`: CPU time per request of svc, nginx, haproxy, caddy and Node's own server, on one core each.
  *
  * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers take
- * turns for a few rounds, and a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine:
+ * turns for a few rounds, and a ratio is the median of the rounds' ratios; rows of starts compare the minima of ten
+ * rounds, with any core. Absolute times mean little on a shared machine:
  * read the ratios. A full run writes latest.json and latest.svg next to this file, and the table in README.md.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
@@ -65,7 +66,7 @@ if (wanted.length === TASKS.length) {
 function print({ name, unit, figures }: RowResult): void {
 	console.log(`\n${name}`);
 	const width = Math.max(...figures.map(figure => figure.label.length));
-	for (const { label, value, ratio, bound, rate, p50, p99, p999 } of figures) {
+	for (const { label, value, ratio, bound, limit, rate, p50, p99, p999 } of figures) {
 		const parts = [`  ${label.padEnd(width)} ${value.toFixed(2).padStart(8)} ${unit}`];
 		if (rate !== undefined) {
 			const times = [p50!, p99!, p999!].map(time => (time / 1000).toFixed(time < 10_000 ? 2 : 0));
@@ -76,6 +77,7 @@ function print({ name, unit, figures }: RowResult): void {
 			const verdict = bound === undefined ? '' : `, at most ${bound}${ratio[0] > bound ? ': MISSED' : ''}`;
 			parts.push(`svc is ${middle} of it (${least} to ${most}${verdict})`);
 		}
+		if (limit !== undefined) parts.push(`at most ${limit}${value > limit ? ': MISSED' : ''}`);
 		console.log(parts.join('  '));
 	}
 }

@@ -3,25 +3,29 @@
  * tests of test/cli with SVC_BIN to check that the binary also passes the command line cases.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { Script } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, ROOT, temporaryFolder } from '../harness.ts';
 
 const folder = temporaryFolder();
 const built = path.join(folder, 'built', 'svc');
+const threadCode = path.join(folder, 'threads');
 const moved = path.join(folder, 'elsewhere', 'svc');
 
 const binary = suite('binary');
 
 binary('the build prints one line, and produces the binary and its installation files', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
-	const result = spawnSync(process.execPath, [build, '--release', 'v9.8.7', '--output', built], { encoding: 'utf8' });
+	const args = [build, '--release', 'v9.8.7', '--output', built, '--thread-code', threadCode];
+	const result = spawnSync(process.execPath, args, { encoding: 'utf8' });
 	assert.is(result.stderr, '');
 	assert.is(result.status, 0);
 	assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
 	assert.equal(readdirSync(path.dirname(built)).sort(), [
+		'container',
 		'install.sh',
 		'monitoring',
 		'svc',
@@ -32,6 +36,39 @@ binary('the build prints one line, and produces the binary and its installation 
 	mkdirSync(path.dirname(moved));
 	renameSync(built, moved);
 });
+
+binary('V8 accepts all code caches of the binary: those of the threads, and those of the program', () => {
+	const threads = readdirSync(threadCode).filter(name => name.endsWith('.js'));
+	assert.equal(threads.sort(), ['thread-compiler.js', 'thread-pages.js', 'thread-passwords.js', 'thread-worker.js']);
+	for (const name of threads) {
+		const source = readFileSync(path.join(threadCode, name), 'latin1');
+		assert.not(/[^\0-\x7f]/.test(source), 'the source takes two bytes for each character');
+		const thread = new Script(source, { filename: `svc-${name}`, cachedData: cacheOf(name) });
+		assert.is(thread.cachedDataRejected, false, name);
+	}
+	const cachedData = cacheOf('thread-worker.js');
+	// A cache begins with a magic number and hashes of V8's version, the source, V8's flags and its built-in heap.
+	const header = cachedData.subarray(0, 20);
+	const caches = (file: string): Buffer[] => {
+		const content = readFileSync(file);
+		const positions: number[] = [];
+		for (let at = content.indexOf(header.subarray(0, 8)); at !== -1; ) {
+			positions.push(at);
+			at = content.indexOf(header.subarray(0, 8), at + 1);
+		}
+		return positions.map(at => content.subarray(at, at + header.length));
+	};
+	const accepted = (cache: Buffer): boolean => cache.subarray(12).equals(header.subarray(12));
+	// Node has caches of its own modules.
+	const own = caches(process.execPath).length;
+	const all = caches(moved);
+	assert.ok(all.length - own > threads.length + 100, 'a cache for each chunk');
+	assert.is(all.filter(accepted).length, all.length - (own - caches(process.execPath).filter(accepted).length));
+});
+
+function cacheOf(name: string): Buffer {
+	return readFileSync(path.join(threadCode, name.replace('.js', '.cache')));
+}
 
 binary('the binary reports its release, and ignores NODE_OPTIONS', () => {
 	const run = (...args: string[]) =>

@@ -47,7 +47,7 @@ definitions('the hooks of pre-commit take configurations by their names, and run
 });
 
 definitions('the action fails for a warning, unless it is not strict, and annotates the line', () => {
-	const action = parse(readFileSync(path.join(ROOT, '.github/actions/validate/action.yml'), 'utf8'));
+	const action = parse(readFileSync(path.join(ROOT, '.ci/actions/validate/action.yml'), 'utf8'));
 	const [step] = action.runs.steps;
 	const cwd = temporaryFolder();
 	mkdirSync(path.join(cwd, 'sites'));

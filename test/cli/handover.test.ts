@@ -359,7 +359,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 	const lines = (): string[] =>
 		readFileSync(told, 'utf8')
 			.split('\n')
-			.filter(line => line !== '' && line !== 'WATCHDOG=1');
+			.filter(line => line !== '' && line !== 'WATCHDOG=1' && !/^MAINPID=\d+$/.test(line));
 	try {
 		writeFileSync(file, `${options}${plain(port, 'one')}${plain(second, 'two')}`);
 		const reloaded = await runCommand(['reload', file, '--handover']);
@@ -374,6 +374,10 @@ handover('tells systemd which process is the main one, and leaves no process bes
 			'READY=1',
 			`MAINPID=${pid} READY=1 STATUS=Took over from another process.`,
 		]);
+		// The new process gives a sign of life at once, because it may hand over itself before its first period has passed.
+		assert.match(readFileSync(told, 'utf8'), /READY=1\nWATCHDOG=1\nMAINPID=/);
+		// Once its parent has ended, systemd is to look again whose child it is.
+		await until('adopted', () => readFileSync(told, 'utf8').includes(`\nMAINPID=${pid}\n`));
 		const before = readFileSync(told, 'utf8').length;
 		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));
 
@@ -381,7 +385,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 		assert.is(slow.status, 1);
 		assert.equal(lines().slice(4), [
 			'RELOADING=1',
-			`MAINPID=${pid} READY=1 STATUS=Handover failed: The new process ended with status 1 before it served.`,
+			`MAINPID=${pid} READY=1 STATUS=Handover failed: The new process ended with status 1 before it served. It was starting.`,
 		]);
 		process.kill(pid, 'SIGTERM');
 		await until('stopped', () => processesOf(folder).length === 0);

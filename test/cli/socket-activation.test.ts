@@ -5,6 +5,7 @@ import { linkSync, renameSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
@@ -14,8 +15,8 @@ import { rawExchange, runCommand, SVC, startServer, temporaryFolder } from '../h
 const activation = suite('socket activation');
 const folder = temporaryFolder();
 
-async function listening(at: string | number): Promise<{ server: Server; descriptor: number }> {
-	const server = typeof at === 'string' ? createServer().listen(at) : createServer().listen(at, '127.0.0.1');
+async function listening(at: string | number, host = '127.0.0.1'): Promise<{ server: Server; descriptor: number }> {
+	const server = typeof at === 'string' ? createServer().listen(at) : createServer().listen(at, host);
 	await once(server, 'listening');
 	return { server, descriptor: (server as unknown as { _handle: { fd: number } })._handle.fd };
 }
@@ -160,6 +161,44 @@ activation('inherited sockets serve the sites at their addresses, before and aft
 		const { status, stderr } = await runCommand(['restart', '--address', `unix/${api}`]);
 		assert.is(status, 0, stderr);
 		assert.equal(await ask(), ['by address', 'by path'], output);
+	} finally {
+		child.kill('SIGTERM');
+		await closed;
+	}
+});
+
+activation('a socket at an address that no site is bound to is named in the error', async () => {
+	const tcp = await listening(0);
+	const { port } = tcp.server.address() as { port: number };
+	const file = path.join(folder, 'Elsewhere');
+	writeFileSync(file, `http://site.test:${port} {\n\trespond "x"\n}\n`);
+	const launch = 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"';
+	const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
+		stdio: ['ignore', 'ignore', 'pipe', tcp.descriptor],
+	});
+	const [said] = await Promise.all([text(child.stderr!), once(child, 'close')]);
+	tcp.server.close();
+	assert.is(child.exitCode, 1);
+	assert.is(
+		said,
+		`error: Cannot listen on :${port}: the service manager passed a socket at 127.0.0.1:${port}, which serves only sites with \`bind 127.0.0.1\`.\n`,
+	);
+});
+
+activation('a socket for all addresses of IPv4 serves a port, where there is no IPv6', async () => {
+	const tcp = await listening(0, '0.0.0.0');
+	const { port } = tcp.server.address() as { port: number };
+	const file = path.join(folder, 'Four');
+	writeFileSync(file, `http://:${port} {\n\trespond "four"\n}\n`);
+	const launch = 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"';
+	const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
+		stdio: ['ignore', 'ignore', 'inherit', tcp.descriptor],
+	});
+	const closed = once(child, 'close');
+	try {
+		const early = fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+		tcp.server.close();
+		assert.is(await (await early).text(), 'four');
 	} finally {
 		child.kill('SIGTERM');
 		await closed;

@@ -431,14 +431,23 @@ data('cache: a key contains the data as sent, not expanded', async () => {
 	assert.is(await ask('{env.SVC_TEST_SECRET}', '3'), '3');
 });
 
+data('rate_limit: a key contains the data as sent, not expanded', async () => {
+	const served = new DryRunServer(`:8080 {\nrate_limit a 1 per 1h {\nkey "{query.x}"\n}\nrespond "ok"\n}\n`);
+	const ask = async (x: string): Promise<number> =>
+		(await served.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
+	assert.is(await ask(SECRET), 200);
+	assert.is(await ask(SECRET), 429, 'one key has one limit');
+	assert.is(await ask('{env.SVC_TEST_SECRET}'), 200);
+});
+
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
 	// These directives accept no request placeholder, or only names that the configuration itself contains.
 	const none = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
-		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
-		// The directive `cache` is tested below.
-		'cache',
+		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
+		// These are tested below.
+		...['cache', 'rate_limit'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

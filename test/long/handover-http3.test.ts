@@ -9,7 +9,7 @@ import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
 import { openControlStream, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
-import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+import { connect, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 import { asking, isLeaving, Visitor } from './http3-visitor.ts';
 
 const handover = http3Suite('handover of HTTP/3');
@@ -25,7 +25,11 @@ interface Running {
 }
 
 /** Runs a server that answers with `one`, and whose `/slow` is served by the application. */
-async function running(application: number, test: (running: Running) => Promise<void>): Promise<void> {
+async function running(
+	application: number,
+	test: (running: Running) => Promise<void>,
+	{ options = '', threads: first = 2 } = {},
+): Promise<void> {
 	const folder = temporaryFolder();
 	const [port, extra] = (await freePorts(2)) as [number, number];
 	const file = path.join(folder, 'Configfile');
@@ -35,11 +39,11 @@ async function running(application: number, test: (running: Running) => Promise<
 	const write = (answer: string, threads: number, more = ''): void =>
 		writeFileSync(
 			file,
-			`{\n\tadmin unix/${folder}/admin.sock\n\tthreads ${threads}\n\tauto_https disable_redirects\n}\nhttps://localhost:${port} {\n\tbind 127.0.0.1\n\ttls ${folder}/site.crt ${folder}/site.key\n\thandle /slow {\n\t\treverse_proxy 127.0.0.1:${application}\n\t}\n\trespond "${answer}"\n}\n${more}`,
+			`{\n\tadmin unix/${folder}/admin.sock\n\tthreads ${threads}\n\tauto_https disable_redirects\n${options}}\nhttps://localhost:${port} {\n\tbind 127.0.0.1\n\ttls ${folder}/site.crt ${folder}/site.key\n\thandle /slow {\n\t\treverse_proxy 127.0.0.1:${application}\n\t}\n\trespond "${answer}"\n}\n${more}`,
 		);
-	write('one', 2);
+	write('one', first);
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
-	const reload = (answer: string, threads = 2): Promise<{ status: number | null; stderr: string }> => {
+	const reload: Running['reload'] = (answer, threads = 2) => {
 		// Adds a listening address or removes it. Either change needs a handover.
 		write(answer, threads, answer === 'two' ? `http://127.0.0.1:${extra} {\n\trespond "more"\n}\n` : '');
 		return runCommand(['reload', file, '--handover'], {});
@@ -147,6 +151,98 @@ handover('of handovers: connections of both predecessors are served', async () =
 				client.close();
 			}
 		});
+	} finally {
+		application.close();
+	}
+});
+
+handover(
+	'whose successor hands over and ends: connections of the first process are served on by the third',
+	async () => {
+		const application = await slowApplication();
+		try {
+			await running(application.port, async ({ server, port, reload }) => {
+				const downloads = await Promise.all(
+					Array.from({ length: 8 }, async () => {
+						const client = await connect(port);
+						openControlStream(client);
+						return { client, stream: client.open().write(asking('/slow'), true) };
+					}),
+				);
+				await until('the downloads', () => application.open() === downloads.length);
+				for (const answer of ['two', 'three', 'two']) {
+					const { status, stderr } = await reload(answer);
+					assert.is(status, 0, stderr);
+					for (const { client } of downloads) await client.until('the GOAWAY', () => isLeaving(client));
+					// The process that is left must not read what belongs to the one that serves.
+					for (let i = 0; i < 10; i++) {
+						const visitor = new Visitor(port);
+						await visitor.visit();
+						visitor.close();
+						assert.equal([visitor.answers, visitor.failures], [[answer], []]);
+					}
+				}
+				// Nobody is connected to the processes in between, so they end. The first one drains.
+				await until('two ends', () => server.output().split('ended after a handover').length === 3);
+				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
+				await Promise.all(visitors.map(visitor => visitor.visit()));
+				for (const visitor of visitors) {
+					visitor.close();
+					assert.equal([visitor.answers, visitor.failures], [['two'], []]);
+				}
+				application.finish();
+				for (const { client, stream } of downloads) {
+					assert.is((await response(client, stream)).body, 'begun ended');
+					assert.is((await client.end()).code, 0x100);
+					client.close();
+				}
+			});
+		} finally {
+			application.close();
+		}
+	},
+);
+
+handover('to more threads: all take HTTP/3 connections, which the next process serves to their end', async () => {
+	const application = await slowApplication();
+	try {
+		await running(
+			application.port,
+			async ({ port, reload }) => {
+				const { status, stderr } = await reload('two', 3);
+				assert.is(status, 0, stderr);
+				const downloads: { client: QuicClient; stream: ReturnType<QuicClient['open']> }[] = [];
+				// Each thread has at most six connections, and refuses others without an answer.
+				for (let tries = 0; application.open() <= 12 && tries < 60; tries++) {
+					const client = new QuicClient(port, {});
+					const before = application.open();
+					const refusedAt = performance.now() + 2000;
+					let stream: ReturnType<QuicClient['open']> | undefined;
+					await until('a download or a refusal', () => {
+						if (client.connected && stream === undefined) {
+							openControlStream(client);
+							stream = client.open().write(asking('/slow'), true);
+						}
+						return application.open() > before || performance.now() > refusedAt;
+					});
+					if (stream !== undefined && application.open() > before) downloads.push({ client, stream });
+					else client.close();
+				}
+				assert.ok(downloads.length > 12, `two threads are enough for ${downloads.length} connections`);
+				assert.is((await reload('three', 4)).status, 0);
+				for (const { client } of downloads) await client.until('the GOAWAY', () => isLeaving(client));
+				application.finish();
+				for (const { client, stream } of downloads) {
+					assert.is((await response(client, stream)).body, 'begun ended');
+					client.close();
+				}
+				const visitor = new Visitor(port);
+				await visitor.visit();
+				visitor.close();
+				assert.equal([visitor.answers, visitor.failures], [['three'], []]);
+			},
+			{ threads: 1, options: '\tservers {\n\t\tquic {\n\t\t\tconnections 6\n\t\t}\n\t}\n' },
+		);
 	} finally {
 		application.close();
 	}

@@ -51,6 +51,7 @@ const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'intercepted-responses',
 	'maps-and-named-routes',
 	'paths-below-a-file',
+	'probes-of-a-compatfile',
 	'proxies-within-proxies',
 	'static-files-of-a-compatfile',
 	'templates',

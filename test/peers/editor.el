@@ -1,5 +1,5 @@
-;;; Drives Emacs's own client, eglot, against `svc language-server`, configured as in the README. -*- lexical-binding: t -*-
-;; Arguments are in the environment: CONFIGURATION, FOLDER and RESULT.
+;;; Drives Emacs's own client, eglot, against `svc language-server`, which cli/editors/emacs starts. -*- lexical-binding: t -*-
+;; Arguments are in the environment: FOLDER and RESULT.
 (require 'json)
 (require 'eglot)
 (require 'xref)
@@ -27,13 +27,18 @@
 (setq make-backup-files nil eglot-confirm-server-initiated-edits nil eglot-sync-connect 30 eglot-send-changes-idle-time 0)
 ;; Eglot asks before it edits several files.
 (fset 'y-or-n-p (lambda (&rest _) t))
-(load (getenv "CONFIGURATION"))
-(remove-hook 'svc-mode-hook #'eglot-ensure)
+(require 'svc-mode)
+;; Eglot connects when Emacs is idle, which a batch never is.
+(fset 'eglot-ensure #'ignore)
 (find-file (expand-file-name "Configfile" folder))
 (note 'mode (symbol-name major-mode))
 (apply #'eglot (eglot--guess-contact))
 (wait-for "diagnostics" (lambda () codes))
 (note 'diagnostics codes)
+
+(font-lock-ensure)
+(note 'colors (list (get-text-property (progn (goto-char (point-min)) (search-forward "\tuse") (1- (point))) 'face)
+                    (get-text-property (1+ (point)) 'face)))
 
 (defun at (line column) (goto-char (point-min)) (forward-line (1- line)) (forward-char column))
 (defun text () (buffer-substring-no-properties (point-min) (point-max)))
@@ -53,6 +58,8 @@
 
 (at 4 6)
 (note 'completions (all-completions "" (nth 2 (eglot-completion-at-point))))
+(svc-explain-request "http://a.test/")
+(note 'trace (with-current-buffer "*svc request*" (text)))
 (at 4 6)
 (let ((found (car (xref-backend-definitions 'eglot "common"))))
   (note 'jump (xref-item-summary found))

@@ -1,5 +1,5 @@
--- Drives Neovim's own client against `svc language-server`, configured as in the README. Arguments are in the environment:
--- CONFIGURATION, FOLDER and RESULT.
+-- Drives Neovim's own client against `svc language-server`, which cli/editors/vim starts. Arguments are in the
+-- environment: FOLDER and RESULT.
 local folder = os.getenv('FOLDER')
 local result = {}
 
@@ -43,12 +43,13 @@ end
 
 vim.o.swapfile = false
 vim.o.hidden = true
--- Neovim 0.7 has the parts of this function.
-vim.lsp.start = vim.lsp.start or function(configuration)
-	vim.lsp.buf_attach_client(0, vim.lsp.start_client(configuration))
-end
-dofile(os.getenv('CONFIGURATION'))
 vim.cmd('edit ' .. folder .. '/Configfile')
+
+result.filetype = vim.bo.filetype
+result.colors = {}
+for _, at in ipairs({ { 4, 2 }, { 4, 6 }, { 5, 3 } }) do
+	table.insert(result.colors, vim.fn.synIDattr(vim.fn.synID(at[1], at[2], 1), 'name'))
+end
 
 wait('diagnostics', function()
 	return #codes() > 0

@@ -1,4 +1,4 @@
-/** Editors' own clients, configured as in the README, with `svc language-server`: diagnostics, a fix, completion, hover, a jump, renaming in two files, formatting. */
+/** Editors' own clients, with the files of cli/editors/ and `svc language-server`: diagnostics, a fix, completion, hover, a jump, renaming in two files, formatting. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,17 +9,13 @@ import { ROOT, SVC, temporaryFolder } from '../harness.ts';
 
 const editors = suite('editors');
 
-/** Writes a block of the README to a file and `svc` to a folder of programs. Returns the environment in which they are found. */
-function prepare(folder: string, block: string): NodeJS.ProcessEnv & { CONFIGURATION: string } {
-	const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
-	const text = readme.split(`\`\`\`${block}\n`)[1]!.split('```')[0]!;
-	const configuration = path.join(folder, block.split(' ')[1]!);
-	writeFileSync(configuration, text);
+/** Writes `svc` to a folder of programs. Returns the environment in which it is found. */
+function prepare(folder: string): NodeJS.ProcessEnv {
 	const programs = path.join(folder, 'programs');
 	mkdirSync(programs);
 	writeFileSync(path.join(programs, 'svc'), `#!/bin/sh\nexec ${SVC} "$@"\n`, { mode: 0o755 });
 	const home = { HOME: folder, XDG_STATE_HOME: folder, XDG_CACHE_HOME: folder };
-	return { ...process.env, ...home, PATH: `${programs}:${process.env.PATH}`, CONFIGURATION: configuration };
+	return { ...process.env, ...home, PATH: `${programs}:${process.env.PATH}` };
 }
 
 /** Writes a configuration of two files with an unknown directive. */
@@ -34,12 +30,11 @@ async function run(
 	program: string,
 	args: readonly string[],
 	folder: string,
-	block: string,
 ): Promise<{ readonly [what: string]: unknown; readonly completions: readonly string[] }> {
 	const result = path.join(folder, 'result.json');
 	const editor = spawn(program, args, {
 		cwd: folder,
-		env: { ...prepare(folder, block), FOLDER: folder, RESULT: result },
+		env: { ...prepare(folder), FOLDER: folder, RESULT: result },
 		stdio: ['ignore', 'pipe', 'pipe'],
 	});
 	let output = '';
@@ -59,8 +54,12 @@ editors('Neovim', async () => {
 	const folder = temporaryFolder();
 	writeFiles(folder);
 	const script = path.join(import.meta.dirname, 'editor.lua');
-	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '-c', `luafile ${script}`];
-	const came = await run('nvim', args, folder, 'lua neovim.lua');
+	const load = `set runtimepath^=${path.join(ROOT, 'cli/editors/vim')} | filetype plugin on | syntax on`;
+	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '--cmd', load, '-c', `luafile ${script}`];
+	const came = await run('nvim', args, folder);
+	assert.is(came.filetype, 'configfile');
+	// Of `use`, `common` and `rspond`.
+	assert.equal(came.colors, ['svcKeyword', 'svcSnippet', 'svcProperty']);
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
 	assert.equal(came.left, ['format/unformatted']);
@@ -74,9 +73,14 @@ editors('Neovim', async () => {
 editors('Emacs', async () => {
 	const folder = temporaryFolder();
 	writeFiles(folder);
-	const args = ['--batch', '--eval', '(package-initialize)', '--load', path.join(import.meta.dirname, 'editor.el')];
-	const came = await run('emacs', args, folder, 'elisp emacs.el');
+	const mode = ['-L', path.join(ROOT, 'cli/editors/emacs')];
+	const script = path.join(import.meta.dirname, 'editor.el');
+	const args = ['--batch', '--eval', '(package-initialize)', ...mode, '--load', script];
+	const came = await run('emacs', args, folder);
 	assert.is(came.mode, 'svc-mode');
+	// Of `use` and `common`.
+	assert.equal(came.colors, ['font-lock-keyword-face', 'font-lock-constant-face']);
+	assert.match(String(came.trace), 'respond');
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
 	assert.equal(came.left, ['format/unformatted']);

@@ -35,6 +35,10 @@ const PEERS: { [program: string]: string } = {
 	named: 'bind9',
 	nvim: 'neovim',
 	emacs: 'emacs-nox elpa-eglot',
+	debootstrap: 'debootstrap',
+	xz: 'xz-utils',
+	skopeo: 'skopeo',
+	'qemu-aarch64-static': 'qemu-user-static',
 };
 
 const missing = Object.entries(PEERS).filter(

@@ -33,8 +33,10 @@ const FAKE_LEASES: FakeLeases = {
 	}),
 	cache: () => new EmptyCache(),
 	metrics: () => ({ render: () => Promise.resolve('') }),
+	health: () => ({ unready: () => Promise.resolve(undefined) }),
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
+	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), count: () => {} }),
 	event_counter: () => ({ add: () => {} }),
 };
 

@@ -11,13 +11,21 @@ export interface InterceptedResponse {
 	readonly headers: HeaderList;
 }
 
-/** `http.auth.*`, `http.cache.status` and `http.intercept.*`. */
+/** `http.auth.*`, `http.cache.status`, `http.intercept.*` and `http.rate_limit.*`. */
 export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.auth.*',
 		'The authenticated user: `user.id`; `candidate.id` is a rejected user.',
 		path => {
 			const variable = `http.auth.${path}`;
+			return x => x.variable(variable);
+		},
+	),
+	definePlaceholderFamily(
+		'http.rate_limit.*',
+		'`exceeded.name`: the zone of `rate_limit` that has refused or delayed the request.',
+		path => {
+			const variable = `http.rate_limit.${path}`;
 			return x => x.variable(variable);
 		},
 	),

@@ -5,6 +5,7 @@ import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../dry-run
 import { fakeExchange } from '../../dry-run/fake-exchange.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { pathsOf } from '../../modules/registry/matchers.ts';
+import { branchesOf } from './answering.ts';
 import { assertedMatchers, type WalkedStep } from './walk-document.ts';
 
 /** Returns a host that a pattern matches; for '', a host that no pattern matches. */
@@ -55,6 +56,18 @@ export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): s
 	}
 	if (paths.size === 0) paths.add('/');
 	return [...paths].slice(0, step.pipeline.ofErrors ? 0 : 8);
+}
+
+/** Returns the conditions of a step and of the steps that contain it, innermost first. */
+export function conditionsOf(walked: WalkedStep): Matcher[] {
+	const conditions: Matcher[] = [];
+	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {
+		if (at.step.when) conditions.push(at.step.when);
+		const within = inner.slice(at.pointer.length);
+		const branch = branchesOf(at.step).find(({ pointer }) => within.startsWith(`${pointer}/pipeline/`));
+		if (branch?.when) conditions.push(branch.when);
+	}
+	return conditions;
 }
 
 function pathOf(pattern: string): string {

@@ -1,9 +1,8 @@
 /** The lint rule `redirect/loop`. */
-import type { Matcher } from '../../document/document.ts';
-import { branchesOf, traitsOf } from '../inspection/answering.ts';
+import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
+import { conditionsOf, originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
@@ -64,16 +63,4 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 		url = next.href;
 		if (seen.includes(url)) return [...seen.slice(seen.indexOf(url)), url];
 	}
-}
-
-/** Returns the conditions of a step and of the steps that contain it, innermost first. */
-function conditionsOf(walked: WalkedStep): Matcher[] {
-	const conditions: Matcher[] = [];
-	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {
-		if (at.step.when) conditions.push(at.step.when);
-		const within = inner.slice(at.pointer.length);
-		const branch = branchesOf(at.step).find(({ pointer }) => within.startsWith(`${pointer}/pipeline/`));
-		if (branch?.when) conditions.push(branch.when);
-	}
-	return conditions;
 }

@@ -46,8 +46,8 @@ const NGINX: readonly Entry[] = [
 	['alias', 'handle_path', 'Write `handle_path /path/* { … }` with a `root` in it.'],
 	[
 		'limit_req limit_req_zone',
-		undefined,
-		'There is no rate limit; `requests_per_client N` in `servers { limits { … } }` limits the concurrent requests of one client.',
+		'rate_limit',
+		'Write `rate_limit ZONE 10 per 1s`; `burst` and `delay` in its block are those of `limit_req`.',
 	],
 	[
 		'limit_conn limit_conn_zone',
@@ -165,13 +165,7 @@ const CADDY_1: readonly Entry[] = [
 	['startup shutdown on git', undefined, 'This server does not run commands; leave them to the service manager.'],
 ];
 
-const PLUGINS: readonly Entry[] = [
-	[
-		'rate_limit ratelimit',
-		undefined,
-		'There is no rate limit; `requests_per_client N` in `servers { limits { … } }` limits the concurrent requests of one client.',
-	],
-];
+const PLUGINS: readonly Entry[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
 
 const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 	['nginx', NGINX],

@@ -56,6 +56,8 @@ export interface StepTraits<S extends Step = Step> {
 	readonly fieldEdits?: { readonly [field: string]: EditedMessage };
 	/** True if a step asks clients for passwords. */
 	readonly asksForPasswords?: true;
+	/** Returns the templates of the keys by which a step limits requests; one that is constant limits all requests together. */
+	readonly limitsBy?: (step: S) => readonly LocatedText[];
 	/** Returns the named route that a step runs. */
 	readonly routeOf?: (step: S) => string;
 	/** Returns the name of the internal certificate authority that a step uses. */

@@ -5,6 +5,7 @@ import type { Fix, FixSafety, Severity } from '../../diagnostics/diagnostic.ts';
 import { suggestName } from '../../diagnostics/suggest.ts';
 import type { Step } from '../../document/document.ts';
 import type { Handler } from '../../exchange/handler.ts';
+import { escapeHtml } from '../../exchange/html-text.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
@@ -226,8 +227,4 @@ function page(target: string): string {
 	</body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-	return text.replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
 }

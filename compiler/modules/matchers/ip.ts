@@ -2,11 +2,10 @@
 
 import type { Matcher } from '../../document/document.ts';
 import { parseIp } from '../../exchange/ip-address.ts';
-import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
 import type { Line } from '../../syntax/ast.ts';
-import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
+import { compileRanges, lowerRanges } from '../words/range-words.ts';
 import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface IpMatcher extends Matcher {
@@ -39,7 +38,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
-		const ranges = compileRanges(matcher, cx);
+		const ranges = compileRanges(matcher.ranges, cx);
 		return x => ranges.contains(x.connection.remoteAddress);
 	},
 });
@@ -63,7 +62,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
-		const ranges = compileRanges(matcher, cx);
+		const ranges = compileRanges(matcher.ranges, cx);
 		const { clientIp: addressOf } = cx;
 		return x => ranges.contains(addressOf(x));
 	},
@@ -78,30 +77,13 @@ function addressesOf(ranges: readonly string[]): readonly string[] {
 function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): IpMatcher | undefined {
 	const args = matcherArguments(line, cx, `${type} <range>…`);
 	if (!args) return undefined;
-	for (const { text, span } of args) {
-		if (text === 'forwarded') {
-			const message = "the 'forwarded' option is no longer supported; use the 'client_ip' matcher instead";
-			cx.problem('error', 'address/forwarded', span, message);
-		} else if (text !== 'private_ranges' && !text.includes('{') && !parseIpRange(text)) {
-			cx.problem('error', 'address/invalid-range', span, `\`${text}\` is not an IP address or range.`, {
-				hint: 'Write an address, a range such as `10.0.0.0/8`, or `private_ranges`.',
-			});
-		}
+	for (const { span } of args.filter(({ text }) => text === 'forwarded')) {
+		const message = "the 'forwarded' option is no longer supported; use the 'client_ip' matcher instead";
+		cx.problem('error', 'address/forwarded', span, message);
 	}
-	return { type, ranges: args.map(word => cx.template(word)) };
-}
-
-/** Compiles ranges. Their placeholders must have a constant value when the configuration is compiled, such as `{env.OFFICE}`. */
-function compileRanges(matcher: IpMatcher, cx: CompileContext): IpRanges {
-	const texts = matcher.ranges.flatMap(text => {
-		const { constant } = cx.template(text, 'empty');
-		if (constant === undefined)
-			return cx.refuse(`\`${text}\` is not constant: a range must be known at load time.`, 'address/invalid-range');
-		return constant.split(/[\s,]+/).filter(part => part !== '');
-	});
-	try {
-		return new IpRanges(texts);
-	} catch (error) {
-		return cx.refuse((error as Error).message, 'address/invalid-range');
-	}
+	const ranges = lowerRanges(
+		args.filter(({ text }) => text !== 'forwarded'),
+		cx,
+	);
+	return { type, ranges };
 }

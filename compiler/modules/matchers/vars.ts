@@ -138,7 +138,7 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 });
 
 /**
- * Returns changes that give a placeholder one of these values, or a value that is none of them. There are none if `key` is not a
+ * Returns changes that give a placeholder each of these values, and one that is none of them. Returns no changes if `key` is not a
  * placeholder.
  */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {

@@ -18,6 +18,7 @@ import { handleErrors } from '../directives/handle-errors.ts';
 import { handlePath } from '../directives/handle-path.ts';
 import { header, requestHeader } from '../directives/header.ts';
 import { invoke } from '../directives/invoke.ts';
+import { live } from '../directives/live.ts';
 import { log } from '../directives/log.ts';
 import { logAppend } from '../directives/log-append.ts';
 import { logName } from '../directives/log-name.ts';
@@ -26,6 +27,8 @@ import { map } from '../directives/map/map.ts';
 import { methodDirective } from '../directives/method.ts';
 import { metricsEndpoint } from '../directives/metrics.ts';
 import { push } from '../directives/push.ts';
+import { rateLimit } from '../directives/rate-limit/rate-limit.ts';
+import { ready } from '../directives/ready.ts';
 import { redir } from '../directives/redir.ts';
 import { requestBody } from '../directives/request-body.ts';
 import { respond } from '../directives/respond.ts';
@@ -64,6 +67,7 @@ export const directives: readonly Directive[] = [
 	header,
 	invoke,
 	intercept,
+	live,
 	log,
 	logAppend,
 	logName,
@@ -72,6 +76,8 @@ export const directives: readonly Directive[] = [
 	map,
 	methodDirective,
 	push,
+	ready,
+	rateLimit,
 	redir,
 	requestBody,
 	requestHeader,

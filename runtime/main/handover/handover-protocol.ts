@@ -4,27 +4,70 @@
  *     predecessor                                    successor
  *     starts it, with its listening sockets
  *     offer ───────────────────────────────────────▶ compiles, binds new addresses, builds all threads,
- *                                                    makes every listener of every thread answer a request
+ *           ◀─────────────── step, at each of these   makes every listener of every thread answer a request
  *           ◀─────────────────────────────── ready   (or failed)
  *     stops rolling log files
  *     go    ───────────────────────────────────────▶ accepts connections on the inherited sockets
  *           ◀──────────────────────────────── done   (or failed)
  *     stops accepting, drains, exits
+ *           ◀─────────────────────────────── left     when it has handed over itself
+ *           ◀─────────────────────────────── lost     when the process that it handed over to has failed
  *
- * Until `done`, the predecessor serves as if nothing happened, and a successor that fails, dies or takes too long is killed.
+ * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
+ * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
  * Between `go` and `done` both accept connections on the very same sockets, so none waits in a queue that nobody reads. The
- * channel is Node's, with one JSON message a line. If it breaks before `go`, the predecessor has died, and the successor
+ * channel is a Unix socket with one JSON message a line. If it is closed before `go`, the predecessor has died, and the successor
  * accepts as if told to: somebody must serve.
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
 import type { BequeathedSockets } from '../../sockets/bequeathed-sockets.ts';
+import type { HandedState } from './handed-state.ts';
 
 /** The version of the messages. A successor that speaks another one refuses the offer. */
-export const HANDOVER_PROTOCOL = 1;
+export const HANDOVER_PROTOCOL = 2;
+
+/** Default number of milliseconds in which a successor must be ready. */
+export const READY_LIMIT = 120_000;
+
+/**
+ * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link limitOf}, and `doing` says what the
+ * successor is doing.
+ */
+export const STEPS = {
+	start: { limit: 30_000, doing: 'starting' },
+	compile: { limit: 60_000, doing: 'compiling the configuration' },
+	bind: { limit: 30_000, doing: 'binding its addresses' },
+	threads: { limit: 60_000, doing: 'preparing its threads' },
+	check: { limit: 30_000, doing: 'testing its listeners' },
+	ready: { limit: 60_000, doing: 'waiting to be told to accept connections' },
+	switch: { limit: 30_000, doing: 'beginning to accept connections' },
+} as const;
+
+export type HandoverStep = keyof typeof STEPS;
+
+/** Maximum milliseconds that a successor waits for the offer. */
+export const OFFER_LIMIT = 10_000;
+
+/**
+ * Returns the limit of a step, if `readyLimit` milliseconds are allowed until the successor is ready. No step may take longer than
+ * that. If it is more than {@link READY_LIMIT}, the steps until then get more time by the same factor.
+ */
+export function limitOf(step: HandoverStep, readyLimit: number): number {
+	const factor = step === 'switch' ? 1 : Math.max(1, readyLimit / READY_LIMIT);
+	return Math.min(readyLimit, STEPS[step].limit * factor);
+}
+
+/** Returns a time in words. */
+export function timeText(milliseconds: number): string {
+	return milliseconds < 1000 ? `${milliseconds} ms` : `${Math.round(milliseconds / 1000)} s`;
+}
 
 /** The environment variable that makes a process a successor. Its value is the version of the messages. */
 export const SUCCESSOR_VARIABLE = 'SVC_HANDOVER';
+
+/** The successor's descriptor of the channel: the one after the standard streams. */
+export const CHANNEL_DESCRIPTOR = 3;
 
 /** The first descriptor of a successor that was inherited: after the standard streams and the channel. */
 export const FIRST_INHERITED = 4;
@@ -43,11 +86,13 @@ export interface Offer<Process = unknown> {
 	/** The configuration; undefined to serve without one. */
 	readonly input?: ConfigInput | undefined;
 	readonly inheritance: Inheritance;
+	/** Milliseconds until the successor must be ready. */
+	readonly readyLimit?: number | undefined;
 	readonly process: Process;
 }
 
 /** Messages to the successor. */
-export type ToSuccessor = Offer | { readonly type: 'go' };
+export type ToSuccessor = Offer | { readonly type: 'go'; readonly state?: HandedState | undefined };
 
 /** Reports why a successor failed. */
 export interface SuccessorFailure {
@@ -60,6 +105,9 @@ export interface SuccessorFailure {
 
 /** Messages from the successor. */
 export type FromSuccessor =
+	| { readonly type: 'step'; readonly step: HandoverStep }
 	| { readonly type: 'ready' }
 	| { readonly type: 'done'; readonly generation: number; readonly warnings: readonly DiagnosticReport[] }
+	/** Sent after `done`: another process serves now, or none does any longer. */
+	| { readonly type: 'left' | 'lost' }
 	| SuccessorFailure;

@@ -1,31 +1,83 @@
 /** The successor's side of a handover: receives messages from the process that started it. */
+import { fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { HandedState } from './handed-state.ts';
 import {
+	CHANNEL_DESCRIPTOR,
 	type FromSuccessor,
 	HANDOVER_PROTOCOL,
+	type HandoverStep,
+	limitOf,
+	OFFER_LIMIT,
 	type Offer,
+	READY_LIMIT,
+	STEPS,
 	SUCCESSOR_VARIABLE,
 	type ToSuccessor,
+	timeText,
 } from './handover-protocol.ts';
+import { MessageChannel } from './message-channel.ts';
 
-/** Milliseconds until the offer must arrive. */
-const OFFER_LIMIT = 10_000;
+/** Milliseconds by which this side waits longer than the predecessor, whose verdict is to come first. */
+const MARGIN = 5000;
 
 /** Reports whether this process was started as a successor. */
 export function isSuccessor(): boolean {
-	return process.env[SUCCESSOR_VARIABLE] !== undefined && process.send !== undefined;
+	if (process.env[SUCCESSOR_VARIABLE] === undefined) return false;
+	try {
+		return fstatSync(CHANNEL_DESCRIPTOR).isSocket();
+	} catch {
+		return false;
+	}
 }
 
 /** The channel to the predecessor. */
 export class PredecessorChannel {
+	readonly #channel: MessageChannel<FromSuccessor>;
 	readonly #waiting: ToSuccessor[] = [];
-	#take: ((message: ToSuccessor | undefined) => void) | undefined;
+	#take: ((message: ToSuccessor | 'ended' | 'late') => void) | undefined;
+	readonly #expired = Promise.withResolvers<never>();
+	#timer: NodeJS.Timeout | undefined;
+	#readyLimit = READY_LIMIT;
 
 	constructor() {
-		process.on('message', message => {
-			if (this.#take) this.#take(message as ToSuccessor);
-			else this.#waiting.push(message as ToSuccessor);
-		});
-		process.once('disconnect', () => this.#take?.(undefined));
+		const stream = new Socket({ fd: CHANNEL_DESCRIPTOR, readable: true, writable: true });
+		this.#channel = new MessageChannel(
+			stream,
+			message => {
+				if (this.#take) this.#take(message as ToSuccessor);
+				else this.#waiting.push(message as ToSuccessor);
+			},
+			() => this.#take?.('ended'),
+		);
+		// It may reject while nobody waits for it yet.
+		this.#expired.promise.catch(() => {});
+	}
+
+	/** Rejects if a step takes too long. This process must end then, whether its predecessor serves on or has died. */
+	get expired(): Promise<never> {
+		return this.#expired.promise;
+	}
+
+	/** Reports to the predecessor which step begins, and starts its time limit. */
+	step(step: HandoverStep): void {
+		this.#begin(step);
+		void this.#channel.send({ type: 'step', step });
+	}
+
+	#begin(step: HandoverStep): void {
+		clearTimeout(this.#timer);
+		const limit = limitOf(step, this.#readyLimit) + MARGIN;
+		this.#timer = setTimeout(() => {
+			this.#expired.reject(
+				new Error(`The new process gave up: ${STEPS[step].doing} took longer than ${timeText(limit)}.`),
+			);
+		}, limit);
+	}
+
+	/** Whether the predecessor still waits for messages. */
+	get isOpen(): boolean {
+		return this.#channel.isOpen;
 	}
 
 	/** Resolves to the offer. Rejects if none arrives, or if it uses another version of the protocol. */
@@ -37,46 +89,62 @@ export class PredecessorChannel {
 				`This release cannot take over from one that speaks version ${wanted} of the handover; restart the server instead.`,
 			);
 		}
-		const timer = setTimeout(() => this.#take?.(undefined), OFFER_LIMIT);
-		const message = await this.#next();
-		clearTimeout(timer);
-		if (message?.type !== 'offer') throw new Error('The running process did not say what to take over.');
+		const message = await this.#next(OFFER_LIMIT);
+		if (typeof message === 'string' || message.type !== 'offer')
+			throw new Error('The running process did not say what to take over.');
+		this.#readyLimit = message.readyLimit ?? READY_LIMIT;
 		return message;
 	}
 
-	/** Reports to the predecessor that this process is able to serve. Resolves when this process must start to accept connections. */
-	async ready(): Promise<void> {
-		this.#send({ type: 'ready' });
-		// If there is no message, the predecessor has died, and no other process serves.
-		await this.#next();
+	/**
+	 * Reports to the predecessor that this process is able to serve. Resolves when this process must start to accept connections, to
+	 * the predecessor's latest state. Rejects if the predecessor neither answers nor ends.
+	 */
+	async ready(): Promise<HandedState | undefined> {
+		clearTimeout(this.#timer);
+		void this.#channel.send({ type: 'ready' });
+		const message = await this.#next(STEPS.ready.limit);
+		if (message === 'late') throw new Error('The running process did not say when to take over.');
+		this.#begin('switch');
+		// The predecessor has died, and no other process serves.
+		if (message === 'ended') return undefined;
+		return message.type === 'go' ? message.state : undefined;
 	}
 
 	/** Reports to the predecessor that this process accepts connections, so that the predecessor can exit. */
-	done(generation: number, warnings: Extract<FromSuccessor, { type: 'done' }>['warnings']): void {
-		this.#send({ type: 'done', generation, warnings });
-		process.removeAllListeners('message');
+	async done(generation: number, warnings: Extract<FromSuccessor, { type: 'done' }>['warnings']): Promise<void> {
+		clearTimeout(this.#timer);
+		await this.#channel.send({ type: 'done', generation, warnings });
+	}
+
+	/**
+	 * Reports to the predecessor, if it still drains, that this process has handed over (`left`), or that the process which it
+	 * handed over to has failed (`lost`).
+	 */
+	async report(what: 'left' | 'lost'): Promise<void> {
+		await this.#channel.send({ type: what });
 	}
 
 	/** Reports to the predecessor why this process cannot take over. Resolves once the message has been sent. */
 	async failed(failure: Omit<Extract<FromSuccessor, { type: 'failed' }>, 'type'>): Promise<void> {
-		await this.#send({ type: 'failed', ...failure });
+		await this.#channel.send({ type: 'failed', ...failure });
 	}
 
-	async #next(): Promise<ToSuccessor | undefined> {
-		// Messages that arrived before this process listened are delivered first, even if the predecessor has died since.
-		if (!process.connected) await new Promise(resolve => setImmediate(resolve));
+	/** Resolves to the next message, or to why there is none. */
+	#next(limit: number): Promise<ToSuccessor | 'ended' | 'late'> {
 		const message = this.#waiting.shift();
-		if (message || !process.connected) return message;
-		return await new Promise(resolve => {
+		if (message) return Promise.resolve(message);
+		if (!this.#channel.isOpen) return Promise.resolve('ended');
+		return new Promise(resolve => {
+			let waits = true;
+			// After a pause of the whole process, a message that has arrived meanwhile is read first.
+			const timer = setTimeout(() => setImmediate(() => waits && this.#take?.('late')), limit);
 			this.#take = taken => {
+				waits = false;
 				this.#take = undefined;
+				clearTimeout(timer);
 				resolve(taken);
 			};
 		});
-	}
-
-	#send(message: FromSuccessor): Promise<void> {
-		if (!process.connected) return Promise.resolve();
-		return new Promise(resolve => void process.send!(message, () => resolve()));
 	}
 }

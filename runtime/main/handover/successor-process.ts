@@ -1,19 +1,48 @@
 /** The predecessor's side of a handover: starts the successor, and watches over it until it serves. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable } from 'node:stream';
+import { type Duplex, PassThrough, type Readable } from 'node:stream';
+import { withTimeLimit } from '../../threads/within.ts';
+import type { HandedState } from './handed-state.ts';
+import { HandoverImpossible } from './handover-impossible.ts';
 import {
+	CHANNEL_DESCRIPTOR,
 	FIRST_INHERITED,
 	type FromSuccessor,
 	HANDOVER_PROTOCOL,
+	type HandoverStep,
 	type Inheritance,
+	limitOf,
 	type Offer,
+	STEPS,
 	SUCCESSOR_VARIABLE,
 	type SuccessorFailure,
 	type ToSuccessor,
+	timeText,
 } from './handover-protocol.ts';
+import { MessageChannel } from './message-channel.ts';
 
-/** Maximum milliseconds from `go` to `done`. */
-const ACCEPT_LIMIT = 30_000;
+/** Maximum milliseconds in which a process that has been killed ends. */
+const KILL_LIMIT = 5000;
+
+/** What it usually means if a process ends with this signal. */
+const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
+	SIGKILL: ' (as the system does when memory is short)',
+	SIGABRT: ' (as when its memory limit is reached)',
+	SIGTRAP: ' (as when its memory limit is reached)',
+};
+
+const START_ERRORS: { readonly [code: string]: string } = {
+	ENOENT: 'it or its interpreter does not exist',
+	EACCES: 'it may not be executed',
+	ENOEXEC: 'it is not a program for this machine',
+	EMFILE: 'this process has too many open files',
+	ENFILE: 'the system has too many open files',
+	EAGAIN: 'the system has too many processes',
+	ENOMEM: 'the system has too little memory',
+};
+
+/** What counts as the answer of a successor that sends anything else. */
+const BROKEN: SuccessorFailure = { type: 'failed', message: 'The new process broke the protocol of handovers.' };
 
 /** The program that is started as the successor. */
 export interface SuccessorProgram {
@@ -45,9 +74,10 @@ export class InheritedDescriptors {
 		const listeners = sockets.listeners.map(listener => ({
 			...listener,
 			descriptors: listener.descriptors.map(descriptor => this.add(descriptor)),
-			datagrams: listener.datagrams?.map(({ descriptor, relay }) => ({
+			datagrams: listener.datagrams?.map(({ descriptor, relay, older }) => ({
 				descriptor: this.add(descriptor),
 				relay: this.add(relay),
+				older: older?.map(channel => this.add(channel)),
 			})),
 		}));
 		return { ...rest, sockets: { listeners, held: sockets.held.map(moved), passed: sockets.passed.map(moved) } };
@@ -67,21 +97,30 @@ export class InheritedDescriptors {
 /** A successor from its start until it serves or has failed. */
 export class SuccessorProcess {
 	readonly #child: ChildProcess;
+	readonly #channel: MessageChannel<ToSuccessor>;
 	/** A pipe whose other end the successor and its own successors hold, if one was requested. */
 	readonly pipe: Readable | undefined;
+	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
+	readonly exited: Promise<number | null>;
 	readonly #offer: Offer;
 	readonly #limit: number;
-	readonly #onGo: () => void;
+	readonly #onGo: () => HandedState;
+	/** Resolves to the reason once the process has ended or could not be started. */
 	readonly #ended: Promise<string>;
+	#hasEnded = false;
 	#next: ((message: FromSuccessor) => void) | undefined;
+	#isBroken = false;
+	#step: HandoverStep = 'start';
+	#stepTimer: NodeJS.Timeout | undefined;
 	#going = false;
+	#hasLeft = false;
 	#aborted: string | undefined;
 
 	/**
-	 * Starts the program. Throws the system's error.
+	 * Starts the program. Throws HandoverImpossible.
 	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
-	 * @param limit Milliseconds until it must be ready.
-	 * @param onGo Called before it is told to accept connections.
+	 * @param limit Milliseconds until it must be ready. No step may take longer; see {@link limitOf}.
+	 * @param onGo Called before it is told to accept connections. Returns the state that it is told.
 	 */
 	constructor(
 		program: SuccessorProgram,
@@ -89,27 +128,38 @@ export class SuccessorProcess {
 		descriptors: readonly number[],
 		withPipe: boolean,
 		limit: number,
-		onGo: () => void,
+		onGo: () => HandedState,
 	) {
 		this.#offer = offer;
 		this.#limit = limit;
 		this.#onGo = onGo;
-		this.#child = spawn(program.file, program.args, {
-			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
-			detached: true,
-			stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...descriptors, ...(withPipe ? (['pipe'] as const) : [])],
-			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(HANDOVER_PROTOCOL) },
-		});
-		this.pipe = withPipe ? (this.#child.stdio.at(-1) as Readable) : undefined;
+		this.#child = start(program, descriptors, withPipe);
+		// There are no streams if the system has no descriptors left.
+		const streams = (this.#child.stdio as ChildProcess['stdio'] | undefined) ?? [];
+		this.pipe = withPipe ? ((streams.at(-1) as Readable | undefined) ?? new PassThrough().end()) : undefined;
 		this.#ended = new Promise(resolve => {
-			this.#child.once('error', (error: NodeJS.ErrnoException) => {
-				resolve(`The program ${program.file} cannot be started: ${error.code ?? error.message}.`);
+			this.#child.on('error', (error: NodeJS.ErrnoException) => {
+				if (this.#child.pid !== undefined) return;
+				this.#hasEnded = true;
+				resolve(startError(program, error));
 			});
 			this.#child.once('exit', (status, signal) => {
-				resolve(`The new process ended with ${signal ?? `status ${status}`} before it served.`);
+				this.#hasEnded = true;
+				const how = signal === null ? `status ${status}` : `${signal}${SIGNAL_CAUSES[signal] ?? ''}`;
+				resolve(`The new process ended with ${how} before it served.`);
 			});
 		});
-		this.#child.on('message', message => this.#next?.(message as FromSuccessor));
+		this.exited = new Promise(resolve => this.#child.once('exit', resolve));
+		this.#channel = new MessageChannel(
+			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
+			message => this.#received(message as FromSuccessor),
+			why => {
+				// A process that has closed the channel usually ends next, which says more.
+				if (why === 'closed') return;
+				this.#isBroken = true;
+				this.#next?.(BROKEN);
+			},
+		);
 	}
 
 	/** The process ID; undefined if it could not be started. */
@@ -117,24 +167,44 @@ export class SuccessorProcess {
 		return this.#child.pid;
 	}
 
+	/** True once the process has handed over to another, which serves now. */
+	get hasLeft(): boolean {
+		return this.#hasLeft;
+	}
+
 	/** Sends the offer and carries out the handover. Never rejects. If the handover fails, the process has been ended. */
 	async run(): Promise<HandoverResult> {
-		const ready = this.#answer(this.#limit, 'did not become ready in time');
-		this.#send(this.#offer);
+		try {
+			return await this.#carryOut();
+		} catch (error) {
+			return await this.#fail({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+		} finally {
+			clearTimeout(this.#stepTimer);
+		}
+	}
+
+	async #carryOut(): Promise<HandoverResult> {
+		const ready = this.#answer(this.#limit, 'become ready');
+		this.#begin('start');
+		void this.#channel.send({ ...this.#offer, readyLimit: this.#limit });
 		const first = await ready;
-		if (first.type === 'failed') return this.#fail(first);
-		if (first.type !== 'ready') return this.#fail({ type: 'failed', message: 'The new process broke the protocol.' });
-		if (this.#aborted !== undefined) return this.#fail({ type: 'failed', message: this.#aborted });
+		if (first.type === 'failed') return await this.#fail(first);
+		if (first.type !== 'ready') return await this.#fail(BROKEN);
+		if (this.#aborted !== undefined) return await this.#fail({ type: 'failed', message: this.#aborted });
+		clearTimeout(this.#stepTimer);
 		this.#going = true;
-		this.#onGo();
-		const done = this.#answer(ACCEPT_LIMIT, 'did not accept connections in time');
-		this.#send({ type: 'go' });
+		this.#step = 'switch';
+		const state = this.#onGo();
+		const done = this.#answer(limitOf('switch', this.#limit), 'accept connections');
+		void this.#channel.send({ type: 'go', state });
 		const second = await done;
-		if (second.type === 'failed') return this.#fail(second);
-		if (second.type !== 'done') return this.#fail({ type: 'failed', message: 'The new process broke the protocol.' });
+		if (second.type === 'failed') return await this.#fail(second);
+		if (!isDone(second)) return await this.#fail(BROKEN);
+		// If it has died since, the system reports that together with its last message.
+		await new Promise(resolve => setImmediate(resolve));
+		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#ended });
 		const { generation, warnings } = second;
-		this.#child.removeAllListeners('message');
-		this.#child.disconnect();
+		// The channel stays open for what the process reports later.
 		this.#child.unref();
 		return { result: 'done', pid: this.#child.pid!, generation, warnings };
 	}
@@ -143,31 +213,93 @@ export class SuccessorProcess {
 	abort(reason: string): boolean {
 		if (this.#going) return false;
 		this.#aborted = reason;
-		this.#child.kill('SIGKILL');
+		this.#kill();
 		return true;
 	}
 
 	async #fail({ message, diagnostics }: SuccessorFailure): Promise<HandoverResult> {
-		this.#child.kill('SIGKILL');
-		await this.#ended;
-		return { result: 'failed', message: this.#aborted ?? message, ...(diagnostics && { diagnostics }) };
+		const { doing } = STEPS[this.#step];
+		this.#kill();
+		// A process that is stuck in the kernel cannot be waited for.
+		await withTimeLimit(
+			this.#ended.then(() => {}),
+			KILL_LIMIT,
+		);
+		if (!this.#hasEnded) this.#child.unref();
+		this.#channel.close();
+		this.pipe?.destroy();
+		const reason = this.#aborted ?? (this.pid === undefined ? message : `${message} It was ${doing}.`);
+		return { result: 'failed', message: reason, ...(Array.isArray(diagnostics) && { diagnostics }) };
+	}
+
+	/** Kills the process and those that it has started, as a wrapper around the server does. */
+	#kill(): void {
+		const { pid } = this.#child;
+		if (pid === undefined) return;
+		try {
+			process.kill(-pid, 'SIGKILL');
+		} catch {
+			// All of them have ended.
+		}
+	}
+
+	#received(message: FromSuccessor): void {
+		if (message.type === 'left' || message.type === 'lost') this.#hasLeft = message.type === 'left';
+		else if (message.type !== 'step') this.#next?.(message);
+		else if (Object.hasOwn(STEPS, message.step)) this.#begin(message.step);
+		else this.#next?.(BROKEN);
+	}
+
+	/** Starts the time limit of a step. */
+	#begin(step: HandoverStep): void {
+		if (this.#going || !this.#next) return;
+		this.#step = step;
+		clearTimeout(this.#stepTimer);
+		const limit = limitOf(step, this.#limit);
+		this.#stepTimer = this.#timer(limit, `The new process has exceeded the limit of ${timeText(limit)} for a step.`);
+	}
+
+	/** Fails the answer that is awaited now, unless it comes in time. */
+	#timer(limit: number, message: string): NodeJS.Timeout {
+		const next = this.#next;
+		const expire = () => this.#next === next && next?.({ type: 'failed', message });
+		// After a pause of this process, an answer that has arrived meanwhile is read first.
+		return setTimeout(() => setImmediate(expire), limit);
 	}
 
 	/** Resolves to the next message, or to the reason why there is none. */
-	#answer(limit: number, late: string): Promise<FromSuccessor> {
+	#answer(limit: number, what: string): Promise<FromSuccessor> {
 		const { promise, resolve } = Promise.withResolvers<FromSuccessor>();
-		const fail = (message: string): void => resolve({ type: 'failed', message });
-		const timer = setTimeout(
-			() => fail(`The new process ${late} (${limit < 1000 ? `${limit} ms` : `${Math.round(limit / 1000)} s`}).`),
-			limit,
-		);
-		this.#next = resolve;
+		this.#next = message => {
+			this.#next = undefined;
+			resolve(message);
+		};
+		const timer = this.#timer(limit, `The new process did not ${what} in time (${timeText(limit)}).`);
+		if (this.#isBroken) resolve(BROKEN);
 		// When the process has ended, its last message may still be in transit.
-		void this.#ended.then(reason => setTimeout(fail, 100, reason));
+		void this.#ended.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
 		return promise.finally(() => clearTimeout(timer));
 	}
+}
 
-	#send(message: ToSuccessor): void {
-		if (this.#child.connected) this.#child.send(message, () => {});
+function start(program: SuccessorProgram, descriptors: readonly number[], withPipe: boolean): ChildProcess {
+	try {
+		return spawn(program.file, program.args, {
+			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
+			detached: true,
+			stdio: ['inherit', 'inherit', 'inherit', 'pipe', ...descriptors, ...(withPipe ? (['pipe'] as const) : [])],
+			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(HANDOVER_PROTOCOL) },
+		});
+	} catch (error) {
+		throw new HandoverImpossible(startError(program, error as NodeJS.ErrnoException));
 	}
+}
+
+function startError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {
+	const reason = code === undefined ? message : `${code}${START_ERRORS[code] ? `, ${START_ERRORS[code]}` : ''}`;
+	return `The program ${file} cannot be started: ${reason}.`;
+}
+
+function isDone(message: FromSuccessor): message is Extract<FromSuccessor, { type: 'done' }> {
+	return message.type === 'done' && Number.isInteger(message.generation) && Array.isArray(message.warnings);
 }

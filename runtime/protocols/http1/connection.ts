@@ -24,9 +24,6 @@ import { type InputSink, SocketInput } from './socket-input.ts';
 
 const NOTHING = Buffer.alloc(0);
 
-/** During a gentle drain, an idle connection may send one more request within this many milliseconds. */
-const LAST_REQUEST_WAIT = 5000;
-
 /** A client connection. The object is in use until the socket has closed. */
 export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: ClientSocket;
@@ -128,12 +125,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	drain(alone = false): void {
 		this.#retired ||= alone;
 		if (this.#state !== HEAD || this.#pending !== undefined || this.#running) return;
-		if (!this.#engine.gently) {
+		if (this.#engine.lastRequestWait === 0) {
 			this.#close();
 			return;
 		}
 		this.#engine.now = performance.now();
-		this.clock.readUntil(this.#engine.after(LAST_REQUEST_WAIT));
+		this.clock.readUntil(this.#engine.after(this.#engine.lastRequestWait));
 	}
 
 	get idleSince(): number {
@@ -418,8 +415,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
-		const { gently, limits } = this.#engine;
-		this.clock.readUntil(this.#engine.after(gently ? LAST_REQUEST_WAIT : limits.idleTimeout));
+		const { lastRequestWait, limits } = this.#engine;
+		this.clock.readUntil(this.#engine.after(lastRequestWait || limits.idleTimeout));
 		this.#input.resume();
 	}
 
@@ -446,7 +443,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** True if idle connections are to be closed. */
 	get #closesIdle(): boolean {
-		return this.#draining && !this.#engine.gently;
+		return this.#draining && this.#engine.lastRequestWait === 0;
 	}
 
 	get #draining(): boolean {

@@ -20,7 +20,7 @@ export interface EngineConnection extends ClosableConnection {
 	readonly info: SocketInfo;
 	/**
 	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
-	 * engine drains gently. `alone` means that only this connection is drained, not its server.
+	 * engine waits for one. `alone` means that only this connection is drained, not its server.
 	 */
 	drain(alone?: boolean): void;
 	/** Closes at once. */
@@ -51,8 +51,11 @@ export class Http1Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** True if, while draining, idle connections and those that were promised keep-alive may send one more request. */
-	gently = false;
+	/**
+	 * While draining: milliseconds within which idle connections, and those that were promised keep-alive, may send one more
+	 * request; 0 closes them at once.
+	 */
+	lastRequestWait = 0;
 	readonly #dateLine = new DateLine();
 	#tick: number;
 	#wheel: TimerWheel<TimedItem>;

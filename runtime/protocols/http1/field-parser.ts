@@ -45,7 +45,7 @@ export class FieldParser {
 	items: string[] = [];
 	/** Index after the empty line. */
 	end = 0;
-	/** The value of `Content-Length`; −1 if there is none. */
+	/** The value of `Content-Length`, or −1 if the field is missing. */
 	contentLength = -1;
 	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;

@@ -18,9 +18,9 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver):
 			engine.refresh();
 			new Http1Connection(socket, scheme, engine, peer);
 		},
-		drain(gently = false): void {
+		drain(lastRequestWait = 0): void {
 			engine.draining = true;
-			engine.gently = gently;
+			engine.lastRequestWait = lastRequestWait;
 			for (const connection of engine.connections) connection.drain();
 		},
 		retire(which): void {

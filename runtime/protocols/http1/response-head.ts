@@ -1,10 +1,21 @@
 /** Formats response heads from the fields that handlers set. The protocol itself controls some fields (RFC 9110 §7.6.1, RFC 9112 §4). */
-import { STATUS_CODES } from 'node:http';
+
 import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
 
 /** The initial value of a response's `Server` field. */
 export const SERVER_NAME = 'svc';
+
+/** The reason phrases that Node sends: some are older than the registry's. They are not from `node:http`, which takes long to load. */
+const PHRASES: { readonly [status: number]: string } = {
+	...STATUS_CODES,
+	413: 'Payload Too Large',
+	418: "I'm a Teapot",
+	422: 'Unprocessable Entity',
+	509: 'Bandwidth Limit Exceeded',
+	510: 'Not Extended',
+};
 
 const STATUS_LINES: readonly string[] = statusLines();
 
@@ -194,6 +205,6 @@ export class DateLine {
 
 function statusLines(): string[] {
 	const lines: string[] = [];
-	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`);
+	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${PHRASES[status] ?? ''}\r\n`);
 	return lines;
 }

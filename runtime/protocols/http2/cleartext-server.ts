@@ -27,8 +27,8 @@ export function createCleartextServer(host: ProtocolHost, protocols: () => reado
 			const only = spoken.includes('h2c') && !spoken.includes('h1');
 			(only ? takes() : http1).accept(socket, scheme, peer);
 		},
-		drain(gently): void {
-			http1.drain(gently);
+		drain(lastRequestWait): void {
+			http1.drain(lastRequestWait);
 			http2?.drain();
 		},
 		retire(which): void {

@@ -54,6 +54,8 @@ export class Http3Connection
 	#heads: RequestStream[] = [];
 	#exchanges = 0;
 	#served = 0;
+	/** Number of streams that the client has opened. */
+	#streams = 0;
 	/** The highest ID of an accepted request stream. Request streams have multiples of 4; −4 if there has been none. */
 	#last = -4;
 	#running = false;
@@ -113,6 +115,8 @@ export class Http3Connection
 			return;
 		}
 		this.enter();
+		if (++this.#streams >= BOUND.MAX_CONNECTION_STREAMS) this.#boundStreams();
+		if (this.#over) return;
 		if (stream.bidirectional) {
 			const request = new RequestStream(this, stream);
 			stream.owner = request;
@@ -121,6 +125,14 @@ export class Http3Connection
 		}
 		stream.owner = new ControlStream(this, stream);
 		if (++this.#others > BOUND.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
+	}
+
+	/** Makes the client use another connection. */
+	#boundStreams(): void {
+		const late = this.#streams - BOUND.MAX_CONNECTION_STREAMS;
+		if (late === 0) this.drain();
+		else if (late === BOUND.MAX_LATE_STREAMS) this.#lastGoAway();
+		else if (late === 2 * BOUND.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
 	}
 
 	settled(): void {
@@ -150,6 +162,8 @@ export class Http3Connection
 			this.#end();
 			return;
 		}
+		// An idle connection has nothing to check or to send. Looking at each of many in QUIC takes long.
+		if (this.#requests.size === 0 && this.#ending === 0) return;
 		this.#running = true;
 		for (const request of this.#requests.values()) {
 			if (now >= request.headDeadline) {

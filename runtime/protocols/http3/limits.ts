@@ -4,6 +4,13 @@
 export const MAX_EXCHANGES = 128;
 /** Maximum unidirectional streams that a client may have open, in addition to its control stream and the two of QPACK. */
 export const MAX_OTHER_STREAMS = 16;
+/**
+ * Number of streams of a client after which its connection is shut down gracefully. OpenSSL 3.5 keeps about 500 bytes of every
+ * stream until the connection ends, and takes longer for each request the more there are. A client opens another connection.
+ */
+export const MAX_CONNECTION_STREAMS = 2048;
+/** Streams that a client may open during such a shutdown: so many until the last GOAWAY at the latest, and so many after it. */
+export const MAX_LATE_STREAMS = 1024;
 /** Maximum encoded bytes of a field section, as a multiple of the limit of a head. Clients that know that limit stay below. */
 export const MAX_SECTION_FACTOR = 4;
 /** Maximum bytes of a frame on a control stream, unless the frame is ignored. */

@@ -9,6 +9,10 @@
  *     datagram ────────────────────────────────▶ handles it as if it had read it
  *           ◀──── IDs of new connections (from handshakes that were in progress)
  *
+ * The successor also inherits the predecessor's own channels to the processes before it, which have connections that are still
+ * open, and uses them instead of the predecessor: it does not matter which of these processes ends first. The same channel
+ * leads to a thread of the same process that has no socket of its own; see socket-sharing.ts.
+ *
  * The channel is a pair of SOCK_SEQPACKET sockets, which preserves message boundaries and reports the end of the other process. If
  * the successor ends, the predecessor reads the socket again. Because the processes share sockets instead of binding new ones, the
  * kernel's choice of a socket for each connection (SO_REUSEPORT) does not change, even when the predecessor ends.
@@ -34,7 +38,7 @@ const MOST_ID_BYTES = 32_000;
 /** Milliseconds until messages that found the queue full are sent again. */
 const AGAIN = 2;
 
-const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4 } as const;
+const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
 
 /** A datagram as it was received: the bytes, the peer's `sockaddr`, and the control data of the message. */
 export interface RelayedDatagram {
@@ -49,12 +53,12 @@ export interface RelayOwner {
 	hello?(): void;
 	/** Called with connection IDs of the predecessor. */
 	ids?(ids: readonly string[]): void;
+	/** Called with connection IDs of a process before the predecessor: the one to which the inherited channel at an index leads. */
+	older?(index: number, ids: readonly string[]): void;
 	/** Called when the predecessor has sent all its IDs and no longer reads the socket. */
 	listed?(): void;
 	/** Called with a datagram, whose bytes are valid only during the call. */
 	datagram?(datagram: RelayedDatagram): void;
-	/** Called after all messages of a turn have been delivered. */
-	delivered?(): void;
 	/** Called when the other process has closed its end. The relay is closed then. */
 	ended(): void;
 }
@@ -85,9 +89,13 @@ export class DatagramRelay implements PolledSocket {
 	readonly #unsent: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
 	#closed = false;
+	#paused = false;
 
-	/** Takes over the descriptor. Throws an error with the system's code. */
-	constructor(library: QuicLibrary, descriptor: number, owner: RelayOwner) {
+	/**
+	 * Takes over the descriptor. Throws an error with the system's code.
+	 * @param paused Leaves messages to another process until {@link resume} is called.
+	 */
+	constructor(library: QuicLibrary, descriptor: number, owner: RelayOwner, paused = false) {
 		this.#library = library;
 		this.#owner = owner;
 		this.#fd = descriptor;
@@ -98,7 +106,8 @@ export class DatagramRelay implements PolledSocket {
 		const size = Buffer.allocUnsafeSlow(4);
 		size.writeInt32LE(QUEUE);
 		library.f.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
-		if (poller === undefined || !poller.add(descriptor, this)) {
+		this.#paused = paused;
+		if (poller === undefined || !(paused || poller.add(descriptor, this))) {
 			this.#descriptor.close();
 			throw Object.assign(new Error('The channel to another process cannot be polled.'), { code: 'EMFILE' });
 		}
@@ -108,6 +117,25 @@ export class DatagramRelay implements PolledSocket {
 	/** True once either end has closed. */
 	get closed(): boolean {
 		return this.#closed;
+	}
+
+	/** The channel's descriptor at this end, for duplicates. */
+	get descriptor(): number {
+		return this.#fd;
+	}
+
+	/** Leaves messages to another process that has the same end of the channel. Messages can still be sent. */
+	pause(): void {
+		if (this.#closed || this.#paused) return;
+		this.#paused = true;
+		this.#poller.remove(this.#fd);
+	}
+
+	/** Receives messages again, beginning with those that have arrived. */
+	resume(): void {
+		if (this.#closed || !this.#paused) return;
+		this.#paused = false;
+		this.#poller.add(this.#fd, this);
 	}
 
 	hello(): void {
@@ -120,14 +148,23 @@ export class DatagramRelay implements PolledSocket {
 
 	/** Sends connection IDs to the successor. Each is a string with one Latin-1 character per byte. */
 	ids(ids: Iterable<string>): void {
-		let pieces: Buffer[] = [Buffer.of(TYPE.ids)];
+		this.#list([TYPE.ids], ids);
+	}
+
+	/** Sends connection IDs of a process before this one; see {@link RelayOwner.older}. */
+	older(index: number, ids: Iterable<string>): void {
+		this.#list([TYPE.older, index], ids);
+	}
+
+	#list(head: readonly number[], ids: Iterable<string>): void {
+		let pieces: Buffer[] = [Buffer.from(head)];
 		let length = 0;
 		for (const id of ids) {
 			pieces.push(Buffer.from(String.fromCharCode(id.length) + id, 'latin1'));
 			length += 1 + id.length;
 			if (length < MOST_ID_BYTES) continue;
 			this.#send(Buffer.concat(pieces));
-			pieces = [Buffer.of(TYPE.ids)];
+			pieces = [Buffer.from(head)];
 			length = 0;
 		}
 		if (length > 0) this.#send(Buffer.concat(pieces));
@@ -148,9 +185,10 @@ export class DatagramRelay implements PolledSocket {
 
 	/** Delivers the messages that have arrived. */
 	readable(): void {
+		if (this.#paused) return;
 		const { f } = this.#library;
 		let failed = false;
-		while (!this.#closed) {
+		while (!this.#closed && !this.#paused) {
 			const length = Number(f.recv(this.#fd, this.#memoryAt, BigInt(MESSAGE_BYTES), DONTWAIT));
 			if (length > 0) {
 				this.#deliver(this.#memory.subarray(0, length));
@@ -166,14 +204,13 @@ export class DatagramRelay implements PolledSocket {
 			this.#owner.ended();
 			return;
 		}
-		this.#owner.delivered?.();
 	}
 
 	close(): void {
 		if (this.#closed) return;
 		this.#closed = true;
 		clearTimeout(this.#timer);
-		this.#poller.remove(this.#fd);
+		if (!this.#paused) this.#poller.remove(this.#fd);
 		this.#descriptor.close();
 	}
 
@@ -186,14 +223,12 @@ export class DatagramRelay implements PolledSocket {
 			case TYPE.listed:
 				owner.listed?.();
 				return;
-			case TYPE.ids: {
-				const ids: string[] = [];
-				for (let at = 1; at < message.length; at += 1 + message[at]!) {
-					ids.push(message.toString('latin1', at + 1, at + 1 + message[at]!));
-				}
-				owner.ids?.(ids);
+			case TYPE.ids:
+				owner.ids?.(idsIn(message, 1));
 				return;
-			}
+			case TYPE.older:
+				owner.older?.(message[1]!, idsIn(message, 2));
+				return;
 			case TYPE.datagram: {
 				const controlAt = 3 + message[1]!;
 				const payloadAt = controlAt + message[2]!;
@@ -229,4 +264,12 @@ export class DatagramRelay implements PolledSocket {
 		const { f } = this.#library;
 		return Number(f.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
 	}
+}
+
+function idsIn(message: Buffer, start: number): string[] {
+	const ids: string[] = [];
+	for (let at = start; at < message.length; at += 1 + message[at]!) {
+		ids.push(message.toString('latin1', at + 1, at + 1 + message[at]!));
+	}
+	return ids;
 }

@@ -4,10 +4,9 @@
  * does not support moving a connection to another address anyway.
  */
 
-import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, SHARE_WINDOW_MS } from './client-shares.ts';
-import { DatagramRelay, relayPair } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { versionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
@@ -19,7 +18,8 @@ import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
 import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
-import { type DatagramPath, type DatagramSink, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
+import { type SharingEndpoint, SocketSharing } from './socket-sharing.ts';
+import { type DatagramPath, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
 
 /** Callbacks and settings of an endpoint's owner. */
 export interface QuicEndpointOwner {
@@ -46,9 +46,6 @@ export interface QuicEndpointOwner {
 	/** Called when a connection was closed because our code threw an error. */
 	failed(error: unknown): void;
 }
-
-/** Milliseconds in which the process that this one succeeds must stop reading the socket. */
-const LIST_LIMIT = 2000;
 
 /** Milliseconds by which a timer may be early. */
 const TIMER_SLACK_MS = 0.5;
@@ -77,7 +74,7 @@ interface Claim {
 }
 
 /** The QUIC endpoint of one listener on one thread. */
-export class QuicEndpoint implements DatagramSink, EngineOwner {
+export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
 	readonly #thread: QuicThread;
@@ -103,6 +100,8 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	/** Recently ended connections, by each of their connection IDs. */
 	readonly #closing = new Map<string, Closing>();
 	#dirty: QuicEngine[] = [];
+	/** True while several engines run, whose datagrams are then sent together. */
+	#collects = false;
 	#timer: NodeJS.Timeout | undefined;
 	#timerAt = Infinity;
 	#draining = false;
@@ -110,30 +109,22 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	#received = 0;
 	#sent = 0;
 	#lost = 0;
-	/** Connections of the process that this one succeeds, by id. Their datagrams are passed on to it. */
-	readonly #ceded = new Set<string>();
-	#predecessor: DatagramRelay | undefined;
-	#successor: DatagramRelay | undefined;
-	/** The successor reads the socket. */
-	#left = false;
-	#opened = false;
-	#reads = false;
-	#listTimer: NodeJS.Timeout | undefined;
+	readonly #sharing: SocketSharing;
 	readonly #look: () => void = () => this.#onTimer();
 
 	/**
-	 * Binds the socket, or takes a duplicate of the one in the address; `relay` is the channel to the process that it comes from.
-	 * Throws an error with the system's code.
+	 * Binds the socket, or takes a duplicate of an inherited one, with its channels. Throws an error with the system's code.
 	 */
-	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner, relay?: number) {
+	constructor(thread: QuicThread, address: UdpAddress, owner: QuicEndpointOwner, inherited?: InheritedDatagrams) {
 		this.#thread = thread;
 		this.#owner = owner;
 		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...owner.limits };
-		this.#socket = new UdpSocket(thread.library, thread.datagrams, address);
+		const { descriptor } = inherited ?? address;
+		this.#socket = new UdpSocket(thread.library, thread.datagrams, { ...address, descriptor });
 		this.port = address.port || this.#socket.port;
 		try {
 			this.tls = new QuicTls(thread, owner.choose);
-			if (relay !== undefined) this.#predecessor = this.#relayFrom(duplicateDescriptor(relay));
+			this.#sharing = new SocketSharing(thread.library, this.#socket, this, inherited);
 		} catch (error) {
 			this.#socket.close();
 			throw error;
@@ -142,77 +133,15 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 
 	/** Starts receiving datagrams. */
 	open(): void {
-		this.#opened = true;
-		if (this.#predecessor === undefined) {
-			this.#socket.open(this);
-			return;
-		}
-		// Both processes must not read the socket at once, or datagrams of one would reach the other.
-		this.#listTimer = setTimeout(() => this.#read(), LIST_LIMIT);
-		this.#predecessor.hello();
+		this.#sharing.open();
 	}
 
 	/**
-	 * Returns descriptors for a successor: the socket, and a new channel to this endpoint, which the caller must close. Returns
-	 * undefined if there are no descriptors left.
+	 * Returns descriptors for a successor: the socket, and channels to this endpoint and to processes before this one, which the
+	 * caller must close. Returns undefined if the socket is another thread's, or if there are no descriptors left.
 	 */
-	bequeath(): { readonly descriptor: number; readonly relay: number } | undefined {
-		const pair = relayPair(this.#thread.library);
-		if (pair === undefined) return undefined;
-		this.#successor?.close();
-		this.#left = false;
-		const relay: DatagramRelay = new DatagramRelay(this.#thread.library, pair[0], {
-			hello: () => {
-				this.#left = true;
-				this.#socket.pause();
-				relay.ids(this.#router.ids());
-				relay.ids(this.#closing.keys());
-				relay.ids(this.#ceded);
-				relay.listed();
-			},
-			datagram: datagram => this.#socket.relayed(datagram),
-			delivered: () => this.received(),
-			ended: () => {
-				this.#left = false;
-				this.#socket.resume();
-			},
-		});
-		this.#successor = relay;
-		return { descriptor: this.#socket.descriptor, relay: pair[1] };
-	}
-
-	#relayFrom(descriptor: number): DatagramRelay {
-		return new DatagramRelay(this.#thread.library, descriptor, {
-			ids: ids => {
-				for (const id of ids) this.#ceded.add(id);
-				if (this.#left) this.#successor?.ids(ids);
-			},
-			listed: () => this.#read(),
-			ended: () => {
-				this.#ceded.clear();
-				this.#predecessor = undefined;
-				this.#read();
-			},
-		});
-	}
-
-	/** Reads the socket, which the process that this one succeeds no longer does. */
-	#read(): void {
-		clearTimeout(this.#listTimer);
-		if (!this.#opened || this.#reads || this.#closed) return;
-		this.#reads = true;
-		this.#socket.open(this);
-	}
-
-	/** Passes on a datagram that belongs to a connection of the process that this one succeeds. Returns true if it does. */
-	#pass(start: number, end: number, name: number): boolean {
-		const predecessor = this.#predecessor;
-		if (predecessor === undefined) return false;
-		// It may have told of new connections since.
-		predecessor.readable();
-		if (!this.#ceded.has(this.#router.header.destination)) return false;
-		predecessor.pass(this.#socket.relayable(start, end, name));
-		return true;
+	bequeath(): BequeathedDatagrams | undefined {
+		return this.#sharing.bequeath();
 	}
 
 	/** Applies other limits to new handshakes. Those that are missing have their defaults. */
@@ -230,10 +159,16 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		this.#draining = false;
 	}
 
-	/** Stops accepting new connections. The protocol must end the existing ones. `gently` lets handshakes finish. */
+	/**
+	 * Stops accepting new connections. The protocol must end the existing ones. `gently` means that another process accepts
+	 * connections: handshakes may finish.
+	 */
 	drain(gently = false): void {
 		this.#draining = true;
-		if (gently) return;
+		if (gently) {
+			this.#sharing.settle();
+			return;
+		}
 		for (const engine of [...this.#handshaking]) engine.destroy();
 	}
 
@@ -242,14 +177,22 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		if (this.#closed) return;
 		for (const engine of [...this.#engines.keys()]) engine.destroy();
 		this.#closed = true;
-		clearTimeout(this.#listTimer);
-		this.#predecessor?.close();
-		this.#successor?.close();
+		this.#sharing.close();
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		this.#timer = undefined;
 		this.#socket.close();
 		this.tls.close();
 		this.#report();
+	}
+
+	*connectionIds(): Generator<string> {
+		yield* this.#router.ids();
+		yield* this.#closing.keys();
+	}
+
+	/** Passes on a datagram that belongs to another process or thread. Returns true if it does. */
+	#pass(start: number, end: number, name: number): boolean {
+		return this.#sharing.pass(start, end, name, this.#router.header.destination);
 	}
 
 	datagram(bytes: Buffer, start: number, end: number, name: number): void {
@@ -286,33 +229,47 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		// Running these may cause writes, but engines only become dirty when datagrams are received.
 		const dirty = this.#dirty;
 		this.#dirty = [];
+		this.#collects = true;
 		for (const engine of dirty) {
 			engine.run();
 			// What looked like a first packet could not be decrypted. Under load, no state is kept for it.
 			if (!engine.begun && this.#handshaking.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
 		}
+		this.#collects = false;
+		this.#socket.flush();
 		this.#report();
 	}
 
-	send(engine: QuicEngine, lengths: Uint32Array, made: number): void {
-		const count = engine.permitted(lengths, made);
+	room(): number {
+		return this.#socket.room();
+	}
+
+	send(engine: QuicEngine, made: number): void {
+		const { sent, lengths, waiting } = this.#socket.memory;
+		const count = engine.permitted(lengths, waiting, made);
 		if (count === 0) return;
-		const { sent } = this.#socket.memory;
 		if (!engine.established) {
 			// A Retry means that OpenSSL has not accepted our token.
-			if (engine.answersRetry) this.#thread.retryTokens?.tried((sent[0]! & 0xf0) !== 0xf0);
-			for (let i = 0; i < count; i++) {
+			const first = waiting * SENT_DATAGRAM_BYTES;
+			if (engine.answersRetry) this.#thread.retryTokens?.tried((sent[first]! & 0xf0) !== 0xf0);
+			for (let i = waiting; i < waiting + count; i++) {
 				const id = this.#router.learnFrom(sent, i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!, engine);
 				// Before the client can use it.
-				if (id !== undefined && this.#left) this.#successor?.ids([id]);
+				if (id !== undefined) this.#sharing.announce(id);
+				engine.keep(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
 			}
 		}
 		if (engine.closing) {
-			const last = (count - 1) * SENT_DATAGRAM_BYTES;
-			engine.lastSent = new Uint8Array(sent.subarray(last, last + lengths[count - 1]!));
+			const last = waiting + count - 1;
+			const start = last * SENT_DATAGRAM_BYTES;
+			engine.lastSent = new Uint8Array(sent.subarray(start, start + lengths[last]!));
 		}
-		this.#socket.send(engine.path, lengths, count);
+		this.#socket.append(engine.path, count);
 		this.#sent += count;
+	}
+
+	flush(): void {
+		if (!this.#collects) this.#socket.flush();
 	}
 
 	established(engine: QuicEngine): void {
@@ -369,10 +326,7 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 	}
 
 	#give(engine: QuicEngine, start: number, end: number): void {
-		if (!engine.inject(start, end - start)) {
-			engine.run();
-			engine.inject(start, end - start);
-		}
+		engine.receive(start, end - start);
 		if (engine.dirty) return;
 		engine.dirty = true;
 		this.#dirty.push(engine);
@@ -538,10 +492,13 @@ export class QuicEndpoint implements DatagramSink, EngineOwner {
 		const due: QuicEngine[] = [];
 		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
 			due.push(engine);
+		this.#collects = true;
 		for (const engine of due) {
 			if (!engine.established && now - engine.startedAt >= this.#limitOf(engine)) engine.destroy();
 			else engine.run();
 		}
+		this.#collects = false;
+		this.#socket.flush();
 		this.#wind();
 		this.#report();
 	}

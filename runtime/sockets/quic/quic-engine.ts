@@ -1,7 +1,7 @@
 /**
  * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
- * them for each datagram. Datagrams pass through a pair of memory BIOs. Everything here runs on one thread. Every OpenSSL object is
- * freed exactly once, by `destroy`.
+ * them for each datagram. Datagrams pass through the thread's pair of memory BIOs, which is empty except during the calls here.
+ * Everything here runs on one thread. Every OpenSSL object is freed exactly once, by `destroy`.
  */
 
 import { readSocketAddress } from '../socket-address.ts';
@@ -18,7 +18,7 @@ import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
 import type { QuicClientAuth, QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
-import { type DatagramPath, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
+import type { DatagramPath } from './udp-socket.ts';
 
 const LISTENER_VALIDATE = 0n;
 const LISTENER_NO_VALIDATE = 2n;
@@ -31,18 +31,14 @@ const CLASS_FEATURE_REQUEST = 1;
 const VALUE_IDLE_TIMEOUT = 5;
 const VALUE_EVENT_HANDLING = 6;
 const EVENT_HANDLING_EXPLICIT = 2n;
-const CTRL_SET_CAPS = 87;
-const CTRL_SET_LOCAL_ADDRESS = 84;
-const ALL_CAPS = 15n;
 const SHUTDOWN_RAPID = 1n;
 /** Flags of SSL_shutdown_ex. NO_FLUSH: do not wait until the unsent data of streams has been sent. */
 const SHUTDOWN_NO_FLUSH = 2n;
 const SHUTDOWN_NO_BLOCK = 4n;
 const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
-const BIO_MESSAGE = 40;
 /** Offsets of results in the thread's memory for results. */
-const AT = { count: 0n, message: 8n, time: 48n, infinite: 64n, close: 72n } as const;
+const AT = { time: 48n, infinite: 64n, close: 72n } as const;
 /** What QUIC adds to the number of a TLS alert (RFC 9001 §4.8). */
 const CRYPTO_ERROR = 0x100;
 const INTERNAL_ERROR = 80;
@@ -58,8 +54,12 @@ const PARTIAL_MOVING_WRITES = 3n;
 export interface EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
-	/** Sends the engine's `count` datagrams, which are in the thread's memory. */
-	send(engine: QuicEngine, lengths: Uint32Array, count: number): void;
+	/** Makes room in the thread's memory for datagrams of this endpoint. Returns for how many, at least one. */
+	room(): number;
+	/** Sends the engine's `count` datagrams, which follow those that wait in the thread's memory. */
+	send(engine: QuicEngine, count: number): void;
+	/** Called after a run of an engine that has sent something. */
+	flush(): void;
 	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
 	established(engine: QuicEngine): void;
 	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
@@ -93,9 +93,6 @@ interface Ending {
 	heardAt: number;
 }
 
-/** Lengths of the datagrams taken from an engine for sending. */
-const LENGTHS = new Uint32Array(MAX_SENT_DATAGRAMS);
-
 /** A QUIC connection, or an attempt to establish one. */
 export class QuicEngine implements QuicConnection, RouteTarget, Deadline, CallbackTarget {
 	readonly ids: Set<string> = new Set();
@@ -121,6 +118,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	closing = false;
 	/** The last datagram sent since `closing` was set. */
 	lastSent: Uint8Array | undefined = undefined;
+	/** The first datagrams of an unfinished handshake, in case they are lost. */
+	#flight: Uint8Array[] = [];
+	/** When the first of them was sent last, by `performance.now()`, and how often they have been repeated. */
+	#flightAt = 0;
+	#repeats = 0;
+	#repeating = false;
 	/** Bytes written but not acknowledged, on all streams. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
@@ -132,8 +135,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	readonly #owner: EngineOwner;
 	#listener: bigint;
 	#connection = 0n;
-	/** Our end of the pair of BIOs. */
-	#pipe: bigint;
+	/** Offsets and lengths of the datagrams received since the last run, in the thread's memory. */
+	readonly #received: number[] = [];
 	readonly streams: Map<bigint, EngineStream> = new Map();
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingering = new Map<bigint, EngineStream>();
@@ -185,18 +188,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 				? (thread.retryTokens?.listener(context) ?? 0n)
 				: (f.SSL_new_listener(context, admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE) as bigint);
 		if (this.#listener === 0n) throw this.#failure();
-		const { resultsAt, results } = thread;
-		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
-		if ((f.BIO_new_bio_dgram_pair(resultsAt, sizes[0], resultsAt + 8n, sizes[1]) as number) !== 1) {
-			f.SSL_free(this.#listener);
-			throw this.#failure();
-		}
-		const inner = results.readBigUInt64LE(0);
-		this.#pipe = results.readBigUInt64LE(8);
-		f.BIO_ctrl(inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		f.BIO_ctrl(this.#pipe, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		f.BIO_ctrl(this.#pipe, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
-		f.SSL_set_bio(this.#listener, inner, inner);
+		thread.pipe.attach(this.#listener);
 		f.SSL_set_blocking_mode(this.#listener, 0);
 		f.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
 		f.SSL_set_value_uint(this.#listener, CLASS_FEATURE_REQUEST, VALUE_IDLE_TIMEOUT, BigInt(BOUND.IDLE_TIMEOUT_MS));
@@ -229,33 +221,24 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return this.#gone;
 	}
 
-	/** Passes in a datagram, which is at an offset of the thread's memory. Returns false if there is no room until `run` is called. */
-	inject(offset: number, length: number): boolean {
-		if (this.#gone) return true;
+	/** Accepts a datagram, which is at an offset of the thread's memory and stays there until `run` is called. */
+	receive(offset: number, length: number): void {
+		if (this.#gone) return;
 		this.#heard = true;
 		if (!this.proven) this.#credit += BOUND.AMPLIFICATION * length;
-		const { library, results, resultsAt, datagrams } = this.thread;
-		results.writeBigUInt64LE(datagrams.receivedAt + BigInt(offset), 8);
-		results.writeBigUInt64LE(BigInt(length), 16);
-		results.writeBigUInt64LE(0n, 24);
-		results.writeBigUInt64LE(this.path.peerAt, 32);
-		results.writeBigUInt64LE(0n, 40);
-		const { f } = library;
-		const sent = f.BIO_sendmmsg(this.#pipe, resultsAt + AT.message, BigInt(BIO_MESSAGE), 1n, 0n, resultsAt) as number;
-		if (sent === 1) return true;
-		f.ERR_clear_error();
-		return false;
+		this.#received.push(offset, length);
 	}
 
 	/**
 	 * Returns how many of the engine's datagrams may be sent. An unproven address gets at most three times what came from it
 	 * (RFC 9000 §8.1), and OpenSSL exceeds this by part of a datagram. Others count as lost.
 	 */
-	permitted(lengths: Uint32Array, count: number): number {
+	permitted(lengths: Uint32Array, from: number, count: number): number {
 		if (this.proven) return count;
 		for (let i = 0; i < count; i++) {
-			if (lengths[i]! > this.#credit) return i;
-			this.#credit -= lengths[i]!;
+			const length = lengths[from + i]!;
+			if (length > this.#credit) return i;
+			this.#credit -= length;
 		}
 		return count;
 	}
@@ -263,6 +246,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Handles received datagrams, expired deadlines, and what was written. Must not be called from callbacks of OpenSSL. */
 	run(): void {
 		if (this.#gone || this.#running) return;
+		if (this.thread.current !== undefined) {
+			this.#runLater();
+			return;
+		}
 		this.#running = true;
 		this.dirty = false;
 		try {
@@ -273,24 +260,58 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		} finally {
 			this.#running = false;
 		}
+		this.#owner.flush();
+	}
+
+	/** Runs once OpenSSL has returned from the callback of another connection, which uses the pair of BIOs. */
+	#runLater(): void {
+		// The thread's memory will contain other datagrams then. These count as lost.
+		this.#received.length = 0;
+		setImmediate(() => this.run());
 	}
 
 	#work(): void {
-		this.#handleEvents();
-		if (!this.#gone && this.#connection === 0n) this.#accept();
+		const hears = this.#received.length > 0;
+		this.#tick();
 		if (!this.#gone && this.#connection !== 0n && !this.established) this.#establish();
 		if (this.established && !this.#gone && this.#ending === undefined) this.#deliver();
 		if (this.#ending !== undefined && !this.#gone) this.#finish(this.#ending);
 		if (this.#gone) return;
-		if (this.#failed()) this.closing = true;
 		this.#output();
 		if (this.#gone) return;
+		if (hears && !this.established) this.#repeat();
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#schedule();
 	}
 
 	flush(): void {
 		this.run();
+	}
+
+	/** Keeps a copy of a datagram that is sent in an unfinished handshake. */
+	keep(datagram: Uint8Array): void {
+		if (this.#repeating || this.#flight.length === BOUND.MAX_KEPT_DATAGRAMS) return;
+		if (this.#flight.length === 0) this.#flightAt = performance.now();
+		this.#flight.push(new Uint8Array(datagram));
+	}
+
+	/**
+	 * Repeats the datagrams of an unfinished handshake if the client is still there and some time has passed. When OpenSSL gets no
+	 * acknowledgment, it sends packets without content, whose acknowledgment tells what is missing. If these are lost, too, it waits
+	 * twice as long each time, so that some handshakes would never end.
+	 */
+	#repeat(): void {
+		const now = performance.now();
+		if (this.closing || now - this.#flightAt < BOUND.REPEAT_FLIGHT_MS || this.#repeats === BOUND.MAX_REPEATS) return;
+		this.#flightAt = now;
+		this.#repeats++;
+		this.#repeating = true;
+		for (const datagram of this.#flight) {
+			this.#owner.room();
+			this.thread.datagrams.put(datagram);
+			this.#owner.send(this, 1);
+		}
+		this.#repeating = false;
 	}
 
 	clientHello(ssl: bigint): number {
@@ -345,11 +366,13 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	close(code: number): void {
 		if (this.#gone) return;
 		this.closing = true;
-		if (this.#connection !== 0n && !this.#handling) {
+		// In a callback of OpenSSL, another connection may be using the pair of BIOs.
+		if (this.#connection !== 0n && this.thread.current === undefined) {
 			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
 			this.#output();
 		}
 		this.#end({ byPeer: false, transport: false, code });
+		this.#owner.flush();
 	}
 
 	end(code: number): void {
@@ -377,10 +400,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			for (const stream of streams.values()) if (stream.unsent) return;
 		}
 		this.#shutDown(ending.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
-		const { f } = this.thread.library;
-		const { resultsAt } = this.thread;
-		if ((f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) this.closing = true;
-		f.ERR_clear_error();
 	}
 
 	#shutDown(code: number, flags: bigint): void {
@@ -389,6 +408,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		results.writeBigUInt64LE(0n, 8);
 		library.f.SSL_shutdown_ex(this.#connection, flags, resultsAt, 16n);
 		library.f.ERR_clear_error();
+		if (this.#hasCloseInfo()) this.closing = true;
+		this.#take();
 	}
 
 	destroy(): void {
@@ -411,14 +432,35 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#owner.resumed(this);
 	}
 
+	/** Lets OpenSSL process what has been received, and takes what it sends. */
+	#tick(): void {
+		const received = this.#received;
+		const { pipe } = this.thread;
+		let at = 0;
+		do {
+			if (at < received.length) {
+				at = pipe.put(received, at, this.path.peerAt);
+				this.#handleEvents();
+				pipe.dropUnread();
+			} else this.#handleEvents();
+			if (this.#gone) return;
+			if (!this.established) {
+				if (this.#connection === 0n) this.#accept();
+				// The datagrams sent now say why the handshake has failed. They are sent again if the client retries.
+				if (this.#connection !== 0n && this.#hasCloseInfo()) this.closing = true;
+			}
+			if (pipe.hasOutput) this.#take();
+		} while (at < received.length && !this.#gone);
+		received.length = 0;
+	}
+
 	#handleEvents(): void {
 		const { thread } = this;
-		const before = thread.current;
 		thread.current = this;
 		this.#handling = true;
 		thread.library.f.SSL_handle_events(this.#listener);
 		this.#handling = false;
-		thread.current = before;
+		thread.current = undefined;
 		thread.library.f.ERR_clear_error();
 		this.#endAfter?.();
 	}
@@ -444,6 +486,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { f } = library;
 		if ((f.SSL_is_init_finished(this.#connection) as number) !== 1) return;
 		this.established = true;
+		this.#flight = [];
 		const auth = this.#clientAuth;
 		const { tls } = this.#owner;
 		const cipher = f.SSL_get_current_cipher(this.#connection) as bigint;
@@ -466,6 +509,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (owner === undefined) return;
 		this.#acceptStreams();
 		this.#tidy();
+		if (this.#gone) return;
+		const { polled } = this.thread;
+		polled.ask(this.streams.values());
+		let index = 0;
+		// The results are kept, because other connections may be run during the events of a stream.
+		for (const stream of this.streams.values()) stream.polled = polled.eventsOf(index++);
 		// If the streams together are near the limit, each is asked how much of it has been acknowledged.
 		const tight = this.buffered > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
 		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
@@ -478,7 +527,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	#acceptStreams(): void {
 		const { f } = this.thread.library;
-		while (!this.#gone && (f.SSL_get_accept_stream_queue_len(this.#connection) as bigint) > 0n) {
+		const count = Number(f.SSL_get_accept_stream_queue_len(this.#connection));
+		for (let i = 0; i < count && !this.#gone; i++) {
 			const ssl = f.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
 			if (ssl === 0n) {
 				f.ERR_clear_error();
@@ -508,45 +558,32 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	/** Sends output until OpenSSL has no more. OpenSSL pauses whenever the pair of BIOs is full. */
 	#output(): void {
-		this.#handleEvents();
 		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
-			if (this.#gone || this.#take() === 0) return;
 			this.#handleEvents();
+			if (this.#gone || this.#take() < BOUND.MORE_OUTPUT_DATAGRAMS) return;
 		}
 	}
 
+	/** Takes all datagrams that OpenSSL has sent. Returns their number. */
 	#take(): number {
-		const { library, results, resultsAt } = this.thread;
-		const { f } = library;
-		const messages = outgoingMessages(this.thread);
-		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) messages.bytes.writeUInt32LE(SENT_DATAGRAM_BYTES, i * BIO_MESSAGE + 8);
-		const got = f.BIO_recvmmsg(
-			this.#pipe,
-			messages.at,
-			BigInt(BIO_MESSAGE),
-			BigInt(MAX_SENT_DATAGRAMS),
-			0n,
-			resultsAt,
-		) as number;
-		if (got !== 1) {
-			f.ERR_clear_error();
-			return 0;
+		const { pipe } = this.thread;
+		let taken = 0;
+		for (;;) {
+			const room = this.#owner.room();
+			const count = pipe.take(room);
+			taken += count;
+			if (count === 0) return taken;
+			this.#begun = true;
+			this.#owner.send(this, count);
+			if (count < room) return taken;
 		}
-		const count = results.readUInt32LE(0);
-		for (let i = 0; i < count; i++) LENGTHS[i] = messages.bytes.readUInt32LE(i * BIO_MESSAGE + 8);
-		this.#begun = true;
-		this.#owner.send(this, LENGTHS, count);
-		return count;
-	}
-
-	/** Reports whether the handshake has failed. The datagrams sent then say why. They are sent again if the client retries. */
-	#failed(): boolean {
-		return !this.established && this.#connection !== 0n && this.#hasCloseInfo();
 	}
 
 	/** Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed. */
 	#hasCloseInfo(): boolean {
-		const { library, resultsAt } = this.thread;
+		const { library, polled, resultsAt } = this.thread;
+		// Asking about a connection that is open would be an error, which takes longer.
+		if (!polled.ends(this.#connection)) return false;
 		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) return true;
 		library.f.ERR_clear_error();
 		return false;
@@ -574,8 +611,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		library.f.SSL_get_event_timeout(this.#listener, resultsAt + AT.time, resultsAt + AT.infinite);
 		let due = Infinity;
 		if (results.readInt32LE(64) === 0) {
-			const after = Number(results.readBigInt64LE(48)) * 1000 + Number(results.readBigInt64LE(56)) / 1000;
-			due = performance.now() + after;
+			// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
+			due = performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 		}
 		const ending = this.#ending;
 		if (ending !== undefined) due = Math.min(due, ending.until, ending.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
@@ -611,8 +648,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#connection = 0n;
 		if (this.#listener !== 0n) f.SSL_free(this.#listener);
 		this.#listener = 0n;
-		if (this.#pipe !== 0n) f.BIO_free(this.#pipe);
-		this.#pipe = 0n;
+		this.#received.length = 0;
+		if (this.thread.current === undefined) this.thread.pipe.dropUntaken();
 		f.ERR_clear_error();
 	}
 
@@ -620,22 +657,4 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.thread.library.f.ERR_clear_error();
 		return new Error('OpenSSL makes no QUIC listener.');
 	}
-}
-
-interface OutgoingMessages {
-	readonly bytes: Buffer;
-	readonly at: bigint;
-}
-
-let outgoing: OutgoingMessages | undefined;
-
-/** Returns the `BIO_MSG`s that take datagrams from engines. Each points to its place in the memory of datagrams to send. */
-function outgoingMessages(thread: QuicThread): OutgoingMessages {
-	if (outgoing !== undefined) return outgoing;
-	const bytes = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * BIO_MESSAGE).fill(0);
-	for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) {
-		bytes.writeBigUInt64LE(thread.datagrams.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * BIO_MESSAGE);
-	}
-	outgoing = { bytes, at: thread.library.addressOf(bytes) };
-	return outgoing;
 }

@@ -17,7 +17,43 @@ const U32 = 'uint32';
 const U64 = 'uint64';
 const V = 'void';
 
+/** Functions that are called for each connection, stream or datagram. They never call back into JavaScript. */
+const HOT = {
+	SSL_ctrl: foreignSignature('int64', P, I, 'int64', P),
+	SSL_set_bio: foreignSignature(V, P, P, P),
+	SSL_set_blocking_mode: foreignSignature(I, P, I),
+	SSL_set_value_uint: foreignSignature(I, P, U32, U32, U64),
+	SSL_get_value_uint: foreignSignature(I, P, U32, U32, P),
+	SSL_get_event_timeout: foreignSignature(I, P, P, P),
+	SSL_is_init_finished: foreignSignature(I, P),
+	SSL_session_reused: foreignSignature(I, P),
+	SSL_get_current_cipher: foreignSignature(P, P),
+	SSL_set_incoming_stream_policy: foreignSignature(I, P, I, U64),
+	SSL_set_default_stream_mode: foreignSignature(I, P, U32),
+	SSL_get_accept_stream_queue_len: foreignSignature(U64, P),
+	SSL_accept_stream: foreignSignature(P, P, U64),
+	SSL_new_stream: foreignSignature(P, P, U64),
+	SSL_get_stream_id: foreignSignature(U64, P),
+	SSL_get_stream_read_state: foreignSignature(I, P),
+	SSL_get_stream_read_error_code: foreignSignature(I, P, P),
+	SSL_read_ex: foreignSignature(I, P, P, U64, P),
+	SSL_write_ex2: foreignSignature(I, P, P, U64, U64, P),
+	SSL_stream_conclude: foreignSignature(I, P, U64),
+	SSL_stream_reset: foreignSignature(I, P, P, U64),
+	SSL_get_error: foreignSignature(I, P, I),
+	SSL_poll: foreignSignature(I, P, U64, U64, P, U64, P),
+	SSL_free: foreignSignature(V, P),
+	ERR_clear_error: foreignSignature(V),
+	BIO_ctrl: foreignSignature('int64', P, I, 'int64', P),
+	BIO_up_ref: foreignSignature(I, P),
+	BIO_sendmmsg: foreignSignature(I, P, P, U64, U64, U64, P),
+	BIO_recvmmsg: foreignSignature(I, P, P, U64, U64, U64, P),
+	recvmmsg: foreignSignature(I, I, P, U32, I, P),
+	sendmmsg: foreignSignature(I, I, P, U32, I),
+} as const;
+
 const SIGNATURES = {
+	...HOT,
 	OSSL_QUIC_server_method: foreignSignature(P),
 	SSL_CTX_new: foreignSignature(P, P),
 	SSL_CTX_free: foreignSignature(V, P),
@@ -43,42 +79,14 @@ const SIGNATURES = {
 	SSL_client_hello_get0_ext: foreignSignature(I, P, U32, P, P),
 	SSL_client_hello_get0_ciphers: foreignSignature(U64, P, P),
 	SSL_use_cert_and_key: foreignSignature(I, P, P, P, P, I),
-	SSL_ctrl: foreignSignature('int64', P, I, 'int64', P),
 	SSL_new_listener: foreignSignature(P, P, U64),
-	SSL_set_bio: foreignSignature(V, P, P, P),
-	SSL_set_blocking_mode: foreignSignature(I, P, I),
 	SSL_listen: foreignSignature(I, P),
-	SSL_set_value_uint: foreignSignature(I, P, U32, U32, U64),
-	SSL_get_value_uint: foreignSignature(I, P, U32, U32, P),
 	SSL_handle_events: foreignSignature(I, P),
-	SSL_get_event_timeout: foreignSignature(I, P, P, P),
 	SSL_accept_connection: foreignSignature(P, P, U64),
-	SSL_is_init_finished: foreignSignature(I, P),
-	SSL_session_reused: foreignSignature(I, P),
-	SSL_get_current_cipher: foreignSignature(P, P),
 	SSL_CIPHER_standard_name: foreignSignature(P, P),
 	SSL_get_conn_close_info: foreignSignature(I, P, P, U64),
 	SSL_shutdown_ex: foreignSignature(I, P, U64, P, U64),
-	SSL_set_incoming_stream_policy: foreignSignature(I, P, I, U64),
-	SSL_set_default_stream_mode: foreignSignature(I, P, U32),
-	SSL_get_accept_stream_queue_len: foreignSignature(U64, P),
-	SSL_accept_stream: foreignSignature(P, P, U64),
-	SSL_new_stream: foreignSignature(P, P, U64),
-	SSL_get_stream_id: foreignSignature(U64, P),
-	SSL_get_stream_read_state: foreignSignature(I, P),
-	SSL_get_stream_write_state: foreignSignature(I, P),
-	SSL_get_stream_read_error_code: foreignSignature(I, P, P),
-	SSL_read_ex: foreignSignature(I, P, P, U64, P),
-	SSL_write_ex2: foreignSignature(I, P, P, U64, U64, P),
-	SSL_stream_conclude: foreignSignature(I, P, U64),
-	SSL_stream_reset: foreignSignature(I, P, P, U64),
-	SSL_get_error: foreignSignature(I, P, I),
-	SSL_free: foreignSignature(V, P),
-	ERR_clear_error: foreignSignature(V),
 	BIO_new_bio_dgram_pair: foreignSignature(I, P, U64, P, U64),
-	BIO_ctrl: foreignSignature('int64', P, I, 'int64', P),
-	BIO_sendmmsg: foreignSignature(I, P, P, U64, U64, U64, P),
-	BIO_recvmmsg: foreignSignature(I, P, P, U64, U64, U64, P),
 	BIO_new_mem_buf: foreignSignature(P, P, I),
 	BIO_free: foreignSignature(I, P),
 	PEM_read_bio_X509: foreignSignature(P, P, P, P, P),
@@ -97,8 +105,6 @@ const SIGNATURES = {
 	socketpair: foreignSignature(I, I, I, I, P),
 	recv: foreignSignature('int64', I, P, U64, I),
 	send: foreignSignature('int64', I, P, U64, I),
-	recvmmsg: foreignSignature(I, I, P, U32, I, P),
-	sendmmsg: foreignSignature(I, I, P, U32, I),
 } as const;
 
 /** The functions, and what is needed to call them. */
@@ -119,5 +125,5 @@ export function quicSupport(): QuicSupport {
 
 /** Looks up every function. Returns them, or the reason why QUIC is not available. */
 export function findQuicLibrary(simulated: LibrarySimulation = {}): QuicSupport {
-	return findOpenssl(SIGNATURES, ['SSL_handle_events'], simulated);
+	return findOpenssl(SIGNATURES, ['SSL_handle_events'], simulated, HOT);
 }

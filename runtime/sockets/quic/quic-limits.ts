@@ -50,10 +50,20 @@ export const MAX_STREAM_UNACKED_BYTES = 229_376;
 export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 /** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
 export const SMALL_REST_BYTES = 16_384;
-/** Bytes of the buffer for datagrams on their way into an engine. */
-export const INCOMING_BUFFER_BYTES = 16_384;
-/** Bytes of the buffer for datagrams on their way out of an engine. */
-export const OUTGOING_BUFFER_BYTES = 32_768;
+/** Maximum datagrams of an unfinished handshake that are kept to be repeated. */
+export const MAX_KEPT_DATAGRAMS = 8;
+/** Milliseconds after which they are repeated when the client is heard, and how often. Clients ask again after one second at first. */
+export const REPEAT_FLIGHT_MS = 250;
+export const MAX_REPEATS = 8;
+/** Bytes of a thread's buffer for datagrams on their way to OpenSSL, each of which takes 232 bytes more than its length. */
+export const INCOMING_BUFFER_BYTES = 65_536;
+/** Bytes of a thread's buffer for datagrams that OpenSSL sends. */
+export const OUTGOING_BUFFER_BYTES = 98_304;
+/**
+ * OpenSSL sends until it has nothing more, or the buffer is full. It is asked for more if it has sent at least this many datagrams,
+ * which is far less than what fills the buffer.
+ */
+export const MORE_OUTPUT_DATAGRAMS = 16;
 /** Milliseconds without a packet after which a connection is closed (RFC 9000 §10.1). */
 export const IDLE_TIMEOUT_MS = 30_000;
 /** Maximum rounds of output, of 64 datagrams each, before other connections get a chance to run. */

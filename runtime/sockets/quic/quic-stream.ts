@@ -1,4 +1,6 @@
 /** One stream of a QUIC engine. */
+
+import { POLL, UNKNOWN_EVENTS } from './polled-streams.ts';
 import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
 import type { QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
@@ -11,8 +13,6 @@ const ERROR_WANT_READ = 2;
 const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
 const STATE_FINISHED = 3;
-const STATE_RESET_LOCAL = 4;
-const STATE_RESET_REMOTE = 5;
 const STATE_CONNECTION_CLOSED = 6;
 
 /** A stream. It is freed after `release`, or together with its connection. */
@@ -24,6 +24,8 @@ export class EngineStream implements QuicStream {
 	buffered = 0;
 	/** True once the last byte has been written. */
 	finished = false;
+	/** What has happened, as OpenSSL reports it. */
+	polled = UNKNOWN_EVENTS;
 	readonly #engine: QuicEngine;
 	#paused = false;
 	#readEnded: boolean;
@@ -194,7 +196,8 @@ export class EngineStream implements QuicStream {
 	/** Delivers pending events to the owner. */
 	events(): void {
 		if (this.#released || this.owner === undefined) return;
-		if (!this.#readEnded && !this.#paused) this.#read();
+		const { polled } = this;
+		if (!this.#readEnded && !this.#paused && (polled & (POLL.readable | POLL.readFails)) !== 0) this.#read();
 		if (this.#released) return;
 		if (this.#pending !== undefined) this.flushPending();
 		if (this.#broken) {
@@ -203,15 +206,11 @@ export class EngineStream implements QuicStream {
 			return;
 		}
 		if (this.#writeEnded) return;
-		const { f } = this.#engine.thread.library;
-		if (this.bidirectional || this.buffered > 0) {
-			const state = f.SSL_get_stream_write_state(this.ssl) as number;
-			// When the peer asks us to stop, OpenSSL resets our side by itself (RFC 9000 §3.5).
-			if (state === STATE_RESET_REMOTE || state === STATE_RESET_LOCAL) {
-				this.#writeEnded = true;
-				this.owner?.stopped();
-				return;
-			}
+		// When the peer asks us to stop, OpenSSL resets our side by itself (RFC 9000 §3.5).
+		if ((polled & POLL.writeFails) !== 0) {
+			this.#writeEnded = true;
+			this.owner?.stopped();
+			return;
 		}
 		if (this.#starved) this.#fed();
 	}

@@ -1,6 +1,8 @@
 /** What the QUIC sockets of one thread share: the library functions, memory, and the callbacks for OpenSSL. */
 import { stapleCallback } from '../ocsp-staple.ts';
 import { threadPoller } from '../socket-poller.ts';
+import { DatagramPipe } from './datagram-pipe.ts';
+import { PolledStreams } from './polled-streams.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { makeRetryTokens, type RetryTokens } from './retry-tokens.ts';
 import { DatagramMemory } from './udp-socket.ts';
@@ -35,6 +37,8 @@ const MAX_ALPN = 1024;
 export class QuicThread {
 	readonly library: QuicLibrary;
 	readonly datagrams: DatagramMemory;
+	readonly pipe: DatagramPipe;
+	readonly polled: PolledStreams;
 	readonly read: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly readAt: bigint;
 	/** Buffer for bytes being written to a stream. */
@@ -57,6 +61,8 @@ export class QuicThread {
 	constructor(library: QuicLibrary) {
 		this.library = library;
 		this.datagrams = new DatagramMemory(library);
+		this.pipe = new DatagramPipe(library, this.datagrams);
+		this.polled = new PolledStreams(library);
 		this.readAt = library.addressOf(this.read);
 		this.writtenAt = library.addressOf(this.written);
 		this.resultsAt = library.addressOf(this.results);

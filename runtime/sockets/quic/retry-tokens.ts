@@ -5,7 +5,7 @@
  * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version
  * uses another format, the first token is rejected, and these packets are not used any more.
  */
-import { randomFillSync } from 'node:crypto';
+import { hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { type ForeignLibrary, findOpenssl, foreignSignature } from '../foreign-library.ts';
 import { MAX_ID_LENGTH, type PacketHeader, SERVER_ID_LENGTH, VERSION_1 } from './packet-header.ts';
 
@@ -98,9 +98,6 @@ export class RetryTokens {
 		settings.write('test_entropy', ENTROPY_NAME, 'latin1');
 		settings.write('strength', STRENGTH_NAME, 'latin1');
 		settings.writeUInt32LE(STRENGTH_BITS, STRENGTH);
-		randomFillSync(settings, TAPE, BLOCK_BYTES);
-		for (let i = BLOCK_BYTES; i < TAPE_BYTES; i += BLOCK_BYTES)
-			settings.copy(settings, TAPE + i, TAPE, TAPE + BLOCK_BYTES);
 		this.#parameter(0, ENTROPY_NAME, PARAM_BYTES_TYPE, TAPE, TAPE_BYTES);
 		this.#parameter(1, STRENGTH_NAME, PARAM_UNSIGNED, STRENGTH, 4);
 		const fetched = f.EVP_RAND_fetch(0n, at + BigInt(KIND), 0n) as bigint;
@@ -112,13 +109,28 @@ export class RetryTokens {
 		if ([this.#generator, this.#sealing, this.#opening, this.#tagging].includes(0n))
 			throw new Error('OpenSSL has no memory.');
 		this.#at = library.addressOf(this.#memory);
-		const key = at + BigInt(TAPE);
 		const publicKey = Buffer.allocUnsafeSlow(16);
 		publicKey.write(INTEGRITY_KEY, 'hex');
-		f.EVP_EncryptInit_ex(this.#sealing, f.EVP_aes_256_gcm(), 0n, key, 0n);
-		f.EVP_DecryptInit_ex(this.#opening, f.EVP_aes_256_gcm(), 0n, key, 0n);
 		f.EVP_EncryptInit_ex(this.#tagging, f.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
 		this.#memory.write(INTEGRITY_NONCE, NONCE, 'hex');
+		this.#useBlock(randomBytes(BLOCK_BYTES));
+	}
+
+	/**
+	 * Derives the token key from a secret that other threads have, and the processes before and after this one. A client that got
+	 * its token from one of them is then accepted here.
+	 */
+	useSecret(secret: Buffer): void {
+		const block = Buffer.from(hkdfSync('sha256', secret, '', 'svc retry tokens of QUIC', BLOCK_BYTES));
+		if (!this.#settings.subarray(TAPE, TAPE + BLOCK_BYTES).equals(block)) this.#useBlock(block);
+	}
+
+	#useBlock(block: Buffer): void {
+		const { f } = this.#library;
+		for (let i = 0; i < TAPE_BYTES; i += BLOCK_BYTES) block.copy(this.#settings, TAPE + i);
+		const key = this.#settingsAt + BigInt(TAPE);
+		f.EVP_EncryptInit_ex(this.#sealing, f.EVP_aes_256_gcm(), 0n, key, 0n);
+		f.EVP_DecryptInit_ex(this.#opening, f.EVP_aes_256_gcm(), 0n, key, 0n);
 	}
 
 	/** False once OpenSSL has rejected a token. */

@@ -64,6 +64,13 @@ export class DatagramMemory {
 	readonly incoming: Buffer = Buffer.allocUnsafeSlow(RECEIVED * MESSAGE).fill(0);
 	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
 	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
+	/** The length of each of them. */
+	readonly lengths: Uint32Array = new Uint32Array(MAX_SENT_DATAGRAMS);
+	/** The path of each of them. */
+	readonly paths: DatagramPath[] = [];
+	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link sender}. */
+	waiting = 0;
+	sender: UdpSocket | undefined = undefined;
 	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE).fill(0);
 	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
 	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
@@ -96,6 +103,12 @@ export class DatagramMemory {
 		}
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
 			this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
+	}
+
+	/** Puts in a datagram after those that wait. */
+	put(datagram: Uint8Array): void {
+		this.sent.set(datagram, this.waiting * SENT_DATAGRAM_BYTES);
+		this.lengths[this.waiting] = datagram.length;
 	}
 }
 
@@ -146,7 +159,7 @@ export interface DatagramPath {
 export interface DatagramSink {
 	/** Handles the datagram in `bytes[start, end)`. `name` is the offset of the peer's `sockaddr` in the memory's `names`. */
 	datagram(bytes: Buffer, start: number, end: number, name: number): void;
-	/** Called after all datagrams of a turn have been delivered. */
+	/** Called after datagrams have been delivered. Their bytes are valid until it returns. */
 	received(): void;
 	/** Called when the system accepts datagrams again. */
 	writable?(): void;
@@ -241,24 +254,41 @@ export class UdpSocket implements PolledSocket {
 		return this.#fd;
 	}
 
-	/** Starts delivering datagrams to `sink`. */
+	/** Starts delivering datagrams to `sink`. Throws an error with the system's code. */
 	open(sink: DatagramSink): void {
-		this.#sink = sink;
-		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
+		this.attach(sink);
+		this.resume();
 	}
 
-	/** Leaves what arrives to another process, which has the same socket. Datagrams can still be sent, and {@link relayed}. */
+	/** Delivers to `sink` only datagrams that are {@link relayed}, until {@link resume} is called. */
+	attach(sink: DatagramSink): void {
+		this.#sink = sink;
+		this.#paused = true;
+	}
+
+	/** Leaves what arrives to another process or thread, which has the same socket. Datagrams can still be sent, and {@link relayed}. */
 	pause(): void {
 		if (this.#sink === undefined || this.#paused) return;
 		this.#paused = true;
 		this.#poller.remove(this.#fd);
 	}
 
-	/** Reads again after {@link pause}. */
+	/** Reads what arrives. Throws an error with the system's code. */
 	resume(): void {
 		if (this.#sink === undefined || !this.#paused) return;
+		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
 		this.#paused = false;
-		this.#poller.add(this.#fd, this);
+	}
+
+	/** Returns a number below `count` that depends only on the peer of the datagram that is being delivered. */
+	spread(name: number, count: number): number {
+		const { names } = this.memory;
+		let hash = 0x811c9dc5;
+		for (let at = name, end = name + (names[name] === 2 ? 8 : 24); at < end; at++) {
+			hash = Math.imul(hash ^ names[at]!, 0x01000193);
+		}
+		// The low bits of this hash alone are not even.
+		return ((hash ^ (hash >>> 15)) >>> 0) % count;
 	}
 
 	/** Returns the datagram that is being delivered, for another process. */
@@ -284,6 +314,7 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	close(): void {
+		this.flush();
 		if (this.#sink !== undefined && !this.#paused) this.#poller.remove(this.#fd);
 		this.#sink = undefined;
 		this.#descriptor.close();
@@ -300,6 +331,8 @@ export class UdpSocket implements PolledSocket {
 			}
 			const count = f.recvmmsg(this.#fd, memory.incomingAt, RECEIVED, DONTWAIT, 0n) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
+			// The next datagrams take the place of these.
+			if (count > 0) this.#sink?.received();
 			if (this.#sink === undefined) return;
 			if (count < RECEIVED) {
 				// Either nothing has arrived, or an error occurred after which more may follow. `errno` is not read, because code that
@@ -308,11 +341,9 @@ export class UdpSocket implements PolledSocket {
 					failed = true;
 					continue;
 				}
-				this.#sink.received();
 				return;
 			}
 		}
-		this.#sink?.received();
 		// The poller reports each arrival once, so what was not read must be reported again.
 		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
 	}
@@ -332,7 +363,7 @@ export class UdpSocket implements PolledSocket {
 		return { peer, peerAt: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
 	}
 
-	/** Returns the offset of the control message that has the address to which the datagram was sent; −1 if there is none. */
+	/** Returns the offset of the control message with the datagram's destination address, or −1 if the datagram has none. */
 	#sourceAt(): number {
 		const { controls } = this.memory;
 		const end = this.#control + this.#controlLength;
@@ -413,36 +444,61 @@ export class UdpSocket implements PolledSocket {
 		return names.toString('latin1', name, name + (names[name] === 2 ? 8 : 24));
 	}
 
-	/** Sends the first `count` datagrams in the memory, with the given lengths, along a path. */
-	send(path: DatagramPath, lengths: Uint32Array, count: number): void {
-		if (path.singlyUntil > 0 && performance.now() >= path.singlyUntil) path.singlyUntil = 0;
-		const split = this.#segments && path.singlyUntil === 0;
-		const from = this.#send(path, lengths, 0, count, split);
-		if (from === count) return;
-		// The network device does not support GSO, or segments of this size exceed its MTU. A full queue fails in the same way.
-		const lost = this.lost;
-		this.#send(path, lengths, from, count, false);
-		if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
+	/** Makes room for datagrams of this socket in the memory, sending those that wait if necessary. Returns for how many there is room. */
+	room(): number {
+		const { memory } = this;
+		if (memory.sender !== this || memory.waiting === MAX_SENT_DATAGRAMS) memory.sender?.flush();
+		memory.sender = this;
+		return MAX_SENT_DATAGRAMS - memory.waiting;
 	}
 
-	/** Sends the datagrams from index `from` on. Returns the index of the first one of a GSO write that failed, or `count`. */
-	#send(path: DatagramPath, lengths: Uint32Array, from: number, count: number, split: boolean): number {
+	/** Lets `count` datagrams wait, which follow those that wait already. Their lengths are in the memory, too. */
+	append(path: DatagramPath, count: number): void {
 		const { memory } = this;
+		for (let i = 0; i < count; i++) memory.paths[memory.waiting++] = path;
+	}
+
+	/** Sends the datagrams that wait. Those that the system does not accept are lost. */
+	flush(): void {
+		const { memory } = this;
+		if (memory.sender !== this) return;
+		const count = memory.waiting;
+		const { paths } = memory;
+		memory.waiting = 0;
+		for (let from = 0; from < count; ) {
+			from = this.#send(from, count, this.#segments);
+			if (from === count) return;
+			// The network device does not support GSO, or segments of this size exceed its MTU. A full queue fails in the same way.
+			const path = paths[from]!;
+			let end = from + 1;
+			while (end < count && paths[end] === path) end++;
+			const { lost } = this;
+			from = this.#send(from, end, false);
+			if (this.lost === lost) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
+		}
+	}
+
+	/** Sends waiting datagrams. Returns the index of the first one of a GSO write that failed, or `count`. */
+	#send(from: number, count: number, split: boolean): number {
+		const { memory } = this;
+		const { lengths, paths } = memory;
 		let messages = 0;
 		for (let first = from; first < count; ) {
 			const size = lengths[first]!;
+			const path = paths[first]!;
 			let last = first + 1;
-			if (split) {
+			if (split && this.#splits(path)) {
 				let total = size;
 				// All segments except the last must have the same size.
-				while (last < count && last - first < MOST_SEGMENTS && lengths[last - 1] === size && lengths[last]! <= size) {
+				while (last < count && last - first < MOST_SEGMENTS && paths[last] === path) {
+					if (lengths[last - 1] !== size || lengths[last]! > size) break;
 					total += lengths[last]!;
 					if (total > MOST_SEGMENT_BYTES) break;
 					last++;
 				}
 			}
 			STARTS[messages] = first;
-			this.#prepare(messages++, path, lengths, first, last);
+			this.#prepare(messages++, first, last);
 			first = last;
 		}
 		STARTS[messages] = count;
@@ -461,15 +517,26 @@ export class UdpSocket implements PolledSocket {
 		return count;
 	}
 
-	/** Sends a single datagram that did not come from an engine. */
-	sendOne(path: DatagramPath, datagram: Uint8Array): void {
-		this.memory.sent.set(datagram, 0);
-		ONE[0] = datagram.length;
-		this.send(path, ONE, 1);
+	/** Returns true if GSO may be used on a path. */
+	#splits(path: DatagramPath): boolean {
+		if (path.singlyUntil === 0) return true;
+		if (performance.now() < path.singlyUntil) return false;
+		path.singlyUntil = 0;
+		return true;
 	}
 
-	#prepare(index: number, path: DatagramPath, lengths: Uint32Array, first: number, end: number): void {
+	/** Sends a single datagram that did not come from an engine. */
+	sendOne(path: DatagramPath, datagram: Uint8Array): void {
+		this.room();
+		this.memory.put(datagram);
+		this.append(path, 1);
+		this.flush();
+	}
+
+	#prepare(index: number, first: number, end: number): void {
 		const { memory } = this;
+		const { lengths } = memory;
+		const path = memory.paths[first]!;
 		for (let i = first; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
 		const { outgoing, outgoingControls } = memory;
 		const message = index * MESSAGE;
@@ -523,7 +590,6 @@ export class UdpSocket implements PolledSocket {
 	}
 }
 
-const ONE = new Uint32Array(1);
 const SOURCE = Buffer.alloc(CONTROL_BYTES);
 /** Index of the first datagram of each message, followed by the total number. */
 const STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);

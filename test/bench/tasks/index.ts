@@ -8,6 +8,7 @@ import { POOL_TASKS } from './pools.ts';
 import { PROXY_TASKS } from './proxying.ts';
 import { RESOURCE_TASKS } from './resources.ts';
 import { RESPONSE_TASKS } from './responding.ts';
+import { START_TASKS } from './starting.ts';
 import type { Task } from './task.ts';
 import { TLS_TASKS } from './tls.ts';
 
@@ -22,4 +23,5 @@ export const TASKS: readonly Task[] = [
 	...CACHE_TASKS,
 	...OBSERVABILITY_TASKS,
 	...RESOURCE_TASKS,
+	...START_TASKS,
 ];

@@ -92,6 +92,32 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 		bounds: { 'svc, one site': 1.1, caddy: 0.5 },
 	},
 	{
+		name: 'respond under a rate limit',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{
+				label: 'svc, limited',
+				server: 'svc',
+				configuration: port =>
+					svcConfiguration(
+						`http://127.0.0.1:${port} {\n\trate_limit all 1000000000 per 1s\n\trespond "Hello, world!\n"\n}\n`,
+					),
+			},
+			FIXED_RESPONSE_CONTENDERS[0]!,
+			{
+				label: 'nginx, limited',
+				server: 'nginx',
+				// `return` would answer before the limit is checked; `empty_gif` answers with 43 bytes from memory.
+				configuration: port =>
+					nginxConfiguration(
+						`listen 127.0.0.1:${port} backlog=4096; location / { limit_req zone=all burst=1000000 nodelay; empty_gif; }`,
+						'limit_req_zone $binary_remote_addr zone=all:10m rate=1000000r/s;',
+					),
+			},
+		],
+		bounds: { 'nginx, limited': 1.05 },
+	},
+	{
 		name: 'two threads on two cores',
 		load: { kind: 'requests', path: '/' },
 		// Each of the two cores has a server thread and a load generator thread. Each server thread compiles its own

@@ -50,12 +50,27 @@ export interface IdleTask {
 	readonly bounds?: { readonly [label: string]: number };
 }
 
-/** Compares the time from process start to the first response. */
+/**
+ * What a row of starts compares: milliseconds from process start to the first response, or of processor time until then;
+ * milliseconds of a check of the configuration; mebibytes of resident memory after the start.
+ */
+export type StartMeasure = 'time' | 'processor time' | 'validate' | 'memory' | 'memory per further thread';
+
+/** A server of a row of starts. `node` runs its configuration as a program. */
+export interface StartContender {
+	readonly label?: string;
+	readonly server: 'svc' | 'caddy' | 'node';
+	readonly configuration: (port: number, threads: number) => string;
+}
+
+/** Compares servers that have just been started: the minima of ten rounds, because anything else on the machine only adds to them. */
 export interface StartTask {
 	readonly name: string;
-	readonly start: true;
-	readonly contenders: readonly Contender[];
+	readonly start: StartMeasure;
+	readonly contenders: readonly StartContender[];
 	readonly bounds?: { readonly [label: string]: number };
+	/** Upper bound of our own value. */
+	readonly limit?: number;
 }
 
 export type Task = LoadTask | IdleTask | StartTask;

@@ -109,6 +109,18 @@ restart('an added TLS host name, and client certificates with session resumption
 		['tls_hostname_added c'],
 		'b returns',
 	);
+	const onDemand = (names: readonly string[], subjects: readonly string[]): DocumentImage => {
+		const { certificates, ...rest } = secure(names);
+		const policies = [{ subjects, issuers: [], on_demand: true }];
+		return { ...rest, certificates: { ...certificates, managed: { ...certificates.managed, policies } } };
+	};
+	assert.equal(reasons(onDemand([], []), onDemand(['new.test'], [])), []);
+	assert.equal(reasons(onDemand(['a'], ['a']), onDemand(['a', 'b'], ['a'])), ['tls_hostname_added b']);
+	const wild = ['*.example.com'];
+	assert.equal(reasons(secure(wild), secure([...wild, 'a.example.com'])), []);
+	for (const other of ['example.com', 'a.b.example.com', 'a.example.org']) {
+		assert.equal(reasons(secure(wild), secure([...wild, other])), [`tls_hostname_added ${other}`]);
+	}
 	assert.equal(reasons(secure(['a']), secure(['a'], [':443'])), ['mutual_tls_with_resumption :443']);
 	assert.equal(reasons(secure(['a'], [':443']), secure(['a'], [':443'])), []);
 	assert.equal(reasons(secure(['a'], [':443']), secure(['a'])), []);

@@ -126,7 +126,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 		}
 	};
 
-	acceptor(`${kind}: a connection with one request needs no handle of Node`, async () => {
+	acceptor(`${kind}: a connection with one request needs no Node handle`, async () => {
 		const answer = (one: Served): void => {
 			assert.ok(isOwn(one.socket));
 			if (kind === 'TCP') {
@@ -173,7 +173,7 @@ for (const kind of ['TCP', 'Unix'] as const) {
 		});
 	});
 
-	acceptor(`${kind}: what a slow reader has not received yet is kept by a handle of Node`, async () => {
+	acceptor(`${kind}: what a slow reader has not received yet is kept by a Node handle`, async () => {
 		const body = Buffer.alloc(12_000_000, 'abcdefg');
 		const answer = (one: Served): void => {
 			one.socket.write('head', 'latin1');

@@ -14,7 +14,7 @@ export const clientIpHeaders: ServerOption = {
 	usage: 'client_ip_headers <field>…',
 	summary:
 		'Fields in which trusted proxies name the client; the first that contains an address counts. Default `X-Forwarded-For`.',
-	documentation: [EVERYWHERE],
+	documentation: ['Applies to all listeners.'],
 	lower: (line, args, { settings }, cx) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, clientIpHeaders.usage)) return;
 		const before = (settings.client_ip_headers as readonly string[] | undefined) ?? [];
@@ -74,7 +74,7 @@ const EXAMPLE = [
 ];
 
 /** Returns a setting that is set only by an option inside `servers`, and cannot be set directly in the global block. */
-function setting(id: string, option: ServerOption, schema: GlobalOption['schema']): GlobalOption {
+function setting(id: string, option: ServerOption, startup: boolean, schema: GlobalOption['schema']): GlobalOption {
 	return {
 		id,
 		names: { configfile: [], compatfile: [] },
@@ -83,23 +83,23 @@ function setting(id: string, option: ServerOption, schema: GlobalOption['schema'
 		documentation: [...(option.documentation ?? []), '', ...EXAMPLE].join('\n'),
 		lower: () => {},
 		schema,
-		startup: true,
+		startup,
 	};
 }
 
 /** The settings that only these options inside `servers` set. */
 export const clientIpSettings: readonly GlobalOption[] = [
-	setting('client_ip_headers', clientIpHeaders, {
+	setting('client_ip_headers', clientIpHeaders, false, {
 		type: 'array',
 		items: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
 		minItems: 1,
 		description: 'Names of fields; the first that contains an address counts.',
 	}),
-	setting('trusted_proxies_strict', trustedProxiesStrict, {
+	setting('trusted_proxies_strict', trustedProxiesStrict, true, {
 		type: 'boolean',
 		description: 'Whether the right-most untrusted address counts.',
 	}),
-	setting('trusted_proxies_unix', trustedProxiesUnix, {
+	setting('trusted_proxies_unix', trustedProxiesUnix, true, {
 		type: 'boolean',
 		description: 'Whether peers on Unix sockets are trusted.',
 	}),

@@ -40,7 +40,7 @@ export const limits: ServerOption = {
 		'| `requests_per_client N` | none | requests in flight of one address; further ones are answered with 503 |',
 		'| `queue N [D]` | 1000 5s | waiting requests, and how long they may wait; beyond either, they are answered with 503 |',
 		'| `retry_after D` | 1s | `Retry-After` of these 503 responses |',
-		'| `requests_per_connection N` | none | requests after which a connection is closed |',
+		'| `requests_per_connection N` | none | requests after which a connection is closed; over HTTP/3, it is closed after 2,048 in any case |',
 		'| `header_count N` | 100 | fields of a request head; more are answered with 431 |',
 		'| `unread_body SIZE` | 256KiB | how much of a body that no handler read is still read to keep the connection |',
 		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered with 400 |',

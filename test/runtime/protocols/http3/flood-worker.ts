@@ -38,6 +38,8 @@ const kept = packets.map(pinned);
 const parts = Buffer.allocUnsafeSlow(kept.length * 16);
 const messages = Buffer.allocUnsafeSlow(kept.length * MESSAGE).fill(0);
 const messagesAt = ffi.getRawPointer(messages) as bigint;
+/** What the kernel reads and writes at addresses. Without a reference from a function, it would be garbage-collected. */
+const memory = [parts, messages];
 for (const [i, packet] of kept.entries()) {
 	parts.writeBigUInt64LE(ffi.getRawPointer(packet), i * 16);
 	parts.writeBigUInt64LE(BigInt(packet.length), i * 16 + 8);
@@ -63,7 +65,7 @@ let turns = 0;
 
 function turn(): void {
 	const due = ((performance.now() - started) * rate) / 1000;
-	while (sent < due) {
+	while (sent < due && memory.length > 0) {
 		const at = (turns * BATCH) % (kept.length - (kept.length % BATCH));
 		f.sendmmsg(sockets[turns % sockets.length]!, messagesAt + BigInt(at * MESSAGE), BATCH, 0);
 		// Datagrams that the kernel did not accept count as sent, because a flood does not repeat them.

@@ -6,7 +6,7 @@ import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';
 import { PacketHeader } from '../../../../runtime/sockets/quic/packet-header.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
-import { MAX_RETRY_BYTES } from '../../../../runtime/sockets/quic/retry-tokens.ts';
+import { MAX_RETRY_BYTES, makeRetryTokens } from '../../../../runtime/sockets/quic/retry-tokens.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 import { until } from '../../../harness.ts';
 import { firstPackets, sendFrom, startFlood } from './first-packets.ts';
@@ -233,6 +233,29 @@ test('a token is for one client and connection ID, and a few seconds', () => {
 			Date.now = now;
 		}
 	}
+});
+
+test('a token is accepted by other threads and processes that have the same secret', () => {
+	const [one, same, other] = [makeRetryTokens()!, makeRetryTokens()!, makeRetryTokens()!];
+	one.useSecret(Buffer.alloc(48, 1));
+	same.useSecret(Buffer.alloc(48, 1));
+	other.useSecret(Buffer.alloc(48, 2));
+	const name = Buffer.concat([writeSocketAddress('192.0.2.1', 4433)!, Buffer.alloc(12)]);
+	const sent = initialPacket({ frames: Buffer.of(1) });
+	const header = new PacketHeader();
+	assert.is(header.read(sent, 0, sent.length), 'initial');
+	const packet = Buffer.alloc(MAX_RETRY_BYTES);
+	const length = one.write(header, name, 0, packet, 0);
+	const sourceAt = 6 + packet[5]!;
+	const destination = packet.subarray(sourceAt + 1, sourceAt + 9);
+	const token = Buffer.from(packet.subarray(sourceAt + 9, length - 16));
+	const back = initialPacket({ frames: Buffer.of(1), destination, token });
+	const read = new PacketHeader();
+	assert.is(read.read(back, 0, back.length), 'initial');
+	assert.equal(
+		[one, same, other].map(tokens => tokens.accepts(back, read, name, 0)),
+		[true, true, false],
+	);
 });
 
 test.run();

@@ -5,6 +5,7 @@ import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { FORBIDDEN_SETTINGS, H3_ERROR, SETTING_ID } from '../../../../runtime/protocols/http3/http3-codes.ts';
+import { MAX_CONNECTION_STREAMS, MAX_LATE_STREAMS } from '../../../../runtime/protocols/http3/limits.ts';
 import { VarintReader } from '../../../../runtime/protocols/http3/varint.ts';
 import { until } from '../../../harness.ts';
 import {
@@ -236,6 +237,42 @@ test('8: unknown error codes in resets are as good as known ones', async () => {
 	stream.reset(0x3fff_ffff);
 	await until('the cancellation', () => server.counts.resetsByClient === 1);
 	await served(client);
+});
+
+test('5.2: a client that has opened many streams must use another connection', async () => {
+	const group = 64;
+	let release = (): void => {};
+	const held = new Promise<void>(resolve => {
+		release = resolve;
+	});
+	const [server, client] = await start(x => (x.request.path === '/held' ? held : hello(x)));
+	let answered = 0;
+	let rejected = 0;
+	const openUntil = async (condition: () => boolean): Promise<void> => {
+		while (!condition()) {
+			const streams = Array.from({ length: group }, () => client.open().write(headers(), true));
+			const isOver = (): boolean => streams.every(({ ended, resetCode }) => ended || resetCode !== undefined);
+			await client.until('the responses', () => isOver() || client.closed !== undefined);
+			if (client.closed !== undefined) return;
+			for (const stream of streams) {
+				if (stream.resetCode === H3_ERROR.rejected) rejected++;
+				else answered++;
+				stream.stop();
+			}
+		}
+	};
+	client.open().write(headers([...REQUEST.slice(0, 3), [':path', '/held']]), true);
+	await openUntil(() => goAways(client).length > 0);
+	assert.ok(Math.abs(answered - MAX_CONNECTION_STREAMS) <= 2 * group, `${answered} answered`);
+	// This client goes on regardless.
+	await openUntil(() => client.closed !== undefined);
+	release();
+	assert.is(goAways(client).length, 2);
+	assert.ok(rejected > 0);
+	assert.ok(answered <= MAX_CONNECTION_STREAMS + MAX_LATE_STREAMS + group, `${answered} answered`);
+	assert.ok(answered + rejected <= MAX_CONNECTION_STREAMS + 2 * MAX_LATE_STREAMS + group, `${rejected} rejected`);
+	await endsWith(client, H3_ERROR.excessiveLoad);
+	assert.equal(server.cut, ['made_you_reset']);
 });
 
 test('5.2: after the last GOAWAY, earlier streams are served and later ones rejected', async () => {

@@ -7,7 +7,7 @@ export interface RelayOptions {
 	/** Milliseconds by which each datagram is delayed; the default is 0. A function is called for each datagram. */
 	readonly delay?: number | (() => number);
 	/** Called for each datagram. Returns true to drop it. */
-	loses(toClient: boolean): boolean;
+	loses(toClient: boolean, bytes: Buffer): boolean;
 	/** Called for each datagram that is not dropped. Returns true to send it twice. */
 	repeats?(): boolean;
 }
@@ -24,8 +24,8 @@ export async function udpRelay(port: number, { delay = 0, loses, repeats }: Rela
 	const front = createSocket('udp4');
 	const backs = new Map<number, Socket>();
 	let open = true;
-	const pass = (toClient: boolean, send: () => void): void => {
-		if (loses(toClient)) return;
+	const pass = (toClient: boolean, bytes: Buffer, send: () => void): void => {
+		if (loses(toClient, bytes)) return;
 		for (let left = repeats?.() ? 2 : 1; left > 0; left--) {
 			setTimeout(
 				() => {
@@ -40,10 +40,10 @@ export async function udpRelay(port: number, { delay = 0, loses, repeats }: Rela
 		if (back === undefined) {
 			back = createSocket('udp4');
 			backs.set(client, back);
-			back.on('message', answer => pass(true, () => front.send(answer, client, '127.0.0.1')));
+			back.on('message', answer => pass(true, answer, () => front.send(answer, client, '127.0.0.1')));
 		}
 		const to = back;
-		pass(false, () => to.send(bytes, port, '127.0.0.1'));
+		pass(false, bytes, () => to.send(bytes, port, '127.0.0.1'));
 	});
 	await new Promise<void>(resolve => front.bind(own, '127.0.0.1', resolve));
 	return {

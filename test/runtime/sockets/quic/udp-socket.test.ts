@@ -41,9 +41,11 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		await until('the path', () => paths.length === i + 1);
 	}
 	const send = (path: DatagramPath): void => {
-		const lengths = new Uint32Array(6).fill(2);
-		for (let i = 0; i < 6; i++) datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
-		socket.send(path, lengths, 6);
+		assert.ok(socket.room() >= 6);
+		assert.is(datagrams.waiting, 0);
+		for (let i = 0; i < 6; i++) datagrams.lengths[i] = datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
+		socket.append(path, 6);
+		socket.flush();
 	};
 	const all = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'];
 	refusing.add(paths[0]!.peerAt);

@@ -1,4 +1,5 @@
 /** The HTML page of a listing. It works without scripts, on narrow screens and by keyboard, and all text is escaped. */
+import { escapeHtml } from '../../../../exchange/html-text.ts';
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, type FolderListing, humanSize, type ListingSort } from './listing.ts';
 
@@ -159,13 +160,4 @@ function viewUrl({ sort, order, limit, offset, layout, filter }: FolderListing):
 	if (layout === 'grid') query.set('layout', layout);
 	if (filter !== '') query.set('filter', filter);
 	return `./?${query}`;
-}
-
-function escapeHtml(text: string): string {
-	return text
-		.replaceAll('&', '&amp;')
-		.replaceAll('<', '&lt;')
-		.replaceAll('>', '&gt;')
-		.replaceAll('"', '&quot;')
-		.replaceAll("'", '&#39;');
 }

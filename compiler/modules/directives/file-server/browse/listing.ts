@@ -39,8 +39,11 @@ export interface FolderListing extends ListingView {
 	readonly bytes: number;
 }
 
-/** Compares names naturally: `file2` before `file10`. Shared, because creating a collator costs more than a sort. */
-const NAMES = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+/**
+ * Compares names naturally: `file2` before `file10`. Shared, because creating a collator costs more than a sort; created when it is
+ * first needed, because it takes longer than loading all modules of file servers.
+ */
+let collator: Intl.Collator | undefined;
 
 /** Filters, sorts and paginates the entries of a folder. */
 export function prepareListing(
@@ -70,7 +73,8 @@ export function prepareListing(
 }
 
 function byName(a: FolderEntry, b: FolderEntry): number {
-	return NAMES.compare(a.name, b.name) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+	collator ??= new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+	return collator.compare(a.name, b.name) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 }
 
 function comparison(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => number {

@@ -1,0 +1,44 @@
+/** The words of a dialect that editors color without a language server, derived from the registries of modules. */
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import { registryOf } from '../../compiler/lower/registry.ts';
+import { EXPECTATIONS } from '../../compiler/testing/expectations.ts';
+
+/** The words of one dialect, each list sorted. */
+export interface EditorWords {
+	/** Directives, without keywords of the language. */
+	readonly directives: readonly string[];
+	/** Words, among them subdirectives, whose blocks hold directives. */
+	readonly blocks: readonly string[];
+	readonly matchers: readonly string[];
+	readonly options: readonly string[];
+	/** Words of the language itself. */
+	readonly keywords: readonly string[];
+	/** Operators of matchers. */
+	readonly operators: readonly string[];
+	/** What an `expect` line of a test compares. */
+	readonly expectations: readonly string[];
+}
+
+/** Subdirectives with directives in their blocks. */
+const PIPELINES = ['handle_response'];
+const KEYWORDS: { readonly [dialect in Dialect]: readonly string[] } = {
+	configfile: ['else', 'import', 'let', 'test', 'upstream', 'use', 'when'],
+	compatfile: ['import'],
+};
+
+/** Returns the words of a dialect. */
+export function editorWords(dialect: Dialect): EditorWords {
+	const { directives, matchers, options } = registryOf(dialect);
+	const keywords = KEYWORDS[dialect];
+	const names = [...directives.keys()].filter(name => !keywords.includes(name));
+	const isBlock = (name: string): boolean => directives.get(name)!.isBlock === true;
+	return {
+		directives: names.toSorted(),
+		blocks: [...names.filter(isBlock), ...PIPELINES].toSorted(),
+		matchers: [...matchers.keys()].filter(name => name !== 'not').toSorted(),
+		options: [...options.keys()].toSorted(),
+		keywords,
+		operators: dialect === 'configfile' ? ['and', 'not', 'or'] : ['not'],
+		expectations: dialect === 'configfile' ? Object.keys(EXPECTATIONS).toSorted() : [],
+	};
+}

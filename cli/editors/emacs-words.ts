@@ -1,0 +1,28 @@
+/** The words that the Emacs mode colors, as Emacs Lisp. */
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import { editorWords } from './editor-words.ts';
+
+/** Returns the file of words that the mode loads. */
+export function emacsWords(): string {
+	const lists = (['configfile', 'compatfile'] as const satisfies readonly Dialect[]).map(dialect => {
+		const { directives, matchers, options, keywords, operators } = editorWords(dialect);
+		const list = (name: string, words: readonly string[]): string =>
+			`    (${name} ${words.map(word => JSON.stringify(word)).join(' ')})`;
+		const rows = [
+			...[list('directives', directives), list('matchers', matchers), list('options', options)],
+			...[list('keywords', keywords), list('operators', operators)],
+		];
+		return `(defconst svc-words-${dialect}\n  '(\n${rows.join('\n')}))\n`;
+	});
+	return `;;; svc-words.el --- Words of configurations of svc  -*- lexical-binding: t -*-
+
+;;; Commentary:
+;; Derived from the modules of svc.
+
+;;; Code:
+
+${lists.join('\n')}
+(provide 'svc-words)
+;;; svc-words.el ends here
+`;
+}

@@ -1,0 +1,154 @@
+/** The extension of Visual Studio Code: starts `svc language-server`, and adds commands, a task and the test explorer. */
+import { homedir } from 'node:os';
+import * as vscode from 'vscode';
+import { LanguageClient } from 'vscode-languageclient/node';
+import { findBinary, programFolders } from './find-binary.ts';
+import { TestExplorer } from './test-explorer.ts';
+
+/** The languages that the server knows. */
+const LANGUAGES = ['configfile', 'caddyfile'];
+const EXPLAIN = 'svc.explainRequest';
+
+/** Called by the editor when a configuration is opened. */
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+	const extension = new Extension();
+	context.subscriptions.push(extension);
+	await extension.start();
+}
+
+class Extension {
+	readonly #log = vscode.window.createOutputChannel('svc', { log: true });
+	readonly #traces = vscode.window.createOutputChannel('svc: Explained Requests');
+	readonly #registered: vscode.Disposable[] = [this.#log, this.#traces];
+	#client: LanguageClient | undefined;
+	#explorer: TestExplorer | undefined;
+	#binary: string | undefined;
+	/** Starts and stops run one after the other. */
+	#last: Promise<void> = Promise.resolve();
+
+	constructor() {
+		const { registerCommand } = vscode.commands;
+		this.#registered.push(
+			registerCommand('svc.restart', () => this.start()),
+			registerCommand('svc.showLog', () => this.#log.show()),
+			registerCommand('svc.validate', () => this.#validate()),
+			vscode.tasks.registerTaskProvider('svc', {
+				provideTasks: () => (vscode.workspace.workspaceFolders ?? []).map(folder => this.#task(folder)),
+				resolveTask: task => {
+					const { scope } = task;
+					return typeof scope === 'object' ? this.#task(scope, task.definition) : undefined;
+				},
+			}),
+			vscode.workspace.onDidChangeConfiguration(event => {
+				if (event.affectsConfiguration('svc.path') || event.affectsConfiguration('svc.testExplorer')) void this.start();
+			}),
+		);
+	}
+
+	/** Starts the language server, or starts it again. */
+	start(): Promise<void> {
+		this.#last = this.#last.then(async () => {
+			await this.#stop();
+			try {
+				await this.#begin();
+			} catch (error) {
+				const reason = error instanceof Error ? error.message : String(error);
+				await this.#complain(`The language server of svc did not start: ${reason}`);
+			}
+		});
+		return this.#last;
+	}
+
+	async #begin(): Promise<void> {
+		const settings = vscode.workspace.getConfiguration('svc');
+		const found = await findBinary({
+			configured: settings.get<string>('path', '').trim(),
+			home: homedir(),
+			folders: programFolders(process.env.PATH ?? '', homedir()),
+		});
+		if ('problem' in found) return this.#complain(found.problem);
+		this.#binary = found.path;
+		this.#log.info(`starting ${found.path}`);
+		const client = new LanguageClient(
+			'svc',
+			'svc',
+			{ command: found.path, args: ['language-server'] },
+			{
+				documentSelector: LANGUAGES.map(language => ({ language })),
+				outputChannel: this.#log,
+				middleware: {
+					executeCommand: (command, args, next) => {
+						// From the command palette, the document is the one in front.
+						const given = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
+						return command === EXPLAIN ? this.#explain(given, full => next(command, full)) : next(command, given);
+					},
+				},
+			},
+		);
+		this.#client = client;
+		await client.start();
+		if (settings.get('testExplorer.enabled', true)) this.#explorer = new TestExplorer(client, LANGUAGES);
+	}
+
+	async #stop(): Promise<void> {
+		const client = this.#client;
+		this.#client = undefined;
+		this.#explorer?.dispose();
+		this.#explorer = undefined;
+		await client?.dispose();
+	}
+
+	/** Asks for a request, and shows its trace. */
+	async #explain(given: readonly unknown[], run: (args: unknown[]) => unknown): Promise<void> {
+		const [uri, example = 'https://example.com/'] = given as readonly [string?, string?];
+		if (uri === undefined) return;
+		const request = await vscode.window.showInputBox({
+			title: 'Explain a request',
+			prompt: 'A URL, after a method if it is not GET',
+			value: example,
+		});
+		if (request === undefined) return;
+		const answer = (await run([uri, request, true])) as { readonly text: string } | undefined;
+		if (!answer) return;
+		this.#traces.replace(answer.text);
+		this.#traces.show(true);
+	}
+
+	async #validate(): Promise<void> {
+		const active = vscode.window.activeTextEditor?.document.uri;
+		const folder = (active && vscode.workspace.getWorkspaceFolder(active)) ?? vscode.workspace.workspaceFolders?.[0];
+		if (folder) await vscode.tasks.executeTask(this.#task(folder));
+	}
+
+	#task(
+		folder: vscode.WorkspaceFolder,
+		definition: vscode.TaskDefinition = { type: 'svc', command: 'validate' },
+	): vscode.Task {
+		const command = definition.command === 'test' ? 'test' : 'validate';
+		const options = command === 'test' ? [] : ['--lint', '--format', 'unix'];
+		const file = typeof definition.path === 'string' ? [definition.path] : [];
+		const run = new vscode.ProcessExecution(this.#binary ?? 'svc', [command, ...options, ...file], {
+			cwd: folder.uri.fsPath,
+		});
+		const task = new vscode.Task(definition, folder, command, 'svc', run, command === 'test' ? [] : ['$svc']);
+		task.group = command === 'test' ? vscode.TaskGroup.Test : vscode.TaskGroup.Build;
+		return task;
+	}
+
+	async #complain(problem: string): Promise<void> {
+		this.#log.error(problem);
+		const settings = 'Open Settings';
+		// The answer may come much later.
+		void vscode.window.showErrorMessage(problem, settings, 'Show Log').then(chosen => {
+			if (chosen === settings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
+			else if (chosen) this.#log.show();
+		});
+	}
+
+	/** Called by the editor when it ends the extension. */
+	async dispose(): Promise<void> {
+		await this.#last;
+		await this.#stop();
+		for (const registered of this.#registered) registered.dispose();
+	}
+}

@@ -1,0 +1,67 @@
+/** Finds the svc binary that the extension starts. */
+import { execFile } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import path from 'node:path';
+
+/** Where to look. */
+export interface BinarySearch {
+	/** The setting `svc.path`; empty if it is not set. */
+	readonly configured: string;
+	readonly home: string;
+	/** Folders, in the order in which they are searched. */
+	readonly folders: readonly string[];
+}
+
+/** Returns the folders of `PATH` and, because desktops start editors with a short one, the usual folders. */
+export function programFolders(searched: string, home: string): string[] {
+	const usual = [
+		'/usr/local/bin',
+		'/usr/bin',
+		'/opt/homebrew/bin',
+		path.join(home, '.local/bin'),
+		path.join(home, 'bin'),
+	];
+	return [...new Set([...searched.split(path.delimiter).filter(folder => path.isAbsolute(folder)), ...usual])];
+}
+
+/** What the search found. */
+export type FoundBinary = { readonly path: string } | { readonly problem: string };
+
+/** How long a program may take to say that it is svc, in milliseconds. */
+const ANSWER_LIMIT_MS = 20_000;
+
+/** Returns the first program that is svc: other programs have the name, too. */
+export async function findBinary({ configured, home, folders }: BinarySearch): Promise<FoundBinary> {
+	if (configured !== '') {
+		const given = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));
+		if (!isProgram(given)) return { problem: `The setting svc.path is "${configured}", which is not a program.` };
+		if (await isSvc(given)) return { path: given };
+		return {
+			problem: `The setting svc.path is "${configured}", which is not svc, or a version without a language server.`,
+		};
+	}
+	for (const folder of folders) {
+		const candidate = path.join(folder, 'svc');
+		if (isProgram(candidate) && (await isSvc(candidate))) return { path: candidate };
+	}
+	return { problem: 'svc is not in PATH. Install it, or write its path into the setting svc.path.' };
+}
+
+function isProgram(file: string): boolean {
+	try {
+		accessSync(file, constants.X_OK);
+		return statSync(file).isFile();
+	} catch {
+		return false;
+	}
+}
+
+function isSvc(file: string): Promise<boolean> {
+	return new Promise(resolve => {
+		const limits = { timeout: ANSWER_LIMIT_MS, maxBuffer: 1 << 20 };
+		const asked = execFile(file, ['language-server', '--help'], limits, (error, output) =>
+			resolve(!error && output.includes('svc language-server')),
+		);
+		asked.stdin?.end();
+	});
+}

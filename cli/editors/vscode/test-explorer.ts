@@ -1,0 +1,132 @@
+/** Lists the `test` blocks of configurations in the editor's test explorer, and runs them. */
+import * as vscode from 'vscode';
+import type { DocumentSymbol, Location } from 'vscode-languageclient';
+import type { LanguageClient } from 'vscode-languageclient/node';
+
+/** What the server answers when it has run a test. */
+interface TestResult {
+	readonly passed: boolean;
+	readonly text: string;
+	readonly location?: Location;
+}
+
+/** LSP: SymbolKind.Event, which the server gives to tests. */
+const TEST_SYMBOL = 24;
+/** Files that may have tests. */
+const FILES = '**/{Configfile,*.configfile}';
+/** A list is made after the user has stopped typing for this many milliseconds. */
+const PAUSE_MS = 400;
+
+/** The tests of all configurations of a workspace. */
+export class TestExplorer {
+	readonly #client: LanguageClient;
+	readonly #controller = vscode.tests.createTestController('svc', 'svc');
+	readonly #registered: vscode.Disposable[];
+	readonly #due = new Map<string, NodeJS.Timeout>();
+
+	constructor(client: LanguageClient, languages: readonly string[]) {
+		this.#client = client;
+		const { workspace } = vscode;
+		const changed = (document: vscode.TextDocument): void => {
+			if (languages.includes(document.languageId)) this.#listSoon(document);
+		};
+		this.#controller.resolveHandler = async item => {
+			if (!item) for (const uri of await workspace.findFiles(FILES, '**/node_modules/**')) this.#fileItem(uri);
+			else if (item.uri) await this.#list(await workspace.openTextDocument(item.uri));
+		};
+		this.#controller.refreshHandler = () => this.#controller.resolveHandler?.(undefined);
+		const run = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> =>
+			this.#run(request, token);
+		this.#registered = [
+			this.#controller,
+			this.#controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, run, true),
+			workspace.onDidOpenTextDocument(changed),
+			workspace.onDidChangeTextDocument(({ document }) => changed(document)),
+		];
+		for (const document of workspace.textDocuments) changed(document);
+	}
+
+	#fileItem(uri: vscode.Uri): vscode.TestItem {
+		const id = uri.toString();
+		const known = this.#controller.items.get(id);
+		if (known) return known;
+		const item = this.#controller.createTestItem(id, vscode.workspace.asRelativePath(uri), uri);
+		item.canResolveChildren = true;
+		this.#controller.items.add(item);
+		return item;
+	}
+
+	#listSoon(document: vscode.TextDocument): void {
+		const id = document.uri.toString();
+		clearTimeout(this.#due.get(id));
+		this.#due.set(
+			id,
+			setTimeout(() => void this.#list(document), PAUSE_MS),
+		);
+	}
+
+	async #list(document: vscode.TextDocument): Promise<void> {
+		const { uri } = document;
+		const params = { textDocument: { uri: uri.toString() } };
+		if (!this.#client.isRunning()) return;
+		const symbols = await this.#client.sendRequest<DocumentSymbol[] | null>('textDocument/documentSymbol', params);
+		const tests = (symbols ?? []).filter(({ kind }) => kind === TEST_SYMBOL);
+		if (tests.length === 0) return this.#controller.items.delete(uri.toString());
+		const file = this.#fileItem(uri);
+		file.children.replace(
+			tests.map(({ name, range }) => {
+				const item = this.#controller.createTestItem(`${file.id}#${name}`, name, uri);
+				item.range = this.#client.protocol2CodeConverter.asRange(range);
+				return item;
+			}),
+		);
+	}
+
+	async #run(request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
+		const run = this.#controller.createTestRun(request);
+		const excluded = new Set(request.exclude);
+		const tests: vscode.TestItem[] = [];
+		const add = async (item: vscode.TestItem): Promise<void> => {
+			if (excluded.has(item)) return;
+			if (!item.canResolveChildren) return void tests.push(item);
+			if (item.children.size === 0) await this.#controller.resolveHandler?.(item);
+			for (const [, child] of item.children) await add(child);
+		};
+		try {
+			if (request.include) for (const item of request.include) await add(item);
+			else for (const [, item] of this.#controller.items) await add(item);
+			for (const item of tests) run.enqueued(item);
+			for (const item of tests) {
+				if (token.isCancellationRequested) run.skipped(item);
+				else await this.#runOne(run, item);
+			}
+		} finally {
+			run.end();
+		}
+	}
+
+	async #runOne(run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
+		run.started(item);
+		const began = performance.now();
+		const elapsed = (): number => performance.now() - began;
+		try {
+			const { passed, text, location } = await this.#client.sendRequest<TestResult>('workspace/executeCommand', {
+				command: 'svc.runTest',
+				arguments: [item.uri!.toString(), item.label, true],
+			});
+			run.appendOutput(`${text.replaceAll('\n', '\r\n')}\r\n`, undefined, item);
+			if (passed) return run.passed(item, elapsed());
+			const message = new vscode.TestMessage(text);
+			if (location) message.location = this.#client.protocol2CodeConverter.asLocation(location);
+			run.failed(item, message, elapsed());
+		} catch (error) {
+			// The configuration does not compile, or the test is gone.
+			run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)), elapsed());
+		}
+	}
+
+	dispose(): void {
+		for (const timer of this.#due.values()) clearTimeout(timer);
+		for (const registered of this.#registered) registered.dispose();
+	}
+}

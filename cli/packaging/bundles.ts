@@ -1,0 +1,138 @@
+/**
+ * Bundles the program for the binary, which has no module loader: each bundle is a script that is a function, and an asset of the
+ * binary together with its V8 code cache.
+ *
+ * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks along its `import()`s, which
+ * program-loader.js loads when they are needed, so that a command loads little more than it uses.
+ */
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
+import { EXTENSION_TYPES } from '../../compiler/modules/representations/extension-table.ts';
+import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import { deferModules } from './defer-modules.js';
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+/** The chunk that starts the program. */
+export const FIRST_CHUNK = 'main.js';
+
+/** The script that returns the chunks' `require` for modules of Node, given Node's. */
+export const NODE_MODULES_SCRIPT = 'node-modules.js';
+
+/** Modules of Node that are loaded when they are used. Node itself loads the others before it runs a program. */
+const DEFERRED: readonly string[] = [
+	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
+	...['module', 'net', 'os', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8', 'worker_threads', 'zlib'],
+];
+
+/** Reports whether a file is a chunk of the main thread's code. */
+export function isChunk(name: string): boolean {
+	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
+}
+
+/** Replaces the module with the content types with its result. */
+const PREPARED: Plugin = {
+	name: 'prepared',
+	setup(builder) {
+		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
+			const lines = [...EXTENSION_TYPES].map(entry => entry.join('\t')).join('\n');
+			// A single text takes less time to load than a list.
+			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
+			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
+		});
+	},
+};
+
+/** Returns build options for a bundle inside the binary. */
+function bundling(release: string): BuildOptions & { readonly write: false } {
+	return {
+		absWorkingDir: root,
+		// Modules are named in the bundle by their paths, which must not depend on what node_modules is a link to.
+		preserveSymlinks: true,
+		bundle: true,
+		write: false,
+		platform: 'node',
+		target: `node${process.versions.node}`,
+		define: {
+			SVC_BUILD_VERSION: JSON.stringify(release),
+			'import.meta.url': '"file:///svc"',
+			'import.meta.dirname': '"/"',
+		},
+		minifySyntax: true,
+		minifyWhitespace: true,
+		legalComments: 'none',
+		logLevel: 'warning',
+		plugins: [PREPARED],
+	};
+}
+
+/** Writes every bundle into a folder. Returns their names. */
+export async function writeBundles(release: string, folder: string): Promise<string[]> {
+	const threads = await Promise.all(
+		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
+			const { outputFiles } = await build({
+				...bundling(release),
+				...COMMON_JS,
+				entryPoints: [`runtime/${THREAD_ENTRIES[kind]}`],
+			});
+			return [threadAsset(kind), outputFiles[0]!.text] as const;
+		}),
+	);
+	const { outputFiles, metafile } = await build({
+		...bundling(release),
+		metafile: true,
+		format: 'esm',
+		splitting: true,
+		outdir: folder,
+		entryPoints: [{ in: 'cli/main.ts', out: path.parse(FIRST_CHUNK).name }],
+		chunkNames: 'chunk-[hash]',
+	});
+	/** Reports whether a chunk is what `import()` of a CommonJS package loads. */
+	const isCommonJs = (file: string): boolean => {
+		const { entryPoint, exports } = metafile.outputs[file]!;
+		return entryPoint !== undefined && metafile.inputs[entryPoint]?.format === 'cjs' && exports.join() === 'default';
+	};
+	const chunks = await Promise.all(
+		outputFiles.map(async ({ path: file, text }) => {
+			const { code } = await transform(text, {
+				...COMMON_JS,
+				platform: 'node',
+				minifySyntax: true,
+				minifyWhitespace: true,
+			});
+			return [path.basename(file), isCommonJs(path.relative(root, file)) ? `${code};${EXPORT_DEFAULT}` : code] as const;
+		}),
+	);
+	const deferring = `return (${deferModules})(require, ${JSON.stringify(exportNames())})`;
+	const bundles = [
+		...threads.map(([name, code]) => [name, `require = (() => {${deferring}})();${code}`] as const),
+		...chunks,
+		[NODE_MODULES_SCRIPT, deferring] as const,
+	];
+	for (const [name, code] of bundles) {
+		writeFileSync(path.join(folder, name), `(function(require,module,exports){${ascii(code)}\n})`);
+	}
+	return bundles.map(([name]) => name);
+}
+
+/** Returns the exports of each deferred module. */
+function exportNames(): { readonly [module: string]: readonly string[] } {
+	const require = createRequire(import.meta.url);
+	return Object.fromEntries(DEFERRED.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
+}
+
+/** Lets `import()` of a CommonJS package name its exports. In chunks, esbuild makes all of them the default export. */
+const EXPORT_DEFAULT = 'module.exports=module.exports.default;';
+
+/** A script cannot use `import()`. It becomes `require`, which is called when `import()` would have been. */
+const COMMON_JS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
+
+/**
+ * Escapes characters that esbuild leaves in regular expressions. A source with a single one of them takes two bytes for each of
+ * its millions of characters, in every thread.
+ */
+function ascii(code: string): string {
+	return code.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

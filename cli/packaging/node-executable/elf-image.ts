@@ -1,0 +1,261 @@
+/**
+ * A 64-bit little-endian ELF executable in memory, with the few parts that the build edits: program headers, section
+ * headers, dynamic entries, symbols and relocations. See elf(5) and the System V gABI.
+ */
+
+export const SEGMENT = { load: 1, dynamic: 2, interpreter: 3, note: 4, table: 6 } as const;
+export const SECTION = { none: 0, note: 7, versionNeeds: 0x6ffffffe } as const;
+export const DYNAMIC = {
+	needed: 1,
+	pltRelocationSize: 2,
+	strings: 5,
+	symbols: 6,
+	relocations: 7,
+	relocationSize: 8,
+	pltRelocations: 23,
+	versions: 0x6ffffff0,
+	versionNeeds: 0x6ffffffe,
+	versionNeedCount: 0x6fffffff,
+} as const;
+export const FLAG_EXECUTE = 1;
+export const SEGMENT_ENTRY_SIZE = 56;
+const SYMBOL_SIZE = 24;
+export const RELOCATION_SIZE = 24;
+
+const MACHINES: { readonly [number: number]: 'x64' | 'arm64' } = { 62: 'x64', 183: 'arm64' };
+const SECTION_HEADER_SIZE = 64;
+const DYNAMIC_ENTRY_SIZE = 16;
+const FLAG_ALLOCATED = 2;
+
+/** A program header: a range of the file, and where it is mapped. */
+export interface Segment {
+	type: number;
+	flags: number;
+	offset: number;
+	address: number;
+	fileSize: number;
+	memorySize: number;
+	alignment: number;
+}
+
+/** A section header. Only debuggers and similar tools read sections; the system loads segments. */
+export interface Section {
+	name: number;
+	type: number;
+	flags: number;
+	address: number;
+	offset: number;
+	size: number;
+	link: number;
+	info: number;
+	alignment: number;
+	entrySize: number;
+}
+
+/** An entry of the dynamic symbol table. */
+export interface DynamicSymbol {
+	readonly index: number;
+	readonly name: string;
+	readonly address: number;
+	readonly size: number;
+}
+
+/** An ELF executable. Edits of `bytes` are immediate; `segments` and `sections` are written by {@link ElfImage.write}. */
+export class ElfImage {
+	readonly bytes: Buffer;
+	readonly machine: 'x64' | 'arm64';
+	readonly segments: Segment[] = [];
+	/** Those that are mapped. Debugging information and the static symbol table are left out. */
+	readonly sections: Section[] = [];
+	readonly #sectionNames: Buffer;
+
+	/** Reads a copy of an executable. Throws if it is not one that the build knows how to edit. */
+	constructor(executable: Buffer) {
+		this.bytes = Buffer.from(executable);
+		const { bytes } = this;
+		if (bytes.readUInt32BE(0) !== 0x7f454c46 || bytes[4] !== 2 || bytes[5] !== 1) {
+			throw new Error('The executable is not a 64-bit little-endian ELF file.');
+		}
+		const machine = MACHINES[bytes.readUInt16LE(18)];
+		if (machine === undefined) throw new Error('The executable is neither for x86-64 nor for AArch64.');
+		this.machine = machine;
+		const programHeaders = number(bytes, 32);
+		for (let i = 0; i < bytes.readUInt16LE(56); i++) {
+			const at = programHeaders + i * SEGMENT_ENTRY_SIZE;
+			this.segments.push({
+				type: bytes.readUInt32LE(at),
+				flags: bytes.readUInt32LE(at + 4),
+				offset: number(bytes, at + 8),
+				address: number(bytes, at + 16),
+				fileSize: number(bytes, at + 32),
+				memorySize: number(bytes, at + 40),
+				alignment: number(bytes, at + 48),
+			});
+		}
+		const sections: Section[] = [];
+		for (let i = 0; i < bytes.readUInt16LE(60); i++) {
+			const at = number(bytes, 40) + i * SECTION_HEADER_SIZE;
+			sections.push({
+				name: bytes.readUInt32LE(at),
+				type: bytes.readUInt32LE(at + 4),
+				flags: number(bytes, at + 8),
+				address: number(bytes, at + 16),
+				offset: number(bytes, at + 24),
+				size: number(bytes, at + 32),
+				link: bytes.readUInt32LE(at + 40),
+				info: bytes.readUInt32LE(at + 44),
+				alignment: number(bytes, at + 48),
+				entrySize: number(bytes, at + 56),
+			});
+		}
+		const names = sections[bytes.readUInt16LE(62)];
+		if (names === undefined) throw new Error('The executable has no section names.');
+		this.#sectionNames = Buffer.from(bytes.subarray(names.offset, names.offset + names.size));
+		const mapped = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
+		// Symbols refer to sections by number, so none may be left out between others.
+		this.sections = sections.slice(0, mapped);
+	}
+
+	/** Returns the offset in the file of what is mapped to an address. */
+	offsetOf(address: number): number {
+		const segment = this.segments.find(
+			({ type, address: start, fileSize }) => type === SEGMENT.load && start <= address && address < start + fileSize,
+		);
+		if (segment === undefined) throw new Error(`Nothing of the executable is mapped to ${address.toString(16)}.`);
+		return address - segment.address + segment.offset;
+	}
+
+	/** Returns the value of a dynamic entry, and 0 if it is missing. */
+	dynamicValue(tag: number): number {
+		return this.#dynamicEntries().find(entry => entry.tag === tag)?.value ?? 0;
+	}
+
+	/** Replaces the value of a dynamic entry. */
+	setDynamicValue(tag: number, value: number): void {
+		const entry = this.#dynamicEntries().find(entry => entry.tag === tag);
+		if (entry === undefined) throw new Error(`The executable has no dynamic entry ${tag}.`);
+		this.bytes.writeBigUInt64LE(BigInt(value), entry.at + 8);
+	}
+
+	/** Removes the dependency on a shared library. Returns false if there is none. */
+	removeNeeded(library: string): boolean {
+		const entries = this.#dynamicEntries();
+		const found = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
+		if (found === undefined) return false;
+		const end = entries.at(-1)!.at + DYNAMIC_ENTRY_SIZE;
+		this.bytes.copyWithin(found.at, found.at + DYNAMIC_ENTRY_SIZE, end);
+		this.bytes.fill(0, end - DYNAMIC_ENTRY_SIZE, end);
+		return true;
+	}
+
+	/** Returns a string of the dynamic string table. */
+	string(offset: number): string {
+		const start = this.offsetOf(this.dynamicValue(DYNAMIC.strings)) + offset;
+		return this.bytes.toString('latin1', start, this.bytes.indexOf(0, start));
+	}
+
+	/** Returns the dynamic symbols for which `wanted` holds. */
+	symbols(wanted: (name: string, index: number) => boolean): DynamicSymbol[] {
+		const table = this.offsetOf(this.dynamicValue(DYNAMIC.symbols));
+		// The table's size is nowhere in the dynamic entries, but linkers put the strings behind it.
+		const count = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
+		const found: DynamicSymbol[] = [];
+		for (let index = 1; index < Math.floor(count); index++) {
+			const at = table + index * SYMBOL_SIZE;
+			const name = this.string(this.bytes.readUInt32LE(at));
+			if (wanted(name, index)) {
+				found.push({ index, name, address: number(this.bytes, at + 8), size: number(this.bytes, at + 16) });
+			}
+		}
+		return found;
+	}
+
+	/** Returns the executable with its headers, without what is behind the last mapped byte and without a part of it. */
+	write(cut: { readonly start: number; readonly end: number }): Buffer {
+		const end = Math.max(
+			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),
+		);
+		const moved = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
+		const content = Buffer.concat([this.bytes.subarray(0, cut.start), this.bytes.subarray(cut.end, end)]);
+		const segments = Buffer.alloc(this.segments.length * SEGMENT_ENTRY_SIZE);
+		for (const [i, segment] of this.segments.entries()) {
+			const at = i * SEGMENT_ENTRY_SIZE;
+			segments.writeUInt32LE(segment.type, at);
+			segments.writeUInt32LE(segment.flags, at + 4);
+			for (const [field, value] of [
+				[8, moved(segment.offset)],
+				[16, segment.address],
+				[24, segment.address],
+				[32, segment.fileSize],
+				[40, segment.memorySize],
+				[48, segment.alignment],
+			] as const) {
+				segments.writeBigUInt64LE(BigInt(value), at + field);
+			}
+		}
+		segments.copy(content, number(content, 32));
+		const namesAt = content.length;
+		const sectionsAt = Math.ceil((namesAt + this.#sectionNames.length) / 8) * 8;
+		const written: Section[] = [
+			...this.sections.map(section => ({ ...section, offset: moved(section.offset) })),
+			{ ...sectionNames(this.#sectionNames), offset: namesAt },
+		];
+		const tail = Buffer.alloc(sectionsAt - namesAt + written.length * SECTION_HEADER_SIZE);
+		this.#sectionNames.copy(tail);
+		for (const [i, section] of written.entries()) {
+			const at = sectionsAt - namesAt + i * SECTION_HEADER_SIZE;
+			tail.writeUInt32LE(section.name, at);
+			tail.writeUInt32LE(section.type, at + 4);
+			for (const [field, value] of [
+				[8, section.flags],
+				[16, section.address],
+				[24, section.offset],
+				[32, section.size],
+				[48, section.alignment],
+				[56, section.entrySize],
+			] as const) {
+				tail.writeBigUInt64LE(BigInt(value), at + field);
+			}
+			tail.writeUInt32LE(section.link, at + 40);
+			tail.writeUInt32LE(section.info, at + 44);
+		}
+		content.writeBigUInt64LE(BigInt(sectionsAt), 40);
+		content.writeUInt16LE(this.segments.length, 56);
+		content.writeUInt16LE(written.length, 60);
+		content.writeUInt16LE(written.length - 1, 62);
+		return Buffer.concat([content, tail]);
+	}
+
+	#dynamicEntries(): { readonly tag: number; readonly value: number; readonly at: number }[] {
+		const segment = this.segments.find(({ type }) => type === SEGMENT.dynamic);
+		if (segment === undefined) throw new Error('The executable is not linked dynamically.');
+		const entries = [];
+		for (let at = segment.offset; ; at += DYNAMIC_ENTRY_SIZE) {
+			const tag = number(this.bytes, at);
+			entries.push({ tag, value: number(this.bytes, at + 8), at });
+			if (tag === 0) return entries;
+		}
+	}
+}
+
+/** Returns the header of the section of section names. */
+function sectionNames(names: Buffer): Section {
+	const stringTable = 3;
+	return {
+		name: names.indexOf('.shstrtab\0', 'latin1'),
+		type: stringTable,
+		flags: 0,
+		address: 0,
+		offset: 0,
+		size: names.length,
+		link: 0,
+		info: 0,
+		alignment: 1,
+		entrySize: 0,
+	};
+}
+
+/** Reads a 64-bit number. Offsets, sizes and addresses of executables fit in a double. */
+export function number(bytes: Buffer, at: number): number {
+	return Number(bytes.readBigUInt64LE(at));
+}

@@ -1,0 +1,133 @@
+/**
+ * The single executable for Linux: Node's official one without libatomic, symbols and debugging information, and with the
+ * Unicode data of English alone, in whose place the program is. What it executes is otherwise the same, byte for byte.
+ *
+ * Node finds the program as a note: a segment of type `PT_NOTE` with a note named `NODE_SEA_BLOB`, if its "fuse" is on.
+ * `node --build-sea` writes the same, but keeps the symbols, and fills the space of what was removed before with zeros.
+ */
+import { ElfImage, SECTION, SEGMENT, SEGMENT_ENTRY_SIZE, type Section, type Segment } from './elf-image.ts';
+import { reduceIcuData } from './reduce-icu-data.ts';
+import { replaceLibatomic } from './replace-libatomic.ts';
+
+const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
+const NOTE_NAME = Buffer.from('NODE_SEA_BLOB\0\0\0');
+const NOTE_NAME_SIZE = 14;
+const NOTE_HEADER_SIZE = 12;
+/** The alignment of the program within the executable. */
+const ALIGNMENT = 16;
+
+/** Returns the executable that consists of Node and a program, as `node --experimental-sea-config` writes it. */
+export function linuxExecutable(node: Buffer, program: Buffer): Buffer {
+	const elf = new ElfImage(node);
+	replaceLibatomic(elf);
+	turnFuseOn(elf);
+	return elf.write(replaceUnicodeData(elf, programNote(program)));
+}
+
+function turnFuseOn(elf: ElfImage): void {
+	const at = elf.bytes.indexOf(`${FUSE}0`);
+	if (at === -1) throw new Error('The executable does not run embedded programs.');
+	elf.bytes.write('1', at + FUSE.length);
+}
+
+function programNote(program: Buffer): Buffer {
+	const header = Buffer.alloc(NOTE_HEADER_SIZE);
+	header.writeUInt32LE(NOTE_NAME_SIZE, 0);
+	header.writeUInt32LE(program.length, 4);
+	return Buffer.concat([header, NOTE_NAME, program]);
+}
+
+/**
+ * Replaces the Unicode data by the reduced data and a note, and describes the note by a segment. Returns the range of the
+ * file that is left over.
+ */
+function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: number; readonly end: number } {
+	const [data] = elf.symbols(name => /^icudt\d+_dat$/.test(name));
+	if (data === undefined) throw new Error('The executable has no Unicode data (icudt..._dat).');
+	const at = elf.offsetOf(data.address);
+	const reduced = reduceIcuData(elf.bytes.subarray(at, at + data.size));
+	const contentAt = NOTE_HEADER_SIZE + NOTE_NAME.length;
+	const noteAt = Math.ceil((reduced.length + contentAt) / ALIGNMENT) * ALIGNMENT - contentAt;
+	const room = data.size - noteAt;
+	if (note.length > room) {
+		throw new Error(
+			`The program has ${note.length} bytes; ${room} fit into the executable in place of its Unicode data.`,
+		);
+	}
+	elf.bytes.fill(0, at, at + data.size);
+	reduced.copy(elf.bytes, at);
+	note.copy(elf.bytes, at + noteAt);
+
+	// What follows in the segment keeps its address, and so becomes a segment of its own.
+	const segment = elf.segments.find(
+		({ type, address, fileSize }) =>
+			type === SEGMENT.load && address <= data.address && data.address < address + fileSize,
+	)!;
+	const page = segment.alignment;
+	const start = Math.ceil((data.address + noteAt + note.length) / page) * page;
+	const end = Math.max(start, Math.floor((data.address + data.size) / page) * page);
+	const cut = { start: elf.offsetOf(start), end: elf.offsetOf(end) };
+	describeNote(elf.segments, data.address + noteAt, at + noteAt, note.length);
+	splitSegment(elf, segment, start, end);
+	splitSection(elf.sections, data.address, start, end);
+	return cut;
+}
+
+/** Lets the segment of Node's own notes, such as the identification of its build, describe the note instead. */
+function describeNote(segments: Segment[], address: number, offset: number, size: number): void {
+	const segment = segments.find(({ type }) => type === SEGMENT.note);
+	if (segment === undefined) throw new Error('The executable has no notes.');
+	Object.assign(segment, { address, offset, fileSize: size, memorySize: size });
+}
+
+/**
+ * Splits a segment around a range of addresses. Its description takes the place of the interpreter's name, which moves to
+ * that of Node's own notes: the table of segments must stay where it is, because older kernels expect it there.
+ */
+function splitSegment(elf: ElfImage, segment: Segment, start: number, end: number): void {
+	const { bytes, segments, sections } = elf;
+	const interpreter = segments.find(({ type }) => type === SEGMENT.interpreter);
+	const table = segments.find(({ type }) => type === SEGMENT.table);
+	const notes = sections.filter(({ type }) => type === SECTION.note);
+	const notesEnd = Math.max(...notes.map(({ offset, size }) => offset + size));
+	if (interpreter === undefined || table === undefined || interpreter.offset !== table.offset + table.fileSize) {
+		throw new Error('The executable is not laid out as the build expects: segments, interpreter, notes.');
+	}
+	if (interpreter.offset + SEGMENT_ENTRY_SIZE + interpreter.fileSize > notesEnd) {
+		throw new Error('The executable has no room for the description of another segment.');
+	}
+	const name = Buffer.from(bytes.subarray(interpreter.offset, interpreter.offset + interpreter.fileSize));
+	bytes.fill(0, interpreter.offset, notesEnd);
+	name.copy(bytes, interpreter.offset + SEGMENT_ENTRY_SIZE);
+	const section = sections.find(({ offset, size }) => offset === interpreter.offset && size === name.length);
+	for (const moved of section ? [interpreter, section] : [interpreter]) {
+		moved.offset += SEGMENT_ENTRY_SIZE;
+		moved.address += SEGMENT_ENTRY_SIZE;
+	}
+	table.fileSize += SEGMENT_ENTRY_SIZE;
+	table.memorySize += SEGMENT_ENTRY_SIZE;
+	for (const note of notes) Object.assign(note, { type: SECTION.none, flags: 0, size: 0 });
+
+	const before = start - segment.address;
+	const until = end - segment.address;
+	segments.splice(segments.indexOf(segment) + 1, 0, {
+		...segment,
+		offset: segment.offset + until,
+		address: end,
+		fileSize: segment.fileSize - until,
+		memorySize: segment.memorySize - until,
+	});
+	segment.fileSize = before;
+	segment.memorySize = before;
+}
+
+/** Splits a section around a range of addresses. The second part comes last, because symbols count sections. */
+function splitSection(sections: Section[], address: number, start: number, end: number): void {
+	const section = sections.find(
+		section => section.address !== 0 && section.address <= address && address < section.address + section.size,
+	);
+	if (section === undefined) return;
+	const until = end - section.address;
+	sections.push({ ...section, address: end, offset: section.offset + until, size: section.size - until });
+	section.size = start - section.address;
+}

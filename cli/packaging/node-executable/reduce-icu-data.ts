@@ -1,0 +1,61 @@
+/**
+ * Node's copy of the Unicode data (ICU), reduced to what a server needs: English, collation, time zones, normalization and
+ * international domain names. This is about what Node's own build with `--with-intl=small-icu` keeps.
+ *
+ * The format: a header that begins with its own length, the number of items, for each item the offset of its name and of
+ * its data, sorted by name; the names; the data. Offsets count from the end of the header. See ICU's `icupkg` and udata.h.
+ */
+
+/** Trees and files of which nothing is kept: names of languages, regions and units, words and lines, legacy charsets. */
+const DROPPED = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
+/** Data of one language, such as `de.res` and `curr/zh_Hant.res`. The list of all languages is called `res_index.res`. */
+const LANGUAGE = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
+
+/** The alignment of each item. */
+const ALIGNMENT = 16;
+
+/** Returns the data without the items that are not kept. */
+export function reduceIcuData(data: Buffer): Buffer {
+	const headerSize = data.readUInt16LE(0);
+	if (data.readUInt16BE(2) !== 0xda27 || data.toString('latin1', 12, 16) !== 'CmnD') {
+		throw new Error('The Unicode data of the executable has a format that the build does not know.');
+	}
+	const content = data.subarray(headerSize);
+	const all = Array.from({ length: content.readUInt32LE(0) }, (_, i) => {
+		const name = content.readUInt32LE(4 + 8 * i);
+		return {
+			name: content.toString('latin1', name, content.indexOf(0, name)),
+			start: content.readUInt32LE(8 + 8 * i),
+		};
+	});
+	const items = all.flatMap(({ name, start }, i) =>
+		isKept(name.slice(name.indexOf('/') + 1)) ? [{ name, data: content.subarray(start, all[i + 1]?.start) }] : [],
+	);
+	const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+	const namesAt = 4 + 8 * items.length;
+	const names = Buffer.from(items.map(({ name }) => `${name}\0`).join(''), 'latin1');
+	// Items are aligned in memory, where the header precedes them.
+	const dataAt = align(headerSize + namesAt + names.length) - headerSize;
+	const size = items.reduce((sum, item) => sum + align(item.data.length), dataAt);
+	const reduced = Buffer.alloc(headerSize + size);
+	data.copy(reduced, 0, 0, headerSize);
+	const written = reduced.subarray(headerSize);
+	written.writeUInt32LE(items.length, 0);
+	names.copy(written, namesAt);
+	let nameAt = namesAt;
+	let at = dataAt;
+	for (const [i, item] of items.entries()) {
+		written.writeUInt32LE(nameAt, 4 + 8 * i);
+		written.writeUInt32LE(at, 8 + 8 * i);
+		item.data.copy(written, at);
+		nameAt += item.name.length + 1;
+		at += align(item.data.length);
+	}
+	return reduced;
+}
+
+function isKept(name: string): boolean {
+	if (DROPPED.test(name)) return false;
+	const language = LANGUAGE.exec(name)?.[1];
+	return language === undefined || language === 'en';
+}

@@ -1,0 +1,54 @@
+/**
+ * Creates the V8 code caches of the program's chunks (see program-loader.js): runs `svc validate`, loads the remaining chunks, and
+ * saves the code that V8 compiled.
+ *
+ * Usage: node cli/packaging/program-cache.ts, in the folder of the chunks
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { Script } from 'node:vm';
+import { cacheAsset } from '../../runtime/threads/thread-source.ts';
+import { FIRST_CHUNK, isChunk, NODE_MODULES_SCRIPT } from './bundles.ts';
+import { SAMPLE_CONFIGURATION } from './sample-run.ts';
+
+interface Module {
+	readonly exports: object;
+}
+
+const folder = process.cwd();
+const scripts = new Map<string, Script>();
+const chunks = new Map<string, Module>();
+
+/** Runs a script, which is a function, and returns that function. */
+function run(asset: string): (...args: unknown[]) => unknown {
+	const script = new Script(readFileSync(path.join(folder, asset), 'latin1'), { filename: `svc-${asset}` });
+	scripts.set(asset, script);
+	return script.runInThisContext();
+}
+
+const requireOfNode = run(NODE_MODULES_SCRIPT)(createRequire(import.meta.url)) as (name: string) => unknown;
+
+/** Loads a chunk, or a module of Node, as the binary does. */
+function load(name: string): unknown {
+	if (!name.startsWith('./')) return requireOfNode(name);
+	const loaded = chunks.get(name);
+	if (loaded) return loaded.exports;
+	const chunk = { exports: {} };
+	chunks.set(name, chunk);
+	run(name.slice(2))(load, chunk, chunk.exports);
+	return chunk.exports;
+}
+
+const site = mkdtempSync(path.join(folder, 'sample-'));
+writeFileSync(path.join(site, 'Configfile'), SAMPLE_CONFIGURATION.replace('/srv', '.'));
+process.chdir(site);
+process.argv = [process.execPath, 'svc', 'validate'];
+process.on('exit', status => {
+	process.chdir(folder);
+	rmSync(site, { recursive: true });
+	if (status !== 0) return;
+	for (const name of readdirSync(folder).filter(isChunk).sort()) load(`./${name}`);
+	for (const [asset, script] of scripts) writeFileSync(cacheAsset(asset), script.createCachedData());
+});
+load(`./${FIRST_CHUNK}`);

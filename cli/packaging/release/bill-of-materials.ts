@@ -1,0 +1,118 @@
+/**
+ * What the program is made of, as CycloneDX: its npm packages, as npm itself lists them, and Node with the libraries that it
+ * contains. Also the texts of their licenses.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+/** A component of a CycloneDX document. */
+export interface Component {
+	readonly type: 'application' | 'library' | 'platform';
+	readonly name: string;
+	readonly version: string;
+	readonly purl?: string;
+	readonly [field: string]: unknown;
+}
+
+/** A CycloneDX document, as far as it is edited here. */
+interface Bill {
+	serialNumber?: string;
+	metadata: { timestamp?: string; component: Record<string, unknown> };
+	components: Component[];
+	dependencies: { ref: string; dependsOn: string[] }[];
+}
+
+/**
+ * Returns npm's document of the lock file, with the packages that the program depends on. npm's own `--omit dev` also leaves out
+ * those of them that only development tools depend on directly.
+ */
+function npmBill(): Bill {
+	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
+	const made = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
+	if (made.status !== 0) {
+		throw new Error(`npm sbom failed; it needs npm 10 or later:\n${made.error?.message ?? made.stderr}`);
+	}
+	const bill = JSON.parse(made.stdout) as Bill;
+	const { dependencies } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+		readonly dependencies: { readonly [name: string]: string };
+	};
+	const needed = new Set<string>();
+	const add = (reference: string): void => {
+		if (needed.has(reference)) return;
+		needed.add(reference);
+		for (const other of bill.dependencies.find(({ ref }) => ref === reference)?.dependsOn ?? []) add(other);
+	};
+	for (const [name, version] of Object.entries(dependencies)) add(`${name}@${version}`);
+	bill.components = bill.components.filter(component => needed.has(component['bom-ref'] as string));
+	return bill;
+}
+
+/**
+ * Returns the document, with the same bytes for the same components.
+ * @param node The SHA-256 of Node's official executable for each platform.
+ * @param others Further components, such as a container image's libraries.
+ */
+export function billOfMaterials(
+	release: string,
+	node: { readonly [platform: string]: string },
+	others: readonly Component[] = [],
+): string {
+	const bill = npmBill();
+	delete bill.serialNumber;
+	delete bill.metadata.timestamp;
+	const program = 'svc';
+	bill.metadata.component = {
+		'bom-ref': program,
+		type: 'application',
+		name: 'svc',
+		version: release.replace(/^v/, ''),
+		licenses: [{ license: { id: 'Apache-2.0' } }],
+	};
+	const runtimes = Object.entries(node).map(
+		([platform, hash]): Component => ({
+			'bom-ref': `node-${platform}`,
+			type: 'platform',
+			name: `node-${platform}`,
+			version: process.versions.node,
+			purl: `pkg:npm/node-${platform}@${process.versions.node}`,
+			description: "Node's official executable, which the program's executable is made of",
+			hashes: [{ alg: 'SHA-256', content: hash }],
+			licenses: [{ license: { id: 'MIT' } }],
+			components: Object.entries(process.versions)
+				.filter(([name, version]) => name !== 'node' && /^\d+\.\d/.test(version ?? ''))
+				.map(([name, version]) => ({ type: 'library', name, version: version! })),
+		}),
+	);
+	bill.components = [...bill.components, ...runtimes, ...others.map(other => ({ 'bom-ref': other.purl, ...other }))];
+	const references = new Set(bill.components.map(component => component['bom-ref'] as string));
+	bill.dependencies = [
+		{
+			ref: program,
+			dependsOn: [
+				...(bill.dependencies.find(({ ref }) => /^svc@/.test(ref))?.dependsOn ?? []),
+				...Object.keys(node).map(platform => `node-${platform}`),
+			],
+		},
+		...bill.dependencies.filter(({ ref }) => references.has(ref)),
+	].map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(other => references.has(other)) }));
+	return `${JSON.stringify(bill, null, '\t')}\n`;
+}
+
+/** Returns the licenses of the program, of Node and of the npm packages, one after the other. */
+export function licenses(nodeLicense: string): string {
+	const rule = `\n${'='.repeat(78)}\n`;
+	const texts = npmBill().components.map(({ name, version }) => {
+		const folder = path.join(ROOT, 'node_modules', name);
+		const file = existsSync(folder) ? readdirSync(folder).find(entry => /^licen[cs]e/i.test(entry)) : undefined;
+		const text = file === undefined ? 'See its package.' : readFileSync(path.join(folder, file), 'utf8').trim();
+		return `${name} ${version}\n\n${text}\n`;
+	});
+	return [
+		`svc\n\n${readFileSync(path.join(ROOT, 'LICENSE'), 'utf8').trim()}\n`,
+		`Node ${process.versions.node}\n\n${readFileSync(nodeLicense, 'utf8').trim()}\n`,
+		...texts,
+	].join(rule);
+}

@@ -1,0 +1,52 @@
+/** Packages of the Debian release that this machine runs, for any processor, verified by APT. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** Where Debian's own sources are: in a container image, and on an installed system. */
+const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
+
+/** A package in a folder. */
+export interface DownloadedPackage {
+	readonly name: string;
+	readonly version: string;
+	readonly file: string;
+}
+
+/** Downloads packages into a folder, without those that they depend on. APT's state of this machine is left alone. */
+export function downloadPackages(
+	folder: string,
+	architecture: 'amd64' | 'arm64',
+	names: readonly string[],
+): DownloadedPackage[] {
+	const sources = SOURCES.find(existsSync);
+	if (sources === undefined)
+		throw new Error('The libraries of the image come from Debian; make the release on Debian.');
+	const state = path.join(folder, 'apt');
+	for (const part of ['lists/partial', 'cache/archives/partial'])
+		mkdirSync(path.join(state, part), { recursive: true });
+	writeFileSync(path.join(state, 'status'), '');
+	const options = [
+		...[`APT::Architecture=${architecture}`, `APT::Architectures=${architecture}`, 'APT::Sandbox::User=root'],
+		...[`Dir::State=${state}`, `Dir::State::lists=${state}/lists`, `Dir::State::status=${state}/status`],
+		...[`Dir::Cache=${state}/cache`, `Dir::Etc::sourcelist=${sources}`, 'Dir::Etc::sourceparts=/dev/null'],
+		...['Acquire::Languages=none', 'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false'],
+	].flatMap(option => ['-o', option]);
+	for (const command of [
+		['update', '-qq'],
+		['download', '-qq', ...names],
+	]) {
+		const made = spawnSync('apt-get', [...options, ...command], { cwd: folder, encoding: 'utf8' });
+		if (made.status !== 0) {
+			throw new Error(`apt-get ${command.join(' ')} failed:\n${made.error?.message ?? made.stderr}`);
+		}
+	}
+	return readdirSync(folder)
+		.filter(file => file.endsWith('.deb'))
+		.sort()
+		.map(file => {
+			// APT writes the colon of an epoch as %3a.
+			const [name, version] = decodeURIComponent(file).split('_') as [string, string];
+			return { name, version, file: path.join(folder, file) };
+		});
+}

@@ -1,0 +1,127 @@
+/** Debian packages, written without Debian's tools: an `ar` archive of two tar archives. See deb(5). */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { type Effort, type PackedFile, tarFile, xzipped } from './tar-file.ts';
+
+const SCRIPTS = ['postinst', 'prerm', 'postrm'] as const;
+const MAINTAINER = 'svc maintainers <maintainers@users.noreply.svc.example>';
+
+/** What a package is made of. */
+export interface DebianPackageOptions {
+	readonly release: string;
+	readonly platform: 'linux-x64' | 'linux-arm64';
+	readonly files: readonly PackedFile[];
+	/** The texts of all licenses. */
+	readonly licenses: string;
+	/** Seconds since 1970. */
+	readonly time: number;
+	readonly effort: Effort;
+}
+
+/** Debian's name of a platform's processor. */
+export function debianArchitecture(platform: DebianPackageOptions['platform']): 'amd64' | 'arm64' {
+	return platform === 'linux-x64' ? 'amd64' : 'arm64';
+}
+
+/** Returns a release as Debian's version. `~` sorts before everything, so that `v1.0.0-rc.1` comes before `v1.0.0`. */
+export function debianVersion(release: string): string {
+	return release.replace(/^v/, '').replace('-', '~');
+}
+
+/** Returns the file of a package. */
+export async function debianPackage(options: DebianPackageOptions): Promise<Buffer> {
+	const { release, platform, files, licenses, time, effort } = options;
+	const version = debianVersion(release);
+	const documents = 'usr/share/doc/svc';
+	const data: PackedFile[] = [
+		...files,
+		{ path: `${documents}/copyright`, content: COPYRIGHT },
+		{ path: `${documents}/LICENSES.gz`, content: gzipSync(licenses, { level: 9 }) },
+		{ path: 'usr/share/lintian/overrides/svc', content: LINTIAN_OVERRIDES },
+		{ path: 'usr/share/man/man1/vc.1.gz', link: 'svc.1.gz' },
+		{ path: `${documents}/changelog.gz`, content: gzipSync(changelog(version, time), { level: 9 }) },
+	];
+	const configuration = data.filter(file => file.path.startsWith('etc/'));
+	const bytes = data.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
+	const control: PackedFile[] = [
+		{ path: 'control', content: controlFile(version, debianArchitecture(platform), bytes) },
+		{ path: 'conffiles', content: configuration.map(file => `/${file.path}\n`).join('') },
+		{ path: 'md5sums', content: checksums(data.filter(file => !configuration.includes(file))) },
+		...SCRIPTS.map(name => ({
+			path: name,
+			mode: 0o755,
+			content: readFileSync(path.join(import.meta.dirname, 'debian', name)),
+		})),
+	];
+	return archive(
+		[
+			['debian-binary', Buffer.from('2.0\n')],
+			['control.tar.xz', await xzipped(tarFile([{ path: '' }, ...control], time, './'), effort)],
+			['data.tar.xz', await xzipped(tarFile([{ path: '' }, ...data], time, './'), effort)],
+		],
+		time,
+	);
+}
+
+/** Node needs glibc 2.28 and the C++ library of GCC 7. The user is made by programs of `passwd`. */
+function controlFile(version: string, architecture: string, size: number): string {
+	return `Package: svc
+Version: ${version}
+Architecture: ${architecture}
+Maintainer: ${MAINTAINER}
+Installed-Size: ${size}
+Depends: libc6 (>= 2.28), libgcc-s1 (>= 3.4), libstdc++6 (>= 7), passwd
+Recommends: ca-certificates
+Section: httpd
+Priority: optional
+Description: web server and reverse proxy whose configuration is code
+ Sites are described in a language that is checked, tested and changed on a
+ running server. It also reads Caddyfiles, gets certificates by itself, and
+ serves HTTP/1.1, HTTP/2 and HTTP/3.
+ .
+ The systemd unit is installed but not enabled: systemctl enable --now svc
+`;
+}
+
+function checksums(files: readonly PackedFile[]): string {
+	return files
+		.filter(file => file.content !== undefined)
+		.map(({ path, content }) => `${createHash('md5').update(content!).digest('hex')}  ${path}\n`)
+		.join('');
+}
+
+function changelog(version: string, time: number): string {
+	const date = new Date(time * 1000).toUTCString().replace('GMT', '+0000');
+	return `svc (${version}) stable; urgency=medium\n\n  * Release ${version}.\n\n -- ${MAINTAINER}  ${date}\n`;
+}
+
+const COPYRIGHT = `svc is licensed under the Apache License, Version 2.0, which is in
+/usr/share/common-licenses/Apache-2.0 on Debian systems.
+
+Copyright: the svc authors.
+
+The program contains Node and npm packages. Their copyright notices and licenses
+are in /usr/share/doc/svc/LICENSES.gz.
+`;
+
+/** What Debian's checker says of a program that contains Node's executable, which has these libraries and addresses. */
+const LINTIAN_OVERRIDES = `svc: embedded-library *
+svc: hardening-no-pie *
+# Upgrades hand over between processes, for which there is no helper.
+svc: maintainer-script-calls-systemctl *
+`;
+
+/** Returns an `ar` archive. See ar(5). */
+function archive(members: readonly (readonly [name: string, content: Buffer])[], time: number): Buffer {
+	const parts = members.flatMap(([name, content]) => [
+		Buffer.from(
+			`${name.padEnd(16)}${String(time).padEnd(12)}${'0'.padEnd(6)}${'0'.padEnd(6)}${'100644'.padEnd(8)}` +
+				`${String(content.length).padEnd(10)}\`\n`,
+		),
+		content,
+		Buffer.from(content.length % 2 === 1 ? '\n' : ''),
+	]);
+	return Buffer.concat([Buffer.from('!<arch>\n'), ...parts]);
+}

@@ -1,0 +1,81 @@
+/**
+ * The npm package, for `npm install --global`: the sources without types, which Node does not remove in installed packages. It
+ * depends on the pinned Node of each platform, so that it runs with whatever Node npm runs with.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { transform } from 'esbuild';
+import type { PackedFile } from './tar-file.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+/** The folders of the program. */
+const SOURCES = ['admin', 'cli', 'compiler', 'runtime'] as const;
+/** What is not part of the running program. */
+const LEFT_OUT = /^cli\/(?:packaging|svc$)/;
+
+/** An entry of package-lock.json. */
+interface LockedPackage {
+	readonly dev?: boolean;
+}
+
+/** Returns the files of the package. */
+export async function npmPackage(release: string, licenses: string): Promise<PackedFile[]> {
+	const version = release.replace(/^v/, '');
+	const sources = SOURCES.flatMap(folder =>
+		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
+			.filter(entry => entry.isFile())
+			.map(entry => path.relative(ROOT, path.join(entry.parentPath, entry.name))),
+	).filter(file => !LEFT_OUT.test(file));
+	const files = await Promise.all(
+		sources.map(async (file): Promise<PackedFile> => {
+			const content = readFileSync(path.join(ROOT, file));
+			if (!file.endsWith('.ts')) return { path: file, content };
+			return { path: javaScriptName(file), content: await javaScript(String(content), release) };
+		}),
+	);
+	const manifest = read('package.json');
+	const { name, description, license, type, dependencies, optionalDependencies } = manifest;
+	const lock = read('package-lock.json');
+	const used = Object.entries(lock.packages as { [path: string]: LockedPackage }).filter(([, { dev }]) => !dev);
+	const published = {
+		...{ name, version, description, license, type },
+		bin: { svc: 'bin/svc' },
+		engines: { node: '>=20' },
+		os: ['linux', 'darwin'],
+		...{ dependencies, optionalDependencies },
+	};
+	const packages = { ...Object.fromEntries(used), '': published };
+	const json = (value: object): string => `${JSON.stringify(value, null, '\t')}\n`;
+	return [
+		...files,
+		{ path: 'package.json', content: json(published) },
+		// npm installs exactly these packages, and checks them.
+		{ path: 'npm-shrinkwrap.json', content: json({ ...lock, version, packages }) },
+		{ path: 'bin/svc', mode: 0o755, content: readFileSync(path.join(import.meta.dirname, 'npm-launcher')) },
+		{ path: 'README.md', content: readFileSync(path.join(ROOT, 'README.md')) },
+		{ path: 'LICENSE', content: readFileSync(path.join(ROOT, 'LICENSE')) },
+		{ path: 'LICENSES', content: licenses },
+	].map(file => ({ ...file, path: `package/${file.path}` }));
+}
+
+function read(file: string): Record<string, unknown> {
+	return JSON.parse(readFileSync(path.join(ROOT, file), 'utf8')) as Record<string, unknown>;
+}
+
+function javaScriptName(file: string): string {
+	return file.replace(/\.ts$/, '.js');
+}
+
+/** Removes the types of a module, and names other modules as they are called then. */
+async function javaScript(source: string, release: string): Promise<string> {
+	const { code } = await transform(source, {
+		loader: 'ts',
+		format: 'esm',
+		target: `node${process.versions.node}`,
+		define: { SVC_BUILD_VERSION: JSON.stringify(release) },
+		// Types are imported by `import type` alone; an import without a name has effects.
+		tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+	});
+	return code.replace(/(['"])((?:\.{1,2}\/|[\w-]+\/)[\w./-]+)\.ts\1/g, '$1$2.js$1');
+}

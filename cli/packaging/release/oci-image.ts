@@ -1,0 +1,211 @@
+/**
+ * A container image for several processors as an OCI image layout in one tar file, made without a container engine: the
+ * libraries that the program needs, the authorities that sign certificates, and the program. It has no shell.
+ *
+ * See the OCI image format specification: image-layout.md, image-index.md, manifest.md, config.md.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { list, type ReadEntry } from 'tar';
+import { type DownloadedPackage, downloadPackages } from './debian-archive.ts';
+import { type Effort, gzipped, type PackedFile, tarFile } from './tar-file.ts';
+
+/** The user that the program runs as, which has no name outside the image. Kubernetes wants its number. */
+export const IMAGE_USER = 65532;
+
+/** Debian's packages with files of the image. */
+const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
+
+/** What is used of these packages: shared libraries without converters of character sets, authorities, licenses. */
+const USED =
+	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
+
+const INDEX = 'application/vnd.oci.image.index.v1+json';
+const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+const CONFIGURATION = 'application/vnd.oci.image.config.v1+json';
+const LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
+
+/** A site to see that the image works, and the probes of a container platform on a port of their own. */
+const CONFIGFILE = `:8080 {
+	respond "svc is running. Its configuration is /etc/svc/Configfile."
+}
+
+:9090 {
+	live /live
+	ready /ready
+}
+`;
+
+/** What the image is for one processor. */
+export interface ImagePart {
+	readonly architecture: 'amd64' | 'arm64';
+	readonly program: Buffer;
+	/** The files of Debian's packages. */
+	readonly libraries: readonly PackedFile[];
+}
+
+/** The image of all processors. */
+export interface ImageOptions {
+	readonly release: string;
+	readonly parts: readonly ImagePart[];
+	/** The texts of all licenses. */
+	readonly licenses: string;
+	/** Seconds since 1970. */
+	readonly time: number;
+	readonly effort: Effort;
+}
+
+/** A reference to content by its digest. */
+interface Descriptor {
+	readonly mediaType: string;
+	readonly digest: string;
+	readonly size: number;
+	readonly [field: string]: unknown;
+}
+
+/** Returns the files of Debian's packages that belong into the image, and these packages. */
+export async function imageLibraries(
+	folder: string,
+	architecture: ImagePart['architecture'],
+): Promise<{ readonly files: PackedFile[]; readonly packages: readonly DownloadedPackage[] }> {
+	mkdirSync(folder, { recursive: true });
+	const packages = downloadPackages(folder, architecture, PACKAGES);
+	const files: PackedFile[] = [];
+	for (const { file } of packages) files.push(...(await filesOf(file)));
+	const authorities = files.filter(({ path }) => path.startsWith('usr/share/ca-certificates/'));
+	const bundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
+	return {
+		files: [
+			...files.filter(file => !authorities.includes(file)),
+			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${bundle}\n` },
+		],
+		packages,
+	};
+}
+
+/** Returns the used files of a Debian package. */
+async function filesOf(debian: string): Promise<PackedFile[]> {
+	const folder = mkdtempSync(`${debian}-`);
+	try {
+		const archive = path.join(folder, 'data.tar');
+		const made = spawnSync('sh', ['-c', 'dpkg-deb --fsys-tarfile "$1" >"$2"', 'sh', debian, archive], {
+			encoding: 'utf8',
+		});
+		if (made.status !== 0) throw new Error(`dpkg-deb cannot read ${debian}:\n${made.stderr}`);
+		const found: Promise<PackedFile>[] = [];
+		const onReadEntry = (entry: ReadEntry): void => {
+			const name = path.normalize(entry.path);
+			if (!USED.test(name)) entry.resume();
+			else if (entry.type === 'SymbolicLink') found.push(Promise.resolve({ path: name, link: entry.linkpath! }));
+			else if (entry.type === 'File') {
+				const mode = entry.mode ?? 0o644;
+				found.push(entry.concat().then(content => ({ path: name, mode, content: Buffer.from(content) })));
+			}
+		};
+		await list({ file: archive, onReadEntry });
+		return await Promise.all(found);
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
+}
+
+/** Returns the tar file of the image layout. */
+export async function ociImage({ release, parts, licenses, time, effort }: ImageOptions): Promise<Buffer> {
+	const blobs = new Map<string, Buffer>();
+	const add = (mediaType: string, content: Buffer | object): Descriptor => {
+		const bytes = Buffer.isBuffer(content) ? content : Buffer.from(JSON.stringify(content));
+		const digest = createHash('sha256').update(bytes).digest('hex');
+		blobs.set(`blobs/sha256/${digest}`, bytes);
+		return { mediaType, digest: `sha256:${digest}`, size: bytes.length };
+	};
+	const created = new Date(time * 1000).toISOString().replace('.000', '');
+	const annotations = {
+		'org.opencontainers.image.title': 'svc',
+		'org.opencontainers.image.version': release.replace(/^v/, ''),
+		'org.opencontainers.image.licenses': 'Apache-2.0',
+		'org.opencontainers.image.created': created,
+	};
+	const manifests = await Promise.all(
+		parts.map(async ({ architecture, program, libraries }) => {
+			// The program comes last, so that releases share the layer of libraries.
+			const layers = [
+				tarFile([...libraries, ...SYSTEM], time),
+				tarFile(
+					[
+						{ path: 'etc/svc/Configfile', content: CONFIGFILE },
+						{ path: 'usr/bin/svc', mode: 0o755, content: program },
+						{ path: 'usr/share/doc/svc/LICENSES', content: licenses },
+						{ path: 'var/lib/svc', mode: 0o700, owner: IMAGE_USER },
+					],
+					time,
+				),
+			];
+			const packed = await Promise.all(layers.map(layer => gzipped(layer, effort)));
+			const configuration = add(CONFIGURATION, {
+				created,
+				architecture,
+				os: 'linux',
+				config: {
+					User: `${IMAGE_USER}:${IMAGE_USER}`,
+					ExposedPorts: { '8080/tcp': {}, '9090/tcp': {} },
+					Env: [
+						'PATH=/usr/bin',
+						'HOME=/var/lib/svc',
+						'SVC_TLS_STORE=/var/lib/svc/store',
+						'STATE_DIRECTORY=/var/lib/svc',
+						'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt',
+					],
+					Entrypoint: ['svc'],
+					Cmd: ['run', '--config', '/etc/svc/Configfile'],
+					Volumes: { '/var/lib/svc': {} },
+					WorkingDir: '/var/lib/svc',
+					Labels: annotations,
+					StopSignal: 'SIGTERM',
+				},
+				rootfs: {
+					type: 'layers',
+					diff_ids: layers.map(layer => `sha256:${createHash('sha256').update(layer).digest('hex')}`),
+				},
+				history: ['libraries and certificate authorities of Debian', 'svc'].map(comment => ({ created, comment })),
+			});
+			const manifest = add(MANIFEST, {
+				schemaVersion: 2,
+				mediaType: MANIFEST,
+				config: configuration,
+				layers: packed.map(layer => add(LAYER, layer)),
+				annotations,
+			});
+			return { ...manifest, platform: { architecture, os: 'linux' } };
+		}),
+	);
+	const index = add(INDEX, { schemaVersion: 2, mediaType: INDEX, manifests, annotations });
+	const name = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
+	return tarFile(
+		[
+			{ path: 'oci-layout', content: '{"imageLayoutVersion":"1.0.0"}' },
+			{
+				path: 'index.json',
+				content: JSON.stringify({
+					schemaVersion: 2,
+					mediaType: INDEX,
+					manifests: [{ ...index, annotations: name }],
+				}),
+			},
+			...[...blobs].map(([path, content]) => ({ path, content })),
+		],
+		time,
+	);
+}
+
+/** What programs expect of a system, beside libraries. */
+const SYSTEM: readonly PackedFile[] = [
+	{ path: 'etc/group', content: `root:x:0:\nsvc:x:${IMAGE_USER}:\n` },
+	{ path: 'etc/nsswitch.conf', content: 'passwd: files\ngroup: files\nhosts: files dns\n' },
+	{
+		path: 'etc/passwd',
+		content: `root:x:0:0:root:/:/nonexistent\nsvc:x:${IMAGE_USER}:${IMAGE_USER}:svc:/var/lib/svc:/nonexistent\n`,
+	},
+	{ path: 'tmp', mode: 0o1777 },
+];

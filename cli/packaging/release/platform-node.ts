@@ -1,0 +1,40 @@
+/** The pinned Node of another platform than this one, which npm does not install here. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { extract } from 'tar';
+import { verifyNode } from '../pinned-node.js';
+
+const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/node');
+
+/** What is used of Node's npm package for a platform. */
+export interface PlatformNode {
+	readonly executable: string;
+	/** The file with its license, and those of what it contains. */
+	readonly license: string;
+}
+
+/** Returns the verified Node of a platform. Asks npm for its package if it is neither installed nor in the cache. */
+export async function platformNode(platform: string, version: string): Promise<PlatformNode> {
+	const name = `node-${platform}`;
+	const installed = path.resolve(CACHE, '../..', name);
+	const folder = existsSync(installed) ? installed : path.join(CACHE, `${name}-${version}`);
+	const executable = path.join(folder, 'bin/node');
+	if (!existsSync(executable)) await download(`${name}@${version}`, folder);
+	await verifyNode(executable, platform);
+	return { executable, license: path.join(folder, 'LICENSE') };
+}
+
+async function download(specifier: string, folder: string): Promise<void> {
+	rmSync(folder, { recursive: true, force: true });
+	mkdirSync(folder, { recursive: true });
+	const packed = spawnSync('npm', ['pack', specifier, '--silent', '--pack-destination', folder], { encoding: 'utf8' });
+	const archive = readdirSync(folder).find(file => file.endsWith('.tgz'));
+	if (packed.status !== 0 || archive === undefined) {
+		throw new Error(`npm cannot get ${specifier}: ${packed.error?.message ?? packed.stderr}`);
+	}
+	const file = path.join(folder, archive);
+	const wanted = /^[^/]+\/(?:bin\/node|LICENSE)$/;
+	await extract({ file, cwd: folder, strip: 1, filter: name => wanted.test(name) });
+	rmSync(file);
+}

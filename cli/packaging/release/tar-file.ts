@@ -1,0 +1,83 @@
+/** Archives with the same bytes for the same content. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { Header } from 'tar';
+
+/** A file, folder or symbolic link of an archive. */
+export interface PackedFile {
+	/** Its path, without a slash at the beginning or end. */
+	readonly path: string;
+	/** 0o644 for a file and 0o755 for a folder, unless stated. */
+	readonly mode?: number;
+	/** The number of the user and the group that it belongs to: root, unless stated. */
+	readonly owner?: number;
+	/** What a link points to. */
+	readonly link?: string;
+	/** A file's content. A folder has neither link nor content. */
+	readonly content?: Buffer | string;
+}
+
+const BLOCK = 512;
+
+/**
+ * Returns an archive with the given files, and the folders above them.
+ * @param time When all of them were changed, in seconds since 1970.
+ * @param prefix What paths begin with: `./` in a Debian package.
+ */
+export function tarFile(files: readonly PackedFile[], time: number, prefix = ''): Buffer {
+	const blocks: Buffer[] = [];
+	for (const file of withFolders(files)) {
+		const content = Buffer.from(file.content ?? '');
+		const folder = file.content === undefined && file.link === undefined;
+		const header = new Header({
+			path: prefix + file.path + (folder && file.path !== '' ? '/' : ''),
+			mode: file.mode ?? (folder ? 0o755 : file.link === undefined ? 0o644 : 0o777),
+			uid: file.owner ?? 0,
+			gid: file.owner ?? 0,
+			...(file.owner === undefined ? { uname: 'root', gname: 'root' } : {}),
+			size: content.length,
+			mtime: new Date(time * 1000),
+			type: folder ? 'Directory' : file.link === undefined ? 'File' : 'SymbolicLink',
+			...(file.link === undefined ? {} : { linkpath: file.link }),
+		});
+		const block = Buffer.alloc(BLOCK);
+		if (header.encode(block)) throw new Error(`The path ${file.path} is too long for an archive.`);
+		blocks.push(block, content, Buffer.alloc(-content.length & (BLOCK - 1)));
+	}
+	return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]);
+}
+
+/** How hard to compress, from 1 to 9. */
+export type Effort = number;
+
+/** Compresses an archive by gzip, which every system can open. */
+export function gzipped(archive: Buffer, effort: Effort): Promise<Buffer> {
+	return promisify(gzip)(archive, { level: effort });
+}
+
+/** Compresses an archive by the program xz: a third smaller than by gzip. */
+export async function xzipped(archive: Buffer, effort: Effort): Promise<Buffer> {
+	// Always two threads: with one, the same content becomes other bytes.
+	const xz = spawn('xz', [`-${effort}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
+	const ended = once(xz, 'close');
+	xz.stdin.on('error', () => {});
+	xz.stdin.end(archive);
+	const [packed, [status]] = await Promise.all([buffer(xz.stdout), ended]);
+	if (status !== 0) throw new Error('xz failed; it is in the package xz-utils.');
+	return packed;
+}
+
+/** Returns the files in order, and before each the folders above it that are not listed. */
+function withFolders(files: readonly PackedFile[]): PackedFile[] {
+	const all = new Map(files.map(file => [file.path, file]));
+	for (const { path } of files) {
+		for (let end = path.lastIndexOf('/'); end !== -1; end = path.lastIndexOf('/', end - 1)) {
+			const folder = path.slice(0, end);
+			if (!all.has(folder)) all.set(folder, { path: folder });
+		}
+	}
+	return [...all.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+}

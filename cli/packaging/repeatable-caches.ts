@@ -1,0 +1,57 @@
+/**
+ * Makes V8's code caches repeatable: the same sources give the same bytes in every build.
+ *
+ * A code cache depends on V8's random seeds, on what its background threads did by when, and on memory that is used again after a
+ * garbage collection: the objects of functions have padding, which keeps what was there before. With {@link REPEATABLE_FLAGS},
+ * which also make the heap too large for a collection, it depends on none of them, but its header then names these flags, and V8
+ * rejects a cache of other flags than its own. None of them changes how code is compiled, so the header may name those of a plain
+ * run instead.
+ *
+ * The header's fields, of 4 bytes each: the magic number, and hashes of V8's version, the source, the flags and the heap that
+ * is built into V8 (`SerializedCodeData` in V8's code-serializer.h).
+ */
+import { spawnSync } from 'node:child_process';
+
+/** Flags of Node with which code caches are made. */
+export const REPEATABLE_FLAGS = [
+	'--predictable',
+	'--hash-seed=1',
+	'--random-seed=1',
+	'--no-flush-bytecode',
+	// In megabytes.
+	'--initial-heap-size=2048',
+	'--min-semi-space-size=256',
+	'--max-semi-space-size=256',
+] as const;
+
+const FLAGS_AT = 12;
+const HEADER_SIZE = 20;
+const SOURCE_AT = 8;
+
+/** Lets V8 accept all code caches within a file that was made with {@link REPEATABLE_FLAGS}. Changes the file in place. */
+export function acceptRepeatableCaches(file: Buffer): void {
+	const made = header(REPEATABLE_FLAGS);
+	const wanted = header([]);
+	const others = (bytes: Buffer): string =>
+		bytes.toString('hex', 0, SOURCE_AT) + bytes.toString('hex', FLAGS_AT + 4, HEADER_SIZE);
+	if (made.equals(wanted) || others(made) !== others(wanted)) {
+		throw new Error("V8's code caches no longer name its flags where the build expects them.");
+	}
+	let found = 0;
+	for (let at = file.indexOf(made.subarray(0, SOURCE_AT)); at !== -1; ) {
+		if (file.subarray(at + FLAGS_AT, at + HEADER_SIZE).equals(made.subarray(FLAGS_AT))) {
+			wanted.copy(file, at + FLAGS_AT, FLAGS_AT, FLAGS_AT + 4);
+			found++;
+		}
+		at = file.indexOf(made.subarray(0, SOURCE_AT), at + 1);
+	}
+	if (found === 0) throw new Error('There is no code cache where the build expects one.');
+}
+
+/** Returns the header of a cache that Node makes with some flags. */
+function header(flags: readonly string[]): Buffer {
+	const print = 'process.stdout.write(new vm.Script("").createCachedData().toString("hex"))';
+	const made = spawnSync(process.execPath, [...flags, '-e', print], { encoding: 'utf8' });
+	if (made.status !== 0) throw new Error(`node ${flags.join(' ')} failed:\n${made.stderr}`);
+	return Buffer.from(made.stdout, 'hex').subarray(0, HEADER_SIZE);
+}

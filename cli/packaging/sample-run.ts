@@ -1,0 +1,36 @@
+/** What is run to create code caches. It determines which code is in them, and must be the same in every build. */
+
+/** A typical configuration. */
+export const SAMPLE_CONFIGURATION = `{
+	admin 127.0.0.1:2019
+	threads 2
+}
+
+(common) {
+	header -Server
+	header X-Content-Type-Options nosniff
+}
+
+http://example.com, http://www.example.com {
+	import common
+	@old path /old /old/*
+	redir @old /new permanent
+	handle /api/* {
+		reverse_proxy 127.0.0.1:9000
+	}
+	handle {
+		root /srv
+		file_server
+	}
+	log
+}
+
+:8080 {
+	respond "Hello {host}" 200
+}
+`;
+
+// Which code runs must not depend on the speed of the machine: some gives way to other work after a few milliseconds.
+let now = 0;
+performance.now = () => (now += 0.001);
+Date.now = () => 1_700_000_000_000 + Math.floor(performance.now());

@@ -1,0 +1,37 @@
+/** A zone of `rate_limit` for dry runs: one table of its own, the clock of the request, and delays that take no time. */
+import type { Exchange } from '../exchange/exchange.ts';
+import {
+	afterCharge,
+	afterRequest,
+	excess,
+	type Rate,
+	type RateLimiter,
+} from '../modules/directives/rate-limit/rate-limiter.ts';
+
+/** Remembers any number of keys. */
+export class FakeRateLimiter implements RateLimiter {
+	readonly #full = new Map<string, number>();
+
+	/** Forgets all keys. */
+	reset(): void {
+		this.#full.clear();
+	}
+
+	take(x: Exchange, key: string, rate: Rate, cost: number): number {
+		const full = this.#full.get(key) ?? 0;
+		const now = x.now();
+		const result = excess(full, now, rate, cost);
+		if (result <= rate.maxDelay) this.#full.set(key, afterRequest(full, now, rate, cost));
+		return result;
+	}
+
+	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
+		this.#full.set(key, afterCharge(this.#full.get(key) ?? 0, x.now(), rate, cost));
+	}
+
+	delay(): Promise<boolean> {
+		return Promise.resolve(true);
+	}
+
+	count(): void {}
+}

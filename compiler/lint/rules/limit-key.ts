@@ -1,0 +1,46 @@
+/** The lint rule `rate-limit/key-of-client`: a limit whose key the client chooses. */
+import { traitsOf } from '../inspection/answering.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+
+/** Placeholders that a client can set to anything. */
+const CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
+/** Fields in which proxies pass on the client's address. */
+const ADDRESS_FIELD =
+	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
+
+/** Reports a limit whose key consists only of what the client chooses, so that a new value starts a new count. */
+export const limitKeyOfClient: LintRule = {
+	name: 'rate-limit/key-of-client',
+	severity: 'warning',
+	summary: 'A client can escape a limit by sending another key.',
+	documentation: [
+		'A client that sends another header, cookie or path gets a new count with each of them. Add something to the key that the',
+		'client cannot choose, such as `{client_ip}`, or add a zone by `{client_ip}` to the same directive. Addresses in fields such',
+		'as `X-Forwarded-For` can be forged as well: `{client_ip}` together with `trusted_proxies` accepts them from proxies only.',
+	].join('\n'),
+	check: cx => {
+		for (const { step, pointer } of cx.walked.steps) {
+			const keys = traitsOf(step).limitsBy?.(step) ?? [];
+			const chosen = keys.filter(({ text }) => isChosen(text));
+			if (chosen.length < keys.length) continue;
+			for (const key of chosen) {
+				const addressed = placeholdersOf(key.text).some(name => ADDRESS_FIELD.test(name));
+				cx.at(pointer + key.pointer, 'A client can escape this limit by sending another key.', {
+					hint: addressed
+						? 'Write `{client_ip}`, and list the proxies in `trusted_proxies`.'
+						: 'Add `{client_ip}` to the key, or add a zone with that key.',
+				});
+			}
+		}
+	},
+};
+
+/** Reports whether a key depends on the request, but only on what the client chooses. */
+function isChosen(key: string): boolean {
+	const names = placeholdersOf(key).filter(name => name.startsWith('http.'));
+	return names.length > 0 && names.every(name => CHOSEN.test(name));
+}
+
+function placeholdersOf(text: string): string[] {
+	return [...text.matchAll(/\{([^{}]+)\}/g)].map(([, name]) => name!);
+}

@@ -1,0 +1,23 @@
+/** The lint rule `metrics/not-collected`. */
+import { metricsEndpoint } from '../../modules/directives/metrics.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+
+/** Reports `metrics` on a site if no metrics of requests are collected. */
+export const metricsNotCollected: LintRule = {
+	name: 'metrics/not-collected',
+	severity: 'note',
+	summary: 'A site serves metrics, but none of requests are collected.',
+	documentation: [
+		'The directive `metrics` serves what has been collected. Without the global option `metrics`, that is only the state of',
+		'the process: memory, threads, connections, certificates and upstreams. Dashboards and alerts on requests stay empty.',
+	].join('\n'),
+	check: cx => {
+		if (cx.document.settings?.metrics !== undefined) return;
+		for (const { step, pointer } of cx.walked.steps) {
+			if (step.handler !== metricsEndpoint.id) continue;
+			cx.at(pointer, 'No metrics of requests are collected.', {
+				hint: 'Add `metrics` to the global options.',
+			});
+		}
+	},
+};

@@ -1,0 +1,53 @@
+/** The lint rule `metrics/public`. */
+import { metricsEndpoint } from '../../modules/directives/metrics.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+import { isPublicName } from '../inspection/public-host.ts';
+import { conditionsOf, originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
+import type { WalkedStep } from '../inspection/walk-document.ts';
+
+/** The address of a client on the Internet (RFC 5737). */
+const STRANGER = '203.0.113.7';
+
+/** Reports metrics that everybody can read. */
+export const metricsPublic: LintRule = {
+	name: 'metrics/public',
+	severity: 'warning',
+	summary: 'Everybody can read the metrics of the server.',
+	documentation: [
+		'Metrics tell strangers how much traffic each site has, which upstreams exist and which release runs. A request without',
+		'credentials, from an address on the Internet, is sent through the code that would serve it, without a network. The',
+		'rule reports the `metrics` that answers it on a public host name. A path that is hard to guess is no protection. Ask',
+		'for a password, admit only the address of the monitoring server, or serve the metrics on a port of their own:',
+		'',
+		'```',
+		'http://:9090 {',
+		'	metrics /metrics',
+		'}',
+		'```',
+	].join('\n'),
+	check: async cx => {
+		for (const walked of cx.walked.steps) {
+			if (walked.step.handler !== metricsEndpoint.id || walked.pipeline.site === undefined) continue;
+			const url = await openUrl(walked, walked.pipeline.site, cx);
+			if (url === undefined) continue;
+			cx.at(walked.pointer, `Everybody can read the metrics at \`${url}\`.`, {
+				hint: 'Put `basic_auth` before it, match `remote_ip` of the monitoring server, or serve `metrics` on a port of its own.',
+			});
+		}
+	},
+};
+
+/** Returns a URL at which a client on the Internet gets the metrics of a step; undefined if there is none. */
+async function openUrl(walked: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
+	for (const origin of originsOf(cx.plan, site)) {
+		if (!isPublicName(new URL(origin).hostname)) continue;
+		for (const path of samplePaths(walked, conditionsOf(walked))) {
+			const request = sampleGet(`${origin}${path}`);
+			const result = request && (await cx.subject.dryRun({ ...request, from: STRANGER }));
+			result?.response?.close();
+			if (result?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;
+		}
+	}
+	return undefined;
+}

@@ -1,0 +1,213 @@
+/** The handler of `rate_limit`: counts requests by zone and key, and admits, delays or refuses them. */
+import type { Matcher, Step } from '../../../document/document.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler, Predicate } from '../../../exchange/handler.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import { type IpRanges, maskedAddress } from '../../../exchange/ip-ranges.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import { compileRanges } from '../../words/range-words.ts';
+import type { Rate, RateLimiter } from './rate-limiter.ts';
+
+/** A zone in the document; times in milliseconds. */
+export interface RateLimitZone {
+	readonly name: string;
+	/** Template of the key; default: the client's address. */
+	readonly key?: string;
+	/** Number of leading bits of an IPv6 client address that form the key; default 64. */
+	readonly ipv6_prefix?: number;
+	readonly requests: number;
+	readonly window: number;
+	/** Number of requests that may come at once; default `requests`. */
+	readonly burst?: number;
+	/** Cost of a request: a number, or a template of one; default 1. */
+	readonly cost?: number | string;
+	/** Additional costs by the status (`401`) or class (`5xx`) of the response. */
+	readonly status_cost?: { readonly [status: string]: number };
+	/** Maximum time for which a request is delayed instead of being refused; default 0. */
+	readonly delay?: number;
+	/** True to count and log what would be refused, without refusing it. */
+	readonly dry_run?: boolean;
+	/** Client addresses and ranges that are not limited. */
+	readonly allow?: readonly string[];
+	/** Requests that are limited; default all. */
+	readonly when?: Matcher;
+	/** Responses with the `RateLimit` fields; default `refused`. */
+	readonly announce?: AnnouncedResponses;
+	/** Maximum number of keys in memory; default {@link DEFAULT_MAX_KEYS}. */
+	readonly max_keys?: number;
+}
+
+/** Which responses have the `RateLimit` fields. */
+export type AnnouncedResponses = 'refused' | 'always' | 'never';
+
+export interface RateLimitStep extends Step {
+	readonly handler: 'rate_limit';
+	readonly zones: readonly RateLimitZone[];
+}
+
+export const DEFAULT_MAX_KEYS = 65_536;
+export const DEFAULT_IPV6_PREFIX = 64;
+/** Template of the client's address, which is also the default key. */
+export const CLIENT_KEY = '{http.vars.client_ip}';
+/** Variable with the name of the zone that has refused or delayed the request. */
+export const EXCEEDED_ZONE = 'http.rate_limit.exceeded.name';
+
+/** A zone that has counted the request. */
+interface Counted {
+	readonly zone: Zone;
+	readonly key: string;
+	readonly cost: number;
+}
+
+/** Compiles a `rate_limit` step to its handler. */
+export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
+	const { step: number } = cx;
+	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
+	// What a zone has counted is given back if a later one refuses the request, and is charged for by the response's status.
+	const remembers = zones.length > 1 || zones.some(zone => zone.statusCosts);
+	return x => {
+		let wait = 0;
+		let delaying: Zone | undefined;
+		let counted: Counted[] | undefined;
+		for (const zone of zones) {
+			if (!zone.applies(x)) continue;
+			const key = zone.keyOf(x);
+			const cost = zone.costOf(x);
+			const excess = zone.limiter.take(x, key, zone.rate, cost);
+			if (excess > zone.rate.maxDelay && !zone.onlyCounts) {
+				if (counted) for (const { zone, key, cost } of counted) zone.limiter.charge(x, key, zone.rate, -cost);
+				zone.exceeded(x, 'refused');
+				x.answered('rate_limit', number);
+				throw zone.refusal(excess);
+			}
+			if (zone.announced === 'always') zone.announce(x, excess);
+			if (excess <= 0) zone.limiter.count('admitted');
+			else if (zone.onlyCounts) zone.exceeded(x, 'would_refuse');
+			else if (excess > wait) {
+				wait = excess;
+				delaying = zone;
+			}
+			if (remembers) {
+				counted ??= [];
+				counted.push({ zone, key, cost });
+			}
+		}
+		if (counted) for (const { zone, key } of counted) zone.chargeForStatus(x, key);
+		if (!delaying) return next(x);
+		delaying.exceeded(x, 'delayed');
+		return delaying.limiter.delay(x, wait).then(present => (present ? next(x) : x.abort()));
+	};
+}
+
+/** A zone as this place of the configuration uses it. */
+class Zone {
+	readonly limiter: RateLimiter;
+	readonly rate: Rate;
+	readonly onlyCounts: boolean;
+	readonly announced: AnnouncedResponses;
+	readonly keyOf: (x: Exchange) => string;
+	readonly costOf: (x: Exchange) => number;
+	readonly statusCosts: ReadonlyMap<number, number> | undefined;
+	readonly #name: string;
+	readonly #policy: string;
+	readonly #when: Predicate | undefined;
+	readonly #allowed: IpRanges | undefined;
+	readonly #clientIp: (x: Exchange) => string;
+
+	constructor(zone: RateLimitZone, cx: CompileContext, whenField: string) {
+		const { name, requests, window, burst = requests } = zone;
+		const interval = window / requests;
+		this.#name = name;
+		this.rate = { interval, capacity: burst * interval, maxDelay: zone.dry_run ? 0 : (zone.delay ?? 0) };
+		this.onlyCounts = zone.dry_run === true;
+		this.announced = zone.announce ?? 'refused';
+		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_MAX_KEYS });
+		this.keyOf = compileKey(zone, cx);
+		this.costOf = compileCost(zone.cost ?? 1, cx);
+		this.statusCosts = zone.status_cost && statusCosts(zone.status_cost);
+		this.#policy = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
+		this.#when = zone.when && cx.matcher(zone.when, whenField);
+		this.#allowed = zone.allow && compileRanges(zone.allow, cx);
+		this.#clientIp = cx.clientIp;
+	}
+
+	applies(x: Exchange): boolean {
+		if (this.#when && !this.#when(x)) return false;
+		return !this.#allowed?.contains(this.#clientIp(x));
+	}
+
+	/** Charges the key for the status of the response, once it is known. */
+	chargeForStatus(x: Exchange, key: string): void {
+		const { statusCosts } = this;
+		if (!statusCosts) return;
+		x.whenFinished ??= [];
+		x.whenFinished.push(() => {
+			const cost = statusCosts.get(x.response.status);
+			if (cost !== undefined) this.limiter.charge(x, key, this.rate, cost);
+		});
+	}
+
+	/** Records that the request exceeds the limit. */
+	exceeded(x: Exchange, outcome: 'delayed' | 'refused' | 'would_refuse'): void {
+		this.limiter.count(outcome);
+		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_ZONE, this.#name);
+		x.log ??= {};
+		x.log.fields ??= {};
+		x.log.fields.rate_limit = `${this.#name}: ${outcome}`;
+	}
+
+	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
+	announce(x: Exchange, excess: number): void {
+		x.response.headers.add('RateLimit-Policy', this.#policy);
+		x.response.headers.add('RateLimit', this.#state(excess));
+	}
+
+	refusal(excess: number): HttpError {
+		const headers: [string, string][] = [['Retry-After', String(Math.max(1, Math.ceil(excess / 1000)))]];
+		if (this.announced !== 'never')
+			headers.push(['RateLimit-Policy', this.#policy], ['RateLimit', this.#state(excess)]);
+		return new HttpError(429, `The rate limit of the zone ${this.#name} is exceeded.`, { headers });
+	}
+
+	/** The remaining requests, and the seconds until one more is admitted or, if some remain, until all of the burst is. */
+	#state(excess: number): string {
+		const remaining = excess > 0 ? 0 : Math.floor(-excess / this.rate.interval);
+		const reset = excess > 0 ? excess : this.rate.capacity + excess;
+		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(reset / 1000))}`;
+	}
+}
+
+function compileKey(
+	{ key = CLIENT_KEY, ipv6_prefix: prefix = DEFAULT_IPV6_PREFIX }: RateLimitZone,
+	cx: CompileContext,
+): (x: Exchange) => string {
+	if (key !== CLIENT_KEY) {
+		const template = cx.template(key, 'empty');
+		return x => template.render(x);
+	}
+	const { clientIp } = cx;
+	// One customer usually gets a whole /64, so a limit by address would not limit anybody.
+	return x => {
+		const address = clientIp(x);
+		return address.includes(':') ? (maskedAddress(address, 32, prefix) ?? address) : address;
+	};
+}
+
+function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) => number {
+	if (typeof cost === 'number') return () => cost;
+	const template = cx.template(cost, 'empty');
+	return x => {
+		const text = template.render(x);
+		return /^\d{1,9}$/.test(text) ? Number(text) : 1;
+	};
+}
+
+/** Returns the cost of each status; a status has precedence over its class. */
+function statusCosts(costs: { readonly [status: string]: number }): ReadonlyMap<number, number> {
+	const byStatus = new Map<number, number>();
+	for (let status = 200; status <= 599; status++) {
+		const cost = costs[status] ?? costs[`${Math.floor(status / 100)}xx`];
+		if (cost !== undefined) byStatus.set(status, cost);
+	}
+	return byStatus;
+}

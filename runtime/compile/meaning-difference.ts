@@ -1,0 +1,91 @@
+/** What a load would change for requests: `svc diff` of the running document and another one, for clients of the Admin API. */
+import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { compile } from '../../compiler/compiler.ts';
+import { type ComparedConfiguration, diffConfigurations } from '../../compiler/diff/configuration-diff.ts';
+import { diffAsJson } from '../../compiler/diff/render-diff.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { redactSecrets } from '../../compiler/schema/secrets.ts';
+import { ReadError, type Reader, WITHHELD } from '../../compiler/source/reader.ts';
+import type { MeaningDifference } from './load-results.ts';
+
+/** Maximum characters of a document. Larger ones would keep loads waiting for too long. */
+const LARGEST = 1_000_000;
+const MAX_REQUESTS = 2000;
+/** Maximum milliseconds of a comparison. */
+const MAX_TIME = 2000;
+
+/**
+ * Compares two documents without telling the client more than it may know: secrets are replaced by numbers, equal ones by the same,
+ * and neither files nor the environment are read. Never rejects.
+ */
+export async function meaningDifference(
+	before: Document,
+	after: Document,
+	workingDirectory: string,
+): Promise<MeaningDifference> {
+	const numbers = new Map<string, number>();
+	const one = comparedDocument(before, workingDirectory, numbers);
+	const other = comparedDocument(after, workingDirectory, numbers);
+	if (typeof one === 'string') return { unavailable: `The running document ${one}.` };
+	if (typeof other === 'string') return { unavailable: `The new document ${other}.` };
+	const end = performance.now() + MAX_TIME;
+	const deps = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
+	const diff = await diffConfigurations(one, other, deps, MAX_REQUESTS, () => performance.now() < end);
+	const blindSpots = [...diff.blindSpots, 'files and the environment are not read'];
+	return diffAsJson({ ...diff, blindSpots }) as MeaningDifference;
+}
+
+/** Returns the document without its secrets, or why it cannot be compared: the rest of a sentence. */
+function comparedDocument(
+	document: Document,
+	workingDirectory: string,
+	numbers: Map<string, number>,
+): ComparedConfiguration | string {
+	const numberOf = (secret: string): number => {
+		const number = numbers.get(secret) ?? numbers.size + 1;
+		numbers.set(secret, number);
+		return number;
+	};
+	const numbered = redactSecrets(document, ({ parts, mark }, text) => {
+		if (mark === true) return standInFor(text, numberOf(text));
+		let shown = '';
+		let at = 0;
+		for (const { start, end } of parts) {
+			shown += `${text.slice(at, start)}secret-${numberOf(text.slice(start, end))}`;
+			at = end;
+		}
+		return shown + text.slice(at);
+	});
+	const text = JSON.stringify(numbered);
+	if (text.length > LARGEST) return 'is too large to be compared while a server runs';
+	const { plan } = compile({ format: 'json', text, name: '<document>' }, withoutFiles(workingDirectory));
+	return plan ? { plan, locate: () => undefined } : 'cannot be compared without its secrets and files';
+}
+
+/** Returns what takes the place of a secret. It has the same form if the secret is the hash of a password, which is checked. */
+function standInFor(secret: string, number: number): string {
+	const plain = secret.startsWith('$') ? secret : Buffer.from(secret, 'base64').toString('latin1');
+	const digits = String(number);
+	if (plain.startsWith('$2')) return `$2b$10$${'u'.repeat(22)}${digits.padStart(31, 'u')}`;
+	if (plain.startsWith('$argon2id$'))
+		return `$argon2id$v=19$m=65536,t=3,p=1$${'A'.repeat(22)}$${digits.padStart(42, 'A')}A`;
+	return `{secret.${digits}}`;
+}
+
+/** Returns a reader that looks at no files and knows no variables. */
+function withoutFiles(workingDirectory: string): Reader {
+	return {
+		workingDirectory,
+		readText: path => {
+			throw new ReadError(WITHHELD, path);
+		},
+		readBytes: path => {
+			throw new ReadError(WITHHELD, path);
+		},
+		list: path => {
+			throw new ReadError(WITHHELD, path);
+		},
+		kind: () => 'withheld',
+		env: () => undefined,
+	};
+}

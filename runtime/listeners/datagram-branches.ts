@@ -1,0 +1,35 @@
+/** Channels for threads that get no UDP socket of their own after a handover; see `SocketSharing`. */
+import type { InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
+import { relayPair } from '../sockets/quic/datagram-relay.ts';
+import { quicSupport } from '../sockets/quic/quic-library.ts';
+import type { ListenerAddress } from './listener-address.ts';
+
+/**
+ * Returns listeners with an inherited UDP socket for each of `threads` threads. If there are more threads than sockets, the last
+ * ones get theirs through channels to other threads. The caller must close the channels once all threads have duplicated theirs.
+ * Without free descriptors, those threads take no HTTP/3 connections.
+ */
+export function withBranches(
+	listeners: readonly ListenerAddress[],
+	threads: number,
+): { readonly listeners: readonly ListenerAddress[]; readonly channels: readonly number[] } {
+	const channels: number[] = [];
+	const branched = listeners.map(listener => {
+		const { datagrams = [] } = listener;
+		const { library } = datagrams.length > 0 && datagrams.length < threads ? quicSupport() : {};
+		if (library === undefined) return listener;
+		const branches = datagrams.map((): number[] => []);
+		const added: InheritedDatagrams[] = [];
+		for (let thread = datagrams.length; thread < threads; thread++) {
+			const pair = relayPair(library);
+			if (pair === undefined) break;
+			channels.push(...pair);
+			const at = thread % datagrams.length;
+			branches[at]!.push(pair[0]);
+			added.push({ descriptor: datagrams[at]!.descriptor, trunk: pair[1] });
+		}
+		const owned = datagrams.map((one, at) => ({ ...one, branches: branches[at]! }));
+		return { ...listener, datagrams: [...owned, ...added] };
+	});
+	return { listeners: branched, channels };
+}

@@ -1,0 +1,13 @@
+/**
+ * State that changes until the moment at which the successor takes over. It is sent with the message that tells the successor to
+ * accept connections, so that nothing that the predecessor has learned until then is lost.
+ */
+
+/** What a runtime tells its successor at the last moment. */
+export interface HandedState {
+	/** See `PoolRegistry.states`. */
+	readonly upstreams: readonly UpstreamState[];
+}
+
+/** The state of one upstream: the key of its address and settings, and its words in Base64; see `UPSTREAM_STATE`. */
+export type UpstreamState = readonly [key: string, words: string];

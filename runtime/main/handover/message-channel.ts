@@ -1,0 +1,83 @@
+/** The channel between a process and its successor: a stream with one JSON object a line. The other side is never trusted. */
+import type { Duplex } from 'node:stream';
+
+/** Maximum characters of a message. The offer contains a configuration, which may be large. */
+const LONGEST_MESSAGE = 256 * 1024 * 1024;
+
+/** A message as it arrives: an object with a type. What else it contains is up to the sender. */
+export interface ChannelMessage {
+	readonly type: string;
+}
+
+/** One side of the channel. */
+export class MessageChannel<Sent extends ChannelMessage> {
+	readonly #stream: Duplex;
+	readonly #received: (message: ChannelMessage) => void;
+	readonly #ended: (why: 'closed' | 'broken') => void;
+	/** Pieces of the line that is not complete yet. */
+	#pieces: string[] = [];
+	#length = 0;
+	#open = true;
+
+	/** @param ended Called once, when the other side has closed the stream or has sent something that is not a message. */
+	constructor(stream: Duplex, received: (message: ChannelMessage) => void, ended: (why: 'closed' | 'broken') => void) {
+		this.#stream = stream;
+		this.#received = received;
+		this.#ended = ended;
+		stream.setEncoding('utf8');
+		stream.on('data', (text: string) => this.#read(text));
+		stream.on('error', () => this.#end('closed'));
+		stream.on('end', () => this.#end('closed'));
+		stream.on('close', () => this.#end('closed'));
+	}
+
+	get isOpen(): boolean {
+		return this.#open;
+	}
+
+	/** Sends a message. Resolves when it has been handed to the system, or cannot be. */
+	send(message: Sent): Promise<void> {
+		if (!this.#open) return Promise.resolve();
+		return new Promise(resolve => {
+			this.#stream.write(`${JSON.stringify(message)}\n`, () => resolve());
+		});
+	}
+
+	/** Closes the channel. `ended` is not called. */
+	close(): void {
+		this.#open = false;
+		this.#stream.destroy();
+	}
+
+	#read(text: string): void {
+		let start = 0;
+		for (let end = text.indexOf('\n'); end !== -1 && this.#open; end = text.indexOf('\n', start)) {
+			this.#pieces.push(text.slice(start, end));
+			start = end + 1;
+			const message = messageOf(this.#pieces.join(''));
+			this.#pieces = [];
+			this.#length = 0;
+			if (message) this.#received(message);
+			else this.#end('broken');
+		}
+		this.#pieces.push(text.slice(start));
+		this.#length += text.length - start;
+		if (this.#length > LONGEST_MESSAGE) this.#end('broken');
+	}
+
+	#end(why: 'closed' | 'broken'): void {
+		if (!this.#open) return;
+		this.close();
+		this.#ended(why);
+	}
+}
+
+function messageOf(line: string): ChannelMessage | undefined {
+	try {
+		const value: unknown = JSON.parse(line);
+		const isMessage = typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+		return isMessage ? (value as ChannelMessage) : undefined;
+	} catch {
+		return undefined;
+	}
+}

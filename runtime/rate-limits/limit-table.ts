@@ -1,0 +1,140 @@
+/** The keys of a zone of `rate_limit`, in memory that all threads share. */
+import { randomBytes } from 'node:crypto';
+import {
+	afterCharge,
+	afterRequest,
+	excess,
+	type Rate,
+} from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { HalfSipHash } from './half-sip-hash.ts';
+
+/** Number of keys in a set. A key is always in the set that its hash selects. */
+const WAYS = 8;
+/** Indexes of the words at the beginning of the memory: the secret key of the hash. */
+const SECRET_WORDS = 2;
+/** Number of attempts to lock a set before the thread sleeps. The lock is held for less than a microsecond. */
+const SPINS = 1000;
+/** Length of one sleep in milliseconds. */
+const NAP = 1;
+/** Number of sleeps after which the holder of a lock is considered dead. */
+const MAX_NAPS = 50;
+
+/** Returns the number of Int32 values that a table needs. */
+export function limitTableWords(maxKeys: number): number {
+	const { locks, sets } = layout(maxKeys);
+	return locks + sets;
+}
+
+/** Returns the number of sets, and the indexes of Int32 values at which the parts begin. Times are 8-byte aligned. */
+function layout(maxKeys: number): { sets: number; times: number; ids: number; locks: number } {
+	const sets = Math.ceil(maxKeys / WAYS);
+	const times = SECRET_WORDS;
+	const ids = times + 2 * WAYS * sets;
+	return { sets, times, ids, locks: ids + 2 * WAYS * sets };
+}
+
+/**
+ * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link excess}). A set that is full gives
+ * the place of the key that has used least to a new key, which continues with that key's time: a count can then only be too high,
+ * so that nobody can reset a limit by sending many keys. The first request of a new key is always admitted.
+ */
+export class LimitTable {
+	readonly #sets: number;
+	/** For each key, the milliseconds at which all of its burst is available again; 0 if the place was never used. */
+	readonly #times: Float64Array;
+	/** For each key, the halves of its hash; both are 0 if the place was never used. */
+	readonly #ids: Int32Array;
+	readonly #locks: Int32Array;
+	readonly #hash: HalfSipHash;
+
+	/** @param buffer At least {@link limitTableWords} Int32 values; all are 0 when the first thread opens the table. */
+	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
+		const { sets, times, ids, locks } = layout(maxKeys);
+		this.#sets = sets;
+		this.#times = new Float64Array(buffer, times * 4, WAYS * sets);
+		this.#ids = new Int32Array(buffer, ids * 4, 2 * WAYS * sets);
+		this.#locks = new Int32Array(buffer, locks * 4, sets);
+		const secret = new Int32Array(buffer, 0, SECRET_WORDS);
+		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
+	}
+
+	/** Counts a request as {@link RateLimiter.take} does. `now` are the milliseconds of a clock that all threads share. */
+	take(key: string, now: number, rate: Rate, cost: number): number {
+		const set = this.#select(key);
+		this.#lock(set);
+		let place = this.#find(set);
+		const isNew = place === -1;
+		if (isNew) place = this.#leastUsed(set);
+		let full = this.#times[place]!;
+		if (isNew) full = Math.min(full, now + rate.capacity - Math.max(cost, 1) * rate.interval);
+		const result = excess(full, now, rate, cost);
+		// A key that has used nothing needs no place.
+		if (result <= rate.maxDelay && cost > 0) {
+			this.#times[place] = afterRequest(full, now, rate, cost);
+			if (isNew) this.#occupy(place);
+		}
+		Atomics.store(this.#locks, set, 0);
+		return result;
+	}
+
+	/** Changes what a key has used as {@link RateLimiter.charge} does. */
+	charge(key: string, now: number, rate: Rate, cost: number): void {
+		const set = this.#select(key);
+		this.#lock(set);
+		let place = this.#find(set);
+		if (place === -1 && cost > 0) {
+			place = this.#leastUsed(set);
+			this.#occupy(place);
+		}
+		if (place !== -1) this.#times[place] = afterCharge(this.#times[place]!, now, rate, cost);
+		Atomics.store(this.#locks, set, 0);
+	}
+
+	/** Hashes a key and returns its set. */
+	#select(key: string): number {
+		const hash = this.#hash;
+		hash.update(key);
+		// A hash of 0 would look like an unused place.
+		if ((hash.first | hash.second) === 0) hash.second = 1;
+		return (hash.first >>> 0) % this.#sets;
+	}
+
+	/** Returns the place of the hashed key in a set; −1 if it is not there. */
+	#find(set: number): number {
+		const ids = this.#ids;
+		const { first, second } = this.#hash;
+		for (let place = set * WAYS; place < (set + 1) * WAYS; place++) {
+			if (ids[2 * place] === first && ids[2 * place + 1] === second) return place;
+		}
+		return -1;
+	}
+
+	#leastUsed(set: number): number {
+		const times = this.#times;
+		let least = set * WAYS;
+		for (let place = least + 1; place < (set + 1) * WAYS; place++) if (times[place]! < times[least]!) least = place;
+		return least;
+	}
+
+	#occupy(place: number): void {
+		this.#ids[2 * place] = this.#hash.first;
+		this.#ids[2 * place + 1] = this.#hash.second;
+	}
+
+	/** Locks a set. If its holder has died, the lock is taken over: the set is usable at any moment, at most one count is lost. */
+	#lock(set: number): void {
+		const locks = this.#locks;
+		let naps = 0;
+		for (let spins = 0; Atomics.compareExchange(locks, set, 0, 1) !== 0; spins++) {
+			if (spins < SPINS) continue;
+			if (naps++ === MAX_NAPS) return;
+			Atomics.wait(locks, set, 1, NAP);
+		}
+	}
+}
+
+/** Returns the secret in a shared word; the first thread creates it. */
+function sharedSecret(words: Int32Array, index: number): number {
+	const made = randomBytes(4).readInt32LE() || 1;
+	return Atomics.compareExchange(words, index, 0, made) || made;
+}

@@ -1,0 +1,155 @@
+/**
+ * The pair of memory BIOs between OpenSSL and our UDP sockets. All connections of a thread share one pair, because only one of them
+ * uses it at a time: its datagrams are put in, OpenSSL processes them, and what it sends is taken out, before the next one's turn.
+ * A pair for each connection would take 48 KB more memory, most of which would not be in the processor's cache when it is needed.
+ */
+import type { QuicLibrary } from './quic-library.ts';
+import * as BOUND from './quic-limits.ts';
+import { type DatagramMemory, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
+
+const CTRL_RESET = 1;
+const CTRL_PENDING = 10;
+const CTRL_SET_CAPS = 87;
+const CTRL_SET_LOCAL_ADDRESS = 84;
+const ALL_CAPS = 15n;
+/** Size of a `BIO_MSG` in bytes, 32-bit words and 64-bit words: data, length, peer, local address and flags. */
+const MESSAGE_BYTES = 40;
+const MESSAGE_STRIDE = 40n;
+const MESSAGE_WORDS = 10;
+const MESSAGE_LONGS = 5;
+const LENGTH_WORD = 2;
+const LOCAL_LONG = 3;
+/** Maximum datagrams put in at a time. OpenSSL reads at most so many at once. */
+const MAX_PUT_DATAGRAMS = 32;
+const TWO_POWER_32 = 2 ** 32;
+
+/** The pair of BIOs of one thread. */
+export class DatagramPipe {
+	readonly #f: QuicLibrary['f'];
+	readonly #memory: DatagramMemory;
+	/** OpenSSL's end. */
+	readonly #inner: bigint;
+	/** Our end. */
+	readonly #outer: bigint;
+	/** The `BIO_MSG`s of datagrams to put in, followed by the number that was accepted. */
+	readonly #input: Messages;
+	/** The `BIO_MSG`s of datagrams to take out, each of which points to its place in the memory of datagrams to send. */
+	readonly #output: Messages;
+	/** Address of the first received datagram. Addresses are less than 2^48. */
+	readonly #receivedAt: number;
+
+	/** Throws if OpenSSL has no memory. */
+	constructor(library: QuicLibrary, memory: DatagramMemory) {
+		this.#f = library.f;
+		this.#memory = memory;
+		this.#receivedAt = Number(memory.receivedAt);
+		this.#input = new Messages(library, MAX_PUT_DATAGRAMS);
+		this.#output = new Messages(library, MAX_SENT_DATAGRAMS);
+		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) {
+			this.#output.longs[i * MESSAGE_LONGS] = memory.sentAt + BigInt(i * SENT_DATAGRAM_BYTES);
+			this.#output.words[i * MESSAGE_WORDS + LENGTH_WORD] = SENT_DATAGRAM_BYTES;
+		}
+		const ends = Buffer.allocUnsafeSlow(16);
+		const at = library.addressOf(ends);
+		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
+		if ((this.#f.BIO_new_bio_dgram_pair(at, sizes[0], at + 8n, sizes[1]) as number) !== 1) {
+			this.#f.ERR_clear_error();
+			throw new Error('OpenSSL makes no pair of BIOs.');
+		}
+		this.#inner = ends.readBigUInt64LE(0);
+		this.#outer = ends.readBigUInt64LE(8);
+		this.#f.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#f.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#f.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
+	}
+
+	/** Makes an OpenSSL listener use the pair. */
+	attach(listener: bigint): void {
+		this.#f.BIO_up_ref(this.#inner);
+		this.#f.SSL_set_bio(listener, this.#inner, this.#inner);
+	}
+
+	/**
+	 * Puts in received datagrams, given as pairs of offset and length in the thread's memory, from index `from` on. Returns the
+	 * index after the last one. If there are more, it must be called again after OpenSSL has processed these.
+	 */
+	put(received: readonly number[], from: number, peerAt: bigint): number {
+		const { words, longs, counts } = this.#input;
+		const count = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
+		for (let i = 0; i < count; i++) {
+			const at = this.#receivedAt + received[from + i * 2]!;
+			const word = i * MESSAGE_WORDS;
+			words[word] = at;
+			words[word + 1] = at / TWO_POWER_32;
+			words[word + LENGTH_WORD] = received[from + i * 2 + 1]!;
+			longs[i * MESSAGE_LONGS + LOCAL_LONG] = peerAt;
+		}
+		const { at, countAt } = this.#input;
+		const done = this.#f.BIO_sendmmsg(this.#outer, at[0]!, MESSAGE_STRIDE, counts[count]!, 0n, countAt) as number;
+		if (done === 1) return from + 2 * this.#input.done;
+		this.#f.ERR_clear_error();
+		// The pair is empty, so the datagram is larger than the pair. It is dropped.
+		return from + 2;
+	}
+
+	/** Drops what OpenSSL has not read, so that no other connection reads it. */
+	dropUnread(): void {
+		this.#f.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
+	}
+
+	/** Drops what OpenSSL has sent and nobody has taken. */
+	dropUntaken(): void {
+		this.#f.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
+	}
+
+	/** True if OpenSSL has sent something. */
+	get hasOutput(): boolean {
+		return (this.#f.BIO_ctrl(this.#outer, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
+	}
+
+	/** Takes at most `most` datagrams, appending them to those that wait in the thread's memory. Returns their number. */
+	take(most: number): number {
+		const { words, counts, at, countAt } = this.#output;
+		const { waiting, lengths } = this.#memory;
+		const done = this.#f.BIO_recvmmsg(this.#outer, at[waiting]!, MESSAGE_STRIDE, counts[most]!, 0n, countAt) as number;
+		if (done !== 1) {
+			this.#f.ERR_clear_error();
+			return 0;
+		}
+		const count = this.#output.done;
+		for (let i = waiting; i < waiting + count; i++) {
+			const word = i * MESSAGE_WORDS + LENGTH_WORD;
+			lengths[i] = words[word]!;
+			words[word] = SENT_DATAGRAM_BYTES;
+		}
+		return count;
+	}
+}
+
+/** A number of `BIO_MSG`s, followed by the number that a call has processed. */
+class Messages {
+	readonly words: Uint32Array;
+	readonly longs: BigUint64Array;
+	/** The address of each message. */
+	readonly at: readonly bigint[];
+	readonly countAt: bigint;
+	/** Each number of messages as a BigInt. */
+	readonly counts: readonly bigint[];
+	readonly #count: number;
+
+	constructor(library: QuicLibrary, count: number) {
+		const bytes = Buffer.allocUnsafeSlow(count * MESSAGE_BYTES + 8).fill(0);
+		const at = library.addressOf(bytes);
+		this.words = new Uint32Array(bytes.buffer);
+		this.longs = new BigUint64Array(bytes.buffer);
+		this.at = Array.from({ length: count }, (_, i) => at + BigInt(i * MESSAGE_BYTES));
+		this.countAt = at + BigInt(count * MESSAGE_BYTES);
+		this.counts = Array.from({ length: count + 1 }, (_, i) => BigInt(i));
+		this.#count = count * MESSAGE_WORDS;
+	}
+
+	/** Number of messages that the last call has processed. */
+	get done(): number {
+		return this.words[this.#count]!;
+	}
+}

@@ -1,0 +1,88 @@
+/** Asks OpenSSL about the streams of a connection with a single call, because asking each one takes longer than most requests. */
+import type { QuicLibrary } from './quic-library.ts';
+
+/** Events of `SSL_poll`. */
+export const POLL = {
+	/** The connection is closing, or has closed. */
+	connectionEnds: 1 << 2,
+	/** The peer has reset the stream. */
+	readFails: 1 << 4,
+	/** The peer has asked us to stop sending. */
+	writeFails: 1 << 5,
+	readable: 1 << 6,
+} as const;
+
+/** Assumed of streams that could not be asked: everything that may have happened is looked at. */
+export const UNKNOWN_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
+
+const STREAM_EVENTS = BigInt(UNKNOWN_EVENTS);
+/** BIO_POLL_DESCRIPTOR_TYPE_SSL */
+const TYPE_SSL = 2;
+/** SSL_POLL_FLAG_NO_HANDLE_EVENTS */
+const NO_HANDLE_EVENTS = 1n;
+/** Size of an `SSL_POLL_ITEM` in bytes and 64-bit words: type, object, events and results. */
+const ITEM_BYTES = 32;
+const ITEM_STRIDE = 32n;
+const ITEM_LONGS = 4;
+const ITEM_WORDS = 8;
+const EVENTS_LONG = 2;
+const RESULT_WORD = 6;
+/** Maximum streams per call. A client may open 100 in each direction, and of each kind. */
+const MAX_STREAMS = 256;
+
+/** The memory of one thread for these calls. */
+export class PolledStreams {
+	readonly #f: QuicLibrary['f'];
+	readonly #words: Uint32Array;
+	readonly #longs: BigUint64Array;
+	readonly #at: bigint;
+	readonly #timeAt: bigint;
+	readonly #countAt: bigint;
+	readonly #counts: readonly bigint[] = Array.from({ length: MAX_STREAMS + 1 }, (_, i) => BigInt(i));
+	#count = 0;
+
+	constructor(library: QuicLibrary) {
+		this.#f = library.f;
+		// After the items: a time of zero, which means that the call does not wait, and the number of objects with events.
+		const bytes = Buffer.allocUnsafeSlow(MAX_STREAMS * ITEM_BYTES + 24).fill(0);
+		this.#words = new Uint32Array(bytes.buffer);
+		this.#longs = new BigUint64Array(bytes.buffer);
+		this.#at = library.addressOf(bytes);
+		this.#timeAt = this.#at + BigInt(MAX_STREAMS * ITEM_BYTES);
+		this.#countAt = this.#timeAt + 16n;
+		for (let i = 0; i < MAX_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
+	}
+
+	/** Returns true if a connection is closing, or has closed. */
+	ends(connection: bigint): boolean {
+		this.#longs[1] = connection;
+		this.#longs[EVENTS_LONG] = BigInt(POLL.connectionEnds);
+		return !this.#poll(1) || this.#words[RESULT_WORD]! !== 0;
+	}
+
+	/** Asks about streams. The results are valid until the next call. */
+	ask(streams: Iterable<{ readonly ssl: bigint }>): void {
+		const longs = this.#longs;
+		let count = 0;
+		for (const { ssl } of streams) {
+			if (count === MAX_STREAMS) break;
+			const at = count++ * ITEM_LONGS;
+			longs[at + 1] = ssl;
+			longs[at + EVENTS_LONG] = STREAM_EVENTS;
+		}
+		this.#count = count > 0 && this.#poll(count) ? count : 0;
+	}
+
+	/** Returns the events of the stream that was asked with this index. */
+	eventsOf(index: number): number {
+		return index < this.#count ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : UNKNOWN_EVENTS;
+	}
+
+	#poll(count: number): boolean {
+		const counts = this.#counts[count]!;
+		const done = this.#f.SSL_poll(this.#at, counts, ITEM_STRIDE, this.#timeAt, NO_HANDLE_EVENTS, this.#countAt);
+		if (done === 1) return true;
+		this.#f.ERR_clear_error();
+		return false;
+	}
+}

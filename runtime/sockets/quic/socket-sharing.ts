@@ -1,0 +1,270 @@
+/**
+ * Decides who reads a UDP socket that several processes or threads have, and passes on datagrams to those that do not read it.
+ *
+ * - During and after a handover, the successor reads, and passes on what belongs to connections of the processes before it.
+ * - After a handover to more threads, some have no socket of their own. Binding more sockets would change the kernel's choice of a
+ *   socket for existing connections. Instead, the thread that reads a socket passes on its share of clients to such a thread (a
+ *   branch), which replies through a duplicate of the socket. The choice depends only on the client's address and port, as the
+ *   kernel's does.
+ */
+import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
+import { duplicateDescriptor } from '../duplicate-descriptor.ts';
+import { DatagramRelay, type RelayedDatagram, relayPair } from './datagram-relay.ts';
+import type { QuicLibrary } from './quic-library.ts';
+import type { DatagramSink, UdpSocket } from './udp-socket.ts';
+
+/** Milliseconds in which the process that this one succeeds must stop reading the socket. */
+const LIST_LIMIT = 2000;
+
+/** A process before this one, and the IDs of its connections. */
+interface Predecessor {
+	readonly relay: DatagramRelay;
+	readonly ids: Set<string>;
+}
+
+/** The endpoint that uses the socket. */
+export interface SharingEndpoint extends DatagramSink {
+	/** The IDs of its connections, including those that ended recently. */
+	connectionIds(): Iterable<string>;
+}
+
+/** The sharing of one socket, on one thread. */
+export class SocketSharing {
+	readonly #library: QuicLibrary;
+	readonly #socket: UdpSocket;
+	readonly #endpoint: SharingEndpoint;
+	/** The process that this one succeeds, followed by those before it, as they were inherited. */
+	readonly #inherited: Predecessor[] = [];
+	/** Those that have not ended. */
+	#predecessors: readonly Predecessor[] = [];
+	/** Undefined where a thread has ended: its share returns to this thread. */
+	readonly #branches: (DatagramRelay | undefined)[] = [];
+	/** The number of branches that have not listed their IDs for the successor. */
+	#unlisted = 0;
+	readonly #trunk: DatagramRelay | undefined;
+	#successor: DatagramRelay | undefined;
+	#opened = false;
+	/** False while the process that this one succeeds may read the socket. */
+	#reads = true;
+	/** True while the successor reads the socket. */
+	#left = false;
+	/** True once the successor will never return the socket, unless it ends. */
+	#settled = false;
+	/** True once the thread that reads the socket wants to know the IDs of new connections. */
+	#announces = false;
+	#timer: NodeJS.Timeout | undefined;
+
+	/** Duplicates the inherited descriptors. Throws an error with the system's code. */
+	constructor(library: QuicLibrary, socket: UdpSocket, endpoint: SharingEndpoint, inherited?: InheritedDatagrams) {
+		this.#library = library;
+		this.#socket = socket;
+		this.#endpoint = endpoint;
+		const { relay, older = [], branches = [], trunk } = inherited ?? {};
+		try {
+			if (relay !== undefined) {
+				this.#reads = false;
+				for (const descriptor of [relay, ...older]) this.#inherited.push(this.#predecessor(descriptor));
+				this.#predecessors = this.#inherited;
+			}
+			for (const [index, descriptor] of branches.entries()) this.#branches.push(this.#branch(index, descriptor));
+			this.#trunk = trunk === undefined ? undefined : this.#trunkOf(trunk);
+		} catch (error) {
+			this.close();
+			throw error;
+		}
+	}
+
+	/** Starts receiving datagrams. Throws an error with the system's code. */
+	open(): void {
+		this.#opened = true;
+		this.#socket.attach(this.#endpoint);
+		if (!this.#reads && this.#trunk === undefined) {
+			// Both processes must not read the socket at once, or datagrams of one would reach the other.
+			this.#timer = setTimeout(() => this.#takeSocket(), LIST_LIMIT);
+			this.#inherited[0]?.relay.hello();
+		}
+		this.#update();
+	}
+
+	/**
+	 * Returns descriptors for a successor: the socket and channels, which the caller must close. Returns undefined if there are no
+	 * descriptors left, or if another thread reads the socket.
+	 */
+	bequeath(): BequeathedDatagrams | undefined {
+		if (this.#trunk !== undefined) return undefined;
+		const pair = relayPair(this.#library);
+		if (pair === undefined) return undefined;
+		this.#successor?.close();
+		this.#returned();
+		const predecessors = this.#predecessors;
+		const relay: DatagramRelay = new DatagramRelay(this.#library, pair[0], {
+			hello: () => this.#leave(relay, predecessors),
+			datagram: datagram => this.#relayed(datagram),
+			ended: () => this.#returned(),
+		});
+		this.#successor = relay;
+		const older = predecessors.map(({ relay: { descriptor } }) => duplicateDescriptor(descriptor));
+		return { descriptor: this.#socket.descriptor, relay: pair[1], ...(older.length > 0 && { older }) };
+	}
+
+	/** Called with the ID of a new connection, before the client can use it. */
+	announce(id: string): void {
+		if (this.#left) this.#successor?.ids([id]);
+		if (this.#announces) this.#trunk?.ids([id]);
+	}
+
+	/**
+	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if nobody else
+	 * should have it.
+	 * @param name Offset of the peer's address, as in {@link DatagramSink.datagram}.
+	 * @param destination The connection ID to which it is addressed.
+	 */
+	pass(start: number, end: number, name: number, destination: string): boolean {
+		for (const { relay, ids } of this.#predecessors) {
+			// It may have told of new connections since.
+			relay.readable();
+			if (relay.closed || !ids.has(destination)) continue;
+			relay.pass(this.#socket.relayable(start, end, name));
+			return true;
+		}
+		if (this.#branches.length === 0) return false;
+		const branch = this.#branches[this.#socket.spread(name, this.#branches.length + 1)];
+		branch?.pass(this.#socket.relayable(start, end, name));
+		return branch !== undefined;
+	}
+
+	/** Called when another process accepts all new connections, for as long as it lives. */
+	settle(): void {
+		this.#settled = true;
+		this.#closeLeft();
+	}
+
+	close(): void {
+		this.#opened = false;
+		clearTimeout(this.#timer);
+		this.#closePredecessors();
+		for (const branch of this.#branches.splice(0)) branch?.close();
+		this.#trunk?.close();
+		this.#successor?.close();
+	}
+
+	#predecessor(descriptor: number): Predecessor {
+		const ids = new Set<string>();
+		const isFirst = this.#inherited.length === 0;
+		const relay: DatagramRelay = new DatagramRelay(
+			this.#library,
+			duplicateDescriptor(descriptor),
+			{
+				ids: listed => {
+					for (const id of listed) ids.add(id);
+				},
+				older: (index, listed) => {
+					for (const id of listed) this.#inherited[index + 1]?.ids.add(id);
+				},
+				listed: () => this.#takeSocket(),
+				ended: () => {
+					this.#predecessors = this.#predecessors.filter(one => one.relay !== relay);
+					if (isFirst) this.#takeSocket();
+				},
+			},
+			// Until it has listed the others, the first receives their messages itself.
+			!isFirst,
+		);
+		return { relay, ids };
+	}
+
+	#branch(index: number, descriptor: number): DatagramRelay {
+		return new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
+			ids: ids => {
+				if (this.#left) this.#successor?.ids(ids);
+			},
+			listed: () => this.#branchListed(),
+			ended: () => {
+				this.#branches[index] = undefined;
+				this.#branchListed();
+			},
+		});
+	}
+
+	#trunkOf(descriptor: number): DatagramRelay {
+		this.#reads = false;
+		const relay: DatagramRelay = new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
+			hello: () => {
+				this.#announces = true;
+				relay.ids(this.#endpoint.connectionIds());
+				relay.listed();
+			},
+			datagram: datagram => this.#relayed(datagram),
+			// The thread that reads the socket has died.
+			ended: () => {},
+		});
+		return relay;
+	}
+
+	/** Leaves the socket to the successor, and tells it which connections are not its own. */
+	#leave(successor: DatagramRelay, bequeathed: readonly Predecessor[]): void {
+		this.#left = true;
+		this.#update();
+		successor.ids(this.#endpoint.connectionIds());
+		for (const [index, { relay, ids }] of bequeathed.entries()) {
+			// From now on, the successor receives its messages.
+			relay.pause();
+			successor.older(index, ids);
+		}
+		const branches = this.#branches.filter(branch => branch !== undefined);
+		this.#unlisted = branches.length;
+		for (const branch of branches) branch.hello();
+		if (this.#unlisted === 0) successor.listed();
+		this.#closeLeft();
+	}
+
+	#relayed(datagram: RelayedDatagram): void {
+		this.#socket.relayed(datagram);
+		this.#endpoint.received();
+	}
+
+	#branchListed(): void {
+		if (this.#unlisted > 0 && --this.#unlisted === 0) this.#successor?.listed();
+	}
+
+	/** Called when a successor has ended, or never began to read. */
+	#returned(): void {
+		this.#left = false;
+		this.#settled = false;
+		this.#unlisted = 0;
+		this.#hearPredecessors();
+		this.#update();
+	}
+
+	#hearPredecessors(): void {
+		if (this.#left) return;
+		for (const predecessor of this.#predecessors) {
+			if (this.#reads || predecessor === this.#inherited[0]) predecessor.relay.resume();
+		}
+	}
+
+	/** Reads the socket, because the process that this one succeeds does not. */
+	#takeSocket(): void {
+		clearTimeout(this.#timer);
+		if (this.#reads || this.#trunk !== undefined) return;
+		this.#reads = true;
+		this.#hearPredecessors();
+		this.#update();
+	}
+
+	#update(): void {
+		if (!this.#opened) return;
+		if (this.#reads && !this.#left) this.#socket.resume();
+		else this.#socket.pause();
+	}
+
+	/** Closes the channels that the successor uses now. Otherwise, the processes before this one would not notice its end. */
+	#closeLeft(): void {
+		if (this.#settled && this.#left) this.#closePredecessors();
+	}
+
+	#closePredecessors(): void {
+		for (const { relay } of this.#inherited) relay.close();
+		this.#predecessors = [];
+	}
+}

@@ -1,0 +1,122 @@
+/**
+ * Commands and threads load only the modules that they need. Counts are bounds with some room: a test that fails names what has
+ * been added, and the question is whether each start needs it.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
+import { freePorts, ROOT, temporaryFolder, waitForPort } from '../harness.ts';
+
+const loading = suite('loaded modules');
+
+/** Records each module that a thread loads. */
+const RECORDER = `
+import { appendFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { threadName } from 'node:worker_threads';
+registerHooks({
+	load(url, context, next) {
+		if (url.startsWith('file:')) appendFileSync(process.env.LOADED_MODULES, \`\${threadName || 'main'} \${url}\\n\`);
+		return next(url, context);
+	},
+});
+`;
+
+/** What only some configurations and commands need. */
+const RARE = [
+	...[
+		'@bufbuild',
+		'@opentelemetry',
+		'@peculiar',
+		'asn1js',
+		'aws4fetch',
+		'bcryptjs',
+		'dns-packet',
+		'markdown-it',
+		'prom-client',
+	],
+	...['smol-toml', 'tar', 'undici', 'vscode-jsonrpc', 'vscode-languageserver', 'yaml'],
+].map(name => `node_modules/${name}/`);
+const SERVER = [
+	'runtime/main/runtime.ts',
+	'runtime/listeners/',
+	'runtime/certificates/',
+	'admin/server.ts',
+	'cli/serving/',
+];
+const COMPILER = ['node_modules/chevrotain/', 'node_modules/ajv/', 'compiler/syntax/', 'compiler/lower/lower'];
+
+/** Starts a command of the checkout. `ended` resolves to the modules that it loaded, by thread. */
+function start(args: readonly string[]) {
+	const folder = temporaryFolder();
+	const record = path.join(folder, 'record');
+	const recorder = path.join(folder, 'recorder.mjs');
+	writeFileSync(recorder, RECORDER);
+	const child = spawn(
+		process.execPath,
+		['--disable-warning=ExperimentalWarning', '--import', recorder, path.join(ROOT, 'cli/main.ts'), ...args],
+		{
+			cwd: folder,
+			// Threads must load the sources.
+			env: { ...process.env, [THREAD_CODE_VARIABLE]: undefined, LOADED_MODULES: record, XDG_STATE_HOME: folder },
+			stdio: 'ignore',
+		},
+	);
+	const ended = once(child, 'exit').then(([status]) => {
+		assert.is(status, 0);
+		const byThread = new Map<string, string[]>();
+		for (const line of readFileSync(record, 'utf8').trim().split('\n')) {
+			const [, thread, file] = /^(\S+) file:\/\/(.*)$/.exec(line)!;
+			if (file!.startsWith(folder)) continue;
+			byThread.set(thread!, [...(byThread.get(thread!) ?? []), path.relative(ROOT, file!)]);
+		}
+		return byThread;
+	});
+	return { child, ended };
+}
+
+/** Checks the number of modules, and that none is below one of the paths in `without`. */
+function loadsAtMost(count: number, loaded: readonly string[] | undefined, without: readonly string[]): void {
+	assert.ok(loaded && loaded.length > 0);
+	assert.equal(
+		loaded.filter(file => without.some(prefix => file.startsWith(prefix))),
+		[],
+	);
+	assert.ok(loaded.length <= count, `${loaded.length} modules instead of at most ${count}:\n${loaded.join('\n')}`);
+}
+
+function siteFile(port: number): string {
+	const file = path.join(temporaryFolder(), 'Configfile');
+	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\trespond "hello"\n}\n`);
+	return file;
+}
+
+loading('version', async () => {
+	const loaded = await start(['version']).ended;
+	loadsAtMost(20, loaded.get('main'), [...RARE, ...SERVER, 'compiler/']);
+	assert.equal([...loaded.keys()], ['main']);
+});
+
+loading('validate of a small file', async () => {
+	const loaded = await start(['validate', siteFile(8080)]).ended;
+	loadsAtMost(880, loaded.get('main'), [...RARE, 'runtime/main/runtime.ts', 'runtime/certificates/', 'cli/serving/']);
+	assert.equal([...loaded.keys()], ['main']);
+});
+
+loading('a server of a plain site', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const { child, ended } = start(['run', siteFile(port)]);
+	await waitForPort(port, 60_000);
+	child.kill('SIGTERM');
+	const loaded = await ended;
+	loadsAtMost(350, loaded.get('main'), [...RARE, ...COMPILER]);
+	loadsAtMost(600, loaded.get('svc-compiler'), [...RARE, 'runtime/protocols/', 'runtime/main/']);
+	loadsAtMost(760, loaded.get('svc-worker'), [...RARE, ...COMPILER, 'runtime/main/', 'runtime/certificates/']);
+	assert.equal([...loaded.keys()].sort(), ['main', 'svc-compiler', 'svc-worker']);
+});
+
+loading.run();

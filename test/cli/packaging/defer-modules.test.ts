@@ -1,0 +1,59 @@
+/** Modules of Node in the binary are loaded when they are used, and are then what Node exports. */
+import http from 'node:http';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { deferModules } from '../../../cli/packaging/defer-modules.js';
+
+const deferring = suite('deferred modules');
+
+function requireFrom(modules: { readonly [name: string]: object }) {
+	const loaded: string[] = [];
+	const require = deferModules(
+		name => {
+			loaded.push(name);
+			return modules[name];
+		},
+		{ http: Object.getOwnPropertyNames(http) },
+	);
+	return { loaded, require };
+}
+
+deferring('a module is loaded at the first use of an export, once', () => {
+	const { loaded, require } = requireFrom({ 'node:http': http });
+	const deferred = require('node:http');
+	assert.is(require('node:http'), deferred);
+	assert.equal(Object.keys(deferred).sort(), Object.getOwnPropertyNames(http).sort());
+	assert.equal(loaded, []);
+	assert.is(deferred.createServer, http.createServer);
+	assert.is(deferred.Agent, http.Agent);
+	assert.equal(loaded, ['node:http']);
+});
+
+deferring('exports stay as Node defines them', () => {
+	const { require } = requireFrom({ 'node:http': http });
+	const deferred = require('node:http');
+	assert.is(deferred.STATUS_CODES, http.STATUS_CODES);
+	const names = Object.getOwnPropertyNames(http);
+	assert.equal(
+		names.filter(
+			name => Object.getOwnPropertyDescriptor(deferred, name)?.get !== Object.getOwnPropertyDescriptor(http, name)?.get,
+		),
+		[],
+	);
+	const agent = new http.Agent();
+	const { globalAgent } = http;
+	deferred.globalAgent = agent;
+	try {
+		assert.is(http.globalAgent, agent);
+	} finally {
+		http.globalAgent = globalAgent;
+	}
+});
+
+deferring('other modules are loaded at once', () => {
+	const { loaded, require } = requireFrom({ 'node:path': { sep: '/' } });
+	assert.is(require('node:path').sep, '/');
+	assert.equal(loaded, ['node:path']);
+});
+
+deferring.run();

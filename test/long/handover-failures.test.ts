@@ -1,0 +1,240 @@
+/**
+ * Handovers that fail, at each step and in each way: the server goes on, says why, and leaves nothing behind. The successor is a
+ * program that misbehaves, or a real server behind one that passes on the messages of the handover and interferes with one of them.
+ */
+import { readdirSync, readFileSync, readlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import path from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, rawExchange, SVC, serve, temporaryFolder, until } from '../harness.ts';
+
+const failures = suite('failing handovers');
+
+/** A program that takes the place of the server, and what the operator then reads. */
+interface Failure {
+	readonly name: string;
+	/** The text of the program. */
+	readonly program: string;
+	readonly message: RegExp;
+	/** Time in which the process must be ready. */
+	readonly within?: string;
+	/** Permissions of the program. */
+	readonly mode?: number;
+}
+
+const shell = (script: string): string => `#!/bin/sh\n${script}\n`;
+const node = (script: string): string => `#!${process.execPath}\n${script}\n`;
+
+const PROGRAMS: readonly Failure[] = [
+	{
+		name: 'ends at once',
+		program: shell('exit 7'),
+		message: /ended with status 7 before it served\. It was starting\./,
+	},
+	{
+		name: 'kills itself',
+		program: shell('kill -9 $$'),
+		message: /ended with SIGKILL \(.*\) before it served\. It was starting\./,
+	},
+	{
+		name: 'is not executable',
+		program: shell('exit'),
+		mode: 0o600,
+		message: /cannot be started: EACCES, it may not be executed\./,
+	},
+	{ name: 'is not a program', program: '\x7fELF nonsense', message: /cannot be started: |ended with status 12\d/ },
+	{
+		name: 'does nothing, nor does a process that it has started',
+		program: shell('sleep 1000 & wait'),
+		within: '500ms',
+		message: /did not become ready in time \(500 ms\)/,
+	},
+	{
+		name: 'is another program that reads the channel',
+		program: shell('cat <&3 >/dev/null'),
+		within: '500ms',
+		message: /did not become ready in time/,
+	},
+	{
+		name: 'sends what is not JSON',
+		program: node('require("fs").writeSync(3, "garbage\\n"); setInterval(() => {}, 1000);'),
+		message: /broke the protocol/,
+	},
+	...['null', '7', '[]', '{"type":7}', '{"cmd":"NODE_HANDLE"}', '{"type":"unknown"}'].map(message => ({
+		name: `sends ${message}`,
+		program: node(`require("fs").writeSync(3, ${JSON.stringify(`${message}\n`)}); setInterval(() => {}, 1000);`),
+		message: /broke the protocol/,
+	})),
+	{
+		name: 'sends half a message and ends',
+		program: node('require("fs").writeSync(3, "{\\"type\\":\\"rea"); process.exit(5);'),
+		message: /ended with status 5/,
+	},
+	{
+		name: 'closes the channel and goes on',
+		program: node('require("fs").closeSync(3); setInterval(() => {}, 1000);'),
+		within: '2s',
+		message: /did not become ready in time/,
+	},
+	{
+		name: 'claims to serve before it was told to',
+		program: node(
+			'require("fs").writeSync(3, JSON.stringify({type:"done",generation:1,warnings:[]}) + "\\n"); setInterval(() => {}, 1000);',
+		),
+		message: /broke the protocol/,
+	},
+	{
+		name: 'is ready, but says nonsense about serving',
+		program: node(
+			'require("fs").writeSync(3, JSON.stringify({type:"ready"}) + "\\n"); setTimeout(() => require("fs").writeSync(3, JSON.stringify({type:"done"}) + "\\n"), 500);setInterval(() => {}, 1000);',
+		),
+		message: /broke the protocol/,
+	},
+	{
+		name: 'is a server that runs out of memory',
+		program: shell(`ulimit -v 400000; exec ${SVC} "$@"`),
+		message: /ended with |cannot|did not become ready/,
+	},
+];
+
+type Step = 'offer' | 'ready' | 'go' | 'done';
+
+/** A program that runs the server, passes messages on, and does something else with one of them. */
+const interfering = (step: Step, action: string): string =>
+	node(`
+const { spawn } = require('node:child_process');
+const { readdirSync, writeSync, fstatSync } = require('node:fs');
+const { Socket } = require('node:net');
+const inherited = readdirSync('/proc/self/fd').map(Number).filter(fd => fd > 3).filter(fd => {
+	try { return fstatSync(fd).isSocket() || fstatSync(fd).isFIFO(); } catch { return false; }
+});
+const last = Number(process.env.LAST_INHERITED ?? Math.max(3, ...inherited));
+const stdio = ['inherit', 'inherit', 'inherit', 'pipe'];
+for (let fd = 4; fd <= last; fd++) stdio.push(inherited.includes(fd) ? fd : 'ignore');
+const child = spawn(${JSON.stringify(SVC)}, process.argv.slice(2), { stdio });
+child.on('exit', (status, signal) => process.exit(signal ? 99 : status));
+const up = new Socket({ fd: 3 });
+const down = child.stdio[3];
+const pass = (from, to) => {
+	let rest = '';
+	from.setEncoding('utf8').on('data', text => {
+		const lines = (rest + text).split('\\n');
+		rest = lines.pop();
+		for (const line of lines) {
+			const { type } = JSON.parse(line);
+			if (type !== ${JSON.stringify(step)}) to.write(line + '\\n');
+			else { ${action} }
+		}
+	});
+	from.on('error', () => {});
+	to.on('error', () => {});
+};
+pass(up, down);
+pass(down, up);
+`);
+
+const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as const).flatMap(step => {
+	const early = step === 'offer' || step === 'ready';
+	// The steps after `ready` need time to be reached, however slow the machine is.
+	const within = early ? '6s' : '15s';
+	const late = early ? /did not become ready in time|did not say what/ : /did not accept connections in time/;
+	return [
+		{ name: `${step} is lost`, program: interfering(step, ''), within, message: late },
+		{
+			name: `the process hangs at ${step}`,
+			program: interfering(step, 'process.kill(child.pid, "SIGSTOP"); to.write(line + "\\n");'),
+			within: step === 'ready' ? '15s' : within,
+			// What a process has sent before it hangs arrives.
+			message: step === 'ready' ? /did not accept connections in time/ : late,
+		},
+		{
+			name: `the process is killed at ${step}`,
+			program: interfering(step, 'child.kill("SIGKILL");'),
+			message: /ended with status 99/,
+		},
+		{
+			name: `${step} is garbled`,
+			program: interfering(step, 'to.write("{{{\\n");'),
+			within: '60s',
+			message: /broke the protocol|did not say what to take over|ended with|did not accept/,
+		},
+	].filter(({ name }) => name !== 'the process hangs at done');
+});
+
+/** Returns the files and sockets that a process has open. */
+function descriptorsOf(pid: number): string[] {
+	return readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
+		try {
+			return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+		} catch {
+			return [];
+		}
+	});
+}
+
+/** Returns the processes whose command line or working folder shows that they belong to the folder. */
+function processesOf(folder: string): number[] {
+	return readdirSync('/proc')
+		.filter(name => /^\d+$/.test(name))
+		.map(Number)
+		.filter(pid => {
+			try {
+				return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(folder);
+			} catch {
+				return false;
+			}
+		});
+}
+
+failures('change nothing, whatever the new process does', async () => {
+	const folder = temporaryFolder();
+	const [port] = (await freePorts(1)) as [number];
+	const socketPath = path.join(folder, 'admin.sock');
+	const file = path.join(folder, 'Configfile');
+	const program = path.join(folder, 'program');
+	writeFileSync(
+		file,
+		`{\n\tadmin unix/${socketPath}\n\tthreads 1\n\tstorage file_system ${folder}/store\n}\nhttp://127.0.0.1:${port} {\n\trespond "served"\n}\n`,
+	);
+	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder, NOTIFY_SOCKET: '' } });
+	const ask = async (method: string, at: string, body = ''): Promise<{ status: number; text: string }> => {
+		const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
+		const headers = { host: 'svc', connection: 'close', 'content-type': 'application/json' };
+		const asked = request({ socketPath, method, path: at, headers }, async response =>
+			resolve({ status: response.statusCode!, text: await textOf(response) }),
+		);
+		asked.on('error', reject).end(body);
+		return promise;
+	};
+	const isServed = async (): Promise<boolean> =>
+		(await rawExchange(port, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n')).endsWith('served');
+	try {
+		const before = new Set(descriptorsOf(server.child.pid!));
+		for (const { name, program: text, message, within, mode } of [...PROGRAMS, ...INTERFERENCES]) {
+			writeFileSync(program, text, { mode: mode ?? 0o700 });
+			const asking = ask('POST', '/upgrade', JSON.stringify({ binary: program, ...(within && { within }) }));
+			assert.ok(await isServed(), `${name}: served meanwhile`);
+			const answer = await asking;
+			assert.is(answer.status, 503, `${name}: ${answer.text}`);
+			const { error } = JSON.parse(answer.text) as { error: { code: string; message: string } };
+			assert.is(error.code, 'handover_failed', name);
+			assert.match(error.message, message, `${name}: ${error.message}`);
+			assert.match(server.output(), 'the handover failed; serving on as before', name);
+			for (let i = 0; i < 5; i++) assert.ok(await isServed(), `${name}: served afterwards`);
+			await until(`${name}: no process is left`, () => processesOf(folder).every(pid => pid === server.child.pid));
+			unlinkSync(program);
+		}
+		const left = descriptorsOf(server.child.pid!).filter(one => !before.has(one));
+		assert.ok(left.length < 6, left.join());
+		// The server can still hand over.
+		const answer = await ask('POST', '/upgrade');
+		assert.is(answer.status, 200, answer.text);
+		assert.ok(await isServed());
+	} finally {
+		await server.stop();
+	}
+});
+
+failures.run();

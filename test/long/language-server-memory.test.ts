@@ -1,0 +1,53 @@
+/** The memory of `svc language-server` does not grow with the number of edits. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Editor, endEditors } from '../cli/language-server/editor.ts';
+import { temporaryFolder } from '../harness.ts';
+
+const EDITS = 20_000;
+/** Edits after which the memory is first measured: caches are full then. */
+const WARM = 10_000;
+/** Edits between two waits for diagnostics, so that every ninth state is compiled. */
+const BURST = 9;
+/** Megabytes by which the memory may grow. A text and its tree that stay after each compilation would be more. */
+const GROWTH = 40;
+
+/** Returns the resident memory of a process in MB. */
+function residentMemory(pid: number): number {
+	return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1000;
+}
+
+const memory = suite('language server: memory');
+
+memory('stays the same over 10,000 edits', async () => {
+	const folder = temporaryFolder();
+	writeFileSync(path.join(folder, 'common.conf'), '(common) {\n\tencode gzip\n}\n');
+	const sites = Array.from(
+		{ length: 40 },
+		(_, site) => `http://site${site}.test {\n\tuse common\n\theader X-Site ${site}\n\trespond /a a\n\trespond b\n}\n`,
+	);
+	const text = `import common.conf\n\n${sites.join('\n')}`;
+	const editor = new Editor(folder);
+	await editor.initialize();
+	editor.open('Configfile', text);
+	await editor.shownVersions();
+	const measured: number[] = [];
+	for (let edit = 1; edit <= EDITS; edit++) {
+		// Types a letter into one site after another, and deletes it again.
+		const at = text.indexOf(`X-Site ${Math.floor((edit - 1) / 2) % 40}\n`) + 'X-Site '.length;
+		if (edit % 2 === 1) editor.edit('Configfile', at, at, 'x');
+		else editor.edit('Configfile', at, at + 1, '');
+		if (edit % BURST === 0) await editor.shownVersions();
+		if (edit === WARM || edit === EDITS) measured.push(residentMemory(editor.pid));
+	}
+	const [warm, end] = measured as [number, number];
+	console.log(`  ${warm.toFixed(0)} MB after ${WARM} edits, ${end.toFixed(0)} MB after ${EDITS}`);
+	assert.ok(end <= warm + GROWTH, `${warm} MB, then ${end} MB`);
+	assert.is(await editor.quit(), 0);
+});
+
+memory.after(endEditors);
+
+memory.run();

@@ -1,0 +1,308 @@
+/** The shipped units under a real systemd: start, reload, handover, restart, watchdog, crash, and sockets that systemd passes. */
+
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { EchoClient, echoServer, startLoad } from '../cli/handover-load.ts';
+import { freePorts, ROOT, rawExchange, until } from '../harness.ts';
+import { SystemdMachine } from './systemd-machine.ts';
+
+const CONFIGFILE = '/etc/svc/Configfile';
+const UNIT = 'svc.service';
+
+/** Ports: a plain site, a site with TLS, the Admin API, and a site that is added later. */
+const [plain, tls, admin, added] = (await freePorts(4)) as [number, number, number, number];
+
+const booted = await SystemdMachine.start();
+const machine = booted as SystemdMachine;
+const systemd = suite('systemd as PID 1');
+
+function test(name: string, run: () => Promise<void>): void {
+	if (typeof booted !== 'string') systemd(name, run);
+}
+
+if (typeof booted === 'string') {
+	systemd(`skipped: ${booted}`, () => console.log(`skipped: ${booted}`));
+} else {
+	systemd.before(async () => {
+		for (const unit of [UNIT, 'svc.socket']) {
+			machine.copy(path.join(ROOT, 'cli/packaging', unit), `/etc/systemd/system/${unit}`);
+		}
+		await machine.run('mkdir', '-p', '/etc/svc');
+		configure('one');
+		await systemctl('daemon-reload');
+	});
+	systemd.after(() => machine.stop());
+}
+
+/** Writes the configuration: sites that answer with `body`, and more. */
+function configure(body: string, more = ''): void {
+	const options = [`admin 127.0.0.1:${admin}`, 'skip_install_trust', 'auto_https disable_redirects', 'threads 2'];
+	const global = `{\n${[...options, 'grace_period 20s'].map(line => `\t${line}\n`).join('')}}\n`;
+	const sites = [
+		`http://127.0.0.1:${plain} {\n\trespond "${body}"\n}\n`,
+		`https://localhost:${tls} {\n\ttls internal\n\trespond "${body}"\n}\n`,
+	];
+	machine.write(CONFIGFILE, `${global}${sites.join('')}${more}`);
+}
+
+/** Returns a site that is not part of the first configuration. */
+function site(body: string): string {
+	return `http://127.0.0.1:${added} {\n\trespond "${body}"\n}\n`;
+}
+
+async function bodyOf(port: number): Promise<string> {
+	const request = 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
+	// With sockets that systemd holds, the connection may have to wait until the server has started.
+	const answer = await rawExchange(port, request, 30_000);
+	return answer.split('\r\n\r\n')[1] ?? '';
+}
+
+/** Runs systemctl. Throws its output and the state of the unit if it fails. */
+async function systemctl(...words: readonly string[]): Promise<void> {
+	const { status, text } = await machine.run('systemctl', ...words);
+	if (status !== 0) throw new Error(`systemctl ${words.join(' ')}: status ${status}\n${text}\n${await statusOfUnit()}`);
+}
+
+/** Runs an action while clients send requests, none of which may fail. */
+async function underLoad(action: (load: ReturnType<typeof startLoad>) => Promise<void>): Promise<void> {
+	const load = startLoad({ plain, tls });
+	let failures: readonly string[] = [];
+	try {
+		await until('load', () => load.done('HTTP/2') > 0 && load.done('TLS resumption') > 2);
+		await action(load);
+	} finally {
+		({ failures } = await load.stop());
+	}
+	assert.equal(failures, []);
+}
+
+/** Returns what `systemctl status` prints, with the last lines of the journal. */
+async function statusOfUnit(): Promise<string> {
+	return (await machine.run('systemctl', 'status', '--no-pager', '--full', '--lines=40', UNIT)).text;
+}
+
+/** Waits until a command prints a text. The journal receives messages a little later than the unit its state. */
+async function shows(print: () => Promise<string>, text: RegExp): Promise<void> {
+	let shown = '';
+	await until(`${text}`, async () => {
+		shown = await print();
+		return text.test(shown);
+	}).catch(error => {
+		throw new Error(`${error.message}\n${shown}`);
+	});
+}
+
+/** Returns the last lines that systemd and the unit have logged, including those of processes that have ended. */
+async function journal(): Promise<string> {
+	return (await machine.run('journalctl', '--no-pager', '--lines=60', `--unit=${UNIT}`)).text;
+}
+
+async function svc(...words: readonly string[]): Promise<string> {
+	const { status, text } = await machine.run('svc', ...words);
+	if (status !== 0) throw new Error(`svc ${words.join(' ')}: status ${status}\n${text}\n${await statusOfUnit()}`);
+	return text;
+}
+
+async function mainProcess(): Promise<number> {
+	return Number((await machine.show(UNIT, 'MainPID')).MainPID);
+}
+
+/** Returns the status line that the unit shows. */
+async function statusLine(): Promise<string> {
+	return (await machine.show(UNIT, 'StatusText')).StatusText ?? '';
+}
+
+/** Waits until another process is the main one and the unit is active. */
+async function anotherMainThan(pid: number): Promise<number> {
+	let now = pid;
+	await until('another main process', async () => {
+		const { MainPID, SubState } = await machine.show(UNIT, 'MainPID', 'SubState');
+		now = Number(MainPID);
+		return now !== pid && now !== 0 && SubState === 'running';
+	});
+	return now;
+}
+
+/** Runs an action that ends the main process, and waits until systemd has started another. */
+async function restartedAfter(action: () => Promise<void>): Promise<void> {
+	const before = Number((await machine.show(UNIT, 'NRestarts')).NRestarts);
+	await action();
+	await until('another start', async () => {
+		const { NRestarts, SubState } = await machine.show(UNIT, 'NRestarts', 'SubState');
+		return Number(NRestarts) > before && SubState === 'running';
+	});
+}
+
+const killMain = (signal: string) => systemctl('kill', '--kill-whom=main', `--signal=${signal}`, UNIT);
+
+test('a start with a configuration that is refused fails, and the status says why', async () => {
+	configure('one', 'http://127.0.0.1:1 {\n\tresond x\n}\n');
+	const { status } = await machine.run('systemctl', 'start', UNIT);
+	assert.is(status, 1);
+	await shows(statusOfUnit, /error\[.*resond/s);
+	configure('one');
+	await systemctl('stop', UNIT);
+});
+
+test('a start returns when the server serves', async () => {
+	await systemctl('start', UNIT);
+	assert.is(await bodyOf(plain), 'one');
+	const { ActiveState, SubState, Result } = await machine.show(UNIT, 'ActiveState', 'SubState', 'Result');
+	assert.equal([ActiveState, SubState, Result], ['active', 'running', 'success']);
+	assert.equal(await machine.processesOf(UNIT), [await mainProcess()]);
+});
+
+test('a reload returns when the new configuration is served, and the status line says so', async () => {
+	const before = await mainProcess();
+	configure('two');
+	await systemctl('reload', UNIT);
+	assert.is(await bodyOf(plain), 'two');
+	assert.is(await mainProcess(), before);
+	await until('the status line', async () => (await statusLine()).startsWith(`${CONFIGFILE} is now being served`));
+});
+
+test('a reload that is refused fails, changes nothing, and the status says why', async () => {
+	configure('three', 'http://127.0.0.1:1 {\n\tresond x\n}\n');
+	const { status } = await machine.run('systemctl', 'reload', UNIT);
+	assert.is(status, 1);
+	assert.is(await bodyOf(plain), 'two');
+	await until('the status line', async () => (await statusLine()).startsWith('Reload failed: '));
+	assert.match(await statusOfUnit(), 'Active: active (running)');
+	await shows(statusOfUnit, /error\[.*resond/s);
+
+	configure('three', site('added'));
+	assert.is((await machine.run('systemctl', 'reload', UNIT)).status, 1);
+	await until('the status line', async () => /^Reload failed: .*handover/.test(await statusLine()));
+	configure('two');
+	await systemctl('reload', UNIT);
+});
+
+test('a handover under load loses nothing, and its successor is the main process', async () => {
+	await underLoad(async () => {
+		for (const [body, more] of [
+			['four', site('added')],
+			['five', ''],
+		] as const) {
+			const before = await mainProcess();
+			configure(body, more);
+			await svc('reload', CONFIGFILE, '--handover');
+			assert.is(await bodyOf(plain), body);
+			if (more !== '') assert.is(await bodyOf(added), 'added');
+			const now = await mainProcess();
+			assert.is.not(now, before);
+			await until('the predecessor is gone', async () => (await machine.processesOf(UNIT)).join() === String(now));
+			assert.is(await statusLine(), 'Took over from another process.');
+		}
+	});
+	// The unit's command finds the new main process.
+	configure('six');
+	await systemctl('reload', UNIT);
+	assert.is(await bodyOf(plain), 'six');
+});
+
+test('a stop after a handover is graceful: systemd regards the successor as a child of its own', async () => {
+	const before = await mainProcess();
+	await svc('restart', CONFIGFILE);
+	const now = await mainProcess();
+	assert.is.not(now, before);
+	await until('the predecessor is gone', async () => (await machine.processesOf(UNIT)).join() === String(now));
+	// A shell was the main process for a moment.
+	await shows(journal, new RegExp(`Supervising process ${now} which[^]*Supervising process (?!${now} )`));
+	await until('the main process', async () => (await mainProcess()) === now);
+	await systemctl('stop', UNIT);
+	const { ActiveState, Result } = await machine.show(UNIT, 'ActiveState', 'Result');
+	assert.equal([ActiveState, Result], ['inactive', 'success']);
+	await systemctl('start', UNIT);
+});
+
+test('a handover that fails leaves the main process as it was', async () => {
+	const before = await mainProcess();
+	const { status, text } = await machine.run('svc', 'upgrade', CONFIGFILE, '--binary', '/bin/false');
+	assert.is(status, 1, text);
+	assert.is(await mainProcess(), before);
+	await until('the status line', async () => (await statusLine()).startsWith('Handover failed: The new process ended'));
+	assert.is((await machine.show(UNIT, 'SubState')).SubState, 'running');
+	await systemctl('reload', UNIT);
+});
+
+test('systemctl kill with USR2 hands over', async () => {
+	const before = await mainProcess();
+	await killMain('USR2');
+	await anotherMainThan(before);
+	assert.is(await bodyOf(plain), 'six');
+});
+
+test('a main process that is killed is started again', async () => {
+	await restartedAfter(() => killMain('KILL'));
+	assert.is(await bodyOf(plain), 'six');
+});
+
+test('a successor that is killed while its predecessor still drains is replaced at once', async () => {
+	const echo = await echoServer();
+	const { port } = echo.address() as AddressInfo;
+	let open: EchoClient | undefined;
+	try {
+		configure('six', `http://127.0.0.1:${added} {\n\treverse_proxy 127.0.0.1:${port}\n}\n`);
+		await svc('reload', CONFIGFILE, '--handover');
+		open = await EchoClient.open(added, '/');
+		await svc('restart', CONFIGFILE);
+		assert.is((await machine.processesOf(UNIT)).length, 2);
+		const began = performance.now();
+		await restartedAfter(() => killMain('KILL'));
+		// The watchdog would notice after 30 s, the end of the predecessor after 20 s.
+		assert.ok(performance.now() - began < 15_000);
+		assert.is(await bodyOf(plain), 'six');
+	} finally {
+		open?.close();
+		echo.close();
+	}
+});
+
+test('a main process that hangs is replaced by the watchdog', async () => {
+	await machine.run('mkdir', '-p', `/etc/systemd/system/${UNIT}.d`);
+	machine.write(`/etc/systemd/system/${UNIT}.d/watchdog.conf`, '[Service]\nWatchdogSec=3\n');
+	await systemctl('daemon-reload');
+	configure('seven');
+	await systemctl('restart', UNIT);
+	// The successor of a handover is watched, too.
+	await svc('restart', CONFIGFILE);
+	await restartedAfter(() => killMain('STOP'));
+	await shows(journal, /Watchdog timeout/);
+	assert.is(await bodyOf(plain), 'seven');
+	await machine.run('rm', `/etc/systemd/system/${UNIT}.d/watchdog.conf`);
+	await systemctl('daemon-reload');
+});
+
+test('sockets that systemd holds serve the sites at their addresses, and restarts under load lose nothing', async () => {
+	await systemctl('stop', UNIT);
+	await machine.run('mkdir', '-p', '/etc/systemd/system/svc.socket.d');
+	const listen = ['', plain, tls].map(port => `ListenStream=${port}\n`).join('');
+	machine.write('/etc/systemd/system/svc.socket.d/ports.conf', `[Socket]\n${listen}`);
+	await systemctl('daemon-reload');
+	await systemctl('start', 'svc.socket');
+	assert.is((await machine.show(UNIT, 'ActiveState')).ActiveState, 'inactive');
+	// The first connection starts the server.
+	assert.is(await bodyOf(plain), 'seven');
+	await systemctl('start', UNIT);
+	await underLoad(async load => {
+		for (const change of ['restart', 'handover', 'restart'] as const) {
+			const before = await mainProcess();
+			if (change === 'restart') await systemctl('restart', UNIT);
+			else await svc('restart', CONFIGFILE);
+			assert.is.not(await mainProcess(), before, change);
+			const count = load.done('connection per request');
+			await until('more requests', () => load.done('connection per request') > count + 50);
+		}
+	});
+});
+
+test('a stop ends every process and is a success', async () => {
+	await systemctl('stop', 'svc.socket', UNIT);
+	const { ActiveState, Result } = await machine.show(UNIT, 'ActiveState', 'Result');
+	assert.equal([ActiveState, Result], ['inactive', 'success']);
+	assert.equal(await machine.processesOf(UNIT), []);
+});
+
+systemd.run();

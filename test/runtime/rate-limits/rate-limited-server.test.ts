@@ -1,0 +1,62 @@
+/** `rate_limit` in a server with two threads: one count for all of them, through reloads and the death of a thread. */
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../../compiler/document/document.ts';
+import { eventually, jsonInput, respondingSite, type TestServer, withServer } from '../running-server.ts';
+
+const test = suite('rate-limited server');
+
+const limited = (body: string, zone: object): Document => ({
+	settings: { metrics: {} },
+	sites: [respondingSite(body, { steps: [{ handler: 'rate_limit', zones: [{ name: 'all', ...zone }] }] })],
+});
+/** A window so long that nothing is regained while a test runs. */
+const DAY = 86_400_000;
+
+/** Sends requests on connections of their own, so that both threads get some, and returns how many had each status. */
+async function statuses({ get }: TestServer, count: number): Promise<{ [status: number]: number }> {
+	const found: { [status: number]: number } = {};
+	const answers = await Promise.all(Array.from({ length: count }, () => get()));
+	for (const { status } of answers) found[status] = (found[status] ?? 0) + 1;
+	return found;
+}
+
+test('all threads count together, exactly', async () => {
+	await withServer(limited('ok', { requests: 50, window: DAY }), {}, async server => {
+		assert.equal(await statuses(server, 120), { 200: 50, 429: 70 });
+		const metrics = await server.runtime.metrics();
+		assert.match(metrics, 'svc_rate_limit_requests_total{zone="all",outcome="admitted"} 50');
+		assert.match(metrics, 'svc_rate_limit_requests_total{zone="all",outcome="refused"} 70');
+	});
+});
+
+test('counts survive reloads, also with another limit, and the death of a thread', async () => {
+	await withServer(limited('one', { requests: 40, window: DAY }), {}, async server => {
+		assert.equal(await statuses(server, 30), { 200: 30 });
+		await server.runtime.load(jsonInput(limited('two', { requests: 40, window: DAY })));
+		assert.equal(await statuses(server, 30), { 200: 10, 429: 20 });
+		// Half of the higher limit's window is used up by 40 requests of the lower one, which was all of it.
+		await server.runtime.load(jsonInput(limited('three', { requests: 80, window: 2 * DAY })));
+		assert.equal(await statuses(server, 50), { 200: 40, 429: 10 });
+		await server.runtime.terminateWorker(0);
+		assert.equal(await statuses(server, 10), { 429: 10 });
+	});
+});
+
+test('a delayed request whose client leaves does not hold up the server', async () => {
+	const document = limited('ok', { requests: 1, window: 200, delay: 3_600_000, key: 'static' });
+	await withServer(document, {}, async server => {
+		assert.is((await server.get()).status, 200);
+		const started = performance.now();
+		const client = connect(server.port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'));
+		// Counted, so that the next request waits for both.
+		const delayed = async () => (await server.runtime.metrics()).includes('zone="all",outcome="delayed"} 1');
+		await eventually('the request is delayed', delayed);
+		client.destroy();
+		assert.is((await server.get()).status, 200);
+		assert.ok(performance.now() - started >= 200);
+	});
+});
+
+test.run();
