@@ -2,7 +2,6 @@
 import type { Command } from '../command/command.ts';
 import { STORE_RULE } from '../configuration/store-choice.ts';
 import { runTrustChange, TRUST_OPTIONS } from './trust.ts';
-/** Undoes `svc trust`. */
 /** Ends this machine's trust in the internal authority. */
 export const untrust: Command = {
 	name: 'untrust',

@@ -10,8 +10,7 @@ interface Range {
 	readonly newTo: number;
 }
 
-/** Returns lines including their newlines; the last may have none. */
-/** Returns the lines of a text, each with its newline. */
+/** Returns the lines of a text, each with its newline; the last line may have none. */
 export function linesOf(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
@@ -88,7 +87,6 @@ function shown({ mark, line }: MarkedLine): string {
 	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 }
 
-/** Returns both texts merged into one list of marked lines. */
 /** Returns the lines of both texts in order, each marked as kept, removed or added. */
 export function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
