@@ -7,7 +7,7 @@ import type { QuicCounters } from '../metrics/http3-counters.ts';
 import { PresentedCertificate } from '../protocols/client-certificate.ts';
 import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
-import type { ClosableConnection, ProtocolHost } from '../protocols/protocol.ts';
+import { type ClosableConnection, NO_WAIT, type ProtocolHost } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams, InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
@@ -173,10 +173,10 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#http3.retire(which);
 	}
 
-	/** No new connections; those open end after their requests. Handshakes finish if there is a `lastRequestWait`. */
-	drain(lastRequestWait = 0): void {
+	/** No new connections; those open end after their requests. Handshakes finish if idle connections may wait. */
+	drain(waits = NO_WAIT): void {
 		this.#draining = true;
-		for (const endpoint of this.#endpoints) endpoint.drain(lastRequestWait > 0);
+		for (const endpoint of this.#endpoints) endpoint.drain(waits.next > 0);
 		// The endpoint itself stays open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}

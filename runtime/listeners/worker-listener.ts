@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { ProxyProtocolWrapper, ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE_MS } from '../../compiler/modules/options/servers/keepalive.ts';
 import { unmapAddress } from '../protocols/http1/socket-info.ts';
-import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
+import { type ConnectionPeer, type ProtocolServer, type RequestWaits, UNIX_PEER } from '../protocols/protocol.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import {
 	createListeningSocket,
@@ -159,9 +159,9 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
-	drain(lastRequestWait: number): void {
-		this.#stopListening(lastRequestWait > 0);
-		this.protocol.drain(lastRequestWait);
+	drain(waits: RequestWaits): void {
+		this.#stopListening(waits.next > 0);
+		this.protocol.drain(waits);
 	}
 
 	/** Closes the listener and every connection at once. */

@@ -25,6 +25,7 @@ import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
+import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
@@ -67,13 +68,16 @@ import { NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** Milliseconds within which idle HTTP/1 connections may send one more request after a handover. */
-const HANDOVER_WAIT_MS = 5000;
+/**
+ * How long idle connections wait after a handover. Most clients repeat a request if its connection has been closed, but not if it was
+ * the first on its connection.
+ */
+const HANDOVER_WAITS: RequestWaits = { next: 5000, first: 60_000 };
 /**
  * The same before a stop, if a service manager holds the sockets: it probably starts the server again, and new connections wait
  * meanwhile.
  */
-const RESTART_WAIT_MS = 1000;
+const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
 const FLUSH_LIMIT = 1000;
 /** Maximum milliseconds for exporting the last spans when the server stops. */
@@ -660,13 +664,13 @@ export class Runtime implements RuntimeControl {
 		else await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
-		const lastRequestWait = succeeded ? HANDOVER_WAIT_MS : this.#sockets.hasPassed ? RESTART_WAIT_MS : 0;
+		const waits = succeeded ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
 		this.#pools.close();
 		// From here on, connections are refused, as if no process listened.
 		this.#sockets.close();
 		// The successor waits until it can use the folders of caches.
 		if (succeeded) void this.#caches.close();
-		if (this.#pool) await withTimeLimit(this.#pool.drain(lastRequestWait), this.#settings.grace_period);
+		if (this.#pool) await withTimeLimit(this.#pool.drain(waits), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),

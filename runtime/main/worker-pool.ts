@@ -6,6 +6,7 @@ import { withBranches } from '../listeners/datagram-branches.ts';
 import { addressesForThread } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
+import type { RequestWaits } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { OwnedDescriptors } from '../sockets/owned-descriptors.ts';
@@ -248,17 +249,14 @@ export class WorkerPool {
 		this.#sockets.keep(this.#served);
 	}
 
-	/**
-	 * Makes every thread finish its exchanges. Resolves when all threads have.
-	 * @param lastRequestWait See `ProtocolServer.drain`.
-	 */
-	drain(lastRequestWait: number): Promise<void> {
+	/** Makes every thread finish its exchanges. Resolves when all threads have. */
+	drain(waits: RequestWaits): Promise<void> {
 		this.#stop();
 		return new Promise(resolve => {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
 				slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
-				this.#post(slot, { type: 'drain', lastRequestWait });
+				this.#post(slot, { type: 'drain', waits });
 				if (slot.unresponsive) this.#replace(slot);
 			}
 			this.#checkDrained();

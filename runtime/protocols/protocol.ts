@@ -113,6 +113,20 @@ export interface ClosableConnection {
 	giveWay(): void;
 }
 
+/**
+ * How long idle HTTP/1 connections may send one more request while they are drained. A request that is already in transit when its
+ * connection closes would be lost.
+ */
+export interface RequestWaits {
+	/** Milliseconds for connections that have had a request; 0 closes all idle connections at once. */
+	readonly next: number;
+	/** Milliseconds for connections without a request so far, at most their usual limits. */
+	readonly first: number;
+}
+
+/** Closes idle connections at once. */
+export const NO_WAIT: RequestWaits = { next: 0, first: 0 };
+
 /** A protocol's server for accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
@@ -121,11 +135,10 @@ export interface ProtocolServer {
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/**
-	 * Stops keep-alive: idle connections close at once, busy ones after their exchange.
-	 * @param lastRequestWait Milliseconds within which idle HTTP/1 connections may send one more request. Otherwise, a request that
-	 * is already in transit when its connection closes would be lost. Default 0.
+	 * Stops keep-alive: idle connections close, at once unless `waits` says otherwise, and busy ones after their exchange.
+	 * @param waits Default {@link NO_WAIT}.
 	 */
-	drain(lastRequestWait?: number): void;
+	drain(waits?: RequestWaits): void;
 	/**
 	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded connections
 	 * continue.

@@ -14,7 +14,9 @@ import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import {
 	type ClosableConnection,
 	type ConnectionPeer,
+	NO_WAIT,
 	type ProtocolServer,
+	type RequestWaits,
 	UNUSED_GRACE_MS,
 } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
@@ -81,7 +83,7 @@ export interface Http3Side {
 	readonly connections: number;
 	closable(): Iterable<ClosableConnection>;
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
-	drain(lastRequestWait?: number): void;
+	drain(waits?: RequestWaits): void;
 	close(): void;
 }
 
@@ -239,12 +241,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		if (this.#draining) this.#deps.ended();
 	}
 
-	drain(lastRequestWait = 0): void {
+	drain(waits = NO_WAIT): void {
 		this.#draining = true;
-		this.#refuses = lastRequestWait === 0;
-		this.#deps.http1.drain(lastRequestWait);
+		this.#refuses = waits.next === 0;
+		this.#deps.http1.drain(waits);
 		this.#deps.http2?.drain();
-		this.datagrams?.drain(lastRequestWait);
+		this.datagrams?.drain(waits);
 	}
 
 	retire(which: (tls: TlsInfo | undefined) => boolean): void {

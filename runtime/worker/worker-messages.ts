@@ -8,6 +8,7 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { SeriesAnnouncement } from '../metrics/series-announcement.ts';
+import type { RequestWaits } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
 import type { MemoryRequest } from '../threads/shared-rows.ts';
@@ -103,8 +104,7 @@ export type MessageToWorker =
 	| { readonly type: 'accept'; readonly attempt: number }
 	/** Asks for the UDP sockets for a successor of this process; the reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
-	/** `lastRequestWait`: see `drain` of runtime/protocols/protocol.ts. */
-	| { readonly type: 'drain'; readonly lastRequestWait: number }
+	| { readonly type: 'drain'; readonly waits: RequestWaits }
 	/** The reply to `ask`; `failed` is set, with the reason, if there is none. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
 	/** Requests a `pong`, which a stuck thread does not send. */

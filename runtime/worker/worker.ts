@@ -30,7 +30,7 @@ import { createHttp1Server } from '../protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
-import type { ProtocolServer } from '../protocols/protocol.ts';
+import type { ProtocolServer, RequestWaits } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { shareDescriptors } from '../sockets/owned-descriptors.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
@@ -220,7 +220,7 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#bequeathed() });
 				return;
 			case 'drain':
-				this.#drain(message.lastRequestWait);
+				this.#drain(message.waits);
 				return;
 			case 'ping':
 				this.#send({ type: 'pong', number: message.number });
@@ -597,10 +597,10 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	#drain(lastRequestWait: number): void {
+	#drain(waits: RequestWaits): void {
 		this.#discard();
 		this.draining = true;
-		for (const listener of this.#listeners.values()) listener.drain(lastRequestWait);
+		for (const listener of this.#listeners.values()) listener.drain(waits);
 		this.#reportDrained();
 	}
 

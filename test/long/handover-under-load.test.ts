@@ -1,6 +1,7 @@
 /**
  * Handovers under every kind of load at once: new ports, new TLS names and other programs. Nothing is refused, reset or cut short.
- * HANDOVERS=100 runs the full trial. From 20 on, downloads have 1 GB, and there are 500 WebSockets.
+ * HANDOVERS=100 runs the full trial. From 20 on, downloads have 1 GB, and there are 64 clients of each kind and 500 WebSockets.
+ * CLIENTS, WEB_SOCKETS and FILE_MB set other sizes.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,9 +21,9 @@ const trial = suite('handovers under load');
 
 const COUNT = Number(process.env.HANDOVERS ?? 3);
 const IS_FULL = COUNT >= 20;
-const CLIENTS = IS_FULL ? 64 : 16;
-const WEB_SOCKETS = IS_FULL ? 500 : 60;
-const FILE_BYTES = IS_FULL ? 1024 ** 3 : 32 * 1024 ** 2;
+const CLIENTS = Number(process.env.CLIENTS ?? (IS_FULL ? 64 : 16));
+const WEB_SOCKETS = Number(process.env.WEB_SOCKETS ?? (IS_FULL ? 500 : 60));
+const FILE_BYTES = Number(process.env.FILE_MB ?? (IS_FULL ? 1024 : 32)) * 1024 ** 2;
 const UPLOAD_BYTES = IS_FULL ? 64 * 1024 ** 2 : 8 * 1024 ** 2;
 /** Milliseconds for which a predecessor serves its open connections. */
 const GRACE = IS_FULL ? 40_000 : 12_000;
@@ -93,7 +94,8 @@ async function upload(port: number): Promise<void> {
 class Echo {
 	readonly #socket: Socket;
 	echoes = 0;
-	/** When it was opened and closed, in milliseconds of `performance.now()`. */
+	/** When it was begun, opened and closed, in milliseconds of `performance.now()`. */
+	readonly begunAt = performance.now();
 	openedAt = 0;
 	closedAt: number | undefined;
 
@@ -111,11 +113,21 @@ class Echo {
 			} else this.echoes++;
 			timer = setTimeout(() => socket.write('echo'), 250);
 		});
-		socket.on('error', () => {});
+		let connectedAt: number | undefined;
+		let reason = 'closed without an answer';
+		socket.on('connect', () => {
+			connectedAt = performance.now();
+		});
+		socket.on('error', (error: NodeJS.ErrnoException) => {
+			reason = error.code ?? error.message;
+		});
 		socket.on('close', () => {
 			clearTimeout(timer);
 			this.closedAt = performance.now();
-			if (this.openedAt === 0 && !stopped) failures.push('WebSocket: refused');
+			if (this.openedAt !== 0 || stopped) return;
+			const since = (at: number | undefined) =>
+				at === undefined ? 'never' : `${Math.round(performance.now() - at)} ms ago`;
+			failures.push(`WebSocket: ${reason}; begun ${since(this.begunAt)}, connected ${since(connectedAt)}`);
 		});
 	}
 
@@ -160,8 +172,8 @@ trial('lose nothing, whatever changes', async () => {
 	const echoes = new Set<Echo>();
 	const ended: Echo[] = [];
 	const visitors = quicSupport().library === undefined ? [] : Array.from({ length: 4 }, () => new Visitor(tls));
+	const clients = startLoad({ plain: first, tls }, CLIENTS);
 	try {
-		const clients = startLoad({ plain: first, tls }, CLIENTS);
 		const loops = [
 			loop('download', () => download(first, checksum)),
 			loop('upload', () => upload(first)),
@@ -188,7 +200,9 @@ trial('lose nothing, whatever changes', async () => {
 				await pauseFor(50);
 			}),
 		];
-		await until('load', () => clients.done('HTTP/2') > 0 && (done.timed ?? 0) > 100);
+		await until('the first requests', () => (done.timed ?? 0) > 10);
+		await until('requests over HTTP/2', () => clients.done('HTTP/2') > 0);
+		await until('quiet requests', () => (done.timed ?? 0) > 100);
 		let extra = 0;
 		let names = 0;
 		for (let round = 0; round < COUNT; round++) {
@@ -207,10 +221,11 @@ trial('lose nothing, whatever changes', async () => {
 			await until('quiet requests', () => (done.timed ?? 0) > count + 30);
 		}
 		// The WebSockets of the last predecessor live until its grace period has ended.
-		await until('the end of the last predecessor', () => {
-			const at = handovers.at(-1)!.from;
-			return [...echoes].every(one => one.openedAt > at || one.closedAt !== undefined);
-		});
+		const last = handovers.at(-1)!;
+		while (performance.now() < last.to + GRACE) await pauseFor(100);
+		await until('the end of the last predecessor', () =>
+			[...echoes].every(one => one.openedAt > last.from || one.closedAt !== undefined),
+		);
 		stopped = true;
 		const report = await clients.stop();
 		await Promise.all(loops);
@@ -219,7 +234,7 @@ trial('lose nothing, whatever changes', async () => {
 		assert.equal(failures.slice(0, 20), []);
 		for (const one of ended) {
 			// The grace period follows the handover, of which only the beginning is known exactly.
-			const left = handovers.find(({ to }) => to > one.openedAt);
+			const left = handovers.find(({ to }) => to > one.begunAt);
 			if (left === undefined) continue;
 			const lived = one.closedAt! - left.from;
 			assert.ok(lived > GRACE - 500, `a WebSocket lived for ${lived} ms after a handover had begun`);
@@ -244,6 +259,7 @@ trial('lose nothing, whatever changes', async () => {
 		for (const one of echoes) one.close();
 		for (const visitor of visitors) visitor.close();
 		await server.stop();
+		await clients.stop();
 		echo.close();
 		application.closeAllConnections();
 		application.close();

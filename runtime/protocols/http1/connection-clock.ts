@@ -68,6 +68,11 @@ export class ConnectionClock implements TimedItem {
 		this.#engine.sooner(this, deadline);
 	}
 
+	/** Sets an earlier deadline for the next bytes. Does nothing if the present one is earlier. */
+	readBefore(deadline: number): void {
+		if (deadline < this.#read) this.readUntil(deadline);
+	}
+
 	/** Sets the deadline for pending writes, independent of how fast the client reads. */
 	writeUntil(deadline: number): void {
 		this.#queued = 0;

@@ -125,12 +125,14 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	drain(alone = false): void {
 		this.#retired ||= alone;
 		if (this.#state !== HEAD || this.#pending !== undefined || this.#running) return;
-		if (this.#engine.lastRequestWait === 0) {
+		const { next, first } = this.#engine.waits;
+		if (next === 0) {
 			this.#close();
 			return;
 		}
 		this.#engine.now = performance.now();
-		this.clock.readUntil(this.#engine.after(this.#engine.lastRequestWait));
+		if (this.#requests === 0) this.clock.readBefore(this.#engine.now + first);
+		else this.clock.readUntil(this.#engine.now + next);
 	}
 
 	get idleSince(): number {
@@ -415,8 +417,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
-		const { lastRequestWait, limits } = this.#engine;
-		this.clock.readUntil(this.#engine.after(lastRequestWait || limits.idleTimeout));
+		const { waits, limits } = this.#engine;
+		this.clock.readUntil(this.#engine.after(waits.next || limits.idleTimeout));
 		this.#input.resume();
 	}
 
@@ -443,7 +445,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** True if idle connections are to be closed. */
 	get #closesIdle(): boolean {
-		return this.#draining && this.#engine.lastRequestWait === 0;
+		return this.#draining && this.#engine.waits.next === 0;
 	}
 
 	get #draining(): boolean {

@@ -1,7 +1,13 @@
 /** The state shared by the connections of one server: limits, parser, clock and deadlines. */
 import { performance } from 'node:perf_hooks';
 import { SocketRelay } from '../../sockets/socket-relay.ts';
-import type { ClosableConnection, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import {
+	type ClosableConnection,
+	NO_WAIT,
+	type ProtocolHost,
+	type ProtocolLimits,
+	type RequestWaits,
+} from '../protocol.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
@@ -51,11 +57,8 @@ export class Http1Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/**
-	 * While draining: milliseconds within which idle connections, and those that were promised keep-alive, may send one more
-	 * request; 0 closes them at once.
-	 */
-	lastRequestWait = 0;
+	/** While draining: for idle connections, and those that were promised keep-alive. */
+	waits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
 	#tick: number;
 	#wheel: TimerWheel<TimedItem>;

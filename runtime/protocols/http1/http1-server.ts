@@ -1,7 +1,7 @@
 /** The HTTP/1.1 and HTTP/1.0 server, with our own engine on accepted sockets (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
-import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
+import { type ConnectionPeer, NO_WAIT, type ProtocolHost, type ProtocolServer } from '../protocol.ts';
 import { Http1Connection } from './connection.ts';
 import { Http1Engine, type Http2TakeOver } from './engine.ts';
 
@@ -18,9 +18,9 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver):
 			engine.refresh();
 			new Http1Connection(socket, scheme, engine, peer);
 		},
-		drain(lastRequestWait = 0): void {
+		drain(waits = NO_WAIT): void {
 			engine.draining = true;
-			engine.lastRequestWait = lastRequestWait;
+			engine.waits = waits;
 			for (const connection of engine.connections) connection.drain();
 		},
 		retire(which): void {

@@ -27,8 +27,8 @@ export function createCleartextServer(host: ProtocolHost, protocols: () => reado
 			const only = spoken.includes('h2c') && !spoken.includes('h1');
 			(only ? takes() : http1).accept(socket, scheme, peer);
 		},
-		drain(lastRequestWait): void {
-			http1.drain(lastRequestWait);
+		drain(waits): void {
+			http1.drain(waits);
 			http2?.drain();
 		},
 		retire(which): void {

@@ -441,6 +441,25 @@ test(
 );
 
 test(
+	'draining with a wait closes used connections after it, but not those whose first request is still to come',
+	path,
+	{},
+	async server => {
+		const fresh = await openWire(server.port);
+		const idle = await openWire(server.port);
+		idle.send(GET);
+		await idle.until(text => answers(text) === 1);
+		server.protocol.drain({ next: 20, first: 60_000 });
+		// Both would be closed in the same tick of the engine's clock.
+		assert.not.match(await idle.whole(), 'Connection: close');
+		fresh.send(GET + GET);
+		const text = await fresh.whole();
+		assert.is(answers(text), 1);
+		assert.match(text, 'Connection: close');
+	},
+);
+
+test(
 	'close() ends all connections at once',
 	() => wait(50),
 	{},
