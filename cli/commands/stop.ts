@@ -1,6 +1,7 @@
 /** `svc stop`. */
 
-import { type Command, EXIT_STATUS } from '../command/command.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/configuration.ts';
 import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../control/admin-client.ts';
@@ -12,11 +13,19 @@ export const stop: Command = {
 	summary: 'Stop a running server gracefully',
 	details: [
 		"Calls the Admin API, so the running configuration must have the option `admin`. The configuration file is read only for the Admin API's address and token.",
+		'With `--pid`, the Admin API is not used: the process is sent SIGTERM, and the command waits until it has ended. The systemd unit of the server uses this as its `ExecStop`. Nothing happens if PID is empty or no process has this number.',
 		TOKEN_RULE,
 	],
 	args: [PATH_ARGUMENT],
-	options: [ADDRESS_OPTION, CONFIG_OPTION, ADAPTER_OPTION],
+	options: [
+		ADDRESS_OPTION,
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		{ name: 'pid', value: 'PID', summary: 'Stop this process, and wait until it has ended; see above' },
+	],
 	async run(invocation) {
+		const pid = invocation.value('pid');
+		if (pid !== undefined) return await stopProcess(pid, invocation);
 		const address = invocation.value('address');
 		const settings = await adminSettings(invocation);
 		const answer = await postToAdmin('/stop', { address, settings }, undefined);
@@ -25,3 +34,28 @@ export const stop: Command = {
 		return EXIT_STATUS.ok;
 	},
 };
+
+/** Milliseconds between two checks whether a process has ended. Only the parent of a process is told. */
+const CHECK_INTERVAL = 50;
+
+/** Stops a process and waits until it has ended (`--pid`). systemd passes an empty text if the main process has ended already. */
+async function stopProcess(text: string, invocation: Invocation): Promise<number> {
+	if (!/^(?:[1-9]\d{0,9})?$/.test(text)) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
+	const other = ['config', 'adapter', 'address'].find(name => invocation.value(name) !== undefined);
+	if (other !== undefined) throw new CommandFailure(`\`--pid\` and \`--${other}\` cannot be combined.`);
+	const pid = Number(text);
+	if (pid === 0 || !signal(pid, 'SIGTERM')) return EXIT_STATUS.ok;
+	while (signal(pid, 0)) await sleep(CHECK_INTERVAL);
+	return EXIT_STATUS.ok;
+}
+
+/** Sends a signal; 0 only checks. Returns false if there is no such process. */
+function signal(pid: number, name: 'SIGTERM' | 0): boolean {
+	try {
+		return process.kill(pid, name);
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code === 'ESRCH') return false;
+		throw new CommandFailure(`Process ${pid} cannot be stopped: ${code}.`);
+	}
+}

@@ -148,12 +148,10 @@ class ServerProcess {
 		await runtime.accept(await channel.ready());
 		const { admin, saves } = offer.process;
 		if (admin && this.#admin === undefined) await this.#listenOnAdmin(runtime, admin);
-		const parent = process.ppid;
 		await this.#tellManager(runtime);
 		if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
-		this.#manager?.adoptedAfter(parent);
 		runtime.takeOver();
 		const failure =
 			saves && runtime.settings.persist_config !== false && (await this.#autosave?.save(runtime.document));

@@ -6,13 +6,6 @@ const PROGRAM = 'systemd-notify';
 /** Milliseconds after which a notification is considered lost. */
 const NOTIFY_TIMEOUT = 10_000;
 
-/** Milliseconds between two checks whether the predecessor has ended. */
-const ADOPTION_INTERVAL = 100;
-
-/** Makes this shell the main process, and then the process in $1. */
-const ADOPTION = '"$0" "MAINPID=$$" && "$0" "MAINPID=$1"';
-const ADOPTION_ATTEMPTS = 5;
-
 /** Maximum characters of the unit's status line. */
 const MAX_STATUS = 300;
 
@@ -60,36 +53,6 @@ export class ServiceManager {
 		this.#tell(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
 		await this.#told;
 		return !this.#hasFailed;
-	}
-
-	/**
-	 * Makes systemd see that this process is its own child, as soon as its parent, the predecessor, has ended. For a main process
-	 * that was not a child when it was reported, systemd does not wait: it would kill the server at the first stop or restart. It
-	 * asks again whose child a process is only if the main process changes, so that for a moment a shell is the main process.
-	 */
-	adoptedAfter(parent: number): void {
-		const timer = setInterval(() => {
-			if (process.ppid === parent) return;
-			clearInterval(timer);
-			this.#told = this.#told.then(() => this.#becomeChild(ADOPTION_ATTEMPTS));
-		}, ADOPTION_INTERVAL);
-		timer.unref();
-	}
-
-	async #becomeChild(attempts: number): Promise<void> {
-		const { promise, resolve } = Promise.withResolvers<string | undefined>();
-		const child = spawn('/bin/sh', ['-c', ADOPTION, PROGRAM, String(process.pid)], {
-			env: this.#env,
-			stdio: 'ignore',
-			timeout: 2 * NOTIFY_TIMEOUT,
-			killSignal: 'SIGKILL',
-		});
-		child.on('error', error => resolve(error.message));
-		child.on('exit', (status, signal) => resolve(failureOf(status, signal)));
-		const cause = await promise;
-		if (cause === undefined) return;
-		if (attempts > 1) await this.#becomeChild(attempts - 1);
-		else this.#fail(cause);
 	}
 
 	reloading(): void {

@@ -1,8 +1,8 @@
 /** `svc run` as a process: serving, signals, the commands that control it, and exit statuses. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer, type Server } from 'node:net';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -168,6 +168,36 @@ processes(
 		upstream.server.close();
 	},
 );
+
+processes('stop --pid returns when the process has ended, after its requests', async () => {
+	const received = Promise.withResolvers<ServerResponse>();
+	const upstream = createHttpServer((_, response) => received.resolve(response)).listen(0, '127.0.0.1');
+	try {
+		await once(upstream, 'listening');
+		const [port] = (await freePorts(1)) as [number];
+		const target = (upstream.address() as AddressInfo).port;
+		const cwd = folderWith({ Configfile: `http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${target}\n}\n` });
+		const server = await served([], port, { cwd });
+		const answer = body(port);
+		const response = await received.promise;
+		let hasReturned = false;
+		const stop = runCommand(['stop', '--pid', String(server.child.pid)]).finally(() => {
+			hasReturned = true;
+		});
+		await until('the stop', () => server.output().includes('"stopping"'));
+		assert.is(hasReturned, false);
+		response.end('in full');
+		assert.is(await answer, 'in full');
+		assert.equal(await stop, { status: 0, stdout: '', stderr: '' });
+		assert.is(await ended(server), 0);
+		for (const none of ['', String(server.child.pid)]) {
+			assert.equal(await runCommand(['stop', `--pid=${none}`]), { status: 0, stdout: '', stderr: '' });
+		}
+	} finally {
+		upstream.closeAllConnections();
+		upstream.close();
+	}
+});
 
 processes('an address in use, or a folder without a configuration, ends the start with status 1', async () => {
 	const [forAdmin, forSite] = await Promise.all(

@@ -30,6 +30,8 @@ const root = path.join(folder, 'root');
 const here = process.arch === 'arm64' ? 'linux-arm64' : 'linux-x64';
 const debian = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const TIME = '1790000000';
+/** Milliseconds within which a release must have been made. */
+const RELEASE_LIMIT = 300_000;
 
 /** Makes a release of a copy of the sources and returns its folder. */
 function release(name: string, version: string, ...options: readonly string[]): string {
@@ -48,16 +50,27 @@ function release(name: string, version: string, ...options: readonly string[]): 
 		cwd: copy,
 		env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: TIME },
 		encoding: 'utf8',
+		timeout: RELEASE_LIMIT,
+		killSignal: 'SIGKILL',
 	});
-	assert.is(made.status, 0, made.stderr);
+	assert.is(made.status, 0, `${made.stderr}${made.error ?? ''}`);
 	return output;
 }
 
-/** Runs a command. Fails with its output if it fails. */
+/** Milliseconds within which a command must have ended. */
+const COMMAND_LIMIT = 180_000;
+
+/** Runs a command with nothing else in its environment. Fails with its output if it fails. */
 function run(command: string, ...args: readonly string[]): string {
-	const result = spawnSync(command, args, { encoding: 'utf8', env: { PATH: process.env.PATH, LC_ALL: 'C' } });
-	assert.is(result.status, 0, `${command} ${args.join(' ')}\n${result.stdout}${result.stderr}${result.error ?? ''}`);
-	return result.stdout;
+	return runIn({ PATH: process.env.PATH, LC_ALL: 'C' }, command, ...args);
+}
+
+/** Runs a command with an environment. Fails with its output if it fails or does not end. */
+function runIn(env: NodeJS.ProcessEnv, command: string, ...args: readonly string[]): string {
+	const result = spawnSync(command, args, { encoding: 'utf8', env, timeout: COMMAND_LIMIT, killSignal: 'SIGKILL' });
+	const { stdout, stderr, error } = result;
+	assert.is(result.status, 0, `${command} ${args.join(' ')}\n${stdout}${stderr}${error ?? ''}`);
+	return stdout;
 }
 
 /** What runs a command in the minimal system, with its own view of processes and devices. */
@@ -294,17 +307,10 @@ releases(
 			.find(file => !file.includes('node_modules') && existsSync(file));
 		for (const node of new Set([installed ?? process.execPath, process.execPath])) {
 			const prefix = mkdtempSync(path.join(folder, 'npm-'));
+			// npm may need the caller's environment to reach its registry.
+			const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` };
 			const npm = (...args: readonly string[]): string =>
-				run(
-					'env',
-					`PATH=${path.dirname(node)}:${process.env.PATH}`,
-					'npm',
-					...args,
-					'--global',
-					'--prefix',
-					prefix,
-					'--no-fund',
-				);
+				runIn(env, 'npm', ...args, '--global', '--prefix', prefix, '--no-fund');
 			npm('install', '--no-audit', path.join(first, 'svc-1.0.0.tgz'));
 			const svc = (...args: readonly string[]): string => run(path.join(prefix, 'bin/svc'), ...args);
 			assert.is(svc('version'), 'v1.0.0\n');

@@ -28,7 +28,9 @@ export async function platformNode(platform: string, version: string): Promise<P
 async function download(specifier: string, folder: string): Promise<void> {
 	rmSync(folder, { recursive: true, force: true });
 	mkdirSync(folder, { recursive: true });
-	const packed = spawnSync('npm', ['pack', specifier, '--silent', '--pack-destination', folder], { encoding: 'utf8' });
+	const packed = spawnSync('npm', ['pack', specifier, '--loglevel=error', '--pack-destination', folder], {
+		encoding: 'utf8',
+	});
 	const archive = readdirSync(folder).find(file => file.endsWith('.tgz'));
 	if (packed.status !== 0 || archive === undefined) {
 		throw new Error(`npm cannot get ${specifier}: ${packed.error?.message ?? packed.stderr}`);

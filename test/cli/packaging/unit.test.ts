@@ -53,6 +53,16 @@ unit('a reload waits for the result, and a child process may report readiness', 
 	assert.is(service('NotifyAccess'), 'all');
 });
 
+unit('a stop waits until the main process has ended', async () => {
+	const [program, ...words] = service('ExecStop')!.split(' ');
+	assert.is(program, '/usr/local/bin/svc');
+	const { command, rest } = scanCommandLine(words);
+	const stop = await COMMANDS.find(({ name }) => name === command)!.load();
+	assert.equal(parseArguments(stop, rest).plain, [`--pid=\${MAINPID}`, '--']);
+	// Without a main process, the variable is empty.
+	assert.equal(parseArguments(stop, ['--pid=']).plain, ['--pid=', '--']);
+});
+
 unit('the service may bind low ports and has no other privilege', () => {
 	assert.is(service('User'), 'svc');
 	assert.is(service('NoNewPrivileges'), 'yes');
