@@ -1,7 +1,7 @@
 /** The definition of an `svc` command: its arguments, options, help text and action, in one object. */
 
-/** The completions that a shell offers for a value: fixed words, files, folders, or command names. */
-export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'command';
+/** The completions that a shell offers for a value: fixed words, files, folders, or names of commands, also with those of guides. */
+export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'command' | 'command-or-guide';
 
 /** An option, `--name`. */
 export interface CommandOption {

@@ -10,8 +10,14 @@ const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
 	['-h, --help', 'Print this help'],
 ];
 
+/** A guide as the list shows it. */
+export interface ListedGuide {
+	readonly topic: string;
+	readonly summary: string;
+}
+
 /** Returns the list that `svc` without a command prints. */
-export function commandList(entries: readonly CommandEntry[]): string {
+export function commandList(entries: readonly CommandEntry[], guides: readonly ListedGuide[]): string {
 	return [
 		'svc: a web server and reverse proxy',
 		'',
@@ -20,10 +26,14 @@ export function commandList(entries: readonly CommandEntry[]): string {
 		'Commands:',
 		...table(entries.map(entry => [entry.name, entry.summary])),
 		'',
+		'Guides:',
+		...table(guides.map(({ topic, summary }) => [topic, summary])),
+		'',
 		'Global flags:',
 		...table([GLOBAL_OPTIONS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
 		'',
 		'`svc help <command>` and `svc <command> --help` describe a command.',
+		'`svc help <guide>` prints a guide, and `svc help <words>` searches them: `svc help sticky sessions`.',
 		'',
 	].join('\n');
 }
@@ -41,8 +51,8 @@ export function commandHelp(command: Command): string {
 			return required ? `<${name}>${dots}` : `[${name}]${dots}`;
 		}),
 	].join(' ');
-	const lines = [...wrap(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
-	for (const paragraph of command.details ?? []) lines.push('', ...wrap(paragraph, '', WIDTH));
+	const lines = [...wrapText(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
+	for (const paragraph of command.details ?? []) lines.push('', ...wrapText(paragraph, '', WIDTH));
 	if (args.length > 0) {
 		lines.push('', 'Arguments:', ...table(args.map(argument => [argument.name, argument.summary])));
 	}
@@ -64,13 +74,13 @@ function row(option: CommandOption): readonly [string, string] {
 function table(rows: readonly (readonly [string, string])[]): string[] {
 	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
 	return rows.flatMap(([left, right]) => {
-		const [first = '', ...more] = wrap(right, ' '.repeat(width + 2), WIDTH);
+		const [first = '', ...more] = wrapText(right, ' '.repeat(width + 2), WIDTH);
 		return [`  ${left.padEnd(width)}${first.trimStart()}`, ...more];
 	});
 }
 
 /** Wraps a text into lines of at most `width` columns, each prefixed with `indent`. */
-function wrap(text: string, indent: string, width: number): string[] {
+export function wrapText(text: string, indent: string, width: number): string[] {
 	const lines: string[] = [];
 	let line = '';
 	for (const word of text.split(' ')) {

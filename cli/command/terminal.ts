@@ -14,7 +14,16 @@ export function printError(text: string): void {
  * Reports whether to use colors on standard error, which is the case if it is a terminal and neither NO_COLOR nor TERM=dumb is set.
  */
 export function colorOnStandardError(): boolean {
-	return process.stderr.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+	return isColorful(process.stderr);
+}
+
+/** Reports the same about standard output. */
+export function colorOnStandardOutput(): boolean {
+	return isColorful(process.stdout);
+}
+
+function isColorful(stream: NodeJS.WriteStream): boolean {
+	return stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
 
 /** Reads all of standard input as text. */

@@ -1,19 +1,84 @@
 /** `svc help`. */
-import { quoteWord } from '../command/arguments.ts';
-import type { Command } from '../command/command.ts';
+import { quoteWord, UnknownWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { commandHelp, commandList } from '../command/help.ts';
-import { print } from '../command/terminal.ts';
+import { colorOnStandardOutput, print } from '../command/terminal.ts';
+import type { Guide } from '../manual/guide.ts';
+import { TOPICS } from '../manual/topics.ts';
 import { findCommand } from './find-command.ts';
 import { COMMANDS } from './index.ts';
 
-/** Prints the same text as `--help` of that command. */
+/** Number of sections that a search names after the one that it prints. */
+const MORE_RESULTS = 5;
+
+/** Maximum width of guides in columns. Longer lines are hard to read. */
+const WIDTH = 100;
+
+/** Prints the same text as `--help` of a command, a guide, or the section of a guide that a search finds. */
 export const help: Command = {
 	name: 'help',
-	summary: 'List the commands, or print the help of one',
-	args: [{ name: 'COMMAND', offers: 'command', summary: `A command, such as ${quoteWord('run')}` }],
-	async run({ args }) {
-		const [name] = args;
-		print(name === undefined ? commandList(COMMANDS) : commandHelp(await findCommand(name).load()));
-		return 0;
+	summary: 'List the commands and guides, print the help of one, or search the guides',
+	details: [
+		'Words that name neither a command nor a guide are searched for in the guides. The section that fits best is printed, followed by the names of others.',
+	],
+	args: [
+		{
+			name: 'TOPIC',
+			offers: 'command-or-guide',
+			repeatable: true,
+			summary: `A command, such as ${quoteWord('run')}; a guide, such as ${quoteWord('https')}; or words to search for`,
+		},
+	],
+	options: [{ name: 'search', summary: 'Search the guides, even if the words name a command or a guide' }],
+	async run({ args, flag }) {
+		const name = args.join(' ');
+		const { allGuides, findGuide } = await import('../manual/guide.ts');
+		if (flag('search')) {
+			if (name === '') throw new CommandFailure(`${quoteWord('--search')} needs words to search for.`);
+			if (await printFound(allGuides(), name)) return EXIT_STATUS.ok;
+			throw new CommandFailure(
+				`No guide has anything about ${quoteWord(name)}. ${quoteWord('svc help')} lists all guides.`,
+			);
+		}
+		if (name === '') {
+			print(commandList(COMMANDS, allGuides()));
+			return EXIT_STATUS.ok;
+		}
+		const guide = findGuide(name);
+		const names = COMMANDS.map(command => command.name);
+		if (guide) await printMarkdown(guide.text);
+		else if (names.includes(name) || name === 'lsp') print(commandHelp(await findCommand(name).load()));
+		else if ((args.length === 1 && (await isMisspelled(name, names))) || !(await printFound(allGuides(), name))) {
+			throw new UnknownWord(`${quoteWord(name)} is neither a command nor a guide`, name, [...names, ...TOPICS]);
+		}
+		return EXIT_STATUS.ok;
 	},
 };
+
+/** Reports whether a word is almost the name of a command, so that a search for it would be no help. */
+async function isMisspelled(word: string, commands: readonly string[]): Promise<boolean> {
+	const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
+	return nearestName(word, commands) !== undefined;
+}
+
+/** Searches the guides, prints the best section in full, and names others. Returns false if nothing was found. */
+async function printFound(guides: readonly Guide[], words: string): Promise<boolean> {
+	const { searchGuides } = await import('../manual/guide-search.ts');
+	const [best, ...others] = searchGuides(guides, words);
+	if (!best) return false;
+	const { guide, section } = best;
+	const isIntroduction = section === guide.sections[0];
+	await printMarkdown(isIntroduction ? guide.text : `# ${guide.title}: ${section.title}\n\n${section.text}`);
+	const more = others.slice(0, MORE_RESULTS).map(found => [found.guide.topic, found.section.title] as const);
+	const width = Math.max(guide.topic.length, ...more.map(([topic]) => topic.length));
+	const lines = more.map(([topic, title]) => `  svc help ${topic.padEnd(width)}  ${title}`);
+	if (!isIntroduction) lines.unshift(`  svc help ${guide.topic.padEnd(width)}  the whole guide`);
+	if (lines.length > 0) print(`\nSee also:\n${lines.join('\n')}\n`);
+	return true;
+}
+
+async function printMarkdown(text: string): Promise<void> {
+	const { renderForTerminal } = await import('../manual/terminal-markdown.ts');
+	const width = Math.min(process.stdout.columns || WIDTH, WIDTH);
+	print(renderForTerminal(text, { width, styled: colorOnStandardOutput() }));
+}

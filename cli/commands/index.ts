@@ -130,7 +130,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 	{ name: 'version', summary: 'Print the version', load: async () => (await import('./version.ts')).versionCommand },
 	{
 		name: 'help',
-		summary: 'List the commands, or print the help of one',
+		summary: 'List the commands and guides, print the help of one, or search the guides',
 		load: async () => (await import('./help.ts')).help,
 	},
 ];

@@ -7,12 +7,12 @@ import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { COMMANDS } from './index.ts';
 
-/** Writes the manual: one page for each command, one for `svc`, and one for the configuration language. */
+/** Writes the manual: one page for each command, one for `svc`, one for the configuration language, and one for each guide. */
 export const manpage: Command = {
 	name: 'manpage',
 	summary: 'Write the manual pages to a folder',
 	details: [
-		'Writes svc.1, a page for each command, such as svc-run.1, and svc-configfile.5, which documents the configuration language with every directive, matcher and global option. The folder must exist; existing pages are replaced.',
+		'Writes svc.1, a page for each command, such as svc-run.1, and svc-configfile.5, which documents the configuration language with every directive, matcher and global option, and a page for each guide, such as svc-https.7. The folder must exist; existing pages are replaced.',
 	],
 	options: [
 		{
@@ -29,13 +29,21 @@ export const manpage: Command = {
 		if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
 			throw new CommandFailure(`${quoteWord(folder)} is not an existing folder; create it first.`);
 		}
-		const [{ commandPage, overviewPage }, { configfilePage }, { renderPage }, commands] = await Promise.all([
-			import('../manpages/command-page.ts'),
-			import('../manpages/configfile-page.ts'),
-			import('../manpages/roff.ts'),
-			Promise.all(COMMANDS.map(entry => entry.load())),
-		]);
-		const pages = [overviewPage(commands), ...commands.map(commandPage), configfilePage()];
+		const [{ commandPage, overviewPage }, { configfilePage }, { guidePage }, { allGuides }, { renderPage }, commands] =
+			await Promise.all([
+				import('../manpages/command-page.ts'),
+				import('../manpages/configfile-page.ts'),
+				import('../manpages/guide-page.ts'),
+				import('../manual/guide.ts'),
+				import('../manpages/roff.ts'),
+				Promise.all(COMMANDS.map(entry => entry.load())),
+			]);
+		const pages = [
+			overviewPage(commands),
+			...commands.map(commandPage),
+			configfilePage(),
+			...allGuides().map(guidePage),
+		];
 		for (const page of pages) {
 			const file = path.join(folder, `${page.name}.${page.section}`);
 			try {

@@ -1,5 +1,6 @@
 /** The words that completion scripts offer, derived from the command definitions. They are the same for every shell. */
 import type { Command, CommandArgument, CommandOption, CompletionCandidates } from '../command/command.ts';
+import { TOPICS } from '../manual/topics.ts';
 
 /** An option in the form that shells offer it. */
 export interface OfferedOption {
@@ -53,7 +54,9 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 			args: (command.args ?? []).flatMap(argument => {
 				const { name, required } = argument;
 				const offered = { name, required: required === true, offer: offerOf(argument, name, names) };
-				return argument.repeatable ? Array.from({ length: MAX_OFFERED }, () => offered) : [offered];
+				// What follows the first word of `svc help` is searched for.
+				const isRepeated = argument.repeatable && argument.offers !== 'command-or-guide';
+				return isRepeated ? Array.from({ length: MAX_OFFERED }, () => offered) : [offered];
 			}),
 		};
 	});
@@ -97,5 +100,6 @@ function offerOf(
 	commands: readonly string[],
 ): CompletionCandidates | undefined {
 	if (of.offers === 'command') return commands;
+	if (of.offers === 'command-or-guide') return [...commands, ...TOPICS];
 	return of.offers ?? (name === 'PATH' ? 'file' : undefined);
 }

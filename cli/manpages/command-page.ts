@@ -1,5 +1,6 @@
 /** The manual pages of commands and of `svc` itself, derived from the definitions that `--help` prints. */
 import type { Command, CommandOption } from '../command/command.ts';
+import { TOPICS } from '../manual/topics.ts';
 import { boldCode, listEntry, type ManualPage, paragraph, section } from './roff.ts';
 
 const GLOBAL_ENTRIES = [
@@ -78,7 +79,11 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 				'Default configuration files in the working directory, in this order.',
 			),
 			...section('See also'),
-			references([...commands.map(({ name }) => `svc-${name}(1)`), 'svc-configfile(5)']),
+			references([
+				...commands.map(({ name }) => `svc-${name}(1)`),
+				'svc-configfile(5)',
+				...TOPICS.map(topic => `svc-${topic}(7)`),
+			]),
 		],
 	};
 }

@@ -4,7 +4,7 @@
 export interface ManualPage {
 	/** `svc-run`: the file is named `svc-run.1`. */
 	readonly name: string;
-	readonly section: 1 | 5;
+	readonly section: 1 | 5 | 7;
 	/** One sentence, without its period. */
 	readonly summary: string;
 	/** Everything after the section NAME, as lines of roff. */

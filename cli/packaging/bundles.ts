@@ -11,6 +11,7 @@ import path from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import { EXTENSION_TYPES } from '../../compiler/modules/representations/extension-table.ts';
 import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -32,7 +33,7 @@ export function isChunk(name: string): boolean {
 	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
 }
 
-/** Replaces the module with the content types with its result. */
+/** Replaces the modules with the content types and with the guides with their results. */
 const PREPARED: Plugin = {
 	name: 'prepared',
 	setup(builder) {
@@ -41,6 +42,9 @@ const PREPARED: Plugin = {
 			// A single text takes less time to load than a list.
 			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
 			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
+		});
+		builder.onLoad({ filter: /\/guide-texts\.ts$/ }, () => {
+			return { contents: `export const GUIDE_TEXTS = ${JSON.stringify(GUIDE_TEXTS)};` };
 		});
 	},
 };

@@ -59,9 +59,10 @@ install_texts() {
 	pages=$(mktemp -d)
 	trap 'rm -rf "$pages"' EXIT
 	"$here/svc" manpage --directory "$pages" >/dev/null
-	install -d -m 755 "$man/man1" "$man/man5"
+	install -d -m 755 "$man/man1" "$man/man5" "$man/man7"
 	install -m 644 "$pages"/*.1 "$man/man1"
 	install -m 644 "$pages"/*.5 "$man/man5"
+	install -m 644 "$pages"/*.7 "$man/man7"
 	for shell in bash zsh fish; do
 		"$here/svc" completion "$shell" >"$pages/completion"
 		eval "file=\$${shell}_completion"
@@ -99,7 +100,7 @@ uninstall() {
 	if systemd_runs && [ -e "$socket" ]; then systemctl disable --now svc.socket; fi
 	if systemd_runs && [ -e "$unit" ]; then systemctl disable --now svc; fi
 	rm -f "$unit" "$socket" "$bash_completion" "$zsh_completion" "$fish_completion"
-	rm -f "$man/man1/svc.1" "$man"/man1/svc-*.1 "$man/man5/svc-configfile.5"
+	rm -f "$man/man1/svc.1" "$man"/man1/svc-*.1 "$man/man5/svc-configfile.5" "$man"/man7/svc-*.7
 	if [ -n "$alias" ] && is_alias "$bin/$alias"; then rm -f "$bin/$alias"; fi
 	rm -f "$bin/svc"
 	if systemd_runs; then systemctl daemon-reload; fi

@@ -1,9 +1,10 @@
-/** `svc manpage` writes a page for every command, and one for all directives, matchers and global options. */
+/** `svc manpage` writes a page for every command and guide, and one for all directives, matchers and global options. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../../cli/commands/index.ts';
+import { TOPICS } from '../../../cli/manual/topics.ts';
 import { balancers } from '../../../compiler/modules/providers/balancers/index.ts';
 import { directives } from '../../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../../compiler/modules/registry/matchers.ts';
@@ -16,8 +17,13 @@ const page = (name: string): string => readFileSync(path.join(folder, name), 'ut
 
 const manual = suite('manual pages');
 
-manual('there is a page for each command, one for svc and one for the language', () => {
-	const names = ['svc.1', 'svc-configfile.5', ...COMMANDS.map(({ name }) => `svc-${name}.1`)].sort();
+manual('there is a page for each command and guide, one for svc and one for the language', () => {
+	const names = [
+		'svc.1',
+		'svc-configfile.5',
+		...COMMANDS.map(({ name }) => `svc-${name}.1`),
+		...TOPICS.map(topic => `svc-${topic}.7`),
+	].sort();
 	assert.equal(readdirSync(folder).sort(), names);
 	assert.is(written.stdout, `${names.length} manual pages written to ${folder}.\n`);
 	assert.is(written.status, 0);

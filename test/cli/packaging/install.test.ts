@@ -49,6 +49,7 @@ installer('every file is installed to its place below the root', async () => {
 	const pages = files.filter(file => file.startsWith('usr/local/share/man/'));
 	assert.ok(pages.includes('usr/local/share/man/man1/svc-run.1'));
 	assert.ok(pages.includes('usr/local/share/man/man5/svc-configfile.5'));
+	assert.ok(pages.includes('usr/local/share/man/man7/svc-https.7'));
 	assert.equal(
 		files.filter(file => !pages.includes(file)),
 		[

@@ -1,0 +1,69 @@
+/**
+ * A guide: Markdown with a title, one sentence that summarizes it, and sections.
+ *
+ * A comment `<!-- words: sticky sessions, affinity -->` below a heading lists words under which a search finds that section although
+ * its text does not say them. It is never shown.
+ */
+import { GUIDE_TEXTS } from './guide-texts.ts';
+import { TOPICS, type Topic } from './topics.ts';
+
+/** A part of a guide: a heading and everything up to the next one. */
+export interface GuideSection {
+	/** The heading; the title of the guide for what precedes the first one. */
+	readonly title: string;
+	/** The words of the comment below the heading. */
+	readonly words: string;
+	/** Markdown, without the heading and the comment. */
+	readonly text: string;
+}
+
+/** A guide, parsed. */
+export interface Guide {
+	readonly topic: Topic;
+	readonly title: string;
+	/** One sentence, without its period. */
+	readonly summary: string;
+	/** The Markdown without comments. */
+	readonly text: string;
+	/** The introduction first. */
+	readonly sections: readonly GuideSection[];
+}
+
+const WORDS = /^<!-- words: (.*) -->\n/m;
+
+/** Returns all guides, in the order of {@link TOPICS}. */
+export function allGuides(): Guide[] {
+	return TOPICS.map(topic => parseGuide(topic, GUIDE_TEXTS[topic]!));
+}
+
+/** Returns a guide, or undefined if there is none with that name. */
+export function findGuide(topic: string): Guide | undefined {
+	return TOPICS.some(name => name === topic) ? parseGuide(topic as Topic, GUIDE_TEXTS[topic]!) : undefined;
+}
+
+function parseGuide(topic: Topic, markdown: string): Guide {
+	const sections: GuideSection[] = [];
+	let lines: string[] = [];
+	let isCode = false;
+	const finish = (): void => {
+		const [heading = '', ...rest] = lines;
+		const body = `${rest.join('\n')}\n`;
+		sections.push({
+			title: heading.replace(/^#+ /, ''),
+			words: WORDS.exec(body)?.[1] ?? '',
+			text: body.replace(WORDS, '').trim(),
+		});
+	};
+	for (const line of markdown.trimEnd().split('\n')) {
+		if (line.startsWith('```')) isCode = !isCode;
+		if (!isCode && line.startsWith('## ')) {
+			finish();
+			lines = [];
+		}
+		lines.push(line);
+	}
+	finish();
+	const [{ title, text }] = sections as [GuideSection];
+	const summary = text.split('\n\n')[0]!.replaceAll('\n', ' ').replace(/\.$/, '');
+	return { topic, title, summary, text: markdown.replaceAll(new RegExp(WORDS, 'gm'), ''), sections };
+}

@@ -1,0 +1,98 @@
+/**
+ * The guides are correct: every configuration in them is valid, and every command prints what they show. A configuration
+ * that a command of its guide names is left to that command, because it may show a mistake.
+ */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../../cli/commands/index.ts';
+import { validateConfiguration } from '../../../cli/configuration/validation.ts';
+import { allGuides } from '../../../cli/manual/guide.ts';
+import { TOPICS } from '../../../cli/manual/topics.ts';
+import { BLOCK_LANGUAGES, type CodeBlock, executeBlocks, readBlocks } from '../../executed-document.ts';
+import { ROOT, temporaryFolder } from '../../harness.ts';
+
+/** Number of guides whose commands run at the same time. Most of the time is spent waiting for processes to start. */
+const CONCURRENT = 3;
+
+const FOLDER = 'cli/manual';
+
+// Variables from which the guides take secrets.
+for (const name of ['CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN']) process.env[name] = 'secret-of-a-guide';
+
+const guides = suite('guides');
+
+guides('every file is a topic, and no topic is a command', () => {
+	const files = readdirSync(path.join(ROOT, FOLDER)).filter(name => name.endsWith('.md'));
+	assert.equal(files.sort(), TOPICS.map(topic => `${topic}.md`).sort());
+	assert.equal(
+		COMMANDS.filter(({ name }) => TOPICS.some(topic => topic === name)).map(({ name }) => name),
+		[],
+	);
+});
+
+guides('every guide has a title, a summary of one sentence, and 300 to 900 words', () => {
+	const wrong: string[] = [];
+	for (const { topic, title, summary, sections, text } of allGuides()) {
+		const words = text.split(/\s+/).length;
+		if (words < 300 || words > 900) wrong.push(`${topic}: ${words} words`);
+		if (title === '' || summary === '' || summary.length > 130) wrong.push(`${topic}: title or summary`);
+		if (sections.some(section => section.title === '' || section.text === '')) wrong.push(`${topic}: an empty section`);
+		if (text.includes('<!--')) wrong.push(`${topic}: a comment that is not a list of words`);
+	}
+	assert.equal(wrong, []);
+});
+
+const blocks = new Map<string, CodeBlock[]>(TOPICS.map(topic => [topic, readBlocks(`${FOLDER}/${topic}.md`)]));
+
+/** Reports whether a command names the file, or runs on the default one. */
+function isCommanded({ file }: CodeBlock, all: readonly CodeBlock[]): boolean {
+	const commands = all.filter(({ language }) => language === 'console').map(({ text }) => text);
+	return commands.some(text =>
+		file === 'Configfile' || file === 'Caddyfile'
+			? /^\$ svc (run|validate)( &)?$/m.test(text)
+			: text.includes(` ${file}`),
+	);
+}
+
+guides('every configuration is valid, and its tests pass', async () => {
+	const wrong: string[] = [];
+	let count = 0;
+	const before = process.cwd();
+	for (const [topic, all] of blocks) {
+		const folder = temporaryFolder();
+		process.chdir(folder);
+		for (const { file, text } of all) {
+			if (file === undefined) continue;
+			mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+			writeFileSync(path.join(folder, file), text);
+		}
+		for (const block of all) {
+			const { language, line, text, file = `line-${line}.conf` } = block;
+			if (!BLOCK_LANGUAGES.has(language)) wrong.push(`${topic}.md:${line}: unknown language ${language}`);
+			if (language !== 'configfile' && language !== 'caddyfile') continue;
+			if (block.file !== undefined && isCommanded(block, all)) continue;
+			count++;
+			const format = language === 'caddyfile' ? 'compatfile' : 'configfile';
+			const input = { format, text, name: file, path: path.join(folder, file) } as const;
+			const { valid, diagnostics } = await validateConfiguration(input, { lint: false, strict: false });
+			if (!valid || diagnostics.length > 0) {
+				wrong.push(`${topic}.md:${line}: ${diagnostics.map(({ message }) => message).join(' ')}`);
+			}
+		}
+	}
+	process.chdir(before);
+	assert.equal(wrong, []);
+	assert.ok(count > 0);
+});
+
+// Each guide has a folder and ports of its own, so that several can run at once.
+const lanes: Promise<void>[] = Array.from({ length: CONCURRENT }, () => Promise.resolve());
+for (const [index, [topic, all]] of [...blocks].entries()) {
+	const execution = lanes[index % CONCURRENT]!.then(() => executeBlocks(`${FOLDER}/${topic}.md`, all));
+	lanes[index % CONCURRENT] = execution.catch(() => {});
+	guides(`the commands of ${topic} print what it shows`, () => execution);
+}
+
+guides.run();

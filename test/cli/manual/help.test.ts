@@ -1,0 +1,121 @@
+/** `svc help` prints guides and finds the section that answers a question. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { allGuides } from '../../../cli/manual/guide.ts';
+import { searchGuides } from '../../../cli/manual/guide-search.ts';
+import { renderForTerminal } from '../../../cli/manual/terminal-markdown.ts';
+import { runCommand } from '../../harness.ts';
+
+const MARKDOWN = `# Title
+
+A paragraph with \`some code\`, **strong** and
+[a link](https://example.com/).
+
+- one item that is long enough to be wrapped
+- two
+
+| Word | Meaning |
+| --- | --- |
+| \`a\\|b\` | one of the two |
+
+\`\`\`configfile Configfile
+:8080 {
+	respond ok
+}
+\`\`\`
+`;
+
+const help = suite('svc help');
+
+help('renders Markdown as plain text', () => {
+	assert.is(
+		renderForTerminal(MARKDOWN, { width: 30, styled: false }),
+		`Title
+
+A paragraph with \`some code\`,
+strong and a link
+(https://example.com/).
+
+- one item that is long enough
+  to be wrapped
+- two
+
+Word   Meaning
+-----  --------------
+\`a|b\`  one of the two
+
+    Configfile:
+    :8080 {
+        respond ok
+    }
+`,
+	);
+});
+
+help('renders Markdown with styles on a terminal', () => {
+	const text = renderForTerminal(MARKDOWN, { width: 60, styled: true });
+	assert.ok(text.startsWith('\x1b[1mTitle\x1b[22m\n'));
+	assert.ok(text.includes('with \x1b[36msome code\x1b[39m, strong'));
+	assert.ok(!text.includes('`'));
+});
+
+help('prints a guide', async () => {
+	const { status, stdout, stderr } = await runCommand(['help', 'https']);
+	assert.is(status, 0);
+	assert.is(stderr, '');
+	assert.ok(stdout.startsWith('HTTPS\n\n'));
+});
+
+help('prints the section that answers a question, and names the guide', async () => {
+	const { status, stdout } = await runCommand(['help', 'sticky', 'sessions']);
+	assert.is(status, 0);
+	assert.match(stdout, /^Proxying: Sticky sessions\n\n/);
+	assert.match(stdout, /\nSee also:\n {2}svc help proxying +the whole guide\n/);
+});
+
+help('searches for a word that is a command if told to', async () => {
+	const { status, stdout } = await runCommand(['help', '--search', 'trust']);
+	assert.is(status, 0);
+	assert.not.match(stdout, /^Usage:/m);
+});
+
+help('refuses words that nothing is known about', async () => {
+	const unknown = await runCommand(['help', 'frobnicate']);
+	assert.is(unknown.status, 1);
+	assert.is(unknown.stderr, 'error: `frobnicate` is neither a command nor a guide.\n');
+	const misspelled = await runCommand(['help', 'validat']);
+	assert.is(misspelled.stderr, 'error: `validat` is neither a command nor a guide; did you mean `validate`?\n');
+	const searched = await runCommand(['help', '--search', 'frobnicate']);
+	assert.is(searched.stderr, 'error: No guide has anything about `frobnicate`. `svc help` lists all guides.\n');
+	assert.is((await runCommand(['help', '--search'])).stderr, 'error: `--search` needs words to search for.\n');
+});
+
+/** Questions of new users, and the section that answers each. */
+const QUESTIONS: readonly (readonly [question: string, topic: string, section: string])[] = [
+	['sticky sessions', 'proxying', 'Sticky sessions'],
+	['session affinity', 'proxying', 'Sticky sessions'],
+	['mTLS', 'https', 'Client certificates (mTLS)'],
+	['client certificate', 'https', 'Client certificates (mTLS)'],
+	['load balancing', 'proxying', 'Several upstreams'],
+	['wildcard certificate', 'https', 'Wildcards and servers that cannot be reached'],
+	['real client IP behind Cloudflare', 'proxying', 'Behind another proxy'],
+	['502 bad gateway', 'proxying', 'Failures'],
+	['start at boot', 'install', 'Run it as a service'],
+	['self-signed certificate on localhost', 'https', 'On your own machine'],
+	['how do I uninstall it?', 'install', 'Remove it'],
+	['gRPC', 'proxying', 'HTTPS, gRPC and Unix sockets upstream'],
+	['virtual hosts', 'first-site', 'Several sites and parts of a site'],
+];
+
+help('answers the questions of new users with the first result', () => {
+	const guides = allGuides();
+	const wrong = QUESTIONS.flatMap(([question, topic, title]) => {
+		const [best] = searchGuides(guides, question);
+		return best?.guide.topic === topic && best.section.title === title
+			? []
+			: [`${question}: ${best?.guide.topic}, ${best?.section.title}`];
+	});
+	assert.equal(wrong, []);
+});
+
+help.run();
