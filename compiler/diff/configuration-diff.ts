@@ -410,6 +410,12 @@ function upstreamAnswers(documents: readonly Document[]): readonly UpstreamAnswe
 			statuses.add(text!.length === 3 && !text!.endsWith('xx') ? Number(text) : Number(text![0]) * 100 + 3);
 		}
 	}
+	for (const expression of JSON.stringify(documents).matchAll(/"expression":"(?:[^"\\]|\\.)*"/g)) {
+		if (!expression[0].includes('status')) continue;
+		for (const [text] of expression[0].matchAll(/\b[1-5]\d\d\b/g)) {
+			for (const around of [-1, 0, 1]) statuses.add(Number(text) + around);
+		}
+	}
 	const final = [...statuses].filter(status => status >= 200 && status < 600);
 	return [
 		{ status: 200, body: '', headers },

@@ -22,11 +22,16 @@ import type { BalancerView, UpstreamChoice } from '../modules/providers/balancer
 import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
 
+/** Maximum attempts and pauses in one dry run. */
+const MAX_ATTEMPTS = 64;
+
 /** A pool in which every upstream is healthy and idle, and every random choice picks the first. */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: UpstreamChoice;
 	readonly #upstreams: readonly FakeUpstream[];
+	/** The pauses of exchanges between attempts, in milliseconds. No real time passes. */
+	readonly #pauses = new WeakMap<Exchange, number[]>();
 	#candidates: readonly FakeUpstream[] = [];
 	#avoid: readonly Upstream[] = [];
 	#turn = 0;
@@ -73,10 +78,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
 		const { status, body, headers, unreachable }: UpstreamAnswer = fake?.upstreamAnswer ?? { status: 200, body: '' };
-		// Retries would wait in real time.
-		const { retries = 0, retry_duration = 0 } = this.settings;
-		if (unreachable && retries === 0 && retry_duration === 0)
-			throw new UpstreamError('connect', 'the connection was refused');
+		if (unreachable) throw new UpstreamError('connect', 'the connection was refused');
 		const fields = new HeaderList();
 		for (const [name, value] of headers ?? []) fields.add(name, value);
 		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
@@ -90,12 +92,25 @@ export class FakePool implements UpstreamPool, BalancerView {
 		};
 	}
 
-	/** Always allows retries. Nothing waits and no state is kept, since a dry run is a single exchange. */
+	/** Allows every retry, because no state is kept. */
 	mayRetry(): boolean {
 		return true;
 	}
 
-	waiting(): void {}
+	pause(x: Exchange, milliseconds: number): Promise<boolean> {
+		const pauses = this.#pauses.get(x);
+		if (pauses) pauses.push(milliseconds);
+		else this.#pauses.set(x, [milliseconds]);
+		return Promise.resolve(true);
+	}
+
+	/** Returns the sum of the pauses. After too many attempts, no time is left, so that a dry run ends. */
+	elapsed(x: Exchange): number {
+		const pauses = this.#pauses.get(x) ?? [];
+		const attempts = pauses.length + (x instanceof FakeExchange ? x.sent.length : 0);
+		if (attempts >= MAX_ATTEMPTS) return Number.POSITIVE_INFINITY;
+		return pauses.reduce((sum, pause) => sum + pause, 0);
+	}
 
 	/** Resolves each name to one upstream of that name. */
 	lookUp(names: readonly string[]): readonly string[] | undefined {

@@ -172,8 +172,25 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return true;
 	}
 
-	waiting(by: 1 | -1): void {
-		this.#memory.addWaiting(by);
+	pause(x: Exchange, milliseconds: number): Promise<boolean> {
+		if (x.isGone) return Promise.resolve(false);
+		this.#memory.addWaiting(1);
+		return new Promise(resolve => {
+			let over = false;
+			const end = () => {
+				if (over) return;
+				over = true;
+				clearTimeout(timer);
+				this.#memory.addWaiting(-1);
+				resolve(!x.isGone);
+			};
+			const timer = setTimeout(end, milliseconds);
+			x.onGone(end);
+		});
+	}
+
+	elapsed(_x: Exchange, startedAt: number): number {
+		return performance.now() - startedAt;
 	}
 
 	joined(close: () => void, delay: number): () => void {

@@ -194,6 +194,30 @@ for (const [name, before, after, aspects] of [
 		['status', 'body'],
 	],
 	[
+		'an error route after all retries within a time',
+		'reverse_proxy a:1 {\nlb_try_duration 5s\n}\nhandle_errors {\nrespond "sorry" 503\n}',
+		'reverse_proxy a:1 {\nlb_try_duration 5s\n}',
+		['status', 'body'],
+	],
+	[
+		'an error route after a number of retries',
+		'reverse_proxy a:1 b:1 {\nlb_retries 3\n}\nhandle_errors {\nrespond "sorry" 503\n}',
+		'reverse_proxy a:1 b:1 {\nlb_retries 3\n}',
+		['status', 'body'],
+	],
+	[
+		'the number of retries',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\n}',
+		'reverse_proxy a:1 b:1 {\nlb_retries 2\n}',
+		['upstream 3'],
+	],
+	[
+		'the answers that are retried',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nlb_retry_match `{rp.status_code} == 421`\n}',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nlb_retry_match `{rp.status_code} > 421`\n}',
+		['upstream 2'],
+	],
+	[
 		'what replaces an answer of the upstream',
 		'reverse_proxy a:1 {\n@gone status 410\nhandle_response @gone {\nrespond "gone" 404\n}\n}',
 		'reverse_proxy a:1',

@@ -69,7 +69,7 @@ export async function attemptUpstreams(
 				if (!mayRetry(x, facts, settings)) throw error;
 				facts.retries++;
 			}
-			if (!(await pause(x, wait, pool))) throw new HttpError(503, 'The client has left.');
+			if (!(await pool.pause(x, wait))) throw new HttpError(503, 'The client has left.');
 			wait = Math.min(wait * 2, settings.interval * MAX_WAIT);
 			tried = [];
 			continue;
@@ -124,7 +124,7 @@ function addressesOf(x: Exchange, settings: AttemptSettings) {
 /** Reports whether count and time allow another attempt. */
 function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
 	if (x.isGone || facts.retries >= settings.retries) return false;
-	return performance.now() - facts.startedAt < settings.duration;
+	return settings.pool.elapsed(x, facts.startedAt) < settings.duration;
 }
 
 /** Reports whether the policy retries after this failure or response. */
@@ -178,24 +178,6 @@ export function noUpstreamError(addresses: readonly string[] | undefined): HttpE
 /** Returns the error if all attempts returned responses that were to be retried. It has the status of the last one. */
 function exhausted(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
-}
-
-/** Waits; resolves to false if the client has left. */
-function pause(x: Exchange, milliseconds: number, pool: UpstreamPool): Promise<boolean> {
-	if (x.isGone) return Promise.resolve(false);
-	pool.waiting(1);
-	return new Promise(resolve => {
-		let over = false;
-		const end = () => {
-			if (over) return;
-			over = true;
-			clearTimeout(timer);
-			pool.waiting(-1);
-			resolve(!x.isGone);
-		};
-		const timer = setTimeout(end, milliseconds);
-		x.onGone(end);
-	});
 }
 
 /** Adds an attempt to the access log entry. */

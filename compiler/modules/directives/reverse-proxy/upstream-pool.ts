@@ -152,8 +152,10 @@ export interface UpstreamPool {
 	 * If `free`, it is not charged, because nothing was sent.
 	 */
 	mayRetry(upstream: Upstream, free: boolean): boolean;
-	/** Adjusts the number of requests that are waiting for an upstream. */
-	waiting(by: 1 | -1): void;
+	/** Waits between two attempts. Resolves to false if the client has disconnected. */
+	pause(x: Exchange, milliseconds: number): Promise<boolean>;
+	/** Returns the milliseconds since `startedAt`, a time of `performance.now()`, by the clock that `pause` waits for. */
+	elapsed(x: Exchange, startedAt: number): number;
 	/**
 	 * Registers a joined stream. When no served configuration uses the pool any longer, `close` is called after `delay`
 	 * milliseconds, unless the returned function has been called before.
