@@ -16,7 +16,7 @@ const IGNORED = new Set(
 );
 
 /** What a word counts for, by where it was found. A section that is named for a word is better than one that only mentions it. */
-const WEIGHT = { heading: 8, words: 8, topic: 5, title: 3, text: 1 } as const;
+const WEIGHT = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 1 } as const;
 
 /** Returns the sections in which all words occur, or most of them if there is no such section; the best first. */
 export function searchGuides(guides: readonly Guide[], question: string): FoundSection[] {
@@ -52,8 +52,10 @@ function indexOf(guide: Guide, section: GuideSection): Map<string, number> {
 	const add = (text: string, weight: number): void => {
 		for (const word of new Set(stems(text))) index.set(word, (index.get(word) ?? 0) + weight);
 	};
-	add(section.title, WEIGHT.heading);
-	add(section.words, WEIGHT.words);
+	// The introduction has the words of the whole guide. A section that answers the question itself is better.
+	const isIntroduction = section === guide.sections[0];
+	if (!isIntroduction) add(section.title, WEIGHT.heading);
+	add(section.words, isIntroduction ? WEIGHT.guideWords : WEIGHT.words);
 	add(guide.topic, WEIGHT.topic);
 	add(guide.title, WEIGHT.title);
 	add(section.text, WEIGHT.text);

@@ -105,6 +105,19 @@ const QUESTIONS: readonly (readonly [question: string, topic: string, section: s
 	['how do I uninstall it?', 'install', 'Remove it'],
 	['gRPC', 'proxying', 'HTTPS, gRPC and Unix sockets upstream'],
 	['virtual hosts', 'first-site', 'Several sites and parts of a site'],
+	['wordpress', 'php', 'A whole site'],
+	['404 on refresh', 'single-page', 'Routes that exist only in the browser'],
+	['CORS', 'single-page', 'The API beside it'],
+	['purge the cache', 'caching', 'Remove what is stored'],
+	['is it a cache hit or a miss?', 'caching', 'Is it a hit?'],
+	['HSTS', 'headers', 'A set that suits most sites'],
+	['password protect a folder', 'headers', 'Passwords for a part of a site'],
+	['log rotation', 'logs', 'The access log'],
+	['Prometheus metrics', 'logs', 'Metrics'],
+	['rollback', 'zero-downtime', 'Try it, and go back by itself'],
+	['zero downtime', 'zero-downtime', 'Zero-downtime operation'],
+	['apply a changed configuration', 'zero-downtime', 'Change the configuration'],
+	['graceful shutdown', 'zero-downtime', 'Stop gracefully'],
 ];
 
 help('answers the questions of new users with the first result', () => {
