@@ -1,16 +1,8 @@
 /** The names of the guides, in the order in which a reader needs them. The file of each is `<name>.md`, beside this one. */
 
 export const TOPICS = [
-	'install',
-	'first-site',
-	'https',
-	'proxying',
-	'php',
-	'single-page',
-	'caching',
-	'headers',
-	'logs',
-	'zero-downtime',
+	...['install', 'first-site', 'https', 'proxying', 'php', 'single-page', 'caching', 'headers', 'logs'],
+	...['testing', 'zero-downtime', 'containers', 'from-caddy', 'from-nginx', 'from-haproxy'],
 ] as const;
 
 /** The name of a guide. */
