@@ -4,8 +4,9 @@
  *     {"error":{"code":"restart_required","message":"…","diagnostics":[…]}}
  *
  * `code` is stable and for tools, `message` is one sentence for people, `diagnostics` come from the compiler (often empty).
- * A 409 `restart_required` or `irreversible` also has `reasons`, a 404 `path_not_found` has `nearest`. Errors never
- * contain a stack trace, a path of the machine or a secret.
+ * A 409 `restart_required` or `irreversible` also has `reasons`, a 404 `path_not_found` has `nearest`. A 503 `handover_failed` may
+ * have `output`: the last lines that the new program wrote to standard error before it received anything from this server, neither
+ * the configuration nor keys. Otherwise, errors never contain a stack trace, a path of the machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../runtime/compile/load-results.ts';
@@ -74,6 +75,8 @@ export class AdminError extends Error {
 	readonly reasons: readonly RestartReason[] | undefined;
 	/** For a write to a path that does not exist: JSON pointer of the nearest parent that does. */
 	readonly nearest: string | undefined;
+	/** The last lines of a program that did not take over. */
+	readonly output: string | undefined;
 
 	constructor(
 		status: number,
@@ -84,6 +87,7 @@ export class AdminError extends Error {
 			diagnostics?: readonly DiagnosticReport[];
 			reasons?: readonly RestartReason[];
 			nearest?: string;
+			output?: string | undefined;
 		} = {},
 	) {
 		super(message);
@@ -94,6 +98,7 @@ export class AdminError extends Error {
 		this.diagnostics = more.diagnostics ?? [];
 		this.reasons = more.reasons;
 		this.nearest = more.nearest;
+		this.output = more.output;
 	}
 
 	/** Returns the response body. */
@@ -105,6 +110,7 @@ export class AdminError extends Error {
 				diagnostics: this.diagnostics,
 				...(this.reasons === undefined ? {} : { reasons: this.reasons }),
 				...(this.nearest === undefined ? {} : { nearest: this.nearest }),
+				...(this.output === undefined ? {} : { output: this.output }),
 			},
 		};
 	}

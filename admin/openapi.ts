@@ -57,6 +57,11 @@ const ERROR: AnswerSchema = {
 				diagnostics: { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } },
 				reasons: { type: 'array', items: { $ref: '#/components/schemas/RestartReason' } },
 				nearest: { type: 'string', description: 'JSON pointer of the nearest parent that exists.' },
+				output: {
+					type: 'string',
+					description:
+						'The last lines, at most 20 and 2,000 characters, that the new program wrote to standard error before it received the configuration.',
+				},
 			},
 			required: ['code', 'message', 'diagnostics'],
 			additionalProperties: false,

@@ -311,9 +311,9 @@ class AdminHost implements ProtocolHost, AdminContext {
 	async handOver(request: HandoverRequest): Promise<Extract<HandoverResult, { result: 'done' }>> {
 		const result = await this.#options.handOver?.(request);
 		if (result?.result === 'done') return result;
-		const { message, diagnostics } = result ?? { message: 'This server cannot hand over to another process.' };
+		const { message, diagnostics, output } = result ?? { message: 'This server cannot hand over to another process.' };
 		if (diagnostics) throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
-		throw new AdminError(503, 'handover_failed', `The server goes on as before. ${message}`);
+		throw new AdminError(503, 'handover_failed', `The server goes on as before. ${message}`, { output });
 	}
 
 	stopAfter(x: Exchange): void {

@@ -74,13 +74,17 @@ export async function postToAdmin(
 	}
 }
 
-/** Turns an error reply into a failure with the diagnostics, the server's message, its reasons, and `more`. */
+/** Turns an error reply into a failure with the diagnostics, the output of a program that failed, the server's message, and `more`. */
 export function answerFailure(answer: AdminAnswer, what: string, more = ''): CommandFailure {
 	const error = memberOf(answer.body, 'error');
 	const message = memberOf(error, 'message');
 	const before = list(memberOf(error, 'diagnostics')).map(
 		one => `${String(memberOf(one, 'text') ?? memberOf(one, 'message'))}\n\n`,
 	);
+	const output = memberOf(error, 'output');
+	if (typeof output === 'string') {
+		before.push(`The new process wrote:\n${output.replace(/^/gm, '    ')}\n\n`);
+	}
 	const hint =
 		more !== ''
 			? more

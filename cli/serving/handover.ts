@@ -17,6 +17,8 @@ import {
 	SuccessorProcess,
 	type SuccessorProgram,
 } from '../../runtime/main/handover/successor-process.ts';
+import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descriptor.ts';
+import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
 
 /** How a server was started, as its successors need to know. */
@@ -60,6 +62,7 @@ export function startSuccessor(
 	const { served, admin, keeper } = predecessor;
 	const descriptors = new InheritedDescriptors();
 	const moved = descriptors.of(inheritance);
+	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
 	const socket = admin?.socket;
 	const wanted = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = socket &&
@@ -72,16 +75,21 @@ export function startSuccessor(
 		...(pipe !== undefined && { keeper: pipe }),
 		saves: request.saves,
 	};
+	// The pipe's number follows that of the last descriptor, so nothing may be added after it.
 	const offer: Offer<SuccessorOffer> = {
 		type: 'offer',
 		protocol: HANDOVER_PROTOCOL,
 		...(input && { input }),
+		...(standardError !== undefined && { standardError }),
 		inheritance: moved,
 		process: added,
 	};
 	const program = request.binary === undefined ? ownProgram() : { file: request.binary, args: process.argv.slice(2) };
-	return new SuccessorProcess(program, offer, descriptors.own, keeps, request.within ?? READY_LIMIT, onGo);
+	return new SuccessorProcess(program, offer, descriptors.own, keeps, request.within ?? READY_LIMIT, onGo, printError);
 }
+
+/** The number of standard error. */
+export const STANDARD_ERROR = 2;
 
 /** Stands for the pipe of a first process that has not handed over yet. */
 export const OWN_KEEPER = -1;

@@ -3,10 +3,11 @@
 import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
+import { replaceDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
 import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';
-import type { SuccessorOffer } from './handover.ts';
+import { STANDARD_ERROR, type SuccessorOffer } from './handover.ts';
 
 /** Takes over and serves until stopped. On failure, reports the reason to the predecessor and ends the process. */
 export async function runSuccessor(): Promise<never> {
@@ -15,6 +16,7 @@ export async function runSuccessor(): Promise<never> {
 	process.prependListener('uncaughtException', error => void channel.failed({ message: firstLineOf(error) }));
 	try {
 		const offer = (await channel.offer()) as Offer<SuccessorOffer>;
+		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR, offer.standardError);
 		// The variable names the predecessor, although the service manager means the whole service.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');

@@ -60,6 +60,22 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 	}
 }
 
+/**
+ * Makes `target` refer to what `descriptor` refers to, and closes `descriptor`. Throws an error with the system's code, or with ENOSYS
+ * if not available.
+ */
+export function replaceDescriptor(target: number, descriptor: number): void {
+	const ffi = foreignFunctions();
+	if (ffi === undefined) throw systemFailure('ENOSYS');
+	const { lib, functions } = ffi.dlopen(null, { dup2: { arguments: ['i32', 'i32'], return: 'i32' } });
+	try {
+		if (functions.dup2(descriptor, target) < 0) throw systemFailure('EBADF');
+		closeSync(descriptor);
+	} finally {
+		lib.close();
+	}
+}
+
 /** Closes a duplicate. Node closes only descriptors that it has adopted, and it may have refused this one. */
 export function closeDuplicate(copy: number, original: number): void {
 	try {

@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request as requestTls, Agent as TlsAgent } from 'node:https';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { withTimeLimit } from '../../runtime/threads/within.ts';
 
 /** The ports of a server under load: with plain HTTP, and with TLS for `localhost`. */
 export interface LoadTarget {
@@ -21,11 +22,11 @@ export interface LoadReport {
 	readonly resumed: number;
 }
 
-/** Starts clients that send requests until `stop` is called, which resolves to their report. */
+/** Starts clients that send requests until `stop` is called. It resolves to their report, at the latest after `limit` milliseconds. */
 export function startLoad(
 	{ plain, tls }: LoadTarget,
 	clients = 8,
-): { stop(): Promise<LoadReport>; done(kind: string): number } {
+): { stop(limit?: number): Promise<LoadReport>; done(kind: string): number } {
 	const done: { [kind: string]: number } = {};
 	const failures: string[] = [];
 	let resumed = 0;
@@ -101,9 +102,12 @@ export function startLoad(
 	];
 	return {
 		done: kind => done[kind] ?? 0,
-		async stop() {
+		async stop(limit) {
 			stopped = true;
-			await Promise.all(loops);
+			await withTimeLimit(
+				Promise.all(loops).then(() => {}),
+				limit,
+			);
 			keepAlive.destroy();
 			tlsKeepAlive.destroy();
 			return { done, failures, resumed };
@@ -129,7 +133,7 @@ function fetchOnce(
 }
 
 /** Starts a server that accepts upgrades and echoes everything it then receives. */
-export async function echoServer(): Promise<Server> {
+export async function echoServer(backlog = 511): Promise<Server> {
 	const server = createServer(socket => {
 		socket.on('error', () => {});
 		socket.once('data', () => {
@@ -137,7 +141,7 @@ export async function echoServer(): Promise<Server> {
 			socket.pipe(socket);
 		});
 	});
-	server.listen(0, '127.0.0.1');
+	server.listen(0, '127.0.0.1', backlog);
 	await once(server, 'listening');
 	return server;
 }

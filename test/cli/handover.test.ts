@@ -306,7 +306,7 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 				assert.is(await bodyOf(second), 'two');
 			}
 			const program = path.join(folder, 'program');
-			writeFileSync(program, '#!/bin/sh\nexit 7\n', { mode: 0o777 });
+			writeFileSync(program, '#!/bin/sh\necho cannot load a library >&2\nexit 7\n', { mode: 0o777 });
 			chmodSync(program, 0o777);
 			const upgrade = () =>
 				runCommand(['upgrade', '--binary', program, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
@@ -315,7 +315,10 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 			chmodSync(folder, 0o777);
 			assert.match((await upgrade()).stderr, 'nobody else may be able to write to them');
 			chmodSync(folder, 0o700);
-			assert.match((await upgrade()).stderr, 'The new process ended with status 7 before it served.');
+			const failed = await upgrade();
+			assert.match(failed.stderr, 'The new process ended with status 7 before it served.');
+			assert.match(failed.stderr, 'The new process wrote:\n    cannot load a library\n\nerror: ');
+			assert.match(server.output(), '\ncannot load a library\n');
 			server.child.kill('SIGUSR2');
 			await until('another process', () => processesOf(folder).some(pid => !serving.has(pid)));
 			await until('served', () => server.output().split('a new process has taken over').length === 6);
@@ -414,30 +417,82 @@ handover('of a background server leaves one process, which `svc stop` ends', asy
 	}
 });
 
-handover('the disk of a response cache passes to the new process', async () => {
+/** Reports whether a process can write to a file of responses in a cache's folder. */
+function isWriter(pid: number, disk: string): boolean {
+	try {
+		return readdirSync(`/proc/${pid}/fd`).some(fd => {
+			const file = readlinkSync(`/proc/${pid}/fd/${fd}`);
+			if (!file.startsWith(`${disk}/`) || !file.endsWith('.segment')) return false;
+			const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'latin1'))?.[1] ?? '0';
+			return (Number.parseInt(flags, 8) & 3) !== 0;
+		});
+	} catch {
+		// The process has ended, or the descriptor has just been closed.
+		return false;
+	}
+}
+
+/** Reports whether a process is a successor, and no longer the copy of its predecessor that becomes one. */
+function isSuccessor(pid: number): boolean {
+	try {
+		return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('SVC_HANDOVER=');
+	} catch {
+		return false;
+	}
+}
+
+handover('the disk of a response cache passes to the new process, and has one writer at a time', async () => {
 	let answers = 0;
-	const origin = createHttpServer((_, answer) => {
-		answer.setHeader('Cache-Control', 'max-age=600').end(`answer ${++answers}`);
+	const origin = createHttpServer((asked, answer) => {
+		answers++;
+		answer.setHeader('Cache-Control', 'max-age=600').end(`answer to ${asked.url}`);
 	}).listen(0, '127.0.0.1');
 	await once(origin, 'listening');
 	const { port: upstream } = origin.address() as AddressInfo;
 	const site = (port: number): string =>
 		`http://127.0.0.1:${port} {\n\tcache\n\treverse_proxy 127.0.0.1:${upstream}\n}\n`;
 	const disk = path.join(temporaryFolder(), 'cache');
+	const targets = Array.from({ length: 20 }, (_, at) => `/${at}`);
+	const getAll = async (port: number): Promise<void> => {
+		for (const target of targets) {
+			const answer = await rawExchange(port, `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+			assert.match(answer, new RegExp(`answer to ${target}$`));
+		}
+	};
 	try {
 		await running(
 			([first]) => site(first!),
-			async ({ ports: [first, second], load, server }) => {
-				assert.is(await bodyOf(first!), 'answer 1');
-				const folder = (): string[] => readdirSync(disk).filter(name => name.endsWith('.segment'));
-				await until('the response is on the disk', () =>
-					folder().some(name => statSync(path.join(disk, name)).size > 0),
-				);
+			async ({ ports: [first, second], load, server, folder }) => {
+				const before = server.child.pid!;
+				// Responses that come earlier are kept in memory only.
+				await until('the disk is open', () => /the cache disk is open/.test(server.output()));
+				await getAll(first!);
+				assert.is(answers, targets.length);
+				await until('a writer', () => isWriter(before, disk));
+				let done = false;
+				const both: number[] = [];
+				const watching = (async () => {
+					while (!done) {
+						for (const after of processesOf(folder)) {
+							// The files are passed on in one direction, so the old process had them when it was asked about the new one.
+							const isBoth = isSuccessor(after) && isWriter(after, disk) && isWriter(before, disk);
+							if (isBoth) both.push(after);
+						}
+						await new Promise(resolve => setTimeout(resolve, 2));
+					}
+				})();
 				const { status, body } = await load(`${site(first!)}${plain(second!, 'new')}`);
 				assert.is(status, 200, JSON.stringify(body));
 				// The new process opens the folder as soon as the old one has released it.
-				await until('the disk is open', () => /the cache disk is open.*"responses":1/.test(server.output()));
-				assert.is(await bodyOf(first!), 'answer 1');
+				await until('the disk is open again', () => /the cache disk is open.*"responses":20/.test(server.output()));
+				await getAll(first!);
+				assert.is(answers, targets.length, 'all of them are hits');
+				const { pid } = (body as { readonly handover: { readonly pid: number } }).handover;
+				await rawExchange(first!, 'GET /more HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+				await until('the new process writes', () => isWriter(pid, disk));
+				done = true;
+				await watching;
+				assert.equal(both, []);
 			},
 			`\tcache {\n\t\tdisk ${disk} 10MB\n\t}\n`,
 		);

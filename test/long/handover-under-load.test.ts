@@ -9,11 +9,12 @@ import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { quicSupport } from '../../runtime/sockets/quic/quic-library.ts';
 import { TestAuthority } from '../certificates.ts';
-import { echoServer, startLoad } from '../cli/handover-load.ts';
+import { startLoad } from '../cli/handover-load.ts';
 import { freePorts, pauseFor, rawExchange, runCommand, SVC, serve, temporaryFolder, until } from '../harness.ts';
 import { Visitor } from './http3-visitor.ts';
 
@@ -136,6 +137,16 @@ class Echo {
 	}
 }
 
+/** Counts equal texts, regardless of the numbers in them. */
+function counted(texts: readonly string[]): string[] {
+	const counts = new Map<string, number>();
+	for (const text of texts) {
+		const kind = text.replace(/\d+/g, '#').slice(0, 200);
+		counts.set(kind, (counts.get(kind) ?? 0) + 1);
+	}
+	return [...counts].map(([kind, count]) => `${count} × ${kind}`);
+}
+
 function percentile(values: readonly number[], share: number): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -146,7 +157,8 @@ trial('lose nothing, whatever changes', async () => {
 	const file = path.join(folder, 'Configfile');
 	const [first, tls, ...others] = (await freePorts(4)) as [number, number, number, number];
 	const checksum = writeLarge(path.join(folder, 'large'), FILE_BYTES);
-	const echo = await echoServer();
+	const echo = new Worker(new URL('./echo-thread.ts', import.meta.url));
+	const [echoPort] = (await once(echo, 'message')) as [number];
 	const application = createServer((asked, answer) => {
 		const hash = createHash('sha256');
 		asked.on('data', chunk => hash.update(chunk));
@@ -160,7 +172,7 @@ trial('lose nothing, whatever changes', async () => {
 	writeFileSync(path.join(folder, 'site.key'), key);
 	const port = (server: { address(): unknown }): number => (server.address() as AddressInfo).port;
 	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 2\n\tgrace_period ${GRACE}ms\n\tauto_https disable_redirects\n}\n`;
-	const plain = `http://127.0.0.1:${first} {\n\thandle /echo {\n\t\treverse_proxy 127.0.0.1:${port(echo)}\n\t}\n\thandle /upload {\n\t\treverse_proxy 127.0.0.1:${port(application)}\n\t}\n\thandle /large {\n\t\troot ${folder}\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond "plain"\n\t}\n}\n`;
+	const plain = `http://127.0.0.1:${first} {\n\thandle /echo {\n\t\treverse_proxy 127.0.0.1:${echoPort}\n\t}\n\thandle /upload {\n\t\treverse_proxy 127.0.0.1:${port(application)}\n\t}\n\thandle /large {\n\t\troot ${folder}\n\t\tfile_server\n\t}\n\thandle {\n\t\trespond "plain"\n\t}\n}\n`;
 	const text = (extra: number, names: number): string =>
 		`${options}${plain}https://localhost:${tls}${names > 0 ? `, https://name${names}.localhost:${tls}` : ''} {\n\ttls ${folder}/site.crt ${folder}/site.key\n\trespond "tls"\n}\nhttp://127.0.0.1:${others[extra % 2]} {\n\trespond "extra"\n}\n`;
 	writeFileSync(file, text(0, 0));
@@ -218,7 +230,9 @@ trial('lose nothing, whatever changes', async () => {
 			assert.match(stdout, 'has taken over');
 			handover.to = performance.now();
 			const count = done.timed ?? 0;
-			await until('quiet requests', () => (done.timed ?? 0) > count + 30);
+			await until('a quiet request', () => (done.timed ?? 0) > count);
+			await until('quiet requests', () => (done.timed ?? 0) > count + 10);
+			await until('more quiet requests', () => (done.timed ?? 0) > count + 30);
 		}
 		// The WebSockets of the last predecessor live until its grace period has ended.
 		const last = handovers.at(-1)!;
@@ -252,7 +266,18 @@ trial('lose nothing, whatever changes', async () => {
 		// A handover starts a process on the same processors, so a busy machine shows more than the server does.
 		assert.ok(busy99 < 20 * quiet99 + 500, `p99 ${busy99} ms during handovers, ${quiet99} ms otherwise`);
 	} catch (error) {
-		console.log(`failed in handover ${handovers.length}: ${JSON.stringify(done)}, ${failures.slice(0, 20).join('; ')}`);
+		const report = await clients.stop(5000);
+		failures.push(...report.failures);
+		console.log(`failed in handover ${handovers.length}: ${JSON.stringify({ ...report.done, ...done })}`);
+		console.log([...failures.slice(0, 20), 'all failures:', ...counted(failures), 'log of the server:'].join('\n'));
+		console.log(
+			server
+				.output()
+				.split('\n')
+				.filter(line => /"level":"(warn|error)"/.test(line))
+				.slice(-50)
+				.join('\n'),
+		);
 		throw error;
 	} finally {
 		stopped = true;
@@ -260,7 +285,7 @@ trial('lose nothing, whatever changes', async () => {
 		for (const visitor of visitors) visitor.close();
 		await server.stop();
 		await clients.stop();
-		echo.close();
+		await echo.terminate();
 		application.closeAllConnections();
 		application.close();
 	}

@@ -25,7 +25,7 @@ import type { BequeathedSockets } from '../../sockets/bequeathed-sockets.ts';
 import type { HandedState } from './handed-state.ts';
 
 /** The version of the messages. A successor that speaks another one refuses the offer. */
-export const HANDOVER_PROTOCOL = 2;
+export const HANDOVER_PROTOCOL = 3;
 
 /** Default number of milliseconds in which a successor must be ready. */
 export const READY_LIMIT = 120_000;
@@ -88,6 +88,11 @@ export interface Offer<Process = unknown> {
 	readonly inheritance: Inheritance;
 	/** Milliseconds until the successor must be ready. */
 	readonly readyLimit?: number | undefined;
+	/**
+	 * The descriptor that the successor must use as its standard error from now on. Until then, it writes to a pipe, so that the
+	 * predecessor can report why a program did not even start. Undefined if there is no pipe.
+	 */
+	readonly standardError?: number | undefined;
 	readonly process: Process;
 }
 

@@ -1,5 +1,6 @@
 /** The predecessor's side of a handover: starts the successor, and watches over it until it serves. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import { type Duplex, PassThrough, type Readable } from 'node:stream';
 import { withTimeLimit } from '../../threads/within.ts';
 import type { HandedState } from './handed-state.ts';
@@ -19,10 +20,13 @@ import {
 	type ToSuccessor,
 	timeText,
 } from './handover-protocol.ts';
+import { LastLines } from './last-lines.ts';
 import { MessageChannel } from './message-channel.ts';
 
 /** Maximum milliseconds in which a process that has been killed ends. */
 const KILL_LIMIT = 5000;
+/** Maximum milliseconds to wait for what an ended process has written, in case another process has the same standard error. */
+const LAST_WORDS_LIMIT = 500;
 
 /** What it usually means if a process ends with this signal. */
 const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
@@ -53,7 +57,11 @@ export interface SuccessorProgram {
 /** The outcome of a handover. */
 export type HandoverResult =
 	| ({ readonly result: 'done'; readonly pid: number } & Omit<Extract<FromSuccessor, { type: 'done' }>, 'type'>)
-	| ({ readonly result: 'failed' } & Omit<SuccessorFailure, 'type'>);
+	| ({
+			readonly result: 'failed';
+			/** What the program last wrote to standard error before it had the offer; see {@link LastLines}. */
+			readonly output?: string | undefined;
+	  } & Omit<SuccessorFailure, 'type'>);
 
 /** The descriptors that a successor inherits, and their numbers in the successor. */
 export class InheritedDescriptors {
@@ -105,6 +113,8 @@ export class SuccessorProcess {
 	readonly #offer: Offer;
 	readonly #limit: number;
 	readonly #onGo: () => HandedState;
+	/** What the program writes to standard error before it has the offer; undefined if it has the standard error of this process. */
+	readonly #errors: { readonly lines: LastLines; readonly end: Promise<void> } | undefined;
 	/** Resolves to the reason once the process has ended or could not be started. */
 	readonly #ended: Promise<string>;
 	#hasEnded = false;
@@ -121,6 +131,7 @@ export class SuccessorProcess {
 	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
 	 * @param limit Milliseconds until it must be ready. No step may take longer; see {@link limitOf}.
 	 * @param onGo Called before it is told to accept connections. Returns the state that it is told.
+	 * @param onError Called with what it writes to standard error, if the offer has a descriptor for that.
 	 */
 	constructor(
 		program: SuccessorProgram,
@@ -129,11 +140,12 @@ export class SuccessorProcess {
 		withPipe: boolean,
 		limit: number,
 		onGo: () => HandedState,
+		onError: (text: string) => void = () => {},
 	) {
 		this.#offer = offer;
 		this.#limit = limit;
 		this.#onGo = onGo;
-		this.#child = start(program, descriptors, withPipe);
+		this.#child = start(program, descriptors, withPipe, offer.standardError !== undefined);
 		// There are no streams if the system has no descriptors left.
 		const streams = (this.#child.stdio as ChildProcess['stdio'] | undefined) ?? [];
 		this.pipe = withPipe ? ((streams.at(-1) as Readable | undefined) ?? new PassThrough().end()) : undefined;
@@ -149,6 +161,7 @@ export class SuccessorProcess {
 				resolve(`The new process ended with ${how} before it served.`);
 			});
 		});
+		this.#errors = followErrors(this.#child.stderr ?? undefined, onError);
 		this.exited = new Promise(resolve => this.#child.once('exit', resolve));
 		this.#channel = new MessageChannel(
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
@@ -160,6 +173,11 @@ export class SuccessorProcess {
 				this.#next?.(BROKEN);
 			},
 		);
+	}
+
+	/** The step that it has reported last. */
+	get step(): HandoverStep {
+		return this.#step;
 	}
 
 	/** The process ID; undefined if it could not be started. */
@@ -228,8 +246,21 @@ export class SuccessorProcess {
 		if (!this.#hasEnded) this.#child.unref();
 		this.#channel.close();
 		this.pipe?.destroy();
+		const output = await this.#lastWords();
 		const reason = this.#aborted ?? (this.pid === undefined ? message : `${message} It was ${doing}.`);
-		return { result: 'failed', message: reason, ...(Array.isArray(diagnostics) && { diagnostics }) };
+		return {
+			result: 'failed',
+			message: reason,
+			...(Array.isArray(diagnostics) && { diagnostics }),
+			...(output !== '' && { output }),
+		};
+	}
+
+	/** Returns what the process has written to standard error before it had the offer. */
+	async #lastWords(): Promise<string> {
+		if (this.#errors === undefined) return '';
+		await withTimeLimit(this.#errors.end, LAST_WORDS_LIMIT);
+		return this.#errors.lines.text;
 	}
 
 	/** Kills the process and those that it has started, as a wrapper around the server does. */
@@ -282,17 +313,44 @@ export class SuccessorProcess {
 	}
 }
 
-function start(program: SuccessorProgram, descriptors: readonly number[], withPipe: boolean): ChildProcess {
+function start(
+	program: SuccessorProgram,
+	descriptors: readonly number[],
+	withPipe: boolean,
+	readsErrors: boolean,
+): ChildProcess {
 	try {
 		return spawn(program.file, program.args, {
 			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
 			detached: true,
-			stdio: ['inherit', 'inherit', 'inherit', 'pipe', ...descriptors, ...(withPipe ? (['pipe'] as const) : [])],
+			stdio: [
+				...(['inherit', 'inherit', readsErrors ? 'pipe' : 'inherit', 'pipe'] as const),
+				...descriptors,
+				...(withPipe ? (['pipe'] as const) : []),
+			],
 			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(HANDOVER_PROTOCOL) },
 		});
 	} catch (error) {
 		throw new HandoverImpossible(startError(program, error as NodeJS.ErrnoException));
 	}
+}
+
+/** Reads a process's standard error, without keeping this process alive. */
+function followErrors(
+	stream: Readable | undefined,
+	onError: (text: string) => void,
+): { readonly lines: LastLines; readonly end: Promise<void> } | undefined {
+	if (stream === undefined) return undefined;
+	const lines = new LastLines();
+	const { promise: end, resolve } = Promise.withResolvers<void>();
+	stream.setEncoding('utf8').on('data', (text: string) => {
+		lines.add(text);
+		onError(text);
+	});
+	stream.on('error', () => resolve());
+	stream.on('close', () => resolve());
+	(stream as Socket).unref();
+	return { lines, end };
 }
 
 function startError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {

@@ -1,0 +1,108 @@
+/** The time limits of a successor's steps: a program that hangs in one of them is ended in time, and the reason names the step. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { mock } from 'node:test';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+	type HandoverStep,
+	limitOf,
+	READY_LIMIT,
+	STEPS,
+	timeText,
+} from '../../../runtime/main/handover/handover-protocol.ts';
+import { SuccessorProcess } from '../../../runtime/main/handover/successor-process.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+const limits = suite('limits of handover steps');
+
+const OFFER = {
+	type: 'offer',
+	protocol: 0,
+	inheritance: { sockets: { listeners: [], held: [], passed: [] }, ticketKeys: [] },
+	process: undefined,
+} as const;
+
+/** Lets events of the system arrive. Timers are fake, but this needs none. */
+const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+
+/** Runs a handover to a program that sends a message and hangs. */
+async function hanging(
+	message: { readonly type: string; readonly step?: string } | undefined,
+	readyLimit: number,
+	test: (successor: SuccessorProcess) => Promise<void>,
+): Promise<void> {
+	const file = path.join(temporaryFolder(), 'program');
+	const send = message === undefined ? '' : `printf '%s\\n' '${JSON.stringify(message)}' >&3`;
+	writeFileSync(file, `#!/bin/sh\n${send}\nexec sleep 1000\n`, { mode: 0o700 });
+	mock.timers.enable({ apis: ['setTimeout'] });
+	let successor: SuccessorProcess | undefined;
+	try {
+		successor = new SuccessorProcess({ file, args: [] }, OFFER, [], false, readyLimit, () => ({ upstreams: [] }));
+		await test(successor);
+	} finally {
+		successor?.abort('The test is over.');
+		mock.timers.reset();
+	}
+}
+
+function isAlive(pid: number): boolean {
+	try {
+		process.kill(pid, 0);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as const satisfies HandoverStep[]) {
+	limits(`a program that hangs while ${STEPS[step].doing} is ended`, async () => {
+		const message = step === 'start' ? undefined : step === 'switch' ? { type: 'ready' } : { type: 'step', step };
+		await hanging(message, READY_LIMIT, async successor => {
+			const running = successor.run();
+			let ended = false;
+			void running.then(() => {
+				ended = true;
+			});
+			while (successor.step !== step) await turn();
+			const limit = limitOf(step, READY_LIMIT);
+			assert.is(limit, STEPS[step].limit);
+			mock.timers.tick(limit - 1);
+			for (let i = 0; i < 3; i++) await turn();
+			assert.not(ended, 'ended too early');
+			mock.timers.tick(1);
+			const result = await running;
+			const exceeded =
+				step === 'switch' ? 'did not accept connections in time' : 'has exceeded the limit of .* for a step';
+			assert.is(result.result, 'failed');
+			const said = result.result === 'failed' ? result.message : '';
+			assert.match(said, new RegExp(exceeded));
+			assert.match(said, timeText(limit));
+			assert.match(said, `It was ${STEPS[step].doing}.`);
+			assert.not(isAlive(successor.pid!), 'the program has been ended');
+		});
+	});
+}
+
+limits('the time until it is ready limits all steps together', async () => {
+	await hanging({ type: 'step', step: 'check' }, 5000, async successor => {
+		const running = successor.run();
+		while (successor.step !== 'check') await turn();
+		mock.timers.tick(5000);
+		const result = await running;
+		assert.is(
+			result.result === 'failed' && result.message,
+			'The new process did not become ready in time (5 s). It was testing its listeners.',
+		);
+	});
+});
+
+limits('grow with the time until the process must be ready, except that of the switch', () => {
+	for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'ready'] as const) {
+		assert.is(limitOf(step, 2 * READY_LIMIT), 2 * STEPS[step].limit);
+		assert.is(limitOf(step, 1000), 1000);
+	}
+	assert.is(limitOf('switch', 2 * READY_LIMIT), STEPS.switch.limit);
+});
+
+limits.run();
