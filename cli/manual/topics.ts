@@ -2,7 +2,8 @@
 
 export const TOPICS = [
 	...['install', 'first-site', 'https', 'proxying', 'php', 'single-page', 'caching', 'headers', 'logs'],
-	...['testing', 'zero-downtime', 'containers', 'from-caddy', 'from-nginx', 'from-haproxy'],
+	...['testing', 'zero-downtime', 'containers', 'performance', 'troubleshooting', 'from-caddy', 'from-nginx'],
+	...['from-haproxy', 'production', 'security'],
 ] as const;
 
 /** The name of a guide. */
