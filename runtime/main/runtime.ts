@@ -26,6 +26,7 @@ import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
+import { LimitTables } from '../rate-limits/limit-tables.ts';
 import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
@@ -104,6 +105,7 @@ export class Runtime implements RuntimeControl {
 	readonly #deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolRegistry;
+	readonly #limits: LimitTables;
 	readonly #caches: CacheRegistry;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
@@ -173,6 +175,7 @@ export class Runtime implements RuntimeControl {
 			broadcast: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
+		this.#limits = new LimitTables(inheritance?.limitSecret);
 		this.#caches = new CacheRegistry({ workingDirectory, log: (...entry) => this.log(...entry) });
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			version: options.version ?? (() => 'unknown'),
@@ -350,7 +353,10 @@ export class Runtime implements RuntimeControl {
 	 * @param state What the predecessor knows now.
 	 */
 	async accept(state?: HandedState): Promise<void> {
-		if (state) this.#pools.adopt(state.upstreams);
+		if (state) {
+			this.#pools.adopt(state.upstreams);
+			this.#limits.adopt(state.limits ?? []);
+		}
 		this.#waits = false;
 		this.#sinks.rolls = true;
 		this.#tls.activate();
@@ -388,7 +394,7 @@ export class Runtime implements RuntimeControl {
 	/** Stops what only one process may do, before a successor accepts connections. Returns the state that the successor takes over. */
 	letGo(): HandedState {
 		this.rollLogs(false);
-		return { upstreams: this.#pools.states() };
+		return { upstreams: this.#pools.states(), limits: this.#limits.states() };
 	}
 
 	/** Sets whether this process rolls log files. While a successor is starting to do so, this process must not. */
@@ -401,7 +407,8 @@ export class Runtime implements RuntimeControl {
 		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
 		const missing = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
 		if (missing) throw new HandoverImpossible(`The sockets of ${missing.key} cannot be passed to another process.`);
-		return { sockets, ticketKeys: this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64')) };
+		const ticketKeys = this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64'));
+		return { sockets, ticketKeys, limitSecret: this.#limits.secret };
 	}
 
 	/** Ends a worker thread as a crash would, so that operators can test its replacement. */
@@ -538,6 +545,7 @@ export class Runtime implements RuntimeControl {
 			},
 			sinkReleased: sink => this.#sinks.release(sink),
 			pools: this.#pools,
+			limits: this.#limits,
 			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),

@@ -106,7 +106,7 @@ export class WorkerPool {
 		this.#host = host;
 		this.#control = control;
 		this.#outstanding = new Int32Array(control);
-		this.#memory = new SharedRows(threads, host.pools, host.caches);
+		this.#memory = new SharedRows(threads, host.pools, host.caches, host.limits);
 		for (let index = 0; index < threads; index++) {
 			const slot: Slot = {
 				index,

@@ -10,8 +10,8 @@ import { HalfSipHash } from './half-sip-hash.ts';
 
 /** Number of keys in a set. A key is always in the set that its hash selects. */
 const WAYS = 8;
-/** Indexes of the words at the beginning of the memory: the secret key of the hash. */
-const SECRET_WORDS = 2;
+/** Number of words at the beginning of the memory: the secret key of the hash. */
+export const SECRET_WORDS = 2;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for less than a microsecond. */
 const SPINS = 1000;
 /** Length of one sleep in milliseconds. */
@@ -33,6 +33,46 @@ function layout(maxKeys: number): { sets: number; times: number; ids: number; lo
 	return { sets, times, ids, locks: ids + 2 * WAYS * sets };
 }
 
+/** A place that a key uses. */
+export interface UsedPlace {
+	readonly place: number;
+	/** The halves of the key's hash. */
+	readonly first: number;
+	readonly second: number;
+	/** The key's time; see {@link excess}. */
+	readonly full: number;
+}
+
+/** Returns the places of keys that do not have all of their burst at `now`. Threads may count meanwhile. */
+export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now: number): Iterable<UsedPlace> {
+	const { times, ids } = partsOf(buffer, maxKeys);
+	for (let place = 0; place < times.length; place++) {
+		const full = times[place]!;
+		if (full > now) yield { place, first: ids[2 * place]!, second: ids[2 * place + 1]!, full };
+	}
+}
+
+/** Sets places of a table that has the same secret. No thread may use it meanwhile. */
+export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used: Iterable<UsedPlace>): void {
+	const { times, ids } = partsOf(buffer, maxKeys);
+	for (const { place, first, second, full } of used) {
+		if (place >= times.length || !Number.isFinite(full)) continue;
+		times[place] = full;
+		ids[2 * place] = first;
+		ids[2 * place + 1] = second;
+	}
+}
+
+function partsOf(buffer: SharedArrayBuffer, maxKeys: number) {
+	const { sets, times, ids, locks } = layout(maxKeys);
+	return {
+		sets,
+		times: new Float64Array(buffer, times * 4, WAYS * sets),
+		ids: new Int32Array(buffer, ids * 4, 2 * WAYS * sets),
+		locks: new Int32Array(buffer, locks * 4, sets),
+	};
+}
+
 /**
  * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link excess}). A set that is full gives
  * the place of the key that has used least to a new key, which continues with that key's time: a count can then only be too high,
@@ -47,13 +87,13 @@ export class LimitTable {
 	readonly #locks: Int32Array;
 	readonly #hash: HalfSipHash;
 
-	/** @param buffer At least {@link limitTableWords} Int32 values; all are 0 when the first thread opens the table. */
+	/** @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens it. */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
-		const { sets, times, ids, locks } = layout(maxKeys);
+		const { sets, times, ids, locks } = partsOf(buffer, maxKeys);
 		this.#sets = sets;
-		this.#times = new Float64Array(buffer, times * 4, WAYS * sets);
-		this.#ids = new Int32Array(buffer, ids * 4, 2 * WAYS * sets);
-		this.#locks = new Int32Array(buffer, locks * 4, sets);
+		this.#times = times;
+		this.#ids = ids;
+		this.#locks = locks;
 		const secret = new Int32Array(buffer, 0, SECRET_WORDS);
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}

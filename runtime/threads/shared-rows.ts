@@ -13,6 +13,8 @@ export interface MemoryRequest {
 	readonly pool?: UpstreamSettings;
 	/** Set if the memory is for a response cache. */
 	readonly cache?: CacheSettings;
+	/** Set if the memory is for a table of rate limits: its maximum number of keys. */
+	readonly limits?: number;
 }
 
 /** Is notified about the memory of upstream pools. */
@@ -38,6 +40,13 @@ export interface CacheWatcher {
 	takeEvent(key: string, news: DiskEvent): void;
 }
 
+/** Is notified about the tables of rate limits. */
+export interface LimitsWatcher {
+	/** See {@link PoolWatcher}. */
+	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void;
+	limitsClosed(key: string): void;
+}
+
 interface Rows {
 	readonly buffer: SharedArrayBuffer;
 	readonly wanted: MemoryRequest;
@@ -49,12 +58,14 @@ export class SharedRows {
 	readonly #threads: number;
 	readonly #watcher: PoolWatcher | undefined;
 	readonly #caches: CacheWatcher | undefined;
+	readonly #limits: LimitsWatcher | undefined;
 	readonly #rows = new Map<string, Rows>();
 
-	constructor(threads: number, watcher?: PoolWatcher, caches?: CacheWatcher) {
+	constructor(threads: number, watcher?: PoolWatcher, caches?: CacheWatcher, limits?: LimitsWatcher) {
 		this.#threads = threads;
 		this.#watcher = watcher;
 		this.#caches = caches;
+		this.#limits = limits;
 	}
 
 	/** Number of keys in use. */
@@ -73,6 +84,7 @@ export class SharedRows {
 			this.#rows.set(key, rows);
 			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.#threads);
 			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.#threads);
+			if (wanted.limits !== undefined) this.#limits?.limitsOpened(key, wanted.limits, buffer);
 		}
 		rows.users.add(thread);
 		return rows.buffer;
@@ -87,6 +99,7 @@ export class SharedRows {
 		this.#rows.delete(key);
 		if (rows.wanted.pool) this.#watcher?.poolClosed(key);
 		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
+		if (rows.wanted.limits !== undefined) this.#limits?.limitsClosed(key);
 	}
 
 	/** Clears and releases all rows of a thread that has died. */

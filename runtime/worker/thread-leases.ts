@@ -199,7 +199,7 @@ export class ThreadLeases implements LeaseSource {
 		{ zone, maxKeys }: LeaseKinds['rate_limiter']['settings'],
 		handle: string,
 	): { value: RateLimiter; close: () => void } {
-		const buffer = this.#sharedMemory(handle, { slots: 0, common: limitTableWords(maxKeys) });
+		const buffer = this.#sharedMemory(handle, { slots: 0, common: limitTableWords(maxKeys), limits: maxKeys });
 		const { moduleCounters } = this.#thread;
 		return {
 			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys), outcome =>

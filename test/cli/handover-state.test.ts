@@ -97,4 +97,23 @@ handover('keeps circuits open, failed upstreams out and unhealthy ones down', as
 	}
 });
 
+handover('goes on with the counts of rate limits', async () => {
+	const site =
+		'rate_limit few {\n\trequests 3 per 1h\n\tkey {query.key}\n}\nrate_limit many {\n\trequests 100000 per 1h\n\tkey {query.other}\n}\nrespond in';
+	await running(site, async ({ get, handOver }) => {
+		for (let i = 0; i < 3; i++) assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
+		assert.match(await get('/?key=one'), /^HTTP\/1\.1 429 /);
+		assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);
+		for (let i = 0; i < 2; i++) {
+			await handOver();
+			assert.match(await get('/?key=one'), /^HTTP\/1\.1 429 /);
+			assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);
+		}
+		assert.match(await get('/?key=two'), /^HTTP\/1\.1 429 /);
+		// Another limit of the same zone applies to what has been counted.
+		await handOver(site.replace('key {query.key}', 'key {query.key}\n\tburst 4'));
+		assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
+	});
+});
+
 handover.run();

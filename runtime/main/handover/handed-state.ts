@@ -2,11 +2,14 @@
  * State that changes until the moment at which the successor takes over. It is sent with the message that tells the successor to
  * accept connections, so that nothing that the predecessor has learned until then is lost.
  */
+import type { LimitTableState } from '../../rate-limits/limit-tables.ts';
 
 /** What a runtime tells its successor at the last moment. */
 export interface HandedState {
 	/** See `PoolRegistry.states`. */
 	readonly upstreams: readonly UpstreamState[];
+	/** The counts of rate limits. */
+	readonly limits?: readonly LimitTableState[];
 }
 
 /** The state of one upstream: the key of its address and settings, and its words in Base64; see `UPSTREAM_STATE`. */

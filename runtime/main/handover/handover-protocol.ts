@@ -77,6 +77,8 @@ export interface Inheritance {
 	readonly sockets: BequeathedSockets;
 	/** Session ticket keys, newest first, in Base64. */
 	readonly ticketKeys: readonly string[];
+	/** See `LimitTables.secret`. */
+	readonly limitSecret?: string | undefined;
 }
 
 /** The first message, which contains everything that the successor needs. `Process` is added by the command line and the Admin API. */

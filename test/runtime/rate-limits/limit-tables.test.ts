@@ -1,0 +1,85 @@
+/** The tables of rate limits go on in another process: here, in other objects that know only what is handed over. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Rate } from '../../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { LimitTable, limitTableWords } from '../../../runtime/rate-limits/limit-table.ts';
+import { LimitTables } from '../../../runtime/rate-limits/limit-tables.ts';
+
+const test = suite('limit tables');
+
+const MAX_KEYS = 200_000;
+const RATE: Rate = { interval: 1000, capacity: 10_000, maxDelay: 0 };
+const now = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** Opens a table in `tables`. */
+function opened(tables: LimitTables, key: string): LimitTable {
+	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS));
+	tables.limitsOpened(key, MAX_KEYS, buffer);
+	return new LimitTable(buffer, MAX_KEYS);
+}
+
+/** Returns tables that continue those of a predecessor. */
+function successorOf(tables: LimitTables, ...keys: string[]) {
+	const next = new LimitTables(tables.secret);
+	const found = keys.map(key => opened(next, key));
+	next.adopt(JSON.parse(JSON.stringify(tables.states())));
+	return found;
+}
+
+test('a key has used as much afterwards as before, in its own table only', () => {
+	const tables = new LimitTables();
+	const table = opened(tables, 'a');
+	opened(tables, 'b').take('x', now(), RATE, 1);
+	const at = now();
+	for (let i = 0; i < 10; i++) assert.ok(table.take('x', at, RATE, 1) <= 0);
+	table.take('y', at, RATE, 7);
+	const [a, b] = successorOf(tables, 'a', 'b') as [LimitTable, LimitTable];
+	assert.is(a.take('x', at, RATE, 1), 1000);
+	assert.is(a.take('y', at, RATE, 3), 0);
+	assert.is(a.take('y', at, RATE, 1), 1000);
+	assert.ok(b.take('x', at, RATE, 5) < 0);
+	assert.ok(a.take('z', at, RATE, 1) < 0);
+});
+
+test('a table that is closed, or that the successor does not have, is left out', () => {
+	const tables = new LimitTables();
+	opened(tables, 'a').take('x', now(), RATE, 10);
+	opened(tables, 'b').take('x', now(), RATE, 10);
+	tables.limitsClosed('a');
+	assert.equal(
+		tables.states().map(([key]) => key),
+		['b'],
+	);
+	const [other] = successorOf(tables, 'c');
+	assert.ok(other!.take('x', now(), RATE, 1) < 0);
+});
+
+test('of too many keys, those that have used most are handed over', () => {
+	const tables = new LimitTables();
+	const table = opened(tables, 'a');
+	const at = now();
+	const most = Array.from({ length: 50 }, (_, index) => `most ${index}`);
+	for (const key of most) table.take(key, at + 3_600_000, RATE, 10);
+	for (let index = 0; index < 150_000; index++) table.take(`least ${index}`, at + 1_800_000, RATE, 1);
+	const states = tables.states();
+	const keys = states.reduce((sum, [, records]) => sum + Buffer.from(records, 'base64').length / 20, 0);
+	assert.is(keys, 100_000);
+	const [next] = successorOf(tables, 'a');
+	for (const key of most) assert.ok(next!.take(key, at + 3_600_000, RATE, 1) > 0, key);
+});
+
+test('records that are no records change nothing', () => {
+	const tables = new LimitTables('not a secret');
+	const table = opened(tables, 'a');
+	const record = Buffer.alloc(20);
+	record.writeUInt32LE(4_000_000_000);
+	record.writeDoubleLE(Number.NaN, 12);
+	tables.adopt([
+		['a', record.toString('base64')],
+		['a', 'AAAA'],
+		['a', ''],
+	]);
+	assert.ok(table.take('x', now(), RATE, 10) <= 0);
+});
+
+test.run();
