@@ -194,6 +194,11 @@ class ListeningAdmin implements AdminServer {
 		this.#file = undefined;
 	}
 
+	/** The generation that awaits its confirmation, if any. */
+	get unconfirmed(): number | undefined {
+		return this.#host.confirmation.pending?.generation;
+	}
+
 	close(): Promise<void> {
 		this.#closing ??= this.#close();
 		return this.#closing;

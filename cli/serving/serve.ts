@@ -238,7 +238,13 @@ class ServerProcess {
 	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
 		if (this.#handedOver) this.#passOn(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
-		else void this.#handOver({ saves: false });
+		else if (this.#admin?.unconfirmed !== undefined) {
+			// The new process would have nothing to roll back to.
+			const generation = this.#admin.unconfirmed;
+			this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the load is confirmed or rolled back', {
+				generation,
+			});
+		} else void this.#handOver({ saves: false });
 	};
 
 	/** Hands over to another process. Never rejects. */

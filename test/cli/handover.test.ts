@@ -327,6 +327,26 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 	);
 });
 
+handover('does not begin by a signal while a load can still be rolled back', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			assert.is((await load(plain(ports[0]!, 'two'), '?confirm=1h')).status, 200);
+			server.child.kill('SIGUSR2');
+			await until('refused', () => server.output().includes('SIGUSR2 is ignored until the load is confirmed'));
+			assert.is(await bodyOf(ports[0]!), 'two');
+			const reverted = await runCommand(['reload', '--revert', '--address', `unix/${folder}/admin.sock`], {
+				cwd: folder,
+			});
+			assert.is(reverted.status, 0, reverted.stderr);
+			assert.is(await bodyOf(ports[0]!), 'one');
+			server.child.kill('SIGUSR2');
+			await until('served', () => server.output().includes('a new process has taken over'));
+			assert.is(await bodyOf(ports[0]!), 'one');
+		},
+	);
+});
+
 handover('is what a second server on the same addresses is told to ask for', async () => {
 	await running(
 		([port]) => plain(port!, 'one'),
