@@ -139,4 +139,15 @@ test('a lock whose holder has died is taken over', () => {
 	assert.is(words.at(-1), 0);
 });
 
+test('rounding errors of the clock neither refuse a request nor hide one that remains', () => {
+	const hourly: Rate = { interval: 1_800_000, capacity: 3_600_000, maxDelay: 0 };
+	for (let i = 0; i < 2000; i++) {
+		const table = new LimitTable(memory(1024), 1024);
+		const now = 1e6 + Math.random() * 1e9;
+		assert.is(table.take('x', now, hourly, 1), -hourly.interval, String(now));
+		assert.is(table.take('x', now, hourly, 1), 0, String(now));
+		assert.is(table.take('x', now, hourly, 1), hourly.interval, String(now));
+	}
+});
+
 test.run();

@@ -52,7 +52,9 @@ export interface RateLimiter {
  */
 export function excess(full: number, now: number, rate: Rate, cost: number): number {
 	// Even a request that costs nothing is refused while none could be paid for.
-	return Math.max(full, now) + Math.max(cost, 1) * rate.interval - (now + rate.capacity);
+	const result = Math.max(full - now, 0) + Math.max(cost, 1) * rate.interval - rate.capacity;
+	// Whole microseconds: a rounding error of the clock must neither refuse a request nor hide one that remains.
+	return Math.round(result * 1000) / 1000;
 }
 
 /** Returns the key's time after a request of this cost. */
