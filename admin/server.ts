@@ -107,6 +107,8 @@ export interface AdminServer {
 	readonly address: string;
 	/** The listening socket, for another process to inherit, or undefined if no socket is open. */
 	readonly socket: InheritedAdmin | undefined;
+	/** The generation that awaits its confirmation, if any. */
+	readonly unconfirmed: number | undefined;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	leave(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
@@ -149,7 +151,13 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	return new ListeningAdmin(address, server, protocol, host);
 }
 
-const NO_ADMIN: AdminServer = { address: '', socket: undefined, leave: () => {}, close: async () => {} };
+const NO_ADMIN: AdminServer = {
+	address: '',
+	socket: undefined,
+	unconfirmed: undefined,
+	leave: () => {},
+	close: async () => {},
+};
 
 /** Returns the address in the settings as it is written; undefined if the Admin API is off. */
 export function configuredAddress(settings: AdminSettings | undefined): string | undefined {
@@ -194,7 +202,6 @@ class ListeningAdmin implements AdminServer {
 		this.#file = undefined;
 	}
 
-	/** The generation that awaits its confirmation, if any. */
 	get unconfirmed(): number | undefined {
 		return this.#host.confirmation.pending?.generation;
 	}
