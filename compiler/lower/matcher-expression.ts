@@ -262,7 +262,7 @@ class ExpressionReader {
 
 	#unknown(word: Word): Matcher {
 		const kinds = this.#lowering.environment.registry.matchers.keys();
-		const known = [...kinds, 'not'].filter(name => !COMBINATORS.has(name) || name === 'not');
+		const known = [...new Set([...kinds, 'not'])].filter(name => !COMBINATORS.has(name) || name === 'not');
 		const compat = this.#lowering.dialect === 'compatfile';
 		const message = compat
 			? `getting matcher module '${word.text}': there is no such matcher`
