@@ -54,7 +54,10 @@ read.
 it in; \`{param.NAME}\` are its parameters. \`let name value…\` is a constant, \`{let.NAME}\`. \`upstream name { … }\` is
 a pool of upstreams for \`reverse_proxy upstream://name\`.
 
-\`test "what it proves" { … }\` holds a request and what is expected of its answer; \`svc validate\` runs it.
+\`test "what it proves" { … }\` holds requests and what is expected of their answers; \`svc validate\` runs it, without a
+network. \`upstream answers 201 "created"\`, \`upstream fails\` and \`upstream times out\` say what an upstream does, several lines
+what it does in turn, and \`upstream 10.0.0.1:9000 fails\` what one of them does. \`repeat 10\` sends the request ten times,
+and \`after 61s\` lets time pass before the next one.
 
 In a Configfile directives run as they are written. A Caddyfile, called a Compatfile below, is read as the server that it
 was written for reads it: directives are sorted, and the matchers of a block are joined by \`and\`. What is spelled

@@ -17,9 +17,26 @@ export interface UpstreamAnswer {
 	readonly status: number;
 	readonly body: string;
 	readonly headers?: readonly (readonly [name: string, value: string])[];
-	/** True if no connection to any upstream succeeds. */
+	/** True if no connection succeeds. */
 	readonly unreachable?: boolean;
+	/** True if the upstream takes the request, and no answer comes in time. */
+	readonly timesOut?: boolean;
 }
+
+/** What an upstream does with one of the requests of an exchange. */
+export interface ScriptedAnswer {
+	/** Name of the pool or address of the upstream that answers; undefined if any does. */
+	readonly of: string | undefined;
+	readonly answer: UpstreamAnswer;
+}
+
+/**
+ * The same answer of all upstreams to every request, or answers in order: an upstream gives those that name it, otherwise those that
+ * name none, one for each request that it receives, and the last one again and again.
+ */
+export type UpstreamScript = UpstreamAnswer | readonly ScriptedAnswer[];
+
+const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
 
 /** A request that reached the fake upstream. */
 export interface RequestToUpstream {
@@ -34,7 +51,9 @@ export class FakeExchange extends Exchange {
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
 	readonly sent: RequestToUpstream[] = [];
-	readonly upstreamAnswer: UpstreamAnswer;
+	readonly #script: UpstreamScript;
+	/** Number of answers taken from the script, by what they are of. */
+	readonly #taken = new Map<string | undefined, number>();
 	readonly #at: number | undefined;
 
 	constructor(
@@ -42,12 +61,24 @@ export class FakeExchange extends Exchange {
 		connection: ConnectionInfo,
 		request: Request,
 		at: number | undefined,
-		upstreamAnswer: UpstreamAnswer,
+		script: UpstreamScript,
 	) {
 		super('HTTP/1.1', connection, received, request, SILENT, performance.now());
 		this.#at = at;
-		this.upstreamAnswer = upstreamAnswer;
+		this.#script = script;
 		this.response.headers.add('Server', SERVER_NAME);
+	}
+
+	/** Returns what an upstream does with its next request. */
+	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
+		const script = this.#script;
+		if ('status' in script) return script;
+		const own = script.filter(({ of }) => of !== undefined && (of === address || of === pool));
+		const answers = own.length > 0 ? own : script.filter(({ of }) => of === undefined);
+		const who = own.length > 0 ? address : undefined;
+		const taken = this.#taken.get(who) ?? 0;
+		this.#taken.set(who, taken + 1);
+		return answers[Math.min(taken, answers.length - 1)]?.answer ?? DEFAULT_ANSWER;
 	}
 
 	override now(): number {
@@ -66,7 +97,7 @@ const SILENT = { inform: () => {}, watch: () => {} };
 export function fakeExchange(
 	{ method, url, headers, body, from, at }: DryRunRequest,
 	local: { readonly host: string; readonly port: number },
-	upstreamAnswer: UpstreamAnswer = { status: 200, body: '' },
+	script: UpstreamScript = DEFAULT_ANSWER,
 ): FakeExchange {
 	const fields = new HeaderList();
 	let authority = url.authority;
@@ -96,7 +127,7 @@ export function fakeExchange(
 					}
 				: undefined,
 	};
-	return new FakeExchange(received, connection, request, at, upstreamAnswer);
+	return new FakeExchange(received, connection, request, at, script);
 }
 
 /** Reports whether a field reaches the handlers. The server drops names that a backend could confuse with others. */

@@ -77,7 +77,9 @@ export class FakePool implements UpstreamPool, BalancerView {
 		request.headers.map((_name, value) => trimBlanks(value));
 		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
-		const { status, body, headers, unreachable }: UpstreamAnswer = fake?.upstreamAnswer ?? { status: 200, body: '' };
+		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
+		const { status, body, headers, unreachable, timesOut } = answer;
+		if (timesOut) throw new UpstreamError('timeout', 'no response came in time');
 		if (unreachable) throw new UpstreamError('connect', 'the connection was refused');
 		const fields = new HeaderList();
 		for (const [name, value] of headers ?? []) fields.add(name, value);

@@ -8,6 +8,7 @@ import { registryOf } from '../lower/registry.ts';
 import { ReadError } from '../source/reader.ts';
 import { scanComments } from '../syntax/scan-comments.ts';
 import { EXPECTATIONS } from '../testing/expectations.ts';
+import { STEP_WORDS, UPSTREAM_BEHAVIORS } from '../testing/lower-tests.ts';
 import { REQUEST_FIELDS, RESPONSE_FIELDS } from './header-fields.ts';
 import {
 	directiveManual,
@@ -57,7 +58,6 @@ export interface Completion {
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-const TEST_WORDS = ['expect', 'upstream', 'header', 'body', 'from', 'at'];
 
 /** Returns the words that may be written at an offset. */
 export function completionsAt(workspace: Workspace, syntax: TextSyntax, offset: number): readonly Completion[] {
@@ -313,9 +313,11 @@ class Completer {
 		const first = this.#place.line?.words[0]?.text;
 		if (index === 0) {
 			for (const method of METHODS) this.#add('keyword', method);
-			for (const word of TEST_WORDS) this.#add('keyword', word);
+			for (const word of STEP_WORDS) this.#add('keyword', word);
 		} else if (first === 'expect' && index === 1) {
 			for (const [word, { usage }] of Object.entries(EXPECTATIONS)) this.#add('keyword', word, { detail: usage });
+		} else if (first === 'upstream' && (index === 1 || index === 2)) {
+			for (const behavior of UPSTREAM_BEHAVIORS) this.#add('keyword', behavior === 'times' ? 'times out' : behavior);
 		} else if (first === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status') this.#statuses();
 		else if (first === 'header' || (first === 'expect' && this.#place.line!.words[1]?.text === 'header' && index === 2))
 			this.#fields(first === 'header' ? 'request' : 'response');

@@ -7,7 +7,7 @@ import { Explainer } from '../explain/explanation.ts';
 import { renderExplanation } from '../explain/render-explanation.ts';
 import { originsOf, sampleGet } from '../lint/inspection/sample-request.ts';
 import { registryOf } from '../lower/registry.ts';
-import { runTests } from '../testing/run-tests.ts';
+import { runTests, sendRequests } from '../testing/run-tests.ts';
 import {
 	everyLine,
 	type FileRange,
@@ -56,10 +56,9 @@ export async function reachedByTests(
 		return place;
 	};
 	const reached: Place[][] = [];
-	for (const { steps } of tests) {
+	for (const test of tests) {
 		hits = new Set();
-		dryRun.reset();
-		for (const { request, upstream } of steps) (await dryRun.run(request, upstream))?.response?.close();
+		await sendRequests(test, dryRun, () => true);
 		reached.push([...hits].map(placeOf));
 	}
 	return reached;

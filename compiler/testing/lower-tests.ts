@@ -11,19 +11,26 @@ import {
 	type RequestMistake,
 	type RequestUrl,
 } from '../dry-run/dry-run-request.ts';
-import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
+import { parseDuration } from '../lower/context/values.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';
-import type { Expectation, TestCase, TestStep } from './test-case.ts';
+import type { Expectation, TestCase, TestStep, TestUpstream } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 /** Words allowed in the block of a request. */
 const REQUEST_WORDS = ['header', 'body', 'from', 'at'] as const;
 /** Words allowed after the block of a request. */
-const STEP_WORDS = ['expect', 'upstream', ...REQUEST_WORDS] as const;
+export const STEP_WORDS = ['expect', 'upstream', 'repeat', 'after', ...REQUEST_WORDS] as const;
+/** What an upstream may do with a request. */
+export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
+const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
+
+const MAX_REPEAT = 10_000;
+/** A year in milliseconds. */
+const MAX_PAUSE = 366 * 86_400_000;
 
 /** Lowers the tests of a configuration. Tests with mistakes are omitted. */
 export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestCase[] {
@@ -52,7 +59,9 @@ interface StepDraft {
 	body: string | undefined;
 	from: string | undefined;
 	at: number | undefined;
-	upstream: UpstreamAnswer | undefined;
+	readonly upstreams: TestUpstream[];
+	repeat: number;
+	pause: number;
 	readonly expectations: Expectation[];
 	/** True if there is an `expect`, even an invalid one. */
 	expects: boolean;
@@ -106,6 +115,8 @@ class TestReader {
 		}
 		if (word.text === 'expect') this.#expect(line, args, this.#step);
 		else if (word.text === 'upstream') this.#upstream(line, args, this.#step);
+		else if (word.text === 'repeat') this.#repeat(word, args, this.#step);
+		else if (word.text === 'after') this.#after(word, args, this.#step);
 		else this.#ofRequest(line, this.#step);
 	}
 
@@ -150,7 +161,7 @@ class TestReader {
 			this.#withoutBlock(inner);
 			if ((REQUEST_WORDS as readonly string[]).includes(word.text)) this.#ofRequest(inner, step);
 			else {
-				const misplaced = word.text === 'expect' || word.text === 'upstream';
+				const misplaced = (STEP_WORDS as readonly string[]).includes(word.text);
 				this.#problem('test/unknown', word.span, `\`${word.text}\` is not part of a request.`, {
 					...(misplaced ? {} : didYouMean(word, REQUEST_WORDS)),
 					hint: misplaced
@@ -196,23 +207,72 @@ class TestReader {
 
 	#upstream(line: Line, args: readonly Word[], step: StepDraft): void {
 		const word = line.words[0]!;
-		const usage = 'upstream answers <status> [<body>]';
-		const [answers, status, body] = args;
-		if (!this.#once(word, step)) return;
-		if (answers && answers.text !== 'answers') {
-			this.#problem('test/unknown', answers.span, `\`${answers.text}\` is not a behavior of an upstream here.`, {
-				...didYouMean(answers, ['answers']),
-				hint: `Usage: ${usage}`,
+		const isBehavior = ({ text }: Word) => (UPSTREAM_BEHAVIORS as readonly string[]).includes(text);
+		const [first, second] = args;
+		const isNamed = first && second && !isBehavior(first) && (isBehavior(second) || /[.:]/.test(first.text));
+		const of = isNamed ? first.text : undefined;
+		const [behavior, ...rest] = of === undefined ? args : args.slice(1);
+		if (!behavior) {
+			this.#problem('arguments/too-few', word.span, '`upstream` needs a behavior.', {
+				hint: `Usage: ${UPSTREAM_USAGE}`,
 			});
 			return;
 		}
-		if (!this.#count(word, args, 2, 3, usage)) return;
-		if (/^[2-5]\d\d$/.test(status!.text)) {
-			step.upstream = { status: Number(status!.text), body: body?.text ?? '' };
+		const add = (answer: TestUpstream['answer']): void => {
+			step.upstreams.push({ of, answer, span: spanOfWords(line.words) });
+		};
+		switch (behavior.text) {
+			case 'answers':
+				this.#answers(behavior, rest, add);
+				return;
+			case 'fails':
+				if (this.#count(behavior, rest, 0, 0, 'upstream fails')) add({ status: 502, body: '', unreachable: true });
+				return;
+			case 'times':
+				if (rest.length === 1 && rest[0]!.text === 'out') {
+					add({ status: 504, body: '', timesOut: true });
+					return;
+				}
+		}
+		this.#problem('test/unknown', behavior.span, `\`${behavior.text}\` is not a behavior of an upstream here.`, {
+			...didYouMean(behavior, UPSTREAM_BEHAVIORS),
+			hint: `Usage: ${UPSTREAM_USAGE}`,
+		});
+	}
+
+	#answers(answers: Word, args: readonly Word[], add: (answer: TestUpstream['answer']) => void): void {
+		if (!this.#count(answers, args, 1, 2, 'upstream answers <status> [<body>]')) return;
+		const [status, body] = args as readonly [Word, Word?];
+		if (/^[2-5]\d\d$/.test(status.text)) {
+			add({ status: Number(status.text), body: body?.text ?? '' });
 			return;
 		}
 		const hint = 'Write three digits from 200 to 599.';
-		this.#problem('value/not-a-status', status!.span, `\`${status!.text}\` is not a final status.`, { hint });
+		this.#problem('value/not-a-status', status.span, `\`${status.text}\` is not a final status.`, { hint });
+	}
+
+	#repeat(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'repeat <n>')) return;
+		const { text, span } = args[0]!;
+		const times = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+		if (times >= 1 && times <= MAX_REPEAT) {
+			step.repeat = times;
+			return;
+		}
+		const hint = `Write a number from 1 to ${MAX_REPEAT}.`;
+		this.#problem('value/out-of-range', span, `\`${text}\` is not how often a request can be sent.`, { hint });
+	}
+
+	#after(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'after <duration>')) return;
+		const { text, span } = args[0]!;
+		const pause = parseDuration(text);
+		if (pause !== undefined && pause >= 0 && pause <= MAX_PAUSE) {
+			step.pause = pause;
+			return;
+		}
+		const hint = 'Write a time such as 61s or 2h, of at most a year.';
+		this.#problem('value/not-a-duration', span, `\`${text}\` is not a time that can pass.`, { hint });
 	}
 
 	#expect(line: Line, args: readonly Word[], step: StepDraft): void {
@@ -241,8 +301,9 @@ class TestReader {
 		const step = this.#step;
 		this.#step = undefined;
 		if (!step?.url) return;
-		const { url, span, method, headers, body, from, at, upstream, expectations } = step;
-		this.#steps.push({ request: { method, url, headers, body, from, at }, span, upstream, expectations });
+		const { url, span, method, headers, body, from, at, upstreams, repeat, pause, expectations } = step;
+		const request = { method, url, headers, body, from, at };
+		this.#steps.push({ request, span, upstreams, repeat, pause, expectations });
 		if (step.expects) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',
@@ -267,7 +328,8 @@ class TestReader {
 		const few = args.length < min;
 		const limit = few ? min : max;
 		const bound = min === max ? '' : few ? 'at least ' : 'at most ';
-		const message = `\`${word.text}\` takes ${bound}${limit} argument${limit === 1 ? '' : 's'}.`;
+		const amount = limit === 0 ? 'no argument' : `${bound}${limit} argument${limit === 1 ? '' : 's'}`;
+		const message = `\`${word.text}\` takes ${amount}.`;
 		const span = few ? word.span : spanOfWords(args.slice(max));
 		this.#problem(few ? 'arguments/too-few' : 'arguments/too-many', span, message, { hint: `Usage: ${usage}` });
 		return false;
@@ -294,7 +356,9 @@ function noRequest(span: SourceSpan): StepDraft {
 		body: undefined,
 		from: undefined,
 		at: undefined,
-		upstream: undefined,
+		upstreams: [],
+		repeat: 1,
+		pause: 0,
 		expectations: [],
 		expects: false,
 		given: new Map(),

@@ -3,7 +3,7 @@ import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult, type DryRunTracer } from '../dry-run/dry-run.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
-import type { TestCase, TestReport, TestResult, TestStep } from './test-case.ts';
+import type { TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
 
 /** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
 export async function runTests(
@@ -17,8 +17,16 @@ export async function runTests(
 	for (const test of tests) {
 		const diagnostics: Diagnostic[] = [];
 		const began = performance.now();
-		dryRun.reset();
-		for (const step of test.steps) await runStep(test, step, dryRun, diagnostics);
+		const idle = new Set(test.steps.flatMap(({ upstreams }) => upstreams.filter(({ of }) => of !== undefined)));
+		await sendRequests(test, dryRun, async (step, came, time) => {
+			const found = came ? await mismatchesOf(test, step, came, plan, time) : [nothingListens(test, step, plan)];
+			diagnostics.push(...found);
+			for (const { settings, upstream } of came?.exchange.sent ?? []) {
+				for (const line of idle) if (line.of === upstream.address || line.of === settings.name) idle.delete(line);
+			}
+			return found.length === 0;
+		});
+		if (diagnostics.length === 0) diagnostics.push(...[...idle].map(line => notAsked(test, line)));
 		results.push({ test, diagnostics, milliseconds: performance.now() - began });
 	}
 	const passed = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
@@ -26,34 +34,75 @@ export async function runTests(
 	return { passed, failed: tests.length - passed, diagnostics: all, results };
 }
 
-async function runStep(test: TestCase, step: TestStep, dryRun: DryRun, diagnostics: Diagnostic[]): Promise<void> {
-	const came = await dryRun.run(step.request, step.upstream);
-	const { plan } = dryRun;
-	if (!came) {
-		const { url } = step.request;
-		diagnostics.push({
-			code: 'test/nothing-listens',
-			severity: 'error',
-			span: step.span,
-			message: `${JSON.stringify(test.name)}: nothing listens where \`${url.text}\` leads.`,
-			hint: `The configuration listens on ${listenersText(plan)}.`,
-		});
-		return;
+/**
+ * Resets the dry run and sends the requests of a test. The clock stands still, so that results are the same on any machine, and only
+ * steps move it. `answered` returns false if the rest of a step is to be left out; its result is undefined if nothing listens.
+ */
+export async function sendRequests(
+	{ steps }: TestCase,
+	dryRun: DryRun,
+	answered: (step: TestStep, came: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
+): Promise<void> {
+	dryRun.reset();
+	let now = Date.now();
+	for (const step of steps) {
+		now = step.request.at ?? now;
+		const request = { ...step.request, at: now };
+		const script = step.upstreams.length > 0 ? step.upstreams : undefined;
+		for (let time = 1; time <= step.repeat; time++) {
+			const came = await dryRun.run(request, script);
+			const goesOn = await answered(step, came, time);
+			came?.response?.close();
+			if (!goesOn) break;
+		}
+		now += step.pause;
 	}
+}
+
+function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
+	return {
+		code: 'test/upstream-not-asked',
+		severity: 'error',
+		span,
+		message: `${JSON.stringify(test.name)}: the upstream \`${of}\` received no request.`,
+		hint: 'Give the address of an upstream, or the name of an `upstream` block, that the request reaches.',
+	};
+}
+
+function nothingListens(test: TestCase, { request: { url }, span }: TestStep, plan: Plan): Diagnostic {
+	return {
+		code: 'test/nothing-listens',
+		severity: 'error',
+		span,
+		message: `${JSON.stringify(test.name)}: nothing listens where \`${url.text}\` leads.`,
+		hint: `The configuration listens on ${listenersText(plan)}.`,
+	};
+}
+
+/** Returns an error for each expectation that is not met. */
+async function mismatchesOf(
+	test: TestCase,
+	step: TestStep,
+	came: DryRunResult,
+	plan: Plan,
+	time: number,
+): Promise<Diagnostic[]> {
+	const found: Diagnostic[] = [];
+	const which = step.repeat === 1 ? '' : `, at request ${time} of ${step.repeat}`;
 	for (const { span, check } of step.expectations) {
 		const mismatch = await check(came, plan);
 		if (!mismatch) continue;
-		diagnostics.push({
+		found.push({
 			code: 'test/failed',
 			severity: 'error',
 			span,
-			message: `${JSON.stringify(test.name)}: ${mismatch.text}.`,
+			message: `${JSON.stringify(test.name)}: ${mismatch.text}${which}.`,
 			label: mismatch.label,
 			related: test.steps.length > 1 ? [{ span: step.span, message: 'the request' }] : undefined,
 			hint: whatHappened(came, plan),
 		});
 	}
-	came.response?.close();
+	return found;
 }
 
 /** Describes the response in one or two sentences. */

@@ -3,7 +3,7 @@ import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
+import type { ScriptedAnswer } from '../dry-run/fake-exchange.ts';
 import type { SourceSpan } from '../source/source.ts';
 
 /** One `test "name" { … }`. */
@@ -19,9 +19,18 @@ export interface TestStep {
 	readonly request: DryRunRequest;
 	/** The span of the method and the URL. */
 	readonly span: SourceSpan;
-	/** The fake upstream's response; default 200 with an empty body. */
-	readonly upstream: UpstreamAnswer | undefined;
+	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
+	readonly upstreams: readonly TestUpstream[];
+	/** How many times the request is sent. */
+	readonly repeat: number;
+	/** Milliseconds that pass afterwards. */
+	readonly pause: number;
 	readonly expectations: readonly Expectation[];
+}
+
+/** One `upstream` line. */
+export interface TestUpstream extends ScriptedAnswer {
+	readonly span: SourceSpan;
 }
 
 /** One `expect` line. */
