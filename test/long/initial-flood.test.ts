@@ -22,6 +22,8 @@ const ENOUGH = 0.8;
 const MEMORY_BOUND = 64 * 1024 * 1024;
 /** A time below this, in milliseconds, is good, however short the usual time is. */
 const GOOD_MS = 150;
+/** Number of tries, because other programs may disturb one. */
+const TRIES = 3;
 let server: ServerProcess;
 let port = 0;
 let packets: Buffer[];
@@ -122,30 +124,40 @@ for (const [who, from] of [
 ] as const) {
 	test(`from ${who}`, async () => {
 		const client = new SteadyClient();
-		const usual = await measure(client, 3);
-		const share = processorShare();
-		const wanted = share > ENOUGH ? RATE : Math.round((RATE * share) / 4);
-		const before = memory();
-		const stop = startFlood({ packets, port, rate: wanted, from });
-		let flooded: Awaited<ReturnType<typeof measure>>;
-		let sent = 0;
-		const since = performance.now();
 		try {
-			flooded = await measure(client, SECONDS);
+			for (let tries = 1; ; tries++) {
+				const slow = await flooded(client, who, from);
+				if (slow === undefined) break;
+				assert.ok(tries < TRIES, slow);
+			}
 		} finally {
-			sent = await stop();
+			client.close();
 		}
-		const rate = Math.round((sent * 1000) / (performance.now() - since));
-		const grown = memory() - before;
-		if (process.env.FIGURES) console.log({ who, share, rate, usual, flooded, grown });
-		assert.ok(rate > wanted / 2, `${rate} datagrams a second`);
-		for (const what of ['requests', 'visits'] as const) {
-			const most = Math.max(5 * usual[what], GOOD_MS);
-			assert.ok(flooded[what] < most, `p99 of ${what}: ${flooded[what]} ms, usually ${usual[what]} ms`);
-		}
-		assert.ok(grown < MEMORY_BOUND, `${grown} bytes more`);
-		client.close();
 	});
+}
+
+/** Floods the server. Returns a sentence if another client had to wait for too long. */
+async function flooded(client: SteadyClient, who: string, from: readonly string[]): Promise<string | undefined> {
+	const usual = await measure(client, 3);
+	const share = processorShare();
+	const wanted = share > ENOUGH ? RATE : Math.round((RATE * share) / 4);
+	const before = memory();
+	const stop = startFlood({ packets, port, rate: wanted, from });
+	let meanwhile: Awaited<ReturnType<typeof measure>>;
+	let sent = 0;
+	const since = performance.now();
+	try {
+		meanwhile = await measure(client, SECONDS);
+	} finally {
+		sent = await stop();
+	}
+	const rate = Math.round((sent * 1000) / (performance.now() - since));
+	const grown = memory() - before;
+	if (process.env.FIGURES) console.log({ who, share, rate, usual, meanwhile, grown });
+	assert.ok(rate > wanted / 2, `${rate} datagrams a second`);
+	assert.ok(grown < MEMORY_BOUND, `${grown} bytes more`);
+	const slow = (['requests', 'visits'] as const).find(what => meanwhile[what] >= Math.max(5 * usual[what], GOOD_MS));
+	return slow && `p99 of ${slow}: ${meanwhile[slow]} ms, usually ${usual[slow]} ms`;
 }
 
 test.run();

@@ -311,7 +311,7 @@ releases(
 			const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` };
 			const npm = (...args: readonly string[]): string =>
 				runIn(env, 'npm', ...args, '--global', '--prefix', prefix, '--no-fund');
-			npm('install', '--no-audit', path.join(first, 'svc-1.0.0.tgz'));
+			npm('install', '--no-audit', '--prefer-offline', path.join(first, 'svc-1.0.0.tgz'));
 			const svc = (...args: readonly string[]): string => run(path.join(prefix, 'bin/svc'), ...args);
 			assert.is(svc('version'), 'v1.0.0\n');
 			assert.match(svc('build-info'), `toolchain: node v${process.versions.node}`);
