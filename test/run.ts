@@ -17,7 +17,7 @@ import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
  * Milliseconds after which a test file is killed, because uvu waits forever for an open server. Several times what the
  * longest test takes on an idle machine.
  */
-const TIMEOUT = 600_000;
+const TIMEOUT = 900_000;
 
 /**
  * Where test processes cache compiled code: in the launcher's folder (cli/svc), because they load the same modules. The cache
