@@ -33,6 +33,7 @@ export const explain: Command = {
 		{ name: 'data', short: 'd', value: 'TEXT', summary: 'Request body' },
 		{ name: 'from', value: 'IP', summary: 'Client address', default: '127.0.0.1' },
 		{ name: 'at', value: 'TIME', summary: 'Time of the request, such as 2026-01-31T12:00:00Z', default: 'now' },
+		{ name: 'protocol', value: 'VERSION', summary: 'Version of HTTP: h1, h2 or h3', default: 'h1' },
 		{ name: 'json', summary: 'Print JSON' },
 	],
 	async run(invocation) {
@@ -62,8 +63,15 @@ export const explain: Command = {
 
 /** Returns the request that the command line describes. @throws {@link CommandFailure} if no client could send it */
 async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
-	const { canonicalClientAddress, parseClockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } =
-		await import('../../compiler/dry-run/dry-run-request.ts');
+	const {
+		canonicalClientAddress,
+		parseClockTime,
+		fieldMistake,
+		isRequestUrl,
+		methodMistake,
+		parseRequestUrl,
+		parseRequestProtocol,
+	} = await import('../../compiler/dry-run/dry-run-request.ts');
 	const [method, target] = invocation.args as readonly [string, string];
 	const refuse = ({ message, hint }: { message: string; hint?: string }): never => {
 		throw new CommandFailure(hint === undefined ? message : `${message} ${hint}`);
@@ -94,5 +102,7 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 			hint: 'Write it as 2026-01-31T12:00:00Z, or as a date such as 2026-01-31.',
 		});
 	}
-	return { method, url, headers, body: invocation.value('data'), from: address, at: time };
+	const protocol = parseRequestProtocol(invocation.value('protocol') ?? 'h1', url.scheme);
+	if (typeof protocol !== 'string') return refuse(protocol);
+	return { method, url, headers, body: invocation.value('data'), from: address, at: time, protocol };
 }

@@ -116,7 +116,8 @@ function blindSpots({ blindSpots: all }: ConfigurationDiff): string[] {
 function requestText({ request, upstream }: MeaningChange): string {
 	const fields = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
 	const from = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
-	return `${request.method} ${request.url.text}${fields}${from}${upstreamText(upstream)}`;
+	const protocol = { h1: '', h2: ' over HTTP/2', h3: ' over HTTP/3' }[request.protocol ?? 'h1'];
+	return `${request.method} ${request.url.text}${fields}${from}${protocol}${upstreamText(upstream)}`;
 }
 
 function upstreamText(upstream: UpstreamAnswer | undefined): string {

@@ -1,5 +1,11 @@
 /** A request under construction, and how changes are made to it. */
-import { type DryRunRequest, fieldMistake, methodMistake, type RequestUrl } from '../dry-run/dry-run-request.ts';
+import {
+	type DryRunRequest,
+	fieldMistake,
+	methodMistake,
+	type RequestProtocol,
+	type RequestUrl,
+} from '../dry-run/dry-run-request.ts';
 import type { RequestChange } from '../modules/contract/request-change.ts';
 
 /** A request as data that can be changed part by part. */
@@ -14,17 +20,19 @@ export interface RequestDraft {
 	/** Values by lower-case name. */
 	readonly headers: ReadonlyMap<string, string>;
 	readonly from: string;
+	readonly protocol?: RequestProtocol | undefined;
 }
 
 /** Returns a draft after a change. The draft itself stays as it is. */
 export function changedDraft(draft: RequestDraft, change: RequestChange): RequestDraft {
-	const { path, method, host, from, header, parameter, noQuery } = change;
+	const { path, method, host, from, protocol, header, parameter, noQuery } = change;
 	return {
 		...draft,
 		...(path === undefined ? {} : { path }),
 		...(method === undefined ? {} : { method }),
 		...(host === undefined ? {} : { host }),
 		...(from === undefined ? {} : { from }),
+		...(protocol === undefined ? {} : { protocol }),
 		headers: header ? withEntry(draft.headers, header[0].toLowerCase(), header[1]) : draft.headers,
 		parameters: noQuery
 			? new Map()
@@ -42,7 +50,8 @@ export function draftKey(draft: RequestDraft): string {
 
 /** Returns the request of a draft, at a time that is the same for all of them; undefined if no client could send it. */
 export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
-	const { scheme, host, port, method, path, parameters, headers, from } = draft;
+	const { scheme, host, port, method, path, parameters, headers, from, protocol } = draft;
+	if (protocol === 'h3' && scheme === 'http') return undefined;
 	if (methodMistake(method) || !/^[\w.:-]*$/.test(host)) return undefined;
 	if ([...headers].some(([name, value]) => fieldMistake(name, value))) return undefined;
 	const query = [...parameters].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
@@ -58,7 +67,7 @@ export function requestOf(draft: RequestDraft, at: number): DryRunRequest | unde
 		path: escaped,
 		query: query === '' ? undefined : query,
 	};
-	return { method, url, headers: [...headers], body: undefined, from, at };
+	return { method, url, headers: [...headers], body: undefined, from, at, protocol };
 }
 
 function encoded(text: string): string {

@@ -14,7 +14,13 @@ export interface DryRunRequest {
 	readonly from: string | undefined;
 	/** Time of the request, in milliseconds since 1970. Default: the current time. */
 	readonly at: number | undefined;
+	/** Default: `h1`. */
+	readonly protocol?: RequestProtocol | undefined;
 }
+
+/** HTTP/1.1, HTTP/2, which is without TLS by prior knowledge, and HTTP/3. */
+export const REQUEST_PROTOCOLS = ['h1', 'h2', 'h3'] as const;
+export type RequestProtocol = (typeof REQUEST_PROTOCOLS)[number];
 
 /** The parts of a URL that a client puts in a request; the path is not normalized. */
 export interface RequestUrl {
@@ -36,6 +42,17 @@ export interface RequestUrl {
 export interface RequestMistake {
 	readonly message: string;
 	readonly hint?: string;
+}
+
+/** Returns the protocol that a text names, or what is wrong with it for a URL of this scheme. */
+export function parseRequestProtocol(text: string, scheme: string | undefined): RequestProtocol | RequestMistake {
+	const protocol = REQUEST_PROTOCOLS.find(name => name === text);
+	if (protocol === undefined) {
+		return { message: `\`${text}\` is not a version of HTTP.`, hint: 'Write `h1`, `h2` or `h3`.' };
+	}
+	if (protocol === 'h3' && scheme === 'http')
+		return { message: 'There is no HTTP/3 without TLS.', hint: 'Write a URL with `https://`.' };
+	return protocol;
 }
 
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is;

@@ -15,7 +15,7 @@ import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstr
 import { DeliveredResponse } from './delivered-response.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 import { FakeCache } from './fake-cache.ts';
-import { type FakeExchange, fakeExchange, type UpstreamScript } from './fake-exchange.ts';
+import { type FakeExchange, fakeExchange, type UpstreamAnswer, type UpstreamScript } from './fake-exchange.ts';
 import { FakeRateLimiter } from './fake-rate-limiter.ts';
 import { FakePool } from './fake-upstreams.ts';
 import { listenerFor } from './listener-choice.ts';
@@ -97,7 +97,7 @@ export class DryRun {
 	}
 
 	/** Answers a request as the server does after the request head has arrived; undefined if nothing listens at the address. */
-	async run(request: DryRunRequest, upstream?: UpstreamScript): Promise<DryRunResult | undefined> {
+	async run(request: DryRunRequest, upstream?: UpstreamAnswer | UpstreamScript): Promise<DryRunResult | undefined> {
 		const listener = listenerFor(this.plan, request.url);
 		if (!listener) return undefined;
 		const x = fakeExchange(request, listener, upstream);

@@ -6,11 +6,12 @@ import { encodeFieldText, fieldValueKind, TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCO
 import { HeaderList } from '../exchange/header-list.ts';
 import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
-import type { DryRunRequest } from './dry-run-request.ts';
+import type { DryRunRequest, RequestProtocol } from './dry-run-request.ts';
 
 /** Initial value of the `Server` field, as in the real server. */
 const SERVER_NAME = 'svc';
 const CLIENT_PORT = 50_000;
+const PROTOCOL_NAMES = { h1: 'HTTP/1.1', h2: 'HTTP/2.0', h3: 'HTTP/3.0' } as const;
 
 /** The response of the fake upstream. */
 export interface UpstreamAnswer {
@@ -23,20 +24,40 @@ export interface UpstreamAnswer {
 	readonly timesOut?: boolean;
 }
 
-/** What an upstream does with one of the requests of an exchange. */
+/** What an upstream does with one request. */
 export interface ScriptedAnswer {
 	/** Name of the pool or address of the upstream that answers; undefined if any does. */
 	readonly of: string | undefined;
 	readonly answer: UpstreamAnswer;
 }
 
-/**
- * The same answer of all upstreams to every request, or answers in order: an upstream gives those that name it, otherwise those that
- * name none, one for each request that it receives, and the last one again and again.
- */
-export type UpstreamScript = UpstreamAnswer | readonly ScriptedAnswer[];
-
 const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
+
+/**
+ * Answers in order. An upstream takes from those of its address; if there are none, from those of its pool, otherwise from those of
+ * any. The last one is given again and again.
+ */
+export class UpstreamScript {
+	readonly #answers: readonly ScriptedAnswer[];
+	/** Number of answers taken, by what they are of. */
+	readonly #taken = new Map<string | undefined, number>();
+
+	constructor(answers: readonly ScriptedAnswer[]) {
+		this.#answers = answers;
+	}
+
+	/** Returns the answer to the next request that an upstream receives. */
+	take(pool: string | undefined, address: string): UpstreamAnswer {
+		for (const whose of new Set([address, pool, undefined])) {
+			const answers = this.#answers.filter(({ of }) => of === whose);
+			if (answers.length === 0) continue;
+			const taken = this.#taken.get(whose) ?? 0;
+			this.#taken.set(whose, taken + 1);
+			return answers[Math.min(taken, answers.length - 1)]!.answer;
+		}
+		return DEFAULT_ANSWER;
+	}
+}
 
 /** A request that reached the fake upstream. */
 export interface RequestToUpstream {
@@ -51,9 +72,7 @@ export class FakeExchange extends Exchange {
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
 	readonly sent: RequestToUpstream[] = [];
-	readonly #script: UpstreamScript;
-	/** Number of answers taken from the script, by what they are of. */
-	readonly #taken = new Map<string | undefined, number>();
+	readonly #upstreams: UpstreamAnswer | UpstreamScript;
 	readonly #at: number | undefined;
 
 	constructor(
@@ -61,24 +80,18 @@ export class FakeExchange extends Exchange {
 		connection: ConnectionInfo,
 		request: Request,
 		at: number | undefined,
-		script: UpstreamScript,
+		upstreams: UpstreamAnswer | UpstreamScript,
+		protocol: RequestProtocol = 'h1',
 	) {
-		super('HTTP/1.1', connection, received, request, SILENT, performance.now());
+		super(PROTOCOL_NAMES[protocol], connection, received, request, SILENT, performance.now());
 		this.#at = at;
-		this.#script = script;
+		this.#upstreams = upstreams;
 		this.response.headers.add('Server', SERVER_NAME);
 	}
 
 	/** Returns what an upstream does with its next request. */
 	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
-		const script = this.#script;
-		if ('status' in script) return script;
-		const own = script.filter(({ of }) => of !== undefined && (of === address || of === pool));
-		const answers = own.length > 0 ? own : script.filter(({ of }) => of === undefined);
-		const who = own.length > 0 ? address : undefined;
-		const taken = this.#taken.get(who) ?? 0;
-		this.#taken.set(who, taken + 1);
-		return answers[Math.min(taken, answers.length - 1)]?.answer ?? DEFAULT_ANSWER;
+		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.take(pool, address) : this.#upstreams;
 	}
 
 	override now(): number {
@@ -95,9 +108,9 @@ const SILENT = { inform: () => {}, watch: () => {} };
 
 /** Returns the exchange for a request to a listener. `local` is the listener's address. */
 export function fakeExchange(
-	{ method, url, headers, body, from, at }: DryRunRequest,
+	{ method, url, headers, body, from, at, protocol }: DryRunRequest,
 	local: { readonly host: string; readonly port: number },
-	script: UpstreamScript = DEFAULT_ANSWER,
+	upstreams: UpstreamAnswer | UpstreamScript = DEFAULT_ANSWER,
 ): FakeExchange {
 	const fields = new HeaderList();
 	let authority = url.authority;
@@ -121,13 +134,13 @@ export function fakeExchange(
 				? {
 						version: 'tls1.3',
 						cipherSuite: 'TLS_AES_128_GCM_SHA256',
-						protocol: 'http/1.1',
+						protocol: protocol === undefined || protocol === 'h1' ? 'http/1.1' : protocol,
 						serverName: url.host,
 						resumed: false,
 					}
 				: undefined,
 	};
-	return new FakeExchange(received, connection, request, at, script);
+	return new FakeExchange(received, connection, request, at, upstreams, protocol);
 }
 
 /** Reports whether a field reaches the handlers. The server drops names that a backend could confuse with others. */

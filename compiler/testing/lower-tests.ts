@@ -7,8 +7,10 @@ import {
 	isRequestUrl,
 	methodMistake,
 	parseClockTime,
+	parseRequestProtocol,
 	parseRequestUrl,
 	type RequestMistake,
+	type RequestProtocol,
 	type RequestUrl,
 } from '../dry-run/dry-run-request.ts';
 import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
@@ -21,7 +23,7 @@ import type { TestProblem } from './test-problem.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 /** Words allowed in the block of a request. */
-const REQUEST_WORDS = ['header', 'body', 'from', 'at'] as const;
+const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol'] as const;
 /** Words allowed after the block of a request. */
 export const STEP_WORDS = ['expect', 'upstream', 'repeat', 'after', ...REQUEST_WORDS] as const;
 /** What an upstream may do with a request. */
@@ -59,6 +61,7 @@ interface StepDraft {
 	body: string | undefined;
 	from: string | undefined;
 	at: number | undefined;
+	protocol: RequestProtocol | undefined;
 	readonly upstreams: TestUpstream[];
 	repeat: number;
 	pause: number;
@@ -194,6 +197,13 @@ class TestReader {
 					hint: 'Write an address such as 203.0.113.9 or 2001:db8::9.',
 				});
 				return;
+			case 'protocol': {
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'protocol h1 | h2 | h3')) return;
+				const protocol = parseRequestProtocol(first!.text, step.url?.scheme);
+				if (typeof protocol === 'string') step.protocol = protocol;
+				else this.#mistake('test/bad-protocol', first!.span, protocol);
+				return;
+			}
 			case 'at': {
 				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'at <time>')) return;
 				step.at = parseClockTime(first!.text);
@@ -301,8 +311,8 @@ class TestReader {
 		const step = this.#step;
 		this.#step = undefined;
 		if (!step?.url) return;
-		const { url, span, method, headers, body, from, at, upstreams, repeat, pause, expectations } = step;
-		const request = { method, url, headers, body, from, at };
+		const { url, span, method, headers, body, from, at, protocol, upstreams, repeat, pause, expectations } = step;
+		const request = { method, url, headers, body, from, at, protocol };
 		this.#steps.push({ request, span, upstreams, repeat, pause, expectations });
 		if (step.expects) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
@@ -356,6 +366,7 @@ function noRequest(span: SourceSpan): StepDraft {
 		body: undefined,
 		from: undefined,
 		at: undefined,
+		protocol: undefined,
 		upstreams: [],
 		repeat: 1,
 		pause: 0,

@@ -2,6 +2,7 @@
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult, type DryRunTracer } from '../dry-run/dry-run.ts';
+import { UpstreamScript } from '../dry-run/fake-exchange.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
 import type { TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
 
@@ -48,7 +49,7 @@ export async function sendRequests(
 	for (const step of steps) {
 		now = step.request.at ?? now;
 		const request = { ...step.request, at: now };
-		const script = step.upstreams.length > 0 ? step.upstreams : undefined;
+		const script = new UpstreamScript(step.upstreams);
 		for (let time = 1; time <= step.repeat; time++) {
 			const came = await dryRun.run(request, script);
 			const goesOn = await answered(step, came, time);

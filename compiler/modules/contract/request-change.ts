@@ -8,6 +8,7 @@ export interface RequestChange {
 	readonly host?: string;
 	/** Address of the client. */
 	readonly from?: string;
+	readonly protocol?: 'h1' | 'h2' | 'h3';
 	/** Field and its only value; undefined removes the field. */
 	readonly header?: readonly [name: string, value: string | undefined];
 	/** Query parameter and its only value; undefined removes the parameter. */

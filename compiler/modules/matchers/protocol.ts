@@ -38,7 +38,9 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 	witnesses: ({ protocol }) =>
 		protocol === 'grpc'
 			? ['application/grpc', undefined].map(type => ({ header: ['Content-Type', type] as const }))
-			: [],
+			: protocol.startsWith('http/')
+				? (['h1', 'h2', 'h3'] as const).map(version => ({ protocol: version }))
+				: [],
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);

@@ -194,6 +194,12 @@ for (const [name, before, after, aspects] of [
 		['status', 'body'],
 	],
 	[
+		'a version of HTTP',
+		'@new protocol http/2+\nrespond @new "new"\nrespond "old"',
+		'@new protocol http/3\nrespond @new "new"\nrespond "old"',
+		['body'],
+	],
+	[
 		'an error route after all retries within a time',
 		'reverse_proxy a:1 {\nlb_try_duration 5s\n}\nhandle_errors {\nrespond "sorry" 503\n}',
 		'reverse_proxy a:1 {\nlb_try_duration 5s\n}',
