@@ -4,6 +4,8 @@ import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from '.
 
 /** Maximum number of keys that a successor is told. Beyond that, those that have used least are left out. */
 const MAX_HANDED = 100_000;
+/** Maximum number of keys that are read to choose from: half a second, in which the main thread does nothing else. */
+const MAX_READ = 300_000;
 /** Bytes of a key: its place, the halves of its hash, and its time. */
 const RECORD = 20;
 
@@ -42,12 +44,15 @@ export class LimitTables {
 		this.#open.delete(key);
 	}
 
-	/** Returns the counts of all tables. */
+	/** Returns the counts of all tables; of very large ones, only a part. */
 	states(): LimitTableState[] {
 		const now = monotonicNow();
 		const found: [key: string, place: UsedPlace][] = [];
 		for (const [key, { buffer, maxKeys }] of this.#open) {
-			for (const place of readLimitTable(buffer, maxKeys, now)) found.push([key, place]);
+			for (const place of readLimitTable(buffer, maxKeys, now)) {
+				if (found.length === MAX_READ) break;
+				found.push([key, place]);
+			}
 		}
 		if (found.length > MAX_HANDED) found.sort(([, one], [, other]) => other.full - one.full).length = MAX_HANDED;
 		const byKey = new Map<string, UsedPlace[]>();
