@@ -4,7 +4,7 @@ import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
-import type { Confirmation } from './confirmation.ts';
+import type { Confirmation, ConfirmationTerms } from './confirmation.ts';
 import type { AdminErrorCode } from './errors.ts';
 
 /** A request to hand over to a new process. */
@@ -17,6 +17,8 @@ export interface HandoverRequest {
 	readonly within?: number | undefined;
 	/** True to save the configuration for `run --resume` once it is served. */
 	readonly saves: boolean;
+	/** If set, the new process hands back to one with the present program and configuration unless it is told to stay. */
+	readonly confirm?: ConfirmationTerms | undefined;
 }
 
 /** Dependencies of endpoints. */

@@ -22,6 +22,8 @@
  * `?handover` carries out what would be 409 `restart_required`: a new process takes over every listening socket, and this one
  * ends once its connections have. 200 has `"handover":{"pid"}` then. If the new process fails, or is not ready within two
  * minutes (`?handover=30s` for another time, 10ms to 1h), it is ended, and this one serves on: 503 `handover_failed`.
+ * With `?confirm=30s`, this process stays without accepting connections until the load is confirmed. A rollback is a handover to a
+ * third process with the previous configuration and program, which this process starts itself if the new one has failed.
  *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes","diff"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
@@ -38,6 +40,8 @@
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { parseDuration } from '../compiler/lower/context/values.ts';
+import type { LoadPreview } from '../runtime/compile/load-results.ts';
+import type { RuntimeControl } from '../runtime/main/control.ts';
 import type { ConfirmationTerms } from './confirmation.ts';
 import {
 	type AdminContext,
@@ -46,8 +50,15 @@ import {
 	type AnswerSchema,
 	answerJson,
 } from './endpoint.ts';
-import { AdminError } from './errors.ts';
-import { answerHandover, answerOutcome, CHANGE_ERRORS, DIAGNOSTICS_SCHEMA, OUTCOME_SCHEMA } from './outcome.ts';
+import { AdminError, refusalMessage } from './errors.ts';
+import {
+	answerHandover,
+	answerOutcome,
+	CHANGE_ERRORS,
+	DIAGNOSTICS_SCHEMA,
+	irreversible,
+	OUTCOME_SCHEMA,
+} from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupportedMediaType } from './request-text.ts';
 
 /** A document with the places of its steps, for logs. */
@@ -77,7 +88,7 @@ const QUERY: AdminOperation['query'] & object = {
 	},
 	handover: {
 		description:
-			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 10ms to 1h, is the time for each step of the new process.',
+			'Carries out what needs a restart by handing over to a new process, without losing a connection. A duration, 10ms to 1h, is the time for each step of the new process. With `confirm`, this also carries out what could otherwise not be rolled back.',
 		schema: { type: 'string' },
 	},
 	confirm: {
@@ -165,7 +176,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
 	const terms = termsOf(query);
-	const handover = handoverOf(query, terms);
+	const handover = handoverOf(query);
 	const format = configurationFormatOf(x, 'json');
 	const input = {
 		format,
@@ -181,15 +192,31 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	}
 	cx.changeable();
 	// A failed load would be counted and logged as such, so the outcome is determined by a preview first.
-	if (handover && (await runtime.preview(input, how)).result === 'restart_required') {
-		answerHandover(x, await cx.handOver({ input, saves: true, ...handover }));
+	if (handover && needsNewProcess(await runtime.preview(input, how))) {
+		if (terms) await refuseIrreversible(runtime);
+		answerHandover(x, await cx.handOver({ input, saves: true, confirm: terms, ...handover }));
 		return;
 	}
 	const outcome = await cx.changed(x, await runtime.load(input, how), terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
-		confirmation.await(outcome.generation, outcome.replaced!, terms);
+		confirmation.awaitLoad(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
 	} else answerOutcome(x, outcome);
+}
+
+/** Reports whether the configuration, or a return to the running one, needs a new process. */
+function needsNewProcess(preview: LoadPreview): boolean {
+	return preview.result === 'restart_required' || (preview.result === 'irreversible' && preview.reasons.length > 0);
+}
+
+/** Throws AdminError 409 if another process could not serve the running configuration, because files that it names have changed. */
+export async function refuseIrreversible(runtime: RuntimeControl): Promise<void> {
+	if (runtime.generation === 0) return;
+	const input = { format: 'json', text: runtime.document, name: '<running>' } as const;
+	const preview = await runtime.preview(input, { force: true });
+	if (preview.result !== 'refused') return;
+	const { diagnostics } = preview;
+	throw irreversible(refusalMessage(diagnostics), { diagnostics, reasons: [] });
 }
 
 export const confirmLoad: AdminEndpoint = {
@@ -209,9 +236,10 @@ export const confirmLoad: AdminEndpoint = {
 			errors: ['nothing_to_confirm', 'unsupported_media_type'],
 			run: async (x, cx) => {
 				refuseForms(x);
-				const generation = cx.confirmation.confirm();
-				if (generation === undefined) throw nothingWaits();
-				answerJson(x, 200, JSON.stringify({ generation, diagnostics: await cx.confirmed() }));
+				const load = cx.confirmation.confirm();
+				if (load === undefined) throw nothingWaits();
+				const diagnostics = load.saves ? await cx.confirmed() : [];
+				answerJson(x, 200, JSON.stringify({ generation: load.generation, diagnostics }));
 			},
 		},
 	},
@@ -232,7 +260,8 @@ export const revertLoad: AdminEndpoint = {
 				refuseForms(x);
 				const outcome = await cx.confirmation.revert('requested');
 				if (outcome === undefined) throw nothingWaits();
-				answerOutcome(x, await cx.changed(x, outcome));
+				if (outcome.result === 'handed_over') answerHandover(x, outcome);
+				else answerOutcome(x, await cx.changed(x, outcome));
 			},
 		},
 	},
@@ -259,14 +288,10 @@ export function isReadyTime(milliseconds: number): boolean {
 }
 
 /** Parses the query parameter `handover`; undefined if it is absent. */
-function handoverOf(
-	query: URLSearchParams,
-	terms: ConfirmationTerms | undefined,
-): { readonly within?: number } | undefined {
+function handoverOf(query: URLSearchParams): { readonly within?: number } | undefined {
 	const text = query.get('handover');
 	const within = text === null ? undefined : parseDuration(text);
 	if (within === undefined && !isSet(query, 'handover')) return undefined;
-	if (terms) throw new AdminError(400, 'bad_request', '`handover` and `confirm` cannot be combined.');
 	if (within === undefined || text === '0' || text === '1') return {};
 	if (isReadyTime(within)) return { within };
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
@@ -279,13 +304,19 @@ function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
 		if (rate === null) return undefined;
 		throw new AdminError(400, 'bad_request', '`max_error_rate` needs `confirm`.');
 	}
-	const within = parseDuration(text);
-	if (within === undefined || within < 1000 || within > MAX_CONFIRMATION) {
-		throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
-	}
-	const maxErrorRate = rate === null ? undefined : Number(rate);
-	if (maxErrorRate !== undefined && !(maxErrorRate >= 0 && maxErrorRate <= 1 && rate!.trim() !== '')) {
-		throw new AdminError(400, 'bad_request', '`max_error_rate` must be a number from 0 to 1.');
-	}
-	return { within, maxErrorRate };
+	return { within: confirmationTime(text), maxErrorRate: rate === null ? undefined : errorRate(rate) };
+}
+
+/** Parses the time until a load must be confirmed, in milliseconds. Throws AdminError. */
+export function confirmationTime(value: unknown): number {
+	const within = typeof value === 'string' ? parseDuration(value) : undefined;
+	if (within !== undefined && within >= 1000 && within <= MAX_CONFIRMATION) return within;
+	throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
+}
+
+/** Parses the rate of errors above which a load is rolled back. Throws AdminError. */
+export function errorRate(value: unknown): number {
+	const rate = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+	if (typeof rate === 'number' && rate >= 0 && rate <= 1) return rate;
+	throw new AdminError(400, 'bad_request', '`max_error_rate` must be a number from 0 to 1.');
 }

@@ -1,7 +1,8 @@
 /** Answers of every endpoint that changes the configuration. */
 import { match } from 'ts-pattern';
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { EditRefused } from '../runtime/compile/load-results.ts';
+import type { EditRefused, RestartReason } from '../runtime/compile/load-results.ts';
 import type { LoadOutcome } from '../runtime/main/control.ts';
 import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
@@ -65,13 +66,21 @@ export function answerOutcome(
 		})
 		.with({ result: 'irreversible' }, ({ diagnostics, reasons }) => {
 			const why = reasons.length > 0 ? reasons.map(reason => reason.message).join(' ') : refusalMessage(diagnostics);
-			const message = `Nothing was applied, because this load could not be rolled back: ${why} To apply it anyway, load it without \`confirm\`.`;
-			throw new AdminError(409, 'irreversible', message, { diagnostics, reasons });
+			throw irreversible(why, { diagnostics, reasons });
 		})
 		.with({ result: 'failed' }, ({ message }) => {
 			throw new AdminError(503, 'load_failed', message);
 		})
 		.exhaustive();
+}
+
+/** Returns the error for a change that could not be rolled back. `why` is a sentence. */
+export function irreversible(
+	why: string,
+	details: { readonly diagnostics: readonly DiagnosticReport[]; readonly reasons: readonly RestartReason[] },
+): AdminError {
+	const message = `Nothing was applied, because this load could not be rolled back: ${why} To apply it anyway, load it without \`confirm\`.`;
+	return new AdminError(409, 'irreversible', message, details);
 }
 
 const EDIT_ERRORS: { readonly [reason in EditRefused['reason']]: readonly [status: number, code: AdminErrorCode] } = {
@@ -88,7 +97,8 @@ export function editError({ reason, message, nearest }: EditRefused): AdminError
 }
 
 /** Answers 200 for a handover. */
-export function answerHandover(x: Exchange, done: Extract<HandoverResult, { result: 'done' }>): void {
-	const { generation, pid, warnings } = done;
-	answerJson(x, 200, JSON.stringify({ generation, handover: { pid }, diagnostics: warnings }));
+export function answerHandover(x: Exchange, done: Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>): void {
+	const { generation, pid, warnings, unconfirmed } = done;
+	const confirm = unconfirmed && { generation, until: unconfirmed.until };
+	answerJson(x, 200, JSON.stringify({ generation, handover: { pid }, diagnostics: warnings, confirm }));
 }

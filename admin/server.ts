@@ -37,7 +37,7 @@ import {
 import { descriptorOf } from '../runtime/sockets/duplicate-descriptor.ts';
 import { AdminAccess } from './access.ts';
 import { AdminBindError, bindAdmin, bindInheritedAdmin, type InheritedAdmin } from './bind.ts';
-import { Confirmation } from './confirmation.ts';
+import { Confirmation, type ConfirmationTerms, type Revertible, type RollbackOutcome } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation, HandoverRequest } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
 import { AdminError, refusalMessage } from './errors.ts';
@@ -109,6 +109,8 @@ export interface AdminServer {
 	readonly socket: InheritedAdmin | undefined;
 	/** The generation that awaits its confirmation, if any. */
 	readonly unconfirmed: number | undefined;
+	/** Waits for the confirmation of what is served now. Returns the deadline, in milliseconds since 1970. */
+	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	leave(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
@@ -155,6 +157,9 @@ const NO_ADMIN: AdminServer = {
 	address: '',
 	socket: undefined,
 	unconfirmed: undefined,
+	awaitConfirmation: () => {
+		throw new Error('Without the Admin API, nothing can be confirmed.');
+	},
 	leave: () => {},
 	close: async () => {},
 };
@@ -204,6 +209,10 @@ class ListeningAdmin implements AdminServer {
 
 	get unconfirmed(): number | undefined {
 		return this.#host.confirmation.pending?.generation;
+	}
+
+	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number {
+		return this.#host.confirmation.await(load, terms);
 	}
 
 	close(): Promise<void> {
@@ -261,9 +270,10 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#accessOf = runtime.admin ?? options.settings ?? {};
 		this.#access = new AdminAccess(this.#accessOf, address);
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
-			if (outcome.result === 'applied') {
+			if (outcome.result === 'applied' || outcome.result === 'handed_over') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
-				void this.confirmed();
+				// After a handover, the previous configuration is still the saved one.
+				if (outcome.result === 'applied') void this.confirmed();
 				return;
 			}
 			const message = 'the configuration could not be rolled back: the unconfirmed configuration is still being served';
@@ -426,7 +436,9 @@ class AdminHost implements ProtocolHost, AdminContext {
 }
 
 /** Returns why a rollback failed, for the log. */
-function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): { readonly [name: string]: unknown } {
+function rollbackFailure(outcome: Exclude<RollbackOutcome, { result: 'applied' | 'handed_over' }>): {
+	readonly [name: string]: unknown;
+} {
 	const { result } = outcome;
 	if (result === 'failed') return { result, problems: [outcome.message] };
 	if (result === 'restart_required') return { result, problems: outcome.reasons.map(({ message }) => message) };

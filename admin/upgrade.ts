@@ -2,14 +2,15 @@
  * `POST /upgrade` → 200 `{"generation","handover":{"pid"},"diagnostics":[]}`: a new process with the running configuration
  * has taken over every listening socket, and this one ends once its connections have. The body is empty, or JSON:
  * `{"binary":"/path"}` names the program of the new process. It and its folder must belong to root or to the server's
- * user, and nobody else may be able to write to them. `{"within":"30s"}` is the time for each of its steps. If the new process fails, this one serves on: 503 `handover_failed`.
+ * user, and nobody else may be able to write to them. `{"within":"30s"}` is the time for each of its steps. If the new process
+ * fails, this one serves on: 503 `handover_failed`. `{"confirm":"30s","max_error_rate":0.05}` works as for `POST /load`.
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseDuration } from '../compiler/lower/context/values.ts';
 import type { AdminEndpoint, HandoverRequest } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { isReadyTime } from './load.ts';
+import { confirmationTime, errorRate, isReadyTime, refuseIrreversible } from './load.ts';
 import { answerHandover, OUTCOME_SCHEMA } from './outcome.ts';
 import { readText, refuseForms } from './request-text.ts';
 
@@ -28,6 +29,17 @@ export const upgrade: AdminEndpoint = {
 							description:
 								'Time for each step of the new process, from 10ms to 1h; default 2m to be ready, then 30s to accept connections.',
 						},
+						confirm: {
+							type: 'string',
+							description: 'Returns to the present program unless the new one is confirmed within this time, 1s to 1h.',
+						},
+						max_error_rate: {
+							type: 'number',
+							minimum: 0,
+							maximum: 1,
+							description:
+								'With `confirm`: also returns when more than this share of the responses has a status of 500 or more.',
+						},
 					},
 					additionalProperties: false,
 				},
@@ -37,19 +49,25 @@ export const upgrade: AdminEndpoint = {
 				type: 'application/json',
 				schema: OUTCOME_SCHEMA,
 			},
-			errors: ['bad_request', 'confirmation_pending', 'handover_failed', 'body_too_large', 'unsupported_media_type'],
+			errors: [
+				...(['bad_request', 'confirmation_pending', 'handover_failed', 'irreversible'] as const),
+				...(['body_too_large', 'unsupported_media_type'] as const),
+			],
 			run: async (x, cx) => {
 				refuseForms(x);
 				const terms = termsOf(await readText(x));
 				cx.changeable();
+				if (terms.confirm) await refuseIrreversible(cx.runtime);
 				answerHandover(x, await cx.handOver({ ...terms, saves: false }));
 			},
 		},
 	},
 };
 
+const KEYS: readonly string[] = ['binary', 'within', 'confirm', 'max_error_rate'];
+
 /** Returns what a body asks for. Throws AdminError. */
-function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within'> {
+function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within' | 'confirm'> {
 	if (text.trim() === '') return {};
 	let body: unknown;
 	try {
@@ -57,17 +75,21 @@ function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within'> {
 	} catch {
 		throw refused('The body is not JSON.');
 	}
-	if (
-		body === null ||
-		typeof body !== 'object' ||
-		Object.keys(body).some(name => name !== 'binary' && name !== 'within')
-	) {
-		throw refused('The body must be an object with no keys other than `binary` and `within`.');
+	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => !KEYS.includes(name))) {
+		throw refused(`The body must be an object with no keys other than ${KEYS.map(key => `\`${key}\``).join(', ')}.`);
 	}
-	const { binary, within } = body as { readonly binary?: unknown; readonly within?: unknown };
+	const { binary, within, confirm, max_error_rate } = body as { readonly [key: string]: unknown };
+	if (max_error_rate !== undefined && confirm === undefined) throw refused('`max_error_rate` needs `confirm`.');
 	return {
 		binary: binary === undefined ? undefined : programOf(binary),
 		within: within === undefined ? undefined : timeOf(within),
+		confirm:
+			confirm === undefined
+				? undefined
+				: {
+						within: confirmationTime(confirm),
+						maxErrorRate: max_error_rate === undefined ? undefined : errorRate(max_error_rate),
+					},
 	};
 }
 

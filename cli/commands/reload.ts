@@ -28,7 +28,7 @@ export const reload: Command = {
 		"Compiles the file, sends the document to the server's Admin API, and reports whether the server applied it. If it did not, the previous configuration keeps serving and the exit status is 1. The running configuration must have the option `admin`.",
 		'If the server already runs this configuration and the files that it names (certificates, keys, trust pools) have not changed, nothing happens; `--force` loads it anyway.',
 		'What a running process can change takes effect at once: sites, handlers, upstreams, certificates, `client_ip_headers`, logs, limits and time-outs, and names that TLS has been served for: before, by a wildcard, or on demand by a site without a name. The rest needs a new process: listen addresses, other names with TLS, startup settings such as `threads`, `metrics`, `trusted_proxies` and the address of the Admin API, and client certificates on a listener that had none. Then the command prints the reasons. With `--handover`, it is done all the same, without losing a connection: a new process takes over the listening sockets, and once it serves, the old one finishes its connections, for as long as `grace_period` allows, and ends. If the new process fails, the old one serves on.',
-		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles.',
+		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles. With `--handover`, too, it is rolled back by another handover if it must be, and the old process stays until then: if the new one fails before it is confirmed, the old one returns to the previous configuration.',
 		"With `--accept` and `--revert`, the file is read only for the server's Admin API address and token.",
 		'With `--pid`, the Admin API is not used: the process, which systemd runs, is sent SIGUSR1, and the exit status is 1 if it refused its file. The unit of the server uses this as its `ExecReload`. It needs the environment variable RUNTIME_DIRECTORY of the unit. It fails if the process has not reported a result within 80 s; the reload may still take effect then.',
 		TOKEN_RULE,
@@ -87,10 +87,10 @@ export const reload: Command = {
 		const successor = memberOf(memberOf(answer.body, 'handover'), 'pid');
 		if (typeof successor === 'number') {
 			print(`${input.name} is now being served by process ${successor}, which has taken over.\n`);
-			return EXIT_STATUS.ok;
+		} else {
+			const state = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
+			print(`${input.name} ${state} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
 		}
-		const state = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
-		print(`${input.name} ${state} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
 		const until = memberOf(memberOf(answer.body, 'confirm'), 'until');
 		if (typeof until === 'number') {
 			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
@@ -167,9 +167,6 @@ function queryOf(invocation: Invocation): string {
 		throw new CommandFailure('`--max-error-rate` needs `--confirm`.');
 	}
 	const handover = invocation.flag('handover');
-	if (handover && confirm !== undefined) {
-		throw new CommandFailure('`--handover` and `--confirm` cannot be combined.');
-	}
 	const query = new URLSearchParams({
 		...(handover ? { handover: 'true' } : {}),
 		...(invocation.flag('force') ? { force: 'true' } : {}),

@@ -1,12 +1,14 @@
 /** Hands over to another server process, and takes over from one; see runtime/main/handover. */
 import { isSea } from 'node:sea';
 import type { InheritedAdmin } from '../../admin/bind.ts';
+import type { ConfirmationTerms } from '../../admin/confirmation.ts';
 import type { HandoverRequest } from '../../admin/endpoint.ts';
-import { type AdminServer, configuredAddress } from '../../admin/server.ts';
+import { configuredAddress } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import type { HandedState } from '../../runtime/main/handover/handed-state.ts';
 import {
+	CONFIRMED_HANDOVER_PROTOCOL,
 	HANDOVER_PROTOCOL,
 	type Inheritance,
 	type Offer,
@@ -40,33 +42,51 @@ export interface SuccessorOffer {
 	readonly keeper?: number | undefined;
 	/** True to save the configuration for `run --resume`. */
 	readonly saves: boolean;
+	/** Set if the successor must be confirmed. */
+	readonly tentative?: TentativeOffer | undefined;
+}
+
+/** The terms of a successor that must be confirmed, and what it hands back to if it is not. */
+export interface TentativeOffer {
+	readonly terms: ConfirmationTerms;
+	readonly program: SuccessorProgram;
+	/** Undefined if the predecessor has no configuration. */
+	readonly input?: ConfigInput | undefined;
+}
+
+/** A handover as this process carries it out. */
+export interface OwnHandover extends HandoverRequest {
+	/** The program of the new process, with its arguments, instead of `binary`. */
+	readonly program?: SuccessorProgram | undefined;
 }
 
 /** The process that hands over, as its caller describes it. */
 export interface Predecessor {
 	readonly served: StartedAs;
-	readonly admin: AdminServer | undefined;
+	/** The socket of the Admin API. */
+	readonly adminSocket: InheritedAdmin | undefined;
 	readonly adminSettings: AdminSettings | undefined;
 	/** See {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
 	readonly keeper: number | undefined;
+	/** The configuration being served; undefined if there is none. */
+	readonly input: ConfigInput | undefined;
 }
 
 /** Starts a successor for a request. Throws the system's error. */
 export function startSuccessor(
-	request: HandoverRequest,
-	input: ConfigInput | undefined,
+	request: OwnHandover,
 	inheritance: Inheritance,
 	predecessor: Predecessor,
 	onGo: () => HandedState,
 ): SuccessorProcess {
-	const { served, admin, keeper } = predecessor;
+	const { served, adminSocket, keeper } = predecessor;
+	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
 	const moved = descriptors.of(inheritance);
 	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
-	const socket = admin?.socket;
 	const wanted = configuredAddress(predecessor.adminSettings);
-	const offeredAdmin = socket &&
-		wanted !== undefined && { wanted, bound: socket.bound, descriptor: descriptors.add(socket.descriptor) };
+	const offeredAdmin = adminSocket &&
+		wanted !== undefined && { wanted, bound: adminSocket.bound, descriptor: descriptors.add(adminSocket.descriptor) };
 	const keeps = keeper === OWN_KEEPER;
 	const pipe = keeper === undefined ? undefined : keeps ? descriptors.next : descriptors.add(keeper);
 	const added: SuccessorOffer = {
@@ -74,17 +94,20 @@ export function startSuccessor(
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(pipe !== undefined && { keeper: pipe }),
 		saves: request.saves,
+		...(confirm && { tentative: { terms: confirm, program: ownProgram(), input: predecessor.input } }),
 	};
 	// The pipe's number follows that of the last descriptor, so nothing may be added after it.
 	const offer: Offer<SuccessorOffer> = {
 		type: 'offer',
-		protocol: HANDOVER_PROTOCOL,
+		protocol: confirm ? CONFIRMED_HANDOVER_PROTOCOL : HANDOVER_PROTOCOL,
 		...(input && { input }),
 		...(standardError !== undefined && { standardError }),
 		inheritance: moved,
 		process: added,
 	};
-	const program = request.binary === undefined ? ownProgram() : { file: request.binary, args: process.argv.slice(2) };
+	const { binary } = request;
+	const named = binary === undefined ? undefined : { file: binary, args: process.argv.slice(2) };
+	const program = request.program ?? named ?? ownProgram();
 	return new SuccessorProcess(program, offer, descriptors.own, keeps, request.within ?? READY_LIMIT, onGo, printError);
 }
 

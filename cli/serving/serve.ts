@@ -1,7 +1,7 @@
 /** The life cycle of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
 import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
-import type { HandoverRequest } from '../../admin/endpoint.ts';
+import type { RollbackOutcome } from '../../admin/confirmation.ts';
 import { type AdminLog, type AdminServer, configuredAddress, notSavedWarning, startAdmin } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
@@ -12,6 +12,7 @@ import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
+import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descriptor.ts';
 import { CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { refusalSentence } from '../command/refusal.ts';
@@ -19,10 +20,19 @@ import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
-import { OWN_KEEPER, type Predecessor, type StartedAs, type SuccessorOffer, startSuccessor } from './handover.ts';
+import {
+	OWN_KEEPER,
+	type OwnHandover,
+	type Predecessor,
+	type StartedAs,
+	type SuccessorOffer,
+	startSuccessor,
+	type TentativeOffer,
+} from './handover.ts';
 import { Keeper, reportToKeeper } from './keeper.ts';
 import { answerReload, type ReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
+import { SuccessorGuard } from './successor-guard.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** Options for serving. */
@@ -71,6 +81,8 @@ class ServerProcess {
 	#handedOver:
 		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
 		| undefined;
+	/** Set after a handover that must be confirmed. */
+	#guard: SuccessorGuard | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeper: number | undefined;
 	/** The cause of a reload that is to be done once the start is complete. */
@@ -146,18 +158,39 @@ class ServerProcess {
 	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
 		const { channel, offer } = succession;
 		await runtime.accept(await channel.ready());
-		const { admin, saves } = offer.process;
-		if (admin && this.#admin === undefined) await this.#listenOnAdmin(runtime, admin);
+		const { admin, saves, tentative } = offer.process;
+		const usesAdmin = admin !== undefined && this.#admin === undefined;
+		if (usesAdmin) await this.#listenOnAdmin(runtime, admin);
 		await this.#tellManager(runtime);
-		if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
+		// If this process must be confirmed, its predecessor stays the main process until then, so that it can take back.
+		if (tentative) this.#manager?.reloaded('The new configuration awaits its confirmation.');
+		else if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
 		runtime.takeOver();
-		const failure =
-			saves && runtime.settings.persist_config !== false && (await this.#autosave?.save(runtime.document));
+		const savesNow = saves && !tentative && runtime.settings.persist_config !== false;
+		const failure = savesNow && (await this.#autosave?.save(runtime.document));
 		this.#keeper = offer.process.keeper;
 		reportToKeeper(this.#keeper, `serving ${process.pid}`);
-		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : []);
+		const until = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
+		const unconfirmed =
+			until === undefined ? undefined : { until, used: [...runtime.usedSockets, ...(usesAdmin ? ['admin'] : [])] };
+		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmed);
+	}
+
+	/** Hands back to a process like the predecessor unless the configuration is confirmed. Returns the deadline. */
+	#awaitConfirmation(runtime: Runtime, channel: PredecessorChannel, offer: TentativeOffer, saves: boolean): number {
+		const { terms, program, input } = offer;
+		const rollBack = async (): Promise<RollbackOutcome> => {
+			void channel.report('reverting');
+			const result = await this.#handOver({ input, program, saves: false });
+			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
+		};
+		const onKept = (): void => {
+			void this.#manager?.isMain('The new configuration has been confirmed.');
+			void channel.report('confirmed');
+		};
+		return this.#admin!.awaitConfirmation({ generation: runtime.generation, saves, rollBack, onKept }, terms);
 	}
 
 	async #openAdmin(runtime: Runtime): Promise<void> {
@@ -165,7 +198,10 @@ class ServerProcess {
 		this.#autosave = new Autosave(stateFolder(process.env), error =>
 			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
 		);
-		const { admin } = this.#options.succession?.offer.process ?? {};
+		const { admin, tentative } = this.#options.succession?.offer.process ?? {};
+		if (tentative && configuredAddress(this.#adminSettings) === undefined) {
+			throw new StartError('Without the Admin API, nobody could confirm the new configuration.', { reason: 'failed' });
+		}
 		// If the predecessor still listens on the configured address, the Admin API is opened after the handover.
 		if (admin && admin.wanted === configuredAddress(this.#adminSettings)) return;
 		await this.#listenOnAdmin(runtime);
@@ -227,7 +263,9 @@ class ServerProcess {
 	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
 	#passOn(signal: NodeJS.Signals): void {
 		const { keeper, successor, signaled } = this.#handedOver!;
-		keeper?.signal(signal);
+		if (keeper) keeper.signal(signal);
+		// Until the successor is confirmed, the service manager knows only this process.
+		else if (this.#guard?.isWatching && successor.pid !== undefined) process.kill(successor.pid, signal);
 		const stops = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
 		if (signaled) this.#runtime?.kill();
 		// systemd has signaled the successor, too, and waits for both before it starts the service again.
@@ -248,15 +286,15 @@ class ServerProcess {
 	};
 
 	/** Hands over to another process. Never rejects. */
-	async #handOver(request: HandoverRequest): Promise<HandoverResult> {
+	async #handOver(request: OwnHandover): Promise<HandoverResult> {
 		const runtime = this.#runtime!;
+		const predecessor = this.#predecessor;
 		let result = { result: 'failed', message: 'The server is stopping.' } as HandoverResult;
 		try {
 			await runtime.handOver(async inheritance => {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
 				this.#manager?.reloading();
-				const input = request.input ?? this.#runningInput(runtime);
-				const successor = startSuccessor(request, input, inheritance, this.#predecessor, () => runtime.letGo());
+				const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
 				this.#successor = successor;
 				const ended = successor.run();
 				// From here on, the successor serves even if this process dies.
@@ -265,6 +303,12 @@ class ServerProcess {
 					this.#successor = undefined;
 				});
 				if (result.result === 'failed') return false;
+				const { unconfirmed } = result;
+				if (unconfirmed && canDuplicateDescriptors()) {
+					const guard = new SuccessorGuard(inheritance, predecessor.adminSocket);
+					guard.watch(successor, unconfirmed);
+					this.#guard = guard;
+				}
 				this.#left(result.pid, successor);
 				return true;
 			});
@@ -274,7 +318,7 @@ class ServerProcess {
 		if (result.result === 'done') {
 			runtime.log('info', 'runtime', 'a new process has taken over', { pid: result.pid });
 			if (this.#stopsAfterHandover) process.kill(result.pid, 'SIGTERM');
-			void this.#leave(runtime);
+			void this.#leave(runtime, predecessor);
 			return result;
 		}
 		runtime.rollLogs(true);
@@ -292,9 +336,10 @@ class ServerProcess {
 		const first = this.#keeper === undefined && !background && !process.env.NOTIFY_SOCKET;
 		return {
 			served,
-			admin: this.#admin,
+			adminSocket: this.#admin?.socket,
 			adminSettings: this.#adminSettings,
 			keeper: first ? OWN_KEEPER : this.#keeper,
+			input: this.#runtime && this.#runningInput(this.#runtime),
 		};
 	}
 
@@ -315,11 +360,13 @@ class ServerProcess {
 	}
 
 	/** Exits once open connections have ended, or nobody serves any longer. The first process also waits for its successors. */
-	async #leave(runtime: Runtime): Promise<void> {
+	async #leave(runtime: Runtime, self: Predecessor): Promise<void> {
 		try {
-			const drained = Promise.all([runtime.stop(), this.#admin?.close()]).then(() => this.#autosave?.settled());
+			const drained = Promise.all([runtime.stop(), this.#admin?.close()])
+				.then(() => this.#autosave?.settled())
+				.then(() => this.#guard?.settled);
 			// Whoever can restart the service must learn at once that nobody serves, not after the last connection has ended.
-			const lost = await Promise.race([drained, this.#lost()]);
+			const lost = await Promise.race([drained, this.#lost(runtime, self)]);
 			if (typeof lost === 'number') {
 				if (lost !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
 				// systemd restarts the service only if its main process fails and is a child of its own.
@@ -348,12 +395,36 @@ class ServerProcess {
 	 * Resolves to an exit status once the process that serves has failed. Stays pending if there is nobody to restart it: then the
 	 * connections that are left may end by themselves.
 	 */
-	async #lost(): Promise<number> {
+	async #lost(runtime: Runtime, self: Predecessor): Promise<number> {
 		const { keeper, successor } = this.#handedOver!;
 		const status = await (keeper ? keeper.ended : successor.exited);
+		const guard = this.#guard;
+		if (guard?.isWatching) {
+			const isStopped = status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#handedOver!.signaled;
+			const isTakenBack = !isStopped && (await this.#takeBack(guard, runtime, self));
+			guard.settle();
+			if (isTakenBack) return this.#lost(runtime, self);
+		}
 		const isLost =
 			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasLeft);
 		return isLost ? (status ?? EXIT_STATUS.endedInError) : new Promise<never>(() => {});
+	}
+
+	/**
+	 * Starts another process with the configuration of this one, in place of an unconfirmed successor that has died. Resolves to false
+	 * if that failed, too.
+	 */
+	async #takeBack(guard: SuccessorGuard, runtime: Runtime, self: Predecessor): Promise<boolean> {
+		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
+		const predecessor = { ...self, adminSocket: guard.adminSocket };
+		const onGo = () => ({ upstreams: [], limits: [] });
+		return await runtime.handOverAgain(guard.sockets, async inheritance => {
+			const successor = startSuccessor({ saves: false }, inheritance, predecessor, onGo);
+			const result = await successor.run();
+			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
+			else this.#left(result.pid, successor);
+			return result.result === 'done';
+		});
 	}
 
 	readonly #hangUp = (): void => {

@@ -27,7 +27,7 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
 import { LimitTables } from '../rate-limits/limit-tables.ts';
-import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
+import { type BequeathedDatagrams, type BequeathedSockets, channelsOf } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
@@ -48,6 +48,7 @@ import { expectedSettings } from './expected-settings.ts';
 import type { HandedState } from './handover/handed-state.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';
+import type { KeptSockets } from './handover/kept-sockets.ts';
 import { loadEntry, outcomeOfError, refusedOutcome, STOPPING_OUTCOME } from './load-outcomes.ts';
 import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
@@ -383,12 +384,27 @@ export class Runtime implements RuntimeControl {
 				if (succeeded) this.#stopping ??= this.#stop(true);
 				return succeeded;
 			} finally {
-				// This process closes its copies of the channels. Otherwise, threads would not notice when the successor ends.
-				for (const { relay, older = [] } of [...datagrams.values()].flat()) {
-					for (const channel of [relay, ...older]) closeSync(channel);
-				}
+				closeChannels(datagrams);
 			}
 		});
+	}
+
+	/**
+	 * Hands over again after a first successor has failed, while this process drains or when it has drained. Resolves to the result of
+	 * `succeed`.
+	 */
+	async handOverAgain(kept: KeptSockets, succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
+		const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
+		try {
+			return await succeed(kept.inheritance([...datagrams.values()].flat()));
+		} finally {
+			closeChannels(datagrams);
+		}
+	}
+
+	/** Returns which inherited sockets are used; see `UnconfirmedTerms.used`. */
+	get usedSockets(): string[] {
+		return this.#sockets.bound.flatMap(({ key, http3 }) => (http3 === undefined ? [key] : [key, `udp ${key}`]));
 	}
 
 	/** Stops what only one process may do, before a successor accepts connections. Returns the state that the successor takes over. */
@@ -702,4 +718,9 @@ export class Runtime implements RuntimeControl {
 		this.#queue = result.catch(() => {});
 		return result;
 	}
+}
+
+/** Closes this process's copies of channels to its successor. Otherwise, threads would not notice when the successor ends. */
+function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
+	for (const one of [...datagrams.values()].flat()) for (const channel of channelsOf(one)) closeSync(channel);
 }

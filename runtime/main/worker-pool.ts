@@ -7,7 +7,7 @@ import { addressesForThread } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import type { RequestWaits } from '../protocols/protocol.ts';
-import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
+import { type BequeathedDatagrams, channelsOf } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { OwnedDescriptors } from '../sockets/owned-descriptors.ts';
 import { CONTROL_LOG_IN_TRANSIT, MAX_THREADS } from '../threads/control-words.ts';
@@ -473,8 +473,7 @@ export class WorkerPool {
 				for (const [key, datagrams] of message.datagrams) {
 					if (slot.attempt?.number === message.attempt) {
 						this.#bequeathed.set(key, [...(this.#bequeathed.get(key) ?? []), ...datagrams]);
-					} else
-						for (const { relay, older = [] } of datagrams) for (const channel of [relay, ...older]) closeSync(channel);
+					} else for (const one of datagrams) for (const channel of channelsOf(one)) closeSync(channel);
 				}
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
 				return;

@@ -3,19 +3,24 @@
 /** A UDP socket, and the channel by which the successor passes on what belongs to connections of the process it came from. */
 export interface BequeathedDatagrams {
 	readonly descriptor: number;
-	readonly relay: number;
+	/** Undefined if that process has no connections. */
+	readonly relay?: number | undefined;
 	/** The channels of that process to the processes before it whose connections are still open. */
 	readonly older?: readonly number[] | undefined;
 }
 
 /** Returns all descriptors of a UDP socket and its channels. */
-export function descriptorsOf({ descriptor, relay, older = [] }: BequeathedDatagrams): number[] {
-	return [descriptor, relay, ...older];
+export function descriptorsOf(datagrams: BequeathedDatagrams): number[] {
+	return [datagrams.descriptor, ...channelsOf(datagrams)];
+}
+
+/** Returns the descriptors of the channels of a UDP socket. */
+export function channelsOf({ relay, older = [] }: BequeathedDatagrams): number[] {
+	return [...(relay === undefined ? [] : [relay]), ...older];
 }
 
 /** A UDP socket for one thread of the successor, and the channels that it uses. */
-export interface InheritedDatagrams extends Omit<BequeathedDatagrams, 'relay'> {
-	readonly relay?: number | undefined;
+export interface InheritedDatagrams extends BequeathedDatagrams {
 	/** Channels to threads that have no UDP socket of their own. They get their share of connections through this thread. */
 	readonly branches?: readonly number[] | undefined;
 	/** Set in such a thread: the channel through which it gets what arrives at the socket. */

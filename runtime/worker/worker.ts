@@ -406,7 +406,8 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Returns the UDP sockets for a successor of this process. */
 	#bequeathed(): [key: string, datagrams: BequeathedDatagrams[]][] {
-		return [...this.#quic].filter(([, quic]) => !quic.draining).map(([key, quic]) => [key, quic.bequeath()]);
+		const open = [...this.#quic].filter(([, quic]) => this.draining || !quic.draining);
+		return open.map(([key, quic]) => [key, quic.bequeath()]);
 	}
 
 	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedDocumentParts): readonly string[] {

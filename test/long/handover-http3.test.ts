@@ -21,7 +21,11 @@ interface Running {
 	/** Writes the first configuration with more sites to the file. */
 	write(more: string): void;
 	/** Hands over to a process with another answer, and as many threads. */
-	reload(answer: string, threads?: number): Promise<{ status: number | null; stderr: string }>;
+	reload(
+		answer: string,
+		threads?: number,
+		more?: readonly string[],
+	): Promise<{ status: number | null; stdout: string; stderr: string }>;
 }
 
 /** Runs a server that answers with `one`, and whose `/slow` is served by the application. */
@@ -43,10 +47,10 @@ async function running(
 		);
 	write('one', first);
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
-	const reload: Running['reload'] = (answer, threads = 2) => {
+	const reload: Running['reload'] = (answer, threads = 2, more = []) => {
 		// Adds a listening address or removes it. Either change needs a handover.
 		write(answer, threads, answer === 'two' ? `http://127.0.0.1:${extra} {\n\trespond "more"\n}\n` : '');
-		return runCommand(['reload', file, '--handover'], {});
+		return runCommand(['reload', file, '--handover', ...more], {});
 	};
 	try {
 		await test({ server, port, file, write: more => write('one', 2, more), reload });
@@ -122,6 +126,53 @@ for (const threads of [2, 1, 3]) {
 				for (const answer of await Promise.all(newcomers)) assert.match(answer, /^(one|two)$/);
 				for (const visitor of visitors) visitor.close();
 				for (const client of old) client.close();
+			});
+		} finally {
+			application.close();
+		}
+	});
+}
+
+for (const [how, left] of [
+	['on request', 8],
+	['because the successor dies', 8],
+	['because the successor dies when no old connection is left', 0],
+] as const) {
+	handover(`that is rolled back ${how}: connections of the first process are served on`, async () => {
+		const application = await slowApplication();
+		try {
+			await running(application.port, async ({ server, port, file, reload }) => {
+				const downloads = await Promise.all(
+					Array.from({ length: left }, async () => {
+						const client = await connect(port);
+						openControlStream(client);
+						return { client, stream: client.open().write(asking('/slow'), true) };
+					}),
+				);
+				await until('the downloads', () => application.open() === downloads.length);
+				const { status, stdout, stderr } = await reload('two', 2, ['--confirm', '1h']);
+				assert.is(status, 0, stderr);
+				const unconfirmed = new Visitor(port);
+				await unconfirmed.visit();
+				unconfirmed.close();
+				assert.equal([unconfirmed.answers, unconfirmed.failures], [['two'], []]);
+				if (how === 'on request') assert.is((await runCommand(['reload', '--revert', file], {})).status, 0);
+				else {
+					if (left === 0) await until('the end', () => server.output().includes('ended after a handover'));
+					process.kill(Number(/process (\d+)/.exec(stdout)?.[1]), 'SIGKILL');
+					await until('another process', () => server.output().split('"serving"').length === 4);
+				}
+				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
+				await Promise.all(visitors.map(visitor => visitor.visit()));
+				for (const visitor of visitors) {
+					visitor.close();
+					assert.equal([visitor.answers, visitor.failures], [['one'], []]);
+				}
+				application.finish();
+				for (const { client, stream } of downloads) {
+					assert.is((await response(client, stream)).body, 'begun ended');
+					client.close();
+				}
 			});
 		} finally {
 			application.close();

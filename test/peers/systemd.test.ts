@@ -234,6 +234,46 @@ test('a stop after a handover is graceful, although systemd does not regard the 
 	await systemctl('start', UNIT);
 });
 
+test('a handover that must be confirmed makes the successor the main process only then', async () => {
+	await underLoad(async () => {
+		const before = await mainProcess();
+		configure('unconfirmed', site('added'));
+		await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
+		assert.is(await bodyOf(plain), 'unconfirmed');
+		assert.is(await mainProcess(), before);
+		await until('the status line', async () => (await statusLine()).endsWith('awaits its confirmation.'));
+		await svc('reload', CONFIGFILE, '--revert');
+		const returned = await anotherMainThan(before);
+		assert.is(await bodyOf(plain), 'six');
+		await until('one process', async () => (await machine.processesOf(UNIT)).join() === String(returned));
+
+		await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
+		assert.is(await mainProcess(), returned);
+		await svc('reload', CONFIGFILE, '--accept');
+		const confirmed = await anotherMainThan(returned);
+		assert.is(await bodyOf(plain), 'unconfirmed');
+		await until('one process', async () => (await machine.processesOf(UNIT)).join() === String(confirmed));
+	});
+
+	// Without the load, because the requests of a killed process fail.
+	configure('six');
+	await svc('reload', CONFIGFILE, '--handover');
+	const before = await mainProcess();
+	configure('unconfirmed', site('added'));
+	await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
+	const [successor] = (await machine.processesOf(UNIT)).filter(pid => pid !== before);
+	await machine.run('kill', '-KILL', String(successor));
+	await anotherMainThan(before);
+	assert.is(await bodyOf(plain), 'six');
+	assert.is((await machine.show(UNIT, 'NRestarts')).NRestarts, '0');
+
+	await svc('reload', CONFIGFILE, '--handover', '--confirm', '1h');
+	await systemctl('stop', UNIT);
+	assert.equal(await machine.processesOf(UNIT), []);
+	configure('six');
+	await systemctl('start', UNIT);
+});
+
 test('a handover that fails leaves the main process as it was', async () => {
 	const before = await mainProcess();
 	const { status, text } = await machine.run('svc', 'upgrade', CONFIGFILE, '--binary', '/bin/false');

@@ -13,6 +13,14 @@
  *           ◀─────────────────────────────── left     when it has handed over itself
  *           ◀─────────────────────────────── lost     when the process that it handed over to has failed
  *
+ * If the new configuration must be confirmed, the predecessor keeps its sockets open after `done`, without accepting from them:
+ *
+ *           ◀────────────────────────── confirmed     closes them, drains, exits
+ *           ◀────────────────────────── reverting     the successor hands over to a third process, which runs the predecessor's
+ *                                                     program and configuration, and reports `left`
+ *
+ * If the successor dies before that, or does neither by the deadline, the predecessor starts that third process itself.
+ *
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
  * Between `go` and `done` both accept connections on the very same sockets, so none waits in a queue that nobody reads. The
@@ -26,6 +34,9 @@ import type { HandedState } from './handed-state.ts';
 
 /** The version of the messages. A successor that speaks another one refuses the offer. */
 export const HANDOVER_PROTOCOL = 3;
+
+/** The version of the messages if the new configuration must be confirmed, which releases with version 3 alone do not understand. */
+export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 
 /** Default number of milliseconds in which a successor must be ready. */
 export const READY_LIMIT = 120_000;
@@ -110,11 +121,34 @@ export interface SuccessorFailure {
 	readonly diagnostics?: readonly DiagnosticReport[] | undefined;
 }
 
+/** What a successor reports after `done`. */
+export type LaterReport =
+	/** Another process serves now. */
+	| 'left'
+	/** The process that it handed over to has failed. */
+	| 'lost'
+	/** The configuration has been confirmed, or replaced on purpose. */
+	| 'confirmed'
+	/** The configuration is being rolled back. */
+	| 'reverting';
+
+/** What the predecessor must know of a successor whose configuration must be confirmed. */
+export interface UnconfirmedTerms {
+	/** Deadline, in milliseconds since 1970. */
+	readonly until: number;
+	/** The keys of the listeners that the successor serves, `udp ` and the key for those with HTTP/3, and `admin` if it has the inherited Admin API. */
+	readonly used: readonly string[];
+}
+
 /** Messages from the successor. */
 export type FromSuccessor =
 	| { readonly type: 'step'; readonly step: HandoverStep }
 	| { readonly type: 'ready' }
-	| { readonly type: 'done'; readonly generation: number; readonly warnings: readonly DiagnosticReport[] }
-	/** Sent after `done`: another process serves now, or none does any longer. */
-	| { readonly type: 'left' | 'lost' }
+	| {
+			readonly type: 'done';
+			readonly generation: number;
+			readonly warnings: readonly DiagnosticReport[];
+			readonly unconfirmed?: UnconfirmedTerms | undefined;
+	  }
+	| { readonly type: LaterReport }
 	| SuccessorFailure;

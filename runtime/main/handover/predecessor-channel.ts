@@ -4,9 +4,11 @@ import { Socket } from 'node:net';
 import type { HandedState } from './handed-state.ts';
 import {
 	CHANNEL_DESCRIPTOR,
+	CONFIRMED_HANDOVER_PROTOCOL,
 	type FromSuccessor,
 	HANDOVER_PROTOCOL,
 	type HandoverStep,
+	type LaterReport,
 	limitOf,
 	OFFER_LIMIT,
 	type Offer,
@@ -15,6 +17,7 @@ import {
 	SUCCESSOR_VARIABLE,
 	type ToSuccessor,
 	timeText,
+	type UnconfirmedTerms,
 } from './handover-protocol.ts';
 import { MessageChannel } from './message-channel.ts';
 
@@ -84,7 +87,7 @@ export class PredecessorChannel {
 	async offer(): Promise<Offer> {
 		const wanted = process.env[SUCCESSOR_VARIABLE];
 		delete process.env[SUCCESSOR_VARIABLE];
-		if (wanted !== String(HANDOVER_PROTOCOL)) {
+		if (wanted !== String(HANDOVER_PROTOCOL) && wanted !== String(CONFIRMED_HANDOVER_PROTOCOL)) {
 			throw new Error(
 				`This release cannot take over from one that speaks version ${wanted} of the handover; restart the server instead.`,
 			);
@@ -112,16 +115,17 @@ export class PredecessorChannel {
 	}
 
 	/** Reports to the predecessor that this process accepts connections, so that the predecessor can exit. */
-	async done(generation: number, warnings: Extract<FromSuccessor, { type: 'done' }>['warnings']): Promise<void> {
+	async done(
+		generation: number,
+		warnings: Extract<FromSuccessor, { type: 'done' }>['warnings'],
+		unconfirmed?: UnconfirmedTerms,
+	): Promise<void> {
 		clearTimeout(this.#timer);
-		await this.#channel.send({ type: 'done', generation, warnings });
+		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
 	}
 
-	/**
-	 * Reports to the predecessor, if it still drains, that this process has handed over (`left`), or that the process which it
-	 * handed over to has failed (`lost`).
-	 */
-	async report(what: 'left' | 'lost'): Promise<void> {
+	/** Reports to the predecessor, if it still exists, what has happened since {@link done}. */
+	async report(what: LaterReport): Promise<void> {
 		await this.#channel.send({ type: what });
 	}
 

@@ -7,11 +7,12 @@ import type { HandedState } from './handed-state.ts';
 import { HandoverImpossible } from './handover-impossible.ts';
 import {
 	CHANNEL_DESCRIPTOR,
+	CONFIRMED_HANDOVER_PROTOCOL,
 	FIRST_INHERITED,
 	type FromSuccessor,
-	HANDOVER_PROTOCOL,
 	type HandoverStep,
 	type Inheritance,
+	type LaterReport,
 	limitOf,
 	type Offer,
 	STEPS,
@@ -44,6 +45,8 @@ const START_ERRORS: { readonly [code: string]: string } = {
 	EAGAIN: 'the system has too many processes',
 	ENOMEM: 'the system has too little memory',
 };
+
+const LATER_REPORTS: readonly LaterReport[] = ['left', 'lost', 'confirmed', 'reverting'];
 
 /** What counts as the answer of a successor that sends anything else. */
 const BROKEN: SuccessorFailure = { type: 'failed', message: 'The new process broke the protocol of handovers.' };
@@ -84,7 +87,7 @@ export class InheritedDescriptors {
 			descriptors: listener.descriptors.map(descriptor => this.add(descriptor)),
 			datagrams: listener.datagrams?.map(({ descriptor, relay, older }) => ({
 				descriptor: this.add(descriptor),
-				relay: this.add(relay),
+				relay: relay === undefined ? undefined : this.add(relay),
 				older: older?.map(channel => this.add(channel)),
 			})),
 		}));
@@ -110,6 +113,8 @@ export class SuccessorProcess {
 	readonly pipe: Readable | undefined;
 	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
 	readonly exited: Promise<number | null>;
+	/** Called with what the process reports once it serves. */
+	onReport: ((what: LaterReport) => void) | undefined;
 	readonly #offer: Offer;
 	readonly #limit: number;
 	readonly #onGo: () => HandedState;
@@ -145,7 +150,7 @@ export class SuccessorProcess {
 		this.#offer = offer;
 		this.#limit = limit;
 		this.#onGo = onGo;
-		this.#child = start(program, descriptors, withPipe, offer.standardError !== undefined);
+		this.#child = start(program, descriptors, withPipe, offer);
 		// There are no streams if the system has no descriptors left.
 		const streams = (this.#child.stdio as ChildProcess['stdio'] | undefined) ?? [];
 		this.pipe = withPipe ? ((streams.at(-1) as Readable | undefined) ?? new PassThrough().end()) : undefined;
@@ -218,26 +223,34 @@ export class SuccessorProcess {
 		const second = await done;
 		if (second.type === 'failed') return await this.#fail(second);
 		if (!isDone(second)) return await this.#fail(BROKEN);
+		const { generation, warnings, unconfirmed } = second;
+		const mustConfirm = this.#offer.protocol === CONFIRMED_HANDOVER_PROTOCOL;
+		if (mustConfirm && unconfirmed === undefined) return await this.#fail(BROKEN);
 		// If it has died since, the system reports that together with its last message.
 		await new Promise(resolve => setImmediate(resolve));
 		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#ended });
-		const { generation, warnings } = second;
 		// The channel stays open for what the process reports later.
 		this.#child.unref();
-		return { result: 'done', pid: this.#child.pid!, generation, warnings };
+		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
+	}
+
+	/** Keeps this process alive as long as the successor is, or no longer. */
+	keepAlive(keeps: boolean): void {
+		if (keeps) this.#child.ref();
+		else this.#child.unref();
 	}
 
 	/** Aborts the handover. Returns false if the successor has already been told to accept connections, so that the caller must wait for the outcome. */
 	abort(reason: string): boolean {
 		if (this.#going) return false;
 		this.#aborted = reason;
-		this.#kill();
+		this.kill();
 		return true;
 	}
 
 	async #fail({ message, diagnostics }: SuccessorFailure): Promise<HandoverResult> {
 		const { doing } = STEPS[this.#step];
-		this.#kill();
+		this.kill();
 		// A process that is stuck in the kernel cannot be waited for.
 		await withTimeLimit(
 			this.#ended.then(() => {}),
@@ -264,7 +277,7 @@ export class SuccessorProcess {
 	}
 
 	/** Kills the process and those that it has started, as a wrapper around the server does. */
-	#kill(): void {
+	kill(): void {
 		const { pid } = this.#child;
 		if (pid === undefined) return;
 		try {
@@ -275,8 +288,10 @@ export class SuccessorProcess {
 	}
 
 	#received(message: FromSuccessor): void {
-		if (message.type === 'left' || message.type === 'lost') this.#hasLeft = message.type === 'left';
-		else if (message.type !== 'step') this.#next?.(message);
+		if (isLaterReport(message)) {
+			if (message.type === 'left' || message.type === 'lost') this.#hasLeft = message.type === 'left';
+			this.onReport?.(message.type);
+		} else if (message.type !== 'step') this.#next?.(message);
 		else if (Object.hasOwn(STEPS, message.step)) this.#begin(message.step);
 		else this.#next?.(BROKEN);
 	}
@@ -317,18 +332,18 @@ function start(
 	program: SuccessorProgram,
 	descriptors: readonly number[],
 	withPipe: boolean,
-	readsErrors: boolean,
+	{ protocol, standardError }: Offer,
 ): ChildProcess {
 	try {
 		return spawn(program.file, program.args, {
 			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
 			detached: true,
 			stdio: [
-				...(['inherit', 'inherit', readsErrors ? 'pipe' : 'inherit', 'pipe'] as const),
+				...(['inherit', 'inherit', standardError === undefined ? 'inherit' : 'pipe', 'pipe'] as const),
 				...descriptors,
 				...(withPipe ? (['pipe'] as const) : []),
 			],
-			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(HANDOVER_PROTOCOL) },
+			env: { ...process.env, [SUCCESSOR_VARIABLE]: String(protocol) },
 		});
 	} catch (error) {
 		throw new HandoverImpossible(startError(program, error as NodeJS.ErrnoException));
@@ -356,6 +371,10 @@ function followErrors(
 function startError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {
 	const reason = code === undefined ? message : `${code}${START_ERRORS[code] ? `, ${START_ERRORS[code]}` : ''}`;
 	return `The program ${file} cannot be started: ${reason}.`;
+}
+
+function isLaterReport(message: FromSuccessor): message is { readonly type: LaterReport } {
+	return (LATER_REPORTS as readonly string[]).includes(message.type);
 }
 
 function isDone(message: FromSuccessor): message is Extract<FromSuccessor, { type: 'done' }> {

@@ -1,0 +1,73 @@
+/**
+ * Watches over a successor until its configuration has been confirmed. Meanwhile, this process keeps the sockets open, so that it can
+ * start another successor if this one fails. It does not accept connections from them.
+ */
+import { closeSync } from 'node:fs';
+import type { InheritedAdmin } from '../../admin/bind.ts';
+import type { Inheritance, UnconfirmedTerms } from '../../runtime/main/handover/handover-protocol.ts';
+import { KeptSockets } from '../../runtime/main/handover/kept-sockets.ts';
+import type { SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
+import { duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
+
+/** Milliseconds by which a successor may miss the deadline before it counts as hung. */
+const HANG_LIMIT = 10_000;
+
+/** Guards one successor from its first answer until it is confirmed or has failed. */
+export class SuccessorGuard {
+	/** Resolves once nothing has to be taken back any longer. */
+	readonly settled: Promise<void>;
+	readonly sockets: KeptSockets;
+	#adminSocket: InheritedAdmin | undefined;
+	#settle: () => void = () => {};
+	#isSettled = false;
+	#timer: NodeJS.Timeout | undefined;
+	#successor: SuccessorProcess | undefined;
+
+	/** Duplicates the sockets. Throws an error with the system's code. */
+	constructor(inheritance: Inheritance, adminSocket: InheritedAdmin | undefined) {
+		this.sockets = new KeptSockets(inheritance);
+		this.#adminSocket = adminSocket && { ...adminSocket, descriptor: duplicateDescriptor(adminSocket.descriptor) };
+		this.settled = new Promise(resolve => {
+			this.#settle = resolve;
+		});
+	}
+
+	/** The socket of the Admin API, if the successor uses it, too. */
+	get adminSocket(): InheritedAdmin | undefined {
+		return this.#adminSocket;
+	}
+
+	/** False once nothing has to be taken back any longer. */
+	get isWatching(): boolean {
+		return !this.#isSettled;
+	}
+
+	/** Starts to watch a successor, which serves now. A successor that hangs is killed after the deadline. */
+	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms): void {
+		this.#successor = successor;
+		this.sockets.keepOnly(used);
+		if (!used.includes('admin')) this.#closeAdmin();
+		successor.keepAlive(true);
+		successor.onReport = what => {
+			if (what === 'reverting') clearTimeout(this.#timer);
+			else if (what === 'confirmed' || what === 'left') this.settle();
+		};
+		this.#timer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT);
+	}
+
+	/** Stops watching, and closes the sockets. */
+	settle(): void {
+		if (this.#isSettled) return;
+		this.#isSettled = true;
+		clearTimeout(this.#timer);
+		this.#successor?.keepAlive(false);
+		this.sockets.close();
+		this.#closeAdmin();
+		this.#settle();
+	}
+
+	#closeAdmin(): void {
+		if (this.#adminSocket) closeSync(this.#adminSocket.descriptor);
+		this.#adminSocket = undefined;
+	}
+}

@@ -1,0 +1,157 @@
+/** Handovers that must be confirmed: without a confirmation, the previous program and configuration serve again. */
+import { readFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { runCommand, until } from '../harness.ts';
+import { bodyOf, exitStatus, isRefused, pidOf, plain, processesOf, running } from './handover-server.ts';
+
+const confirmation = suite('handover confirmation');
+
+const reload = (folder: string, word: '--accept' | '--revert') =>
+	runCommand(['reload', word, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
+
+/** Sends requests, on one connection and on a new one each, until `stop` is called, which resolves to the failures. */
+function startRequests(port: number): { stop(): Promise<string[]> } {
+	const failures: string[] = [];
+	let isStopped = false;
+	const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+	const loop = async (used: Agent | false): Promise<void> => {
+		while (!isStopped) {
+			const { promise, resolve } = Promise.withResolvers<string | undefined>();
+			const asked = get({ port, host: '127.0.0.1', agent: used }, response => {
+				response.resume();
+				response.on('end', () => resolve(response.statusCode === 200 ? undefined : String(response.statusCode)));
+				response.on('error', error => resolve(error.message));
+			});
+			asked.on('error', error => resolve(error.message));
+			const failure = await promise;
+			if (failure !== undefined) failures.push(failure);
+		}
+	};
+	const loops = [loop(agent), loop(false)];
+	return {
+		async stop() {
+			isStopped = true;
+			await Promise.all(loops);
+			agent.destroy();
+			return failures;
+		},
+	};
+}
+
+/** Returns the document that `run --resume` would start with; '' if none has been saved. */
+function savedIn(folder: string): string {
+	try {
+		return readFileSync(path.join(folder, 'svc', 'autosave.json'), 'utf8');
+	} catch {
+		return '';
+	}
+}
+
+confirmation('stays when it is confirmed, and is saved only then', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			const answer = await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h');
+			assert.is(answer.status, 200, JSON.stringify(answer.body));
+			const { until: deadline } = answer.body.confirm as { readonly until: number };
+			assert.ok(deadline > Date.now() + 3_500_000);
+			assert.equal([await bodyOf(first), await bodyOf(second)], ['new', 'two']);
+			assert.is((await load(plain(first, 'three'), '')).status, 409, 'another load');
+			assert.not.match(savedIn(folder), 'two');
+			const accepted = await reload(folder, '--accept');
+			assert.is(accepted.status, 0, accepted.stderr);
+			assert.match(savedIn(folder), 'two');
+			assert.is((await reload(folder, '--revert')).status, 1);
+			assert.equal([await bodyOf(first), await bodyOf(second)], ['new', 'two']);
+			process.kill(pidOf(answer), 'SIGTERM');
+			assert.is(await exitStatus(server), 0);
+			assert.equal(processesOf(folder), []);
+		},
+	);
+});
+
+confirmation('is rolled back when time is up, without losing a request', async () => {
+	await running(
+		([port, other]) => plain(port!, 'one') + plain(other!, 'other'),
+		async ({ folder, ports, load }) => {
+			const [first, dropped, added] = ports as [number, number, number];
+			const traffic = startRequests(first);
+			const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=1s');
+			assert.is(answer.status, 200, JSON.stringify(answer.body));
+			assert.ok(await isRefused(dropped), 'an address without a site');
+			await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
+			assert.is(await bodyOf(dropped), 'other');
+			await until('the new address to be closed', () => isRefused(added));
+			assert.equal(await traffic.stop(), []);
+			assert.not.match(savedIn(folder), 'two');
+		},
+	);
+});
+
+confirmation('is rolled back on request, and when too many responses are errors', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			assert.is((await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h')).status, 200);
+			const reverted = await reload(folder, '--revert');
+			assert.is(reverted.status, 0, reverted.stderr);
+			assert.match(reverted.stdout, 'Rolled back to the previous configuration');
+			assert.is(await bodyOf(first), 'one');
+			await until('the new address to be closed', () => isRefused(second));
+			const broken = `http://127.0.0.1:${first} {\n\terror 500\n}\n`;
+			const answer = await load(broken + plain(second, 'two'), '?handover&confirm=1h&max_error_rate=0.5');
+			assert.is(answer.status, 200, JSON.stringify(answer.body));
+			await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
+			await until('the entry', () => /configuration rolled back.* responses were errors/.test(server.output()));
+		},
+	);
+});
+
+confirmation('forwards a stop to the new process', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			assert.is((await load(plain(first, 'new') + plain(second, 'two'), '?handover&confirm=1h')).status, 200);
+			server.child.kill('SIGTERM');
+			assert.is(await exitStatus(server), 0);
+			assert.equal(processesOf(folder), []);
+		},
+	);
+});
+
+confirmation('is refused if nobody could confirm, or return', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ ports, folder, load }) => {
+			const [first, second] = ports as [number, number];
+			assert.is((await load(plain(second, 'two'), '?handover&confirm=never')).status, 400);
+			const asked = await runCommand(['upgrade', '--confirm', '0s', '--address', `unix/${folder}/admin.sock`], {
+				cwd: folder,
+			});
+			assert.is(asked.status, 1);
+			assert.is(await bodyOf(first), 'one');
+		},
+	);
+});
+
+confirmation('works for upgrades', async () => {
+	await running(
+		([port]) => plain(port!, 'one'),
+		async ({ server, folder, ports }) => {
+			const address = `unix/${folder}/admin.sock`;
+			const upgraded = await runCommand(['upgrade', '--confirm', '1s', '--address', address], { cwd: folder });
+			assert.is(upgraded.status, 0, upgraded.stderr);
+			assert.match(upgraded.stdout, /^Process \d+ has taken over\.\nReturning to the previous process in 1 s\./);
+			await until('the rollback', () => server.output().includes('configuration rolled back'));
+			await until('an answer', async () => (await bodyOf(ports[0]!)) === 'one');
+		},
+	);
+});
+
+confirmation.run();
