@@ -9,7 +9,6 @@ import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document, Step } from '../document/document.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import type { LeaseKinds } from '../exchange/leases.ts';
 import { Explainer, type Explanation } from '../explain/explanation.ts';
 import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/graph-tracer.ts';
@@ -21,6 +20,7 @@ import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 import { valueAt } from '../schema/validate.ts';
 import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
+import { scriptOf, type UpstreamAssumption, upstreamAssumptions } from './upstream-assumption.ts';
 
 /** A configuration to compare. */
 export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
@@ -33,8 +33,8 @@ export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
 export interface MeaningChange {
 	/** A request for which it shows. */
 	readonly request: DryRunRequest;
-	/** What the upstream is assumed to answer; undefined if it answers 200, or none is asked. */
-	readonly upstream: UpstreamAnswer | undefined;
+	/** What upstreams are assumed to do; undefined if they answer 200, or none is asked. */
+	readonly upstream: UpstreamAssumption | undefined;
 	readonly aspects: readonly ChangedAspect[];
 	/** Number of request classes that differ in this way. */
 	readonly classes: number;
@@ -119,15 +119,15 @@ class Side {
 	}
 
 	/** Runs one request from the initial state. */
-	async run(request: DryRunRequest, upstream: UpstreamAnswer): Promise<SideRun> {
+	async run(request: DryRunRequest, upstream: UpstreamAssumption): Promise<SideRun> {
 		this.#dryRun.reset();
-		const result = await this.#dryRun.run(request, upstream);
+		const result = await this.#dryRun.run(request, scriptOf(upstream));
 		const trace = result && this.#tracer.traceOf(result.exchange);
 		return { result, trace, outcome: await outcomeOf(result, trace, this.document, this.#ownFiles) };
 	}
 
-	async explain(request: DryRunRequest, upstream: UpstreamAnswer | undefined): Promise<Explanation | undefined> {
-		const explained = await new Explainer(this.#configuration, this.#deps).explain(request, upstream);
+	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {
+		const explained = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
 		explained?.result.response?.close();
 		return explained?.explanation;
 	}
@@ -141,7 +141,7 @@ interface SideRun {
 
 interface Group {
 	readonly request: DryRunRequest;
-	readonly upstream: UpstreamAnswer;
+	readonly upstream: UpstreamAssumption;
 	readonly aspects: readonly ChangedAspect[];
 	classes: number;
 }
@@ -156,7 +156,7 @@ class Comparison {
 	readonly #classes = new Set<string>();
 	readonly #groups = new Map<string, Group>();
 	readonly #blindSpots = new Set<string>();
-	readonly #answers: readonly UpstreamAnswer[];
+	readonly #assumptions: readonly UpstreamAssumption[];
 	/** Paths and hosts that the queue had from the beginning. */
 	readonly #seeded = new Set<string>();
 	#requests = 0;
@@ -165,22 +165,27 @@ class Comparison {
 		this.#hasTime = hasTime;
 		this.#sides = [before, after];
 		this.#maxRequests = maxRequests;
-		this.#answers = upstreamAnswers([before.document, after.document]);
+		const documents = [before.document, after.document];
+		this.#assumptions = upstreamAssumptions(documents, answeredFields(documents));
 		this.#seed();
 	}
 
 	async run(): Promise<void> {
 		for (let at = 0; at < this.#queue.length; at++) {
-			if (this.#requests >= this.#maxRequests) {
-				this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
-				return;
-			}
-			if (!this.#hasTime()) {
-				this.#blindSpots.add(`the time ran out after ${this.#requests} requests`);
-				return;
-			}
+			if (this.#reachedBound()) return;
 			await this.#compare(this.#queue[at]!);
 		}
+	}
+
+	/** Reports whether no further request may be made. If so, the result says why. */
+	#reachedBound(): boolean {
+		if (this.#requests >= this.#maxRequests) {
+			this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
+			return true;
+		}
+		if (this.#hasTime()) return false;
+		this.#blindSpots.add(`the time ran out after ${this.#requests} requests`);
+		return true;
 	}
 
 	async result(): Promise<ConfigurationDiff> {
@@ -189,7 +194,7 @@ class Comparison {
 		for (const { request, upstream, aspects, classes } of this.#groups.values()) {
 			changes.push({
 				request,
-				upstream: upstream === this.#answers[0] ? undefined : upstream,
+				upstream: upstream === this.#assumptions[0] ? undefined : upstream,
 				aspects,
 				classes,
 				before: await before.explain(request, upstream),
@@ -247,7 +252,12 @@ class Comparison {
 	async #compare(draft: RequestDraft): Promise<void> {
 		const request = requestOf(draft, NOW);
 		if (!request) return;
-		for (const upstream of this.#answers) {
+		const reported = new Set<string>();
+		let differs = false;
+		const queue = [...this.#assumptions];
+		const asked = new Set<string>();
+		for (const upstream of queue) {
+			if (this.#reachedBound()) return;
 			this.#requests++;
 			const [before, after] = await this.#both(request, upstream);
 			const signature = [before, after].map(({ trace, result }) => signatureOf(trace, result?.site)).join('|');
@@ -255,28 +265,45 @@ class Comparison {
 			const key = `${scheme}://${host}:${port}|${signature}`;
 			const isNew = !this.#classes.has(key);
 			this.#classes.add(key);
-			const differs = await this.#judge(request, upstream, before, after, isNew);
+			if (await this.#judge(request, upstream, before, after, isNew, reported)) differs = true;
 			if (isNew) this.#flip(draft, [before, after]);
-			const asked = [before, after].some(({ result }) => (result?.exchange.sent.length ?? 0) > 0);
-			// A request that already differs would differ in the same way for other answers of the upstream.
-			if (!asked || differs) return;
+			const sent = [before, after].map(({ result }) => result?.exchange.sent ?? []);
+			if (upstream === this.#assumptions[0]) {
+				if (sent.every(requests => requests.length === 0)) return;
+				// If only one side asks an upstream, all that follows from its answers differs anyway.
+				if (differs && sent.some(requests => requests.length === 0)) return;
+			}
+			for (const requests of sent) {
+				requests.forEach(({ upstream: { address } }, index) => {
+					if (asked.has(address)) return;
+					asked.add(address);
+					// One that is asked later is reached only while those before it answer.
+					if (index > 0) queue.push(...this.#assumptions.slice(1).map(one => ({ ...one, of: address })));
+				});
+			}
 		}
 	}
 
-	async #both(request: DryRunRequest, upstream: UpstreamAnswer): Promise<readonly [SideRun, SideRun]> {
+	async #both(request: DryRunRequest, upstream: UpstreamAssumption): Promise<readonly [SideRun, SideRun]> {
 		const [before, after] = this.#sides;
 		return [await before.run(request, upstream), await after.run(request, upstream)];
 	}
 
-	/** Records a difference. Returns true if it shows in the outcome itself, not only in settings. */
+	/**
+	 * Records a difference. Returns true if it shows in the outcome itself, not only in settings. `reported` has the aspects that
+	 * already differ for the same request and other assumptions: they are not recorded again, and new ones are added to it.
+	 */
 	async #judge(
 		request: DryRunRequest,
-		upstream: UpstreamAnswer,
+		upstream: UpstreamAssumption,
 		before: SideRun,
 		after: SideRun,
 		isNew: boolean,
+		reported: Set<string>,
 	): Promise<boolean> {
-		let names = differingAspects(before.outcome, after.outcome);
+		const textOf = (name: string): string =>
+			JSON.stringify([name, before.outcome.get(name) ?? null, after.outcome.get(name) ?? null]);
+		let names = differingAspects(before.outcome, after.outcome).filter(name => !reported.has(textOf(name)));
 		if (names.length === 0) return false;
 		// What differs between two runs of the same configuration, such as a random number, is not a change.
 		const [again, later] = await this.#both(request, upstream);
@@ -287,6 +314,7 @@ class Comparison {
 		for (const name of unsteady) this.#blindSpots.add(`${name} is different for each request`);
 		names = names.filter(name => !unsteady.has(name));
 		if (names.length === 0) return false;
+		for (const name of names) reported.add(textOf(name));
 		const aspects = names.map(name => ({ name, before: before.outcome.get(name), after: after.outcome.get(name) }));
 		const key = JSON.stringify([decidersOf(before), decidersOf(after), names]);
 		const group = this.#groups.get(key);
@@ -400,29 +428,10 @@ function fieldNames(edits: unknown): string[] {
 	});
 }
 
-/** Returns the answers of upstreams to try: those that response matchers and error routes tell apart. */
-function upstreamAnswers(documents: readonly Document[]): readonly UpstreamAnswer[] {
+/** Returns the fields that fake upstreams answer with: those that the documents edit in responses. */
+function answeredFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
 	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
-	const headers = [...new Set(names)].map(name => [name, UNMENTIONED] as const);
-	const statuses = new Set([404, 500]);
-	for (const [, list] of JSON.stringify(documents).matchAll(/"status":\[([^\]]*)\]/g)) {
-		for (const [, text] of list!.matchAll(/"([1-5](?:\d\d|xx)?)"/g)) {
-			statuses.add(text!.length === 3 && !text!.endsWith('xx') ? Number(text) : Number(text![0]) * 100 + 3);
-		}
-	}
-	for (const expression of JSON.stringify(documents).matchAll(/"expression":"(?:[^"\\]|\\.)*"/g)) {
-		if (!expression[0].includes('status')) continue;
-		for (const [text] of expression[0].matchAll(/\b[1-5]\d\d\b/g)) {
-			for (const around of [-1, 0, 1]) statuses.add(Number(text) + around);
-		}
-	}
-	const final = [...statuses].filter(status => status >= 200 && status < 600);
-	return [
-		{ status: 200, body: '', headers },
-		{ status: 200, body: 'from the upstream' },
-		...final.map(status => ({ status, body: '', headers })),
-		{ status: 502, body: '', unreachable: true },
-	];
+	return [...new Set(names)].map(name => [name, UNMENTIONED] as const);
 }
 
 /** Returns schemes, hosts and ports that reach every site of the listeners, and a host that no site names. */

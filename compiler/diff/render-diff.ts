@@ -1,9 +1,9 @@
 /** Renders a comparison of two configurations: as text, as Markdown for a pull request, or as plain data. */
 import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
-import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import type { Explanation } from '../explain/explanation.ts';
 import { renderExplanation } from '../explain/render-explanation.ts';
 import type { ChangedAspect, ConfigurationDiff, MeaningChange } from './configuration-diff.ts';
+import { assumptionText } from './upstream-assumption.ts';
 
 /** Maximum characters of a value that text and Markdown show. */
 const MAX_VALUE = 160;
@@ -117,12 +117,7 @@ function requestText({ request, upstream }: MeaningChange): string {
 	const fields = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
 	const from = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
 	const protocol = { h1: '', h2: ' over HTTP/2', h3: ' over HTTP/3' }[request.protocol ?? 'h1'];
-	return `${request.method} ${request.url.text}${fields}${from}${protocol}${upstreamText(upstream)}`;
-}
-
-function upstreamText(upstream: UpstreamAnswer | undefined): string {
-	if (!upstream) return '';
-	return upstream.unreachable ? ', if no upstream can be reached' : `, if the upstream answers ${upstream.status}`;
+	return `${request.method} ${request.url.text}${fields}${from}${protocol}${upstream ? `, ${assumptionText(upstream)}` : ''}`;
 }
 
 function countText({ classes }: MeaningChange): string {

@@ -20,8 +20,12 @@ export interface UpstreamAnswer {
 	readonly headers?: readonly (readonly [name: string, value: string])[];
 	/** True if no connection succeeds. */
 	readonly unreachable?: boolean;
-	/** True if the upstream takes the request, and no answer comes in time. */
+	/** True if the upstream takes the request, and no answer comes in time. With `unreachable`, no connection comes about in time. */
 	readonly timesOut?: boolean;
+	/** True if the upstream takes the request and closes the connection without an answer. */
+	readonly disconnects?: boolean;
+	/** True if the pool cannot choose the upstream, because it failed before. Applies only to pools that remember failures. */
+	readonly unavailable?: boolean;
 }
 
 /** What an upstream does with one request. */
@@ -48,14 +52,23 @@ export class UpstreamScript {
 
 	/** Returns the answer to the next request that an upstream receives. */
 	take(pool: string | undefined, address: string): UpstreamAnswer {
+		const { whose, answer } = this.#next(pool, address);
+		this.#taken.set(whose, (this.#taken.get(whose) ?? 0) + 1);
+		return answer;
+	}
+
+	/** Returns what `take` would return, which stays the next answer. */
+	peek(pool: string | undefined, address: string): UpstreamAnswer {
+		return this.#next(pool, address).answer;
+	}
+
+	#next(pool: string | undefined, address: string): { whose: string | undefined; answer: UpstreamAnswer } {
 		for (const whose of new Set([address, pool, undefined])) {
 			const answers = this.#answers.filter(({ of }) => of === whose);
-			if (answers.length === 0) continue;
-			const taken = this.#taken.get(whose) ?? 0;
-			this.#taken.set(whose, taken + 1);
-			return answers[Math.min(taken, answers.length - 1)]!.answer;
+			const next = answers[Math.min(this.#taken.get(whose) ?? 0, answers.length - 1)];
+			if (next) return { whose, answer: next.answer };
 		}
-		return DEFAULT_ANSWER;
+		return { whose: undefined, answer: DEFAULT_ANSWER };
 	}
 }
 
@@ -92,6 +105,11 @@ export class FakeExchange extends Exchange {
 	/** Returns what an upstream does with its next request. */
 	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.take(pool, address) : this.#upstreams;
+	}
+
+	/** Returns what an upstream would do with its next request. */
+	nextAnswer(pool: string | undefined, address: string): UpstreamAnswer {
+		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
 	}
 
 	override now(): number {

@@ -25,7 +25,7 @@ import { FakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
 /** Maximum attempts and pauses in one dry run. */
 const MAX_ATTEMPTS = 64;
 
-/** A pool in which every upstream is healthy and idle, and every random choice picks the first. */
+/** A pool in which every upstream is idle, and healthy unless its answer says otherwise, and every random choice picks the first. */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: UpstreamChoice;
@@ -34,10 +34,16 @@ export class FakePool implements UpstreamPool, BalancerView {
 	readonly #pauses = new WeakMap<Exchange, number[]>();
 	#candidates: readonly FakeUpstream[] = [];
 	#avoid: readonly Upstream[] = [];
+	/** The exchange of the current selection. */
+	#selecting: FakeExchange | undefined = undefined;
+	/** Whether anything can make an upstream unavailable. */
+	readonly #guarded: boolean;
 	#turn = 0;
 
 	constructor(settings: UpstreamSettings) {
 		this.settings = settings;
+		const { health, fail_duration = 0, circuit } = settings;
+		this.#guarded = health !== undefined || fail_duration > 0 || circuit !== undefined;
 		this.#choose = compileBalance(settings.balance, {
 			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
 			trustsPeer: () => false,
@@ -55,6 +61,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
 		this.#avoid = avoid ?? [];
+		this.#selecting = x instanceof FakeExchange ? x : undefined;
 		this.#candidates =
 			resolved === undefined
 				? this.#upstreams
@@ -78,8 +85,11 @@ export class FakePool implements UpstreamPool, BalancerView {
 		fake?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
 		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
-		const { status, body, headers, unreachable, timesOut } = answer;
+		const { status, body, headers, unreachable, timesOut, disconnects } = answer;
+		if (unreachable && timesOut)
+			throw new UpstreamError('timeout', 'no connection came about in time', undefined, true);
 		if (timesOut) throw new UpstreamError('timeout', 'no response came in time');
+		if (disconnects) throw new UpstreamError('response', 'the connection was closed');
 		if (unreachable) throw new UpstreamError('connect', 'the connection was refused');
 		const fields = new HeaderList();
 		for (const [name, value] of headers ?? []) fields.add(name, value);
@@ -130,7 +140,9 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	available(index: number): boolean {
-		return !this.#avoid.includes(this.#candidates[index]!);
+		const upstream = this.#candidates[index]!;
+		if (this.#avoid.includes(upstream)) return false;
+		return !this.#guarded || !this.#selecting?.nextAnswer(this.settings.name, upstream.address).unavailable;
 	}
 
 	active(): number {

@@ -5,7 +5,7 @@ import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
-import type { RequestToUpstream, UpstreamAnswer } from '../dry-run/fake-exchange.ts';
+import type { RequestToUpstream, UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 import { siteReason } from '../dry-run/listener-choice.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
 import { findSecrets, jsonPointer, redactSecrets } from '../schema/secrets.ts';
@@ -129,7 +129,10 @@ export class Explainer {
 	}
 
 	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
-	async explain(request: DryRunRequest, upstream?: UpstreamAnswer): Promise<ExplainedResult | undefined> {
+	async explain(
+		request: DryRunRequest,
+		upstream?: UpstreamAnswer | UpstreamScript,
+	): Promise<ExplainedResult | undefined> {
 		const result = await this.#dryRun.run(request, upstream);
 		if (!result) return undefined;
 		const trace = this.#tracer.traceOf(result.exchange);

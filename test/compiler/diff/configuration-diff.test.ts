@@ -224,6 +224,48 @@ for (const [name, before, after, aspects] of [
 		['upstream 2'],
 	],
 	[
+		'an error route for a connection that takes too long',
+		'reverse_proxy a:1\nhandle_errors 504 {\nrespond "slow" 504\n}',
+		'reverse_proxy a:1',
+		['body'],
+	],
+	[
+		'an error route while no upstream is available',
+		'reverse_proxy a:1 {\nfail_duration 5s\n}\nhandle_errors 503 {\nrespond "later" 503\n}',
+		'reverse_proxy a:1 {\nfail_duration 5s\n}',
+		['body'],
+	],
+	[
+		'what follows a retry that succeeds',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nheader_down X-Retries {rp.retries}\n}',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nheader_down X-Retries 0\n}',
+		['header x-retries'],
+	],
+	[
+		'the methods that are retried',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nlb_retry_match method POST\n}',
+		'reverse_proxy a:1 b:1 {\nlb_retries 1\nlb_retry_match method PUT\n}',
+		['upstream 2'],
+	],
+	[
+		'an error route of the second upstream that is asked',
+		'forward_auth a:1 {\nuri /\n}\nreverse_proxy b:1\nhandle_errors {\n@b expression `{rp.upstream.hostport} == "b:1"`\nrespond @b "b fails"\n}',
+		'forward_auth a:1 {\nuri /\n}\nreverse_proxy b:1\nhandle_errors {\n@b expression `{rp.upstream.hostport} == "b:1"`\nrespond @b "b failed"\n}',
+		['body'],
+	],
+	[
+		'an error route of a second upstream, where none is available',
+		'forward_auth a:1 {\nuri /\nfail_duration 5s\n}\nreverse_proxy b:1 {\nfail_duration 6s\n}\nhandle_errors 503 {\nrespond "{header.X-User}" 503\n}',
+		'forward_auth a:1 {\nuri /\nfail_duration 5s\n}\nrequest_header X-User passed\nreverse_proxy b:1 {\nfail_duration 6s\n}\nhandle_errors 503 {\nrespond "{header.X-User}" 503\n}',
+		['body'],
+	],
+	[
+		'an error route, beside a field of all answers',
+		'header X-A 1\nreverse_proxy a:1\nhandle_errors {\nrespond "one"\n}',
+		'header X-A 2\nreverse_proxy a:1\nhandle_errors {\nrespond "two"\n}',
+		['header x-a', 'body'],
+	],
+	[
 		'what replaces an answer of the upstream',
 		'reverse_proxy a:1 {\n@gone status 410\nhandle_response @gone {\nrespond "gone" 404\n}\n}',
 		'reverse_proxy a:1',
@@ -244,6 +286,11 @@ for (const [name, before, after, aspects] of [
 		assert.equal(await aspectsOf(after, after), []);
 	});
 }
+
+different('upstreams that nothing watches are never taken to be unavailable', async () => {
+	const routes = (text: string): string => `reverse_proxy a:1\nhandle_errors 503 {\nrespond "${text}"\n}`;
+	assert.equal(await aspectsOf(routes('one'), routes('two')), []);
+});
 
 different('a host, a port and a global option', async () => {
 	const { changes, settings } = await diff(
