@@ -2,7 +2,16 @@
 
 export const TOPICS = [
 	...['install', 'first-site', 'https', 'proxying', 'php', 'single-page', 'caching', 'headers', 'logs'],
-	...['testing', 'zero-downtime', 'containers', 'performance', 'troubleshooting', 'from-caddy', 'from-nginx'],
+	...[
+		'testing',
+		'comparing',
+		'zero-downtime',
+		'containers',
+		'performance',
+		'troubleshooting',
+		'from-caddy',
+		'from-nginx',
+	],
 	...['from-haproxy', 'production', 'security'],
 ] as const;
 

@@ -157,8 +157,9 @@ class Comparison {
 	readonly #groups = new Map<string, Group>();
 	readonly #blindSpots = new Set<string>();
 	readonly #assumptions: readonly UpstreamAssumption[];
-	/** Paths and hosts that the queue had from the beginning. */
+	/** Paths and hosts that the queue had from the beginning, and what the requests with them were like otherwise. */
 	readonly #seeded = new Set<string>();
+	readonly #seededRests = new Set<string>();
 	#requests = 0;
 
 	constructor(before: Side, after: Side, maxRequests: number, hasTime: () => boolean) {
@@ -223,22 +224,30 @@ class Comparison {
 		}
 		const hosts = new Set(all.flatMap(({ host }) => host ?? []));
 		for (const text of [...paths, ...hosts]) this.#seeded.add(text);
-		for (const origin of origins(
+		const tried = paths.slice(0, MAX_PATHS);
+		const everywhere = origins(
 			this.#sides.flatMap(({ plan }) => plan.listeners),
 			hosts,
-		)) {
-			for (const path of paths.slice(0, MAX_PATHS)) {
-				const bare: RequestDraft = {
-					...origin,
-					method: 'GET',
-					path,
-					parameters: new Map([[UNMENTIONED, '1']]),
-					headers: new Map(),
-					from: CLIENT,
-				};
-				this.#add(bare);
-				this.#add(mentioned.reduce(changedDraft, bare));
-			}
+		);
+		for (const origin of everywhere) for (const path of tried) this.#seedAt(origin, path, mentioned);
+		// Other spellings come last, so that witnesses are plain if possible.
+		const spellings = new Set(tried.flatMap(path => otherSpellings(path, documents)));
+		for (const path of tried) spellings.delete(path);
+		for (const origin of everywhere) for (const path of spellings) this.#seedAt(origin, path, mentioned);
+	}
+
+	#seedAt(origin: Origin, path: string, mentioned: readonly RequestChange[]): void {
+		const bare: RequestDraft = {
+			...origin,
+			method: 'GET',
+			path,
+			parameters: new Map([[UNMENTIONED, '1']]),
+			headers: new Map(),
+			from: CLIENT,
+		};
+		for (const draft of [bare, mentioned.reduce(changedDraft, bare)]) {
+			this.#seededRests.add(restOf(draft));
+			this.#add(draft);
 		}
 	}
 
@@ -346,12 +355,25 @@ class Comparison {
 			return;
 		}
 		for (const change of module.witnesses(matcher)) {
-			// Paths and hosts of the document's matchers are tried everywhere from the beginning; those in expressions are not.
-			if (change.path !== undefined && this.#seeded.has(change.path)) continue;
-			if (change.host !== undefined && this.#seeded.has(change.host)) continue;
+			// Paths and hosts of the document's matchers are tried from the beginning, with what is usual otherwise; those in expressions are not.
+			const text = change.path ?? change.host;
+			if (text !== undefined && this.#seeded.has(text) && this.#seededRests.has(restOf(draft))) continue;
 			this.#add(changedDraft(draft, change));
 		}
 	}
+}
+
+/** Returns a text that is equal for drafts that differ only in their paths and origins. */
+function restOf(draft: RequestDraft): string {
+	return draftKey({ ...draft, scheme: 'http', host: '', port: 0, path: '' });
+}
+
+/** Returns other spellings of a path, which only some steps treat as the same. */
+function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
+	// `%*` in a pattern stands for a part with encoded slashes.
+	const hasEncoded = JSON.stringify(documents).includes('%*');
+	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
+	return [`/.${path}`, ...(hasEncoded ? [encoded, `${encoded}%2f`] : [])];
 }
 
 /** Returns what decides the outcome: the place of the answer or failure. */
@@ -434,12 +456,11 @@ function answeredFields(documents: readonly Document[]): readonly (readonly [nam
 	return [...new Set(names)].map(name => [name, UNMENTIONED] as const);
 }
 
+type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
+
 /** Returns schemes, hosts and ports that reach every site of the listeners, and a host that no site names. */
-function origins(
-	listeners: readonly ListenerSpec[],
-	mentioned: ReadonlySet<string>,
-): readonly Pick<RequestDraft, 'scheme' | 'host' | 'port'>[] {
-	const found = new Map<string, Pick<RequestDraft, 'scheme' | 'host' | 'port'>>();
+function origins(listeners: readonly ListenerSpec[], mentioned: ReadonlySet<string>): readonly Origin[] {
+	const found = new Map<string, Origin>();
 	const all = new Set([...mentioned, ...listeners.flatMap(({ sites }) => sites.flatMap(({ hosts }) => hosts))]);
 	const other = ['example.com', 'example.net', `${UNMENTIONED}.invalid`].find(host => !all.has(host))!;
 	for (const { scheme, port, host: bound, sites } of listeners) {

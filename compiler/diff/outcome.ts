@@ -13,10 +13,10 @@ export type Outcome = ReadonlyMap<string, string>;
 /** Maximum characters of a body that are compared, and shown, as text. A hash stands for a longer one. */
 const MAX_BODY = 200;
 /** Fields that say nothing about the configuration. */
-const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'server', 'content-length', 'transfer-encoding']);
+const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const NO_BODY = JSON.stringify('');
 /** Aspects that describe another one, or a step that only one side runs. */
-const DETAIL = /^(?:settings of |upstream(?: \d+)? field )/;
+const DETAIL = /^(?:settings of |upstream(?: \d+)? field |header server$)/;
 /** Fields of a step that its effects show, or that only name it. */
 const STRUCTURE: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 

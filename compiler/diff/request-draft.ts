@@ -57,7 +57,10 @@ export function requestOf(draft: RequestDraft, at: number): DryRunRequest | unde
 	const query = [...parameters].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
 	const written = host.includes(':') ? `[${host}]` : host;
 	const authority = port === (scheme === 'http' ? 80 : 443) ? written : `${written}:${port}`;
-	const escaped = path.toWellFormed().replace(/[^\x21\x24-\x3b\x3d\x40-\x5a\x5f\x61-\x7a\x7e]/gu, encodeURIComponent);
+	const escaped = path
+		.toWellFormed()
+		.replace(/[^\x21\x24-\x3b\x3d\x40-\x5a\x5f\x61-\x7a\x7e]/gu, encodeURIComponent)
+		.replace(/%(?![0-9A-Fa-f]{2})/g, '%25');
 	const url: RequestUrl = {
 		text: `${scheme}://${authority}${escaped}${query === '' ? '' : `?${query}`}`,
 		scheme,

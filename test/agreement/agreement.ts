@@ -5,7 +5,6 @@
  * Usage: node test/agreement/agreement.ts [--pairs N] [--seed N]
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,6 +19,16 @@ import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts'
 import { freePorts, rawExchange, temporaryFolder } from '../harness.ts';
 import { jsonInput, withServer } from '../runtime/running-server.ts';
 import { SeededChance } from './chance.ts';
+import {
+	type Answer,
+	comparedFields,
+	describingUpstream,
+	description,
+	parseAnswer,
+	UPSTREAM_FIELDS,
+	wireRequest,
+	withoutLength,
+} from './live-answers.ts';
 import {
 	type ConfigurationTargets,
 	type RandomRequest,
@@ -46,24 +55,8 @@ const TEMPLATE = [
 const REQUESTS = 40;
 /** Number of disagreements after which a run stops. */
 const ENOUGH = 5;
-/** Response fields that differ between any two responses, or that `explain` does not predict. */
-const UNCOMPARED = new Set(['date', 'connection']);
-/** Fields of upstream requests that are compared. */
-const UPSTREAM_FIELDS = [
-	'host',
-	'x-a',
-	'x-b',
-	'x-up',
-	'accept',
-	'cookie',
-	'x-forwarded-for',
-	'x-forwarded-host',
-	'x-forwarded-proto',
-	'via',
-];
-
-/** Runs `pairs` comparisons. */
-export async function findDisagreements(pairs: number, seed: number): Promise<AgreementResult> {
+/** Returns a folder with the files that random configurations serve. */
+export function siteFolder(): string {
 	const root = temporaryFolder();
 	mkdirSync(path.join(root, 'dir'));
 	mkdirSync(path.join(root, 'a'));
@@ -71,8 +64,14 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	writeFileSync(path.join(root, 'template.html'), TEMPLATE);
 	writeFileSync(path.join(root, 'dir/index.html'), '<p>folder');
 	writeFileSync(path.join(root, 'a/b'), 'file b');
+	return root;
+}
+
+/** Runs `pairs` comparisons. */
+export async function findDisagreements(pairs: number, seed: number): Promise<AgreementResult> {
+	const root = siteFolder();
 	const servers = await Promise.all([describingUpstream(), describingUpstream()]);
-	const addresses = servers.map(server => `127.0.0.1:${(server.address() as AddressInfo).port}`);
+	const addresses = servers.map(({ server }) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
 	const [port] = (await freePorts(1)) as [number];
 	const place: ConfigurationTargets = { port, upstreams: [addresses[0]!, addresses[1]!], root };
 	const answers: { [handler: string]: number } = {};
@@ -115,7 +114,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 			}
 		});
 	} finally {
-		for (const server of servers) {
+		for (const { server } of servers) {
 			server.closeAllConnections();
 			server.close();
 		}
@@ -149,20 +148,6 @@ function dryRunRequest({ method, target, authority, headers, body }: RandomReque
 	return { method, url, headers, body, from: undefined, at: undefined };
 }
 
-function wireRequest({ method, target, authority, headers, body }: RandomRequest): string {
-	const fields = [['Host', authority], ...headers];
-	if (body !== undefined) fields.push(['Content-Length', String(Buffer.byteLength(body))]);
-	return `${method} ${target} HTTP/1.1\r\n${fields.map(field => `${field.join(': ')}\r\n`).join('')}\r\n${body ?? ''}`;
-}
-
-/** The compared parts of a response. */
-interface Answer {
-	readonly status: number;
-	/** `name: value` lines. */
-	readonly fields: readonly string[];
-	readonly body: string;
-}
-
 /**
  * Returns the response that the explanation predicts. For a proxied request, the fake upstream's response follows from
  * the request.
@@ -188,41 +173,6 @@ async function expectedAnswer({ result }: ExplainedResult, place: ConfigurationT
 	return { status: response.status, fields: withoutLength(fields), body: bodiless ? '' : text };
 }
 
-function parseAnswer(text: string): Answer | 'dropped' {
-	if (text === '') return 'dropped';
-	const end = text.indexOf('\r\n\r\n');
-	const [statusLine, ...lines] = text.slice(0, end).split('\r\n') as [string, ...string[]];
-	const fields = lines.map((line): [string, string] => {
-		const colon = line.indexOf(':');
-		return [line.slice(0, colon), line.slice(colon + 1).trim()];
-	});
-	const chunked = fields.some(([name, value]) => /^transfer-encoding$/i.test(name) && /^chunked$/i.test(value));
-	const body = chunked ? unchunked(text.slice(end + 4)) : text.slice(end + 4);
-	return { status: Number(statusLine.split(' ')[1]), fields: comparedFields(fields), body };
-}
-
-/** Returns the content of a chunked body (RFC 9112 §7.1). Invalid chunks are kept, so that they show up as a difference. */
-function unchunked(body: string): string {
-	let content = '';
-	for (let at = 0; ; ) {
-		const size = /^([0-9a-f]+)\r\n/i.exec(body.slice(at, at + 20));
-		if (!size) return body;
-		const start = at + size[0].length;
-		const end = start + Number.parseInt(size[1]!, 16);
-		if (end === start) return content;
-		content += body.slice(start, end);
-		at = end + 2;
-	}
-}
-
-function comparedFields(fields: readonly (readonly [string, string])[]): string[] {
-	return fields.filter(([name]) => !UNCOMPARED.has(name.toLowerCase())).map(([name, value]) => `${name}: ${value}`);
-}
-
-function withoutLength(fields: readonly string[]): string[] {
-	return fields.filter(field => !/^(?:content-length|transfer-encoding):/i.test(field));
-}
-
 /** Describes the difference between two responses. Returns undefined if they are equal. */
 function differenceOf(expected: Answer | 'dropped', live: Answer | 'dropped'): string | undefined {
 	if (expected === 'dropped' || live === 'dropped') {
@@ -234,36 +184,6 @@ function differenceOf(expected: Answer | 'dropped', live: Answer | 'dropped'): s
 	const [left, right] = [expectedFields, liveFields].map(fields => fields.toSorted().join('\n')) as [string, string];
 	if (expected.status === live.status && left === right && expected.body === live.body) return undefined;
 	return `\nexplained ${expected.status}\n${left}\n\n${expected.body}\n\ncame ${live.status}\n${right}\n\n${live.body}\n`;
-}
-
-/** Starts an upstream that answers every request with a description of it. */
-async function describingUpstream(): Promise<Server> {
-	const server = createServer((request, response) => {
-		request.resume();
-		request.on('end', () => {
-			const seen: { [name: string]: string } = {};
-			for (const name of UPSTREAM_FIELDS) {
-				const value = request.headers[name];
-				if (value !== undefined) seen[name] = Array.isArray(value) ? value.join(', ') : value;
-			}
-			const { port } = server.address() as AddressInfo;
-			const text = description(port, request.method!, request.url!, seen);
-			response.sendDate = false;
-			response.writeHead(200, { 'Content-Length': Buffer.byteLength(text) });
-			response.end(text);
-		});
-	});
-	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	return server;
-}
-
-function description(
-	port: number,
-	method: string,
-	target: string,
-	fields: { readonly [name: string]: string },
-): string {
-	return JSON.stringify({ port, method, target, fields });
 }
 
 if (import.meta.main) {

@@ -287,6 +287,39 @@ for (const [name, before, after, aspects] of [
 	});
 }
 
+different('a Server field that is removed', async () => {
+	assert.equal(await aspectsOf('respond "x"', 'header -Server\nrespond "x"'), ['header server']);
+});
+
+different('a path pattern with a percent sign, by a request that a client could send', async () => {
+	const found = await diff(
+		'http://:8080 {\n\trespond "x"\n}\n',
+		'http://:8080 {\n\trespond /%* "y"\n\trespond "x"\n}\n',
+	);
+	assert.ok(found.changes.length > 0);
+	for (const { request } of found.changes) assert.not.match(request.url.path, /%(?![0-9A-Fa-f]{2})/);
+});
+
+different('a path behind a condition that most requests fulfil', async () => {
+	const site = (pattern: string) => `handle {
+	@page header !Cookie
+	respond @page "page"
+	respond ${pattern} "one"
+	respond "two"
+}`;
+	assert.equal(await aspectsOf(site('/a/*'), site('/b/*')), ['body']);
+});
+
+different('a path in another spelling', async () => {
+	const site = (pattern: string) => `handle /dir* {\n\turi ${pattern} strip_suffix .txt\n}\nrespond "end of {path}"`;
+	assert.equal(await aspectsOf(site('/a/*'), site('/*')), ['body']);
+});
+
+different('an encoded slash', async () => {
+	const site = (path: string) => `@pages path /%*\nhandle @pages {\n\trespond ${path} "one"\n}\nrespond "two"`;
+	assert.equal(await aspectsOf(site('/api/x'), site('/api/y')), ['body']);
+});
+
 different('upstreams that nothing watches are never taken to be unavailable', async () => {
 	const routes = (text: string): string => `reverse_proxy a:1\nhandle_errors 503 {\nrespond "${text}"\n}`;
 	assert.equal(await aspectsOf(routes('one'), routes('two')), []);
