@@ -19,6 +19,7 @@ import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 import { valueAt } from '../schema/validate.ts';
 import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
+import { RecordedFiles } from './recorded-files.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
 import { scriptOf, type UpstreamAssumption, upstreamAssumptions } from './upstream-assumption.ts';
 
@@ -106,6 +107,7 @@ class Side {
 	readonly #configuration: ComparedConfiguration;
 	readonly #deps: DryRunEnvironment;
 	readonly #tracer = new GraphTracer();
+	readonly #files = new RecordedFiles();
 	readonly #dryRun: DryRun;
 	readonly #ownFiles: ReadonlySet<string>;
 
@@ -115,15 +117,18 @@ class Side {
 		this.#configuration = configuration;
 		this.#deps = deps;
 		this.#ownFiles = new Set(configuration.files);
-		this.#dryRun = new DryRun(this.plan, deps, this.#tracer);
+		this.#dryRun = new DryRun(this.plan, this.#files.in(deps), this.#tracer);
 	}
 
 	/** Runs one request from the initial state. */
 	async run(request: DryRunRequest, upstream: UpstreamAssumption): Promise<SideRun> {
 		this.#dryRun.reset();
+		this.#files.reset();
 		const result = await this.#dryRun.run(request, scriptOf(upstream));
 		const trace = result && this.#tracer.traceOf(result.exchange);
-		return { result, trace, outcome: await outcomeOf(result, trace, this.document, this.#ownFiles) };
+		const outcome = new Map(await outcomeOf(result, trace, this.document, this.#ownFiles));
+		if (this.#files.last !== undefined) outcome.set('file looked for', this.#files.last);
+		return { result, trace, outcome };
 	}
 
 	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {

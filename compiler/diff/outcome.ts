@@ -16,7 +16,7 @@ const MAX_BODY = 200;
 const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const NO_BODY = JSON.stringify('');
 /** Aspects that describe another one, or a step that only one side runs. */
-const DETAIL = /^(?:settings of |upstream(?: \d+)? field |header server$)/;
+const DETAIL = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
 /** Fields of a step that its effects show, or that only name it. */
 const STRUCTURE: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 

@@ -1,5 +1,6 @@
 /** The request of a dry run, as parsed from what the user entered. */
 import { canonicalHost, parseAuthority } from '../exchange/authority.ts';
+import type { ClientCertificate } from '../exchange/exchange.ts';
 import { fieldValueKind, isToken } from '../exchange/field-syntax.ts';
 import { formatIp, parseIp } from '../exchange/ip-address.ts';
 
@@ -16,6 +17,16 @@ export interface DryRunRequest {
 	readonly at: number | undefined;
 	/** Default: `h1`. */
 	readonly protocol?: RequestProtocol | undefined;
+	/** The name in the TLS handshake. Default: the host of the URL. */
+	readonly sni?: string | undefined;
+	/** The certificate that the client presents. Whether it is trusted is not checked. */
+	readonly certificate?: ClientCertificate | undefined;
+}
+
+/** Returns what is wrong with a name for the TLS handshake; undefined if nothing is. */
+export function serverNameMistake(text: string): RequestMistake | undefined {
+	if (/^(?=.{1,253}$)[\w-]{1,63}(\.[\w-]{1,63})*$/.test(text) && parseIp(text) === undefined) return undefined;
+	return { message: `\`${text}\` is not a host name.`, hint: 'Clients send names, not addresses or ports.' };
 }
 
 /** HTTP/1.1, HTTP/2, which is without TLS by prior knowledge, and HTTP/3. */

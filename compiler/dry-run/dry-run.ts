@@ -8,8 +8,12 @@ import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { BuildTracer } from '../codegen/site-compiler.ts';
 import { redirectPort, SiteTable } from '../codegen/site-table.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
+import type { Settings } from '../document/document.ts';
+import type { AccessLogSettings } from '../document/log-namespaces.ts';
+import { serverSettingsFor } from '../document/server-settings.ts';
+import type { Exchange } from '../exchange/exchange.ts';
 import { failResponse } from '../exchange/failed-response.ts';
-import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import type { AccessLog, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import { DeliveredResponse } from './delivered-response.ts';
@@ -27,6 +31,23 @@ export interface DryRunEnvironment {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
 	/** Performs expensive work for pages, without a network. */
 	readonly pageWork?: PageWork | undefined;
+	/**
+	 * Resolves to the entry that an access log would write, parsed from JSON whatever the log's format; undefined if the log omits it.
+	 * Absent where logs are not examined.
+	 */
+	readonly logEntry?: (exchange: LoggedExchange) => Promise<LogEntryFields | undefined>;
+}
+
+/** The fields of an access log entry. */
+export type LogEntryFields = { readonly [name: string]: unknown };
+
+/** What an access log gets to know of a request. */
+export interface LoggedExchange {
+	readonly x: Exchange;
+	readonly log: AccessLogSettings;
+	readonly settings: Settings;
+	/** True if the values of fields that contain credentials are logged, too. */
+	readonly credentials: boolean;
 }
 
 /** The result of one request. */
@@ -42,6 +63,8 @@ export interface DryRunResult {
 	readonly response: DeliveredResponse | undefined;
 	/** The error that remained because no error route answered it. */
 	readonly failure: unknown;
+	/** Resolves to the entries of all access logs for this request. Reads the body of the response. */
+	readonly logEntries: () => Promise<readonly LogEntryFields[]>;
 }
 
 /** Observes a dry run. In addition to the events of the graph, it receives the exchange and its site before the graph runs. */
@@ -57,6 +80,8 @@ export class DryRun {
 	readonly #pools: Map<string, FakePool>;
 	readonly #cache: FakeCache;
 	readonly #limiters: Map<string, FakeRateLimiter>;
+	readonly #logs = new Map<AccessLog, AccessLogSettings>();
+	readonly #logEntry: DryRunEnvironment['logEntry'];
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: DryRunTracer | undefined;
 	readonly #tables = new Map<ListenerSpec, SiteTable>();
@@ -69,6 +94,7 @@ export class DryRun {
 	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previous?: DryRun) {
 		this.plan = plan;
 		this.#tracer = tracer;
+		this.#logEntry = deps.logEntry;
 		const { document } = plan;
 		const known = previous && !tracer && sharedParts(previous.plan) === sharedParts(plan) ? previous : undefined;
 		this.#pools = known ? known.#pools : new Map();
@@ -116,7 +142,27 @@ export class DryRun {
 		}
 		for (const finish of x.whenFinished ?? []) finish(x);
 		const response = x.aborted ? undefined : new DeliveredResponse(x);
-		return { listener, site, exchange: x, response, failure };
+		const logEntries = () => this.#logEntries(x, listener, response);
+		return { listener, site, exchange: x, response, failure, logEntries };
+	}
+
+	async #logEntries(
+		x: FakeExchange,
+		listener: ListenerSpec,
+		response: DeliveredResponse | undefined,
+	): Promise<readonly LogEntryFields[]> {
+		if (this.#logEntry === undefined || x.log?.skip === true) return [];
+		x.response.bytesSent = (await response?.bytes())?.byteLength ?? 0;
+		for (const finish of x.log?.late ?? []) finish(x);
+		const settings = this.plan.document.settings ?? {};
+		const credentials = serverSettingsFor(settings, listener).log_credentials === true;
+		const entries: LogEntryFields[] = [];
+		for (const lease of x.accessLogs) {
+			const log = this.#logs.get(lease);
+			const entry = log && (await this.#logEntry({ x, log, settings, credentials }));
+			if (entry) entries.push(entry);
+		}
+		return entries;
 	}
 
 	#leases(deps: DryRunEnvironment): Leases {
@@ -138,8 +184,11 @@ export class DryRun {
 				return existing(this.#limiters, canonicalJson(settings), () => new FakeRateLimiter());
 			case 'cache':
 				return this.#cache;
-			case 'access_log':
-				return fakeLeases.lease(kind, settings as LeaseKinds['access_log']['settings']);
+			case 'access_log': {
+				const log: AccessLog = { record: () => {} };
+				this.#logs.set(log, settings as AccessLogSettings);
+				return log;
+			}
 			default:
 				return undefined;
 		}

@@ -62,6 +62,16 @@ export class UpstreamScript {
 		return this.#next(pool, address).answer;
 	}
 
+	/** Returns the answers that have not been given, if others of the same upstream have been or could be: those after the last one given. */
+	get surplus(): readonly ScriptedAnswer[] {
+		const counts = new Map<string | undefined, number>();
+		return this.#answers.filter(({ of }) => {
+			const before = counts.get(of) ?? 0;
+			counts.set(of, before + 1);
+			return before > 0 && before >= (this.#taken.get(of) ?? 0);
+		});
+	}
+
 	#next(pool: string | undefined, address: string): { whose: string | undefined; answer: UpstreamAnswer } {
 		for (const whose of new Set([address, pool, undefined])) {
 			const answers = this.#answers.filter(({ of }) => of === whose);
@@ -126,7 +136,7 @@ const SILENT = { inform: () => {}, watch: () => {} };
 
 /** Returns the exchange for a request to a listener. `local` is the listener's address. */
 export function fakeExchange(
-	{ method, url, headers, body, from, at, protocol }: DryRunRequest,
+	{ method, url, headers, body, from, at, protocol, sni, certificate }: DryRunRequest,
 	local: { readonly host: string; readonly port: number },
 	upstreams: UpstreamAnswer | UpstreamScript = DEFAULT_ANSWER,
 ): FakeExchange {
@@ -153,8 +163,9 @@ export function fakeExchange(
 						version: 'tls1.3',
 						cipherSuite: 'TLS_AES_128_GCM_SHA256',
 						protocol: protocol === undefined || protocol === 'h1' ? 'http/1.1' : protocol,
-						serverName: url.host,
+						serverName: sni ?? url.host,
 						resumed: false,
+						...(certificate && { client: certificate }),
 					}
 				: undefined,
 	};

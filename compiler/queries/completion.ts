@@ -313,7 +313,7 @@ class Completer {
 		const first = this.#place.line?.words[0]?.text;
 		if (index === 0) {
 			for (const method of METHODS) this.#add('keyword', method);
-			for (const word of STEP_WORDS) this.#add('keyword', word);
+			for (const word of [...STEP_WORDS, 'cases']) this.#add('keyword', word);
 		} else if (first === 'expect' && index === 1) {
 			for (const [word, { usage }] of Object.entries(EXPECTATIONS)) this.#add('keyword', word, { detail: usage });
 		} else if (first === 'upstream' && (index === 1 || index === 2)) {

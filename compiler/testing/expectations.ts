@@ -132,9 +132,58 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 			};
 		},
 	},
+	log: {
+		usage: 'log <field> [<value>]',
+		min: 1,
+		max: 2,
+		lower:
+			([field, value]) =>
+			async came => {
+				const entries = await came.logEntries();
+				if (entries.length === 0) return { text: 'no access log has an entry for the request' };
+				const found = entries.flatMap(entry => valuesAt(entry, field.text.split('.')));
+				if (found.length === 0) {
+					const names = [...new Set(entries.flatMap(entry => Object.keys(entry)))];
+					const label = didYouMeanLabel(field.text, names) ?? `it has ${names.join(', ')}`;
+					return { text: `the log entry has no field \`${field.text}\``, label };
+				}
+				if (value === undefined || found.includes(value.text)) return undefined;
+				const label = `it is ${found.map(quoted).join(' and ')}`;
+				return { text: `\`${field.text}\` of the log entry is not ${quoted(value.text)}`, label };
+			},
+	},
+	no_log: {
+		usage: 'no_log [<field>]',
+		min: 0,
+		max: 1,
+		lower:
+			([field]: readonly (Word | undefined)[]) =>
+			async came => {
+				const entries = await came.logEntries();
+				if (field === undefined) {
+					return entries.length === 0 ? undefined : { text: 'an access log has an entry for the request' };
+				}
+				const [value] = entries.flatMap(entry => valuesAt(entry, field.text.split('.')));
+				return value === undefined
+					? undefined
+					: { text: `the log entry has the field \`${field.text}\``, label: `it is ${quoted(value)}` };
+			},
+	},
 	handler: { usage: 'handler <handler> | <directive>', min: 1, max: 1, lower: lowerHandler },
 	site: { usage: 'site <address>', min: 1, max: 1, lower: ([address]) => siteCheck(address.text) },
 };
+
+/** Returns the values of a field as texts; a list has several. The names of a path may differ in case, as names of fields do. */
+function valuesAt(value: unknown, path: readonly string[]): string[] {
+	if (Array.isArray(value)) return value.flatMap(one => valuesAt(one, path));
+	const [name, ...rest] = path;
+	if (name === undefined)
+		return value === null || typeof value === 'object' ? [JSON.stringify(value)] : [String(value)];
+	if (value === null || typeof value !== 'object') return [];
+	const own = Object.entries(value);
+	const entry = own.find(([key]) => key === name) ?? own.find(([key]) => key.toLowerCase() === name.toLowerCase());
+	return entry === undefined ? [] : valuesAt(entry[1], rest);
+}
 
 function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
 	const text = word.text.toLowerCase();

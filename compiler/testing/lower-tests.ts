@@ -12,7 +12,15 @@ import {
 	type RequestMistake,
 	type RequestProtocol,
 	type RequestUrl,
+	serverNameMistake,
 } from '../dry-run/dry-run-request.ts';
+import {
+	CERTIFICATE_USAGE,
+	type CertificateFact,
+	certificateFact,
+	imaginedCertificate,
+} from '../dry-run/imagined-certificate.ts';
+import type { ClientCertificate } from '../exchange/exchange.ts';
 import { formatNameList, spanOfWords } from '../lower/context/sentences.ts';
 import { parseDuration } from '../lower/context/values.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -20,10 +28,11 @@ import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';
 import type { Expectation, TestCase, TestStep, TestUpstream } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
+import { testRows } from './test-rows.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 /** Words allowed in the block of a request. */
-const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol'] as const;
+const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol', 'sni', 'client_certificate', 'cookies'] as const;
 /** Words allowed after the block of a request. */
 export const STEP_WORDS = ['expect', 'upstream', 'repeat', 'after', ...REQUEST_WORDS] as const;
 /** What an upstream may do with a request. */
@@ -39,7 +48,7 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 	const problem: TestProblem = (code, span, message, more) =>
 		report({ severity: 'error', ...more, code, span, message });
 	const names = new Map<string, SourceSpan>();
-	return blocks.map(block => {
+	return blocks.flatMap(block => {
 		const { text, span } = block.name;
 		const earlier = names.get(text);
 		if (earlier) {
@@ -47,8 +56,23 @@ export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestC
 				related: [{ span: earlier, message: 'first defined here' }],
 			});
 		} else names.set(text, span);
-		return new TestReader(block, problem).read();
+		// The rows of a table share their lines, so a mistake in one of those is reported once.
+		const own = withoutRepetition(problem);
+		return testRows(block, own).map(row => {
+			const test = new TestReader(row.block, own).read();
+			return row.span === span ? test : { ...test, row: row.span };
+		});
 	});
+}
+
+function withoutRepetition(problem: TestProblem): TestProblem {
+	const reported = new Set<string>();
+	return (code, span, message, more) => {
+		const key = JSON.stringify([code, span.start, span.end, message]);
+		if (reported.has(key)) return;
+		reported.add(key);
+		problem(code, span, message, more);
+	};
 }
 
 /** A step while its lines are lowered. */
@@ -62,6 +86,9 @@ interface StepDraft {
 	from: string | undefined;
 	at: number | undefined;
 	protocol: RequestProtocol | undefined;
+	sni: string | undefined;
+	certificate: ClientCertificate | undefined;
+	cookies: boolean;
 	readonly upstreams: TestUpstream[];
 	repeat: number;
 	pause: number;
@@ -129,7 +156,7 @@ class TestReader {
 		this.#problem('test/unknown', word.span, `\`${word.text}\` is not allowed in a test.`, {
 			...(isMethod
 				? { ...suggestName(word, upper), label: `write \`${upper}\`` }
-				: didYouMean(word, [...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)])),
+				: didYouMean(word, ['cases', ...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)])),
 			hint: Object.hasOwn(EXPECTATIONS, word.text)
 				? `Write \`expect ${word.text} …\`.`
 				: 'A test contains requests (`GET http://example.com/`), `upstream answers …` and `expect …`.',
@@ -204,6 +231,36 @@ class TestReader {
 				else this.#mistake('test/bad-protocol', first!.span, protocol);
 				return;
 			}
+			case 'cookies':
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'cookies on | off')) return;
+				if (first!.text === 'on' || first!.text === 'off') step.cookies = first!.text === 'on';
+				else {
+					this.#problem('test/unknown', first!.span, `\`${first!.text}\` is neither \`on\` nor \`off\`.`, {
+						hint: 'Cookies that earlier responses of the test have set are sent, unless the request says `cookies off`.',
+					});
+				}
+				return;
+			case 'sni': {
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'sni <name>')) return;
+				const mistake = this.#isSecure(word, step) ? serverNameMistake(first!.text) : undefined;
+				if (mistake) this.#mistake('test/bad-server-name', first!.span, mistake);
+				else step.sni = first!.text.toLowerCase();
+				return;
+			}
+			case 'client_certificate': {
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 20, CERTIFICATE_USAGE)) return;
+				if (!this.#isSecure(word, step)) return;
+				const facts: CertificateFact[] = [];
+				for (const { text, span } of args.slice(1)) {
+					const fact = certificateFact(text);
+					if ('message' in fact) this.#mistake('test/bad-certificate', span, fact);
+					else facts.push(fact);
+				}
+				const certificate = imaginedCertificate(first!.text, facts);
+				if ('message' in certificate) this.#mistake('test/bad-certificate', first!.span, certificate);
+				else step.certificate = certificate;
+				return;
+			}
 			case 'at': {
 				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'at <time>')) return;
 				step.at = parseClockTime(first!.text);
@@ -213,6 +270,13 @@ class TestReader {
 				});
 			}
 		}
+	}
+
+	/** Reports a fact of TLS that is given for a request without TLS. */
+	#isSecure(word: Word, step: StepDraft): boolean {
+		if (step.url?.scheme !== 'http') return true;
+		this.#problem('test/no-tls', word.span, `\`${word.text}\` needs a URL that begins with \`https://\`.`);
+		return false;
 	}
 
 	#upstream(line: Line, args: readonly Word[], step: StepDraft): void {
@@ -311,9 +375,10 @@ class TestReader {
 		const step = this.#step;
 		this.#step = undefined;
 		if (!step?.url) return;
-		const { url, span, method, headers, body, from, at, protocol, upstreams, repeat, pause, expectations } = step;
-		const request = { method, url, headers, body, from, at, protocol };
-		this.#steps.push({ request, span, upstreams, repeat, pause, expectations });
+		const { url, span, method, headers, body, from, at, protocol, sni, certificate } = step;
+		const { upstreams, repeat, pause, cookies, expectations } = step;
+		const request = { method, url, headers, body, from, at, protocol, sni, certificate };
+		this.#steps.push({ request, span, upstreams, repeat, pause, cookies, expectations });
 		if (step.expects) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',
@@ -367,6 +432,9 @@ function noRequest(span: SourceSpan): StepDraft {
 		from: undefined,
 		at: undefined,
 		protocol: undefined,
+		sni: undefined,
+		certificate: undefined,
+		cookies: true,
 		upstreams: [],
 		repeat: 1,
 		pause: 0,

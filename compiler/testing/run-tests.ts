@@ -2,8 +2,10 @@
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult, type DryRunTracer } from '../dry-run/dry-run.ts';
+import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import { UpstreamScript } from '../dry-run/fake-exchange.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
+import { CookieJar } from './cookie-jar.ts';
 import type { TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
 
 /** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
@@ -18,16 +20,25 @@ export async function runTests(
 	for (const test of tests) {
 		const diagnostics: Diagnostic[] = [];
 		const began = performance.now();
+		const surplus: TestUpstream[] = [];
 		const idle = new Set(test.steps.flatMap(({ upstreams }) => upstreams.filter(({ of }) => of !== undefined)));
-		await sendRequests(test, dryRun, async (step, came, time) => {
-			const found = came ? await mismatchesOf(test, step, came, plan, time) : [nothingListens(test, step, plan)];
-			diagnostics.push(...found);
-			for (const { settings, upstream } of came?.exchange.sent ?? []) {
-				for (const line of idle) if (line.of === upstream.address || line.of === settings.name) idle.delete(line);
-			}
-			return found.length === 0;
-		});
-		if (diagnostics.length === 0) diagnostics.push(...[...idle].map(line => notAsked(test, line)));
+		await sendRequests(
+			test,
+			dryRun,
+			async (step, came, time) => {
+				const found = came ? await mismatchesOf(test, step, came, plan, time) : [nothingListens(test, step, plan)];
+				diagnostics.push(...found);
+				for (const { settings, upstream } of came?.exchange.sent ?? []) {
+					for (const line of idle) if (line.of === upstream.address || line.of === settings.name) idle.delete(line);
+				}
+				return found.length === 0;
+			},
+			script => surplus.push(...(script.surplus as TestUpstream[])),
+		);
+		if (diagnostics.length === 0) {
+			diagnostics.push(...[...idle].map(line => notAsked(test, line)));
+			diagnostics.push(...surplus.filter(line => !idle.has(line)).map(line => notNeeded(test, line)));
+		}
 		results.push({ test, diagnostics, milliseconds: performance.now() - began });
 	}
 	const passed = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
@@ -43,21 +54,32 @@ export async function sendRequests(
 	{ steps }: TestCase,
 	dryRun: DryRun,
 	answered: (step: TestStep, came: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
+	ended: (script: UpstreamScript) => void = () => {},
 ): Promise<void> {
 	dryRun.reset();
+	const jar = new CookieJar();
 	let now = Date.now();
 	for (const step of steps) {
 		now = step.request.at ?? now;
-		const request = { ...step.request, at: now };
 		const script = new UpstreamScript(step.upstreams);
 		for (let time = 1; time <= step.repeat; time++) {
-			const came = await dryRun.run(request, script);
+			const came = await dryRun.run(withCookies(step, jar, now), script);
+			if (came?.response) jar.take(came.response.headers, step.request.url, now);
 			const goesOn = await answered(step, came, time);
 			came?.response?.close();
 			if (!goesOn) break;
 		}
+		ended(script);
 		now += step.pause;
 	}
+}
+
+/** Returns the request of a step at a time, with the client's cookies. A field that the test gives itself takes their place. */
+function withCookies({ request, cookies }: TestStep, jar: CookieJar, now: number): DryRunRequest {
+	const { url, headers } = request;
+	const isGiven = headers.some(([name]) => name.toLowerCase() === 'cookie');
+	const sent = cookies && !isGiven ? jar.valueFor(url, now) : undefined;
+	return { ...request, at: now, headers: sent === undefined ? headers : [...headers, ['Cookie', sent]] };
 }
 
 function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
@@ -67,6 +89,16 @@ function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
 		span,
 		message: `${JSON.stringify(test.name)}: the upstream \`${of}\` received no request.`,
 		hint: 'Give the address of an upstream, or the name of an `upstream` block, that the request reaches.',
+	};
+}
+
+function notNeeded(test: TestCase, { span }: TestUpstream): Diagnostic {
+	return {
+		code: 'test/surplus-answer',
+		severity: 'error',
+		span,
+		message: `${JSON.stringify(test.name)}: no request reached an upstream for this answer.`,
+		hint: 'Several `upstream` lines are answers in order, one for each request that reaches an upstream.',
 	};
 }
 
@@ -99,11 +131,20 @@ async function mismatchesOf(
 			span,
 			message: `${JSON.stringify(test.name)}: ${mismatch.text}${which}.`,
 			label: mismatch.label,
-			related: test.steps.length > 1 ? [{ span: step.span, message: 'the request' }] : undefined,
+			related: relatedTo(test, step),
 			hint: whatHappened(came, plan),
 		});
 	}
 	return found;
+}
+
+/** Returns the request if the test has several, and the row if it is one of a table. */
+function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
+	const related = [
+		...(steps.length > 1 ? [{ span, message: 'the request' }] : []),
+		...(row ? [{ span: row, message: 'the case' }] : []),
+	];
+	return related.length > 0 ? related : undefined;
 }
 
 /** Describes the response in one or two sentences. */

@@ -11,6 +11,8 @@ export interface TestCase {
 	readonly name: string;
 	/** The span of the name. */
 	readonly span: SourceSpan;
+	/** The span of the row, if the test is one of a table. */
+	readonly row?: SourceSpan | undefined;
 	readonly steps: readonly TestStep[];
 }
 
@@ -21,6 +23,8 @@ export interface TestStep {
 	readonly span: SourceSpan;
 	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
 	readonly upstreams: readonly TestUpstream[];
+	/** True to send the cookies that earlier responses of the test have set. */
+	readonly cookies: boolean;
 	/** How many times the request is sent. */
 	readonly repeat: number;
 	/** Milliseconds that pass afterwards. */

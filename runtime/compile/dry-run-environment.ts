@@ -32,6 +32,10 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 				| LeaseKinds[K]['lease']
 				| undefined;
 		},
+		async logEntry(logged) {
+			const { accessLogEntry } = await import('../logs/access-log-entry.ts');
+			return accessLogEntry(logged);
+		},
 		pageWork: {
 			run: async task => {
 				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: a dry run has no network`);

@@ -208,7 +208,8 @@ function modeOf(assumption: ConfigurationDiff['changes'][number]['upstream']): F
 /** Reports whether an aspect shows in one answer. Settings, such as the level of a compression, do not. */
 function isVisible(aspect: string): boolean {
 	const field = /^upstream(?: \d+)? field (.*)$/.exec(aspect)?.[1];
-	return field === undefined ? !aspect.startsWith('settings of') : UPSTREAM_FIELDS.includes(field);
+	if (field !== undefined) return UPSTREAM_FIELDS.includes(field);
+	return !aspect.startsWith('settings of') && aspect !== 'file looked for';
 }
 
 /** Describes the difference between two answers; undefined if there is none. */

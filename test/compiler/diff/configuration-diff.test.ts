@@ -315,6 +315,10 @@ different('a path in another spelling', async () => {
 	assert.equal(await aspectsOf(site('/a/*'), site('/*')), ['body']);
 });
 
+different('the folder of files that do not exist here', async () => {
+	assert.equal(await aspectsOf('root /srv/a\nfile_server', 'root /srv/b\nfile_server'), ['file looked for']);
+});
+
 different('an encoded slash', async () => {
 	const site = (path: string) => `@pages path /%*\nhandle @pages {\n\trespond ${path} "one"\n}\nrespond "two"`;
 	assert.equal(await aspectsOf(site('/api/x'), site('/api/y')), ['body']);

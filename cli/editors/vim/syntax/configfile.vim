@@ -14,7 +14,7 @@ syntax match svcDirective /\v^\s*\zs%(abort|acme_server|basic_auth|bind|cache|co
 syntax match svcKeyword /\v^\s*\zs%(else|import|let|test|upstream|use|when|expect)\ze%(\s|$)/
 syntax match svcKeyword /\v%(\}\s+)@<=else>/
 syntax match svcMethod /\v^\s*\zs%([A-Z]+)\ze%(\s|$)/
-syntax match svcExpectation /\v%(^\s*expect\s+)@<=%(body|body_contains|body_matches|handler|header|no_header|site|status|upstream|upstream_header|upstream_path)>/
+syntax match svcExpectation /\v%(^\s*expect\s+)@<=%(body|body_contains|body_matches|handler|header|log|no_header|no_log|site|status|upstream|upstream_header|upstream_path)>/
 syntax match svcSnippet /\v^\&?\(\zs[^() \t]+\ze\)/
 syntax match svcSnippet /\v%(^\s*%(use|import|invoke)\s+)@<=[A-Za-z0-9_-]+\ze%(\s|$)/
 syntax match svcName /\v%(\s|^)@<=\@[^ \t{}]+/

@@ -1,0 +1,65 @@
+/** Client certificates of dry runs: their facts without keys and signatures. */
+import { createHash } from 'node:crypto';
+import type { ClientCertificate } from '../exchange/exchange.ts';
+import type { RequestMistake } from './dry-run-request.ts';
+
+const FACTS = ['issuer', 'serial', 'fingerprint', 'dns', 'email', 'ip', 'uri'] as const;
+
+export const CERTIFICATE_USAGE = `client_certificate <subject> [${FACTS.map(fact => `${fact}=<value>`).join('] [')}]`;
+
+/** A fact of a certificate; `dns`, `email`, `ip` and `uri` are alternative names. */
+export interface CertificateFact {
+	readonly name: (typeof FACTS)[number];
+	readonly value: string;
+}
+
+/** Parses a text such as `serial=7`. */
+export function certificateFact(text: string): CertificateFact | RequestMistake {
+	const [, key, value] = /^(\w+)=(.+)$/s.exec(text) ?? [];
+	const name = FACTS.find(fact => fact === key);
+	if (name === undefined) {
+		return { message: `\`${text}\` is not a fact of a certificate.`, hint: `Usage: ${CERTIFICATE_USAGE}` };
+	}
+	if (name === 'serial' && !/^\d{1,50}$/.test(value!)) {
+		return { message: `\`${value}\` is not a serial number.`, hint: 'Write it in decimal.' };
+	}
+	if (name === 'fingerprint' && !/^[0-9a-f]{64}$/i.test(value!)) {
+		return { message: `\`${value}\` is not a fingerprint.`, hint: 'Write a SHA-256 hash of 64 hexadecimal digits.' };
+	}
+	return { name, value: value! };
+}
+
+/** Returns a certificate with a subject such as `CN=alice,O=Example`, or with this common name. */
+export function imaginedCertificate(
+	subject: string,
+	facts: readonly CertificateFact[],
+): ClientCertificate | RequestMistake {
+	const full = subject.includes('=') ? subject : `CN=${subject}`;
+	const [, commonName] = /(?:^|,)\s*CN=((?:[^,\\]|\\.)*)/.exec(full) ?? [];
+	if (subject.trim() === '' || commonName === undefined) {
+		return {
+			message: `\`${subject}\` has no common name.`,
+			hint: 'Write a name, or a subject such as `CN=alice,O=Example`.',
+		};
+	}
+	const all = (name: CertificateFact['name']): string[] =>
+		facts.filter(fact => fact.name === name).map(({ value }) => value);
+	const hash = (of: string): string => createHash('sha256').update(of).digest('hex');
+	const bytes = Buffer.from(`certificate of ${full}`);
+	const base64 = bytes.toString('base64');
+	return {
+		fingerprint: (all('fingerprint').at(-1) ?? hash(base64)).toLowerCase(),
+		publicKey: hash(`key of ${full}`),
+		publicKeySha256: hash(hash(`key of ${full}`)),
+		pem: `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`,
+		derBase64: base64,
+		issuer: all('issuer').at(-1) ?? 'CN=an imagined authority',
+		subject: full,
+		commonName,
+		serial: all('serial').at(-1) ?? '1',
+		dnsNames: all('dns'),
+		emails: all('email'),
+		ips: all('ip'),
+		uris: all('uri'),
+	};
+}
