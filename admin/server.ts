@@ -109,7 +109,9 @@ export interface AdminServer {
 	readonly socket: InheritedAdmin | undefined;
 	/** The generation that awaits its confirmation, if any. */
 	readonly unconfirmed: number | undefined;
-	/** Waits for the confirmation of what is served now. Returns the deadline, in milliseconds since 1970. */
+	/**
+	 * Waits for the confirmation of a configuration that is already being served. Returns the deadline, in milliseconds since 1970.
+	 */
 	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	leave(): void;

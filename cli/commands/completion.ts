@@ -7,7 +7,7 @@ import { COMMANDS } from './index.ts';
 
 type Script = (commands: readonly OfferedCommand[]) => string;
 
-/** The shells, and the generator of each one's script. */
+/** The supported shells, each with the generator of its script. */
 const SHELLS: { readonly [shell: string]: () => Promise<Script> } = {
 	bash: async () => (await import('../completion/bash.ts')).bashCompletion,
 	zsh: async () => (await import('../completion/zsh.ts')).zshCompletion,

@@ -65,7 +65,10 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 /** Number of argument positions that are completed if the last argument is repeatable. */
 const MAX_OFFERED = 8;
 
-/** Returns options that take a value as `command spelling`, so that scripts recognize the next word as a value. */
+/**
+ * Returns `command option` for each option that takes a value. Shell scripts use this list to recognize that the next word is a
+ * value.
+ */
 export function spellingsWithValues(commands: readonly OfferedCommand[]): string[] {
 	return commands.flatMap(({ name, options }) =>
 		options

@@ -8,7 +8,7 @@ export interface TerminalOptions {
 	readonly styled: boolean;
 }
 
-/** Escape sequences, each with what ends it. */
+/** Escape sequences: the start and the end of each style. */
 const STYLES = { heading: ['\x1b[1m', '\x1b[22m'], code: ['\x1b[36m', '\x1b[39m'] } as const;
 
 /** Two characters of a private area, which stand for the backquotes around code until its line has been wrapped. */

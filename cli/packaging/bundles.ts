@@ -53,7 +53,7 @@ const PREPARED: Plugin = {
 function bundling(release: string): BuildOptions & { readonly write: false } {
 	return {
 		absWorkingDir: root,
-		// Modules are named in the bundle by their paths, which must not depend on what node_modules is a link to.
+		// The bundle names modules by their paths. The paths must be the same whether node_modules is a folder or a symbolic link.
 		preserveSymlinks: true,
 		bundle: true,
 		write: false,

@@ -1,7 +1,7 @@
 /**
- * The first process of a series of handovers stays alive where something waits for it: a shell, a container, a supervisor. It
- * forwards signals, and exits when the last of its successors does, with that one's status. Each serving process holds the write
- * end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
+ * Keeps the first process of a series of handovers alive when something waits for it: a shell, a container or a supervisor. That
+ * process forwards signals, and exits with the status of its last successor when that one exits. Each serving process holds the
+ * write end of a pipe, on which it reports its PID and its exit status. When the pipe is closed, no process is left.
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';

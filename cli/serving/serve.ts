@@ -406,7 +406,7 @@ class ServerProcess {
 			if (isTakenBack) return this.#lost(runtime, self);
 		}
 		const isLost =
-			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasLeft);
+			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasHandedOver);
 		return isLost ? (status ?? EXIT_STATUS.endedInError) : new Promise<never>(() => {});
 	}
 

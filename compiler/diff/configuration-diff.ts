@@ -360,7 +360,8 @@ class Comparison {
 			return;
 		}
 		for (const change of module.witnesses(matcher)) {
-			// Paths and hosts of the document's matchers are tried from the beginning, with what is usual otherwise; those in expressions are not.
+			// Each path and host in the document's matchers is first tried alone, with usual values for the rest of the request. Paths
+			// and hosts in expressions are not.
 			const text = change.path ?? change.host;
 			if (text !== undefined && this.#seeded.has(text) && this.#seededRests.has(restOf(draft))) continue;
 			this.#add(changedDraft(draft, change));

@@ -10,7 +10,7 @@ import { valueAt } from '../schema/validate.ts';
 /** The aspects of an outcome, by name: `status`, `body`, `header location`, `upstream 1`, `settings of compress` … */
 export type Outcome = ReadonlyMap<string, string>;
 
-/** Maximum characters of a body that are compared, and shown, as text. A hash stands for a longer one. */
+/** Maximum characters of a body that are compared and shown as text. A longer body is compared and shown by its hash. */
 const MAX_BODY = 200;
 /** Fields that say nothing about the configuration. */
 const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
@@ -21,8 +21,9 @@ const DETAIL = /^(?:settings of |upstream(?: \d+)? field |header server$|file lo
 const STRUCTURE: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 
 /**
- * Returns the outcome of a request; undefined as result stands for a refused connection. Consumes the response. `ownFiles` are the
- * paths of the configuration itself, which file servers hide: they are left out, because they differ without a change of meaning.
+ * Returns the outcome of a request. `undefined` as the result means that the connection was refused. Consumes the response.
+ * `ownFiles` are the paths of the configuration files, which file servers hide. They are left out, because they differ without a
+ * change of meaning.
  */
 export async function outcomeOf(
 	result: DryRunResult | undefined,
@@ -84,7 +85,7 @@ export function differingAspects(one: Outcome, other: Outcome): string[] {
 	const names = [...new Set([...one.keys(), ...other.keys()])].filter(name => one.get(name) !== other.get(name));
 	const isChanged = (name: string): boolean => one.has(name) && other.has(name);
 	const essential = names.filter(name => isChanged(name) || !DETAIL.test(name));
-	// The details of what only one side has follow from that.
+	// If only one side has an essential difference, its details follow from that difference, so they are left out.
 	return (essential.length > 0 ? essential : names).sort((a, b) => rankOf(a) - rankOf(b));
 }
 

@@ -10,7 +10,7 @@ export interface UpstreamAssumption extends UpstreamAnswer {
 	readonly once?: boolean;
 }
 
-/** Returns the script by which fake upstreams do what is assumed. */
+/** Returns the script that makes fake upstreams behave as the assumption says. */
 export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 	const { of, once, headers } = assumption;
 	const usual: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };

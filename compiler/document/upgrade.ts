@@ -83,7 +83,7 @@ function upgradeMatcher(value: unknown): unknown {
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
-/** Upgrades what is nested in a tagged matcher, because untagged matchers can be nested in it. */
+/** Upgrades the matchers nested in a tagged matcher, because untagged ones can be among them. */
 function upgradeNested(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;

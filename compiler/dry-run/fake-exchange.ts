@@ -43,7 +43,7 @@ const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
  */
 export class UpstreamScript {
 	readonly #answers: readonly ScriptedAnswer[];
-	/** Number of answers taken, by what they are of. */
+	/** Number of scripted answers used so far, by upstream. */
 	readonly #taken = new Map<string | undefined, number>();
 
 	constructor(answers: readonly ScriptedAnswer[]) {

@@ -11,7 +11,7 @@ import type { DefinedNames, PieceMemory } from '../syntax/file-structure.ts';
 import type { Snippet } from '../syntax/frame.ts';
 import { TextPiece } from '../syntax/text-piece.ts';
 
-/** The expanded site of a piece, with what the expansion depended on. */
+/** The expansion of a piece's site, and everything that it depended on. */
 interface Expansion {
 	readonly block: SiteBlock;
 	/** Number that identifies everything before the piece other than sites. */
@@ -45,7 +45,7 @@ export interface LoweredSite {
 	readonly spans: readonly (SourceSpan | undefined)[];
 }
 
-/** A piece with what is remembered about it. */
+/** A piece of the configuration text, with the cached results of expanding and lowering it. */
 export class KnownPiece extends TextPiece {
 	expansion: Expansion | undefined = undefined;
 	lowered: LoweredSite | undefined = undefined;
@@ -209,7 +209,7 @@ export class SiteMemory implements PieceMemory {
 	}
 }
 
-/** Returns the piece with what is remembered about it. All pieces of a session are created by its store, so the cast is safe. */
+/** Returns the piece as a {@link KnownPiece}. All pieces of a session are created by its store, so the cast is safe. */
 function knowledge(piece: TextPiece): KnownPiece {
 	return piece as KnownPiece;
 }

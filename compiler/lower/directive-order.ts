@@ -84,7 +84,7 @@ function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): bo
 	const { order } = a.item.module;
 	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
 	const specific = isMoreSpecific(a, b);
-	// Of two equal directives, each then goes before the other, which reverses their order.
+	// Each of two equal directives then sorts before the other, which reverses their order.
 	return order?.reversed ? !specific : specific;
 }
 

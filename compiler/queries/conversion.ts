@@ -14,7 +14,7 @@ export type Conversion =
 	| { readonly text: string }
 	| {
 			readonly problem: string;
-			/** Offset in the Compatfile of what differs, if it has a place. */
+			/** Offset of the difference in the Compatfile, if it has a place. */
 			readonly at?: number | undefined;
 	  };
 
@@ -112,7 +112,7 @@ class Converter {
 		return renamed.replaceAll(OLD_ARGUMENT, '{args[$1]}');
 	}
 
-	/** Returns what is inside of a block, with its lines in the order of their steps. Lines without steps come first. */
+	/** Returns the content of a block. Its lines are in the order of their steps; lines without steps come first. */
 	#block({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const pieces: Piece[] = [];
@@ -157,7 +157,7 @@ function firstDifference(one: unknown, other: unknown, pointer: string): string 
 	return undefined;
 }
 
-/** Returns the place of a part of the document, or of what contains it. */
+/** Returns the place of a part of the document, or of the nearest enclosing part that has one. */
 function placeOf(
 	pointer: string,
 	locate: (

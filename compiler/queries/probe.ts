@@ -1,4 +1,7 @@
-/** What modules expect at one place of a text: lowers the lines around it with a marked word and observes what is asked for it. */
+/**
+ * Finds out what modules expect at a place of a text: lowers the lines around it with a marked word, and observes how the modules
+ * read that word.
+ */
 
 import { registryOf } from '../lower/registry.ts';
 import type { Word } from '../syntax/ast.ts';
@@ -26,7 +29,10 @@ export interface Expected {
 	readonly usage: string | undefined;
 }
 
-/** Returns what is expected at a place. `written` keeps the word there in place of the mark, for the usage of its line. */
+/**
+ * Returns what the modules expect at a place. `written` keeps the word that is there instead of replacing it with the mark, so that
+ * the usage of its line is found.
+ */
 export function expectedAt(syntax: TextSyntax, place: Place, written: boolean = false): Expected {
 	const { around, line, index, word } = place;
 	const mark: ParsedWord =

@@ -236,8 +236,8 @@ export class Expander {
 	}
 
 	/**
-	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate, and so do the words before and after them. The exception
-	 * is a `{blocks.NAME}` that is only arguments: they join the line into which they are inserted.
+	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate lines, apart from the words before and after them. The
+	 * exception is a `{blocks.NAME}` that consists only of arguments: they join the line into which they are inserted.
 	 */
 	#splice(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => placed(word, frame.block) !== undefined)) return false;

@@ -35,7 +35,7 @@ export const HEADER_WORD = {
 	purges: 19,
 	/** Number of in-memory files. */
 	files: 20,
-	/** Number of blocks whose memory these files use in addition to what was returned. */
+	/** Number of blocks that still use memory although their contents are in these files, too. */
 	looseBlocks: 21,
 } as const;
 

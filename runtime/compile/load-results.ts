@@ -1,4 +1,4 @@
-/** Changes of the running configuration as the compile thread judges them: what was asked, what it would do, why it cannot be done. */
+/** Results of requests to change the running configuration: what was requested, what it would change, and why it was refused. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { DocumentChange } from '../../compiler/schema/difference.ts';
 import type { EditMethod } from '../../compiler/schema/edit-document.ts';

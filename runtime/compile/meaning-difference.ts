@@ -1,4 +1,7 @@
-/** What a load would change for requests: `svc diff` of the running document and another one, for clients of the Admin API. */
+/**
+ * Finds what loading a configuration would change for requests: runs `svc diff` on the running document and another one, for
+ * clients of the Admin API.
+ */
 import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../compiler/compiler.ts';
 import { type ComparedConfiguration, diffConfigurations } from '../../compiler/diff/configuration-diff.ts';
@@ -15,8 +18,8 @@ const MAX_REQUESTS = 2000;
 const MAX_TIME = 2000;
 
 /**
- * Compares two documents without telling the client more than it may know: secrets are replaced by numbers, equal ones by the same,
- * and neither files nor the environment are read. Never rejects.
+ * Compares two documents without revealing more than the client may know: secrets are replaced by numbers, equal secrets by the
+ * same number, and neither files nor the environment are read. Never rejects.
  */
 export async function meaningDifference(
 	before: Document,
@@ -62,7 +65,10 @@ function comparedDocument(
 	return plan ? { plan, locate: () => undefined } : 'cannot be compared without its secrets and files';
 }
 
-/** Returns what takes the place of a secret. It has the same form if the secret is the hash of a password, which is checked. */
+/**
+ * Returns the replacement for a secret. If the secret is a password hash, so is the replacement, because the form of hashes is
+ * checked.
+ */
 function standInFor(secret: string, number: number): string {
 	const plain = secret.startsWith('$') ? secret : Buffer.from(secret, 'base64').toString('latin1');
 	const digits = String(number);
@@ -72,7 +78,7 @@ function standInFor(secret: string, number: number): string {
 	return `{secret.${digits}}`;
 }
 
-/** Returns a reader that looks at no files and knows no variables. */
+/** Returns a reader for which no files and no environment variables exist. */
 function withoutFiles(workingDirectory: string): Reader {
 	return {
 		workingDirectory,

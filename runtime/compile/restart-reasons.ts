@@ -56,7 +56,7 @@ function tlsReasons(
 	served: ReadonlySet<string>,
 	reasons: RestartReason[],
 ): void {
-	// With certificates on demand for any name, clients have decided so far which names are served.
+	// With certificates on demand for any name, the names served so far were chosen by clients.
 	const servesAny = before.certificates?.managed.policies.some(
 		({ subjects, on_demand }) => subjects.length === 0 && on_demand === true,
 	);

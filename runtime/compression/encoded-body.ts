@@ -6,9 +6,9 @@ import type { CodingStream } from './codings.ts';
 /** Pulls from a source, encodes on the thread pool, and delivers one chunk at a time, so that nothing accumulates. */
 export class EncodedBody implements BodySource {
 	readonly length = undefined;
-	/** Number of bytes so far, before encoding. */
+	/** Number of bytes read so far, before encoding. */
 	bytesIn = 0;
-	/** Number of bytes so far, after encoding. */
+	/** Number of bytes produced so far, after encoding. */
 	bytesOut = 0;
 	readonly #source: BodySource;
 	readonly #open: () => CodingStream;

@@ -46,7 +46,7 @@ export class InheritedSockets {
 		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
 	}
 
-	/** Closes the descriptors of TCP and UDP sockets: threads have duplicates of those that are served. */
+	/** Closes the inherited descriptors of TCP and UDP sockets. Threads have duplicates of those that are served. */
 	close(): void {
 		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
 			for (const descriptor of descriptors) closeSync(descriptor);

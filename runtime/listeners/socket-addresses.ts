@@ -5,8 +5,8 @@ import { fstatSync, readFileSync } from 'node:fs';
 const LISTENING = '0A';
 
 /**
- * Returns the addresses of listening sockets by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Descriptors of
- * anything else are omitted, and so are all of them on systems without /proc.
+ * Returns the addresses of listening sockets by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Omits
+ * descriptors that are not listening sockets. Without /proc, the result is empty.
  */
 export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
 	const addresses = new Map<number, string>();

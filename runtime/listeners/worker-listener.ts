@@ -100,8 +100,8 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Sends a malformed request, which no site sees, to the protocol on a connection that does not use the listener's socket. Rejects if
-	 * the protocol does not respond.
+	 * Checks that the protocol still responds: sends it a malformed request, over a connection in memory that bypasses the
+	 * listener's socket. No site sees the request. Rejects if there is no response.
 	 */
 	check(): Promise<void> {
 		return checkProtocol(this.protocol, this.address.scheme);

@@ -20,7 +20,7 @@ export interface LineFormat {
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
 	/** Formats a duration in milliseconds as JSON. */
 	readonly duration: (milliseconds: number) => string;
-	/** Whether lines are those of `json` with default settings, with durations in seconds. */
+	/** True if lines have the form of `json` with default settings, with durations in seconds. */
 	readonly isUsual: boolean;
 }
 

@@ -12,7 +12,7 @@ export type StartFailure =
 	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
 	| { readonly reason: 'failed' };
 
-/** An error thrown when the server did not start. Nothing of it is left running. */
+/** An error thrown when the server could not start. Everything that had been started has been stopped. */
 export class StartError extends Error {
 	readonly failure: StartFailure;
 

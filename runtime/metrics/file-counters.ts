@@ -31,7 +31,7 @@ const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
 /** The first slot after these counters. */
 export const FILE_SLOTS_END = 144;
 
-/** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are what was processed. */
+/** Counts an encoded response. If it was cut short, `bytesIn` and `bytesOut` are the bytes processed until then. */
 export function countEncodedResponse(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
 	const first = FIRST_SLOTS[coding];
 	row[first]!++;

@@ -5,7 +5,7 @@ import { MODULE_FAMILIES } from './families.ts';
 import type { SeriesPages } from './series-pages.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
-/** A thread's counters. They stay for as long as the thread, so that a load does not start them again. */
+/** A thread's counters. They exist as long as the thread does, so that loading a configuration does not reset them. */
 export class ModuleCounters {
 	readonly #pages: SeriesPages;
 	readonly #counters = new Map<string, EventCounter>();

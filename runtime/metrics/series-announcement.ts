@@ -4,7 +4,7 @@
 export interface SeriesAnnouncement {
 	readonly family: string;
 	readonly labels: { readonly [name: string]: string };
-	/** Index of the page among those that this thread has announced. */
+	/** Index of the page among the pages that this thread has announced. */
 	readonly page: number;
 	/** Index of the first Float64 slot in the page. */
 	readonly slot: number;

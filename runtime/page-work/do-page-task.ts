@@ -9,7 +9,7 @@ export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 
 /** The cost of bcrypt hashes, the same as in the compatible server. */
 const BCRYPT_COST = 10;
-/** Parameters of scrypt, those of the Master Password algorithm. */
+/** Parameters of scrypt, as in the Master Password algorithm. */
 const SCRYPT = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 
 export function runPageTask(task: ComputedTask): string {

@@ -1,8 +1,8 @@
-/** The tables of all zones of `rate_limit`, on the main thread. A successor of this process goes on with their counts. */
+/** The tables of all zones of `rate_limit`, on the main thread. A successor of this process continues with their counts. */
 import { randomBytes } from 'node:crypto';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
-/** Maximum number of keys that a successor is told. Beyond that, those that have used least are left out. */
+/** Maximum number of keys passed to a successor. Beyond that, the keys that have used least are left out. */
 const MAX_HANDED = 100_000;
 /** Maximum number of keys that are read to choose from: half a second, in which the main thread does nothing else. */
 const MAX_READ = 300_000;

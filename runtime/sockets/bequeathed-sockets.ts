@@ -1,6 +1,6 @@
 /** The listening sockets that a process hands over to its successor; see runtime/main/handover. */
 
-/** A UDP socket, and the channel by which the successor passes on what belongs to connections of the process it came from. */
+/** A UDP socket, and the channel by which the successor returns packets that belong to connections of its predecessor. */
 export interface BequeathedDatagrams {
 	readonly descriptor: number;
 	/** Undefined if that process has no connections. */

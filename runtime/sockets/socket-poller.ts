@@ -226,7 +226,7 @@ export class SocketPoller {
 		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}
 
-	/** Reports to another one from now on what the descriptor of a watched socket has to read. */
+	/** Reports events of a watched descriptor to another socket object from now on. */
 	replace(descriptor: number, socket: PolledSocket, other: PolledSocket): void {
 		this.#sockets[descriptor] = other;
 		other.pollTurn = socket.pollTurn;

@@ -353,9 +353,9 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	/**
-	 * Detects writes that make no progress. If the system rejects data of OpenSSL's own, such as session tickets for a client that has
-	 * reset the connection, Node stops writing without reporting it, and the pending writes must be failed. The check compares what is
-	 * left with what was left before.
+	 * Detects writes that make no progress, by comparing the pending bytes with those of the previous check. If the system rejects
+	 * data of OpenSSL's own, such as session tickets for a client that has reset the connection, Node stops writing without
+	 * reporting it, and the pending writes must be failed.
 	 */
 	#look(write = -1, before = -1): void {
 		if (this.#looking) return;

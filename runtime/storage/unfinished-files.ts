@@ -1,10 +1,10 @@
-/** Names of files that are being written. They tell later processes whether the writer is still alive. */
+/** Names of files that are being written ("unfinished files"). A name tells later processes whether the writer is still alive. */
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { machineId, processStartTime } from './file-locks.ts';
 
-/** The suffix of such names. */
+/** The suffix of the names of unfinished files. */
 export const UNFINISHED_SUFFIX = '.unfinished';
 /** Minimum age in milliseconds at which a file is considered abandoned if its writer cannot be checked from this machine. */
 const ABANDONED = 3_600_000;
@@ -23,7 +23,9 @@ export function unfinishedName(file: string): string {
 	return `${start}${HERE}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
 }
 
-/** Returns the prefix of such names for a file. File systems limit names to 255 bytes, so a long name is truncated. */
+/**
+ * Returns how the names under which `file` is written begin. File systems limit names to 255 bytes, so a long name is truncated.
+ */
 export function unfinishedPrefix(file: string): string {
 	const { dir, base } = path.parse(file);
 	return path.join(dir, `${base.slice(0, NAME)}.`);

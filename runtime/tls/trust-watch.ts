@@ -96,7 +96,7 @@ export class TrustWatch {
 		}, wait).unref();
 	}
 
-	/** Reloads what has changed. Failures are logged and leave the previous trust in place. Never rejects. */
+	/** Reloads changed trust pools. Failures are logged and leave the previous pool in place. Never rejects. */
 	async look(): Promise<void> {
 		this.#looking = this.#looking.then(() => this.#look());
 		await this.#looking;

@@ -3,7 +3,7 @@ import type { PassiveHealth } from './passive-health.ts';
 import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
-/** Minimum share of requests that a returning upstream gets. */
+/** Share of its usual requests that a recovered upstream gets at the beginning of its slow start. */
 const FIRST_SHARE = 0.1;
 
 /** Milliseconds in which a recorded latency decays to a third. */

@@ -84,7 +84,7 @@ export interface BuildResult {
 	readonly shared: SharedDocumentParts;
 }
 
-/** One build. Rejects with BuildAborted or with what `buildSite` throws, after releasing everything it acquired. */
+/** One build. Rejects with BuildAborted, or with the error that `buildSite` throws, after releasing everything it acquired. */
 export class GenerationBuild {
 	readonly #source: LeaseSource;
 	readonly #facts: HostFacts;

@@ -100,7 +100,7 @@ function tokens(head: string): string[] {
 	return head.match(/`[^`]*`|\S+/g) ?? [];
 }
 
-/** Reports whether a statement may stand elsewhere. Definitions of matchers and of what belongs to them may not. */
+/** Reports whether a statement may be moved elsewhere. Definitions of matchers, and statements inside them, may not. */
 function isMovable({ parts }: Statement): boolean {
 	return !/^[@}]|^handle_errors\b/.test(parts[0]!.head);
 }

@@ -54,7 +54,7 @@ interface Pair {
 	readonly isRefactoring: boolean;
 }
 
-/** Compares `pairs` pairs by `requests` random requests each. */
+/** Compares `pairs` pairs of configurations. Sends `requests` random requests to both configurations of each pair. */
 export async function tryDiff(pairs: number, requests: number, seed: number): Promise<DiffTrial> {
 	const upstreams = await Promise.all([describingUpstream(), describingUpstream()]);
 	const addresses = upstreams.map(({ server }) => `127.0.0.1:${(server.address() as AddressInfo).port}`);

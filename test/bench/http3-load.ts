@@ -62,7 +62,7 @@ class Client {
 		this.#limit = limit;
 	}
 
-	/** Handles what has happened, and sends further requests. Returns the number of open ones. */
+	/** Handles pending events, and sends further requests. Returns the number of open requests. */
 	turn(): number {
 		const { quic } = this;
 		quic.look();

@@ -1,5 +1,5 @@
 /**
- * Load generators, each a process on a core of its own: wrk for requests, h2load for HTTP/2, our own for WebSocket
+ * Load generators, each in a process pinned to its own core: wrk for requests, h2load for HTTP/2, and our own for WebSocket
  * messages and HTTP/3.
  */
 import { spawn } from 'node:child_process';

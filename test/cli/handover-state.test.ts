@@ -110,7 +110,7 @@ handover('goes on with the counts of rate limits', async () => {
 			assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);
 		}
 		assert.match(await get('/?key=two'), /^HTTP\/1\.1 429 /);
-		// Another limit of the same zone applies to what has been counted.
+		// A changed limit of the same zone applies to the requests counted so far.
 		await handOver(site.replace('key {query.key}', 'key {query.key}\n\tburst 4'));
 		assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
 	});

@@ -1,6 +1,6 @@
 /**
- * Commands and threads load only the modules that they need. Counts are bounds with some room: a test that fails names what has
- * been added, and the question is whether each start needs it.
+ * Commands and threads load only the modules that they need. The maximum counts leave some room. A test that fails lists the added
+ * modules; check whether each start needs them.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

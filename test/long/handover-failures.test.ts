@@ -1,6 +1,7 @@
 /**
- * Handovers that fail, at each step and in each way: the server goes on, says why, and leaves nothing behind. The successor is a
- * program that misbehaves, or a real server behind one that passes on the messages of the handover and interferes with one of them.
+ * Handovers that fail, at each step and in each way: the old server continues, logs the reason, and leaves nothing behind. The
+ * successor is a program that misbehaves, or a real server behind a proxy that forwards the messages of the handover and tampers
+ * with one of them.
  */
 import { readdirSync, readFileSync, readlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';

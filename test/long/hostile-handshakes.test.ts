@@ -1,4 +1,4 @@
-/** Makes many more handshakes that violate TLS than the short test does, and checks what they leave in memory. */
+/** Makes many more handshakes that violate TLS than the short test does, and checks that they do not leak memory. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../runtime/sockets/io-mode.ts';

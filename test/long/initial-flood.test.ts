@@ -74,7 +74,7 @@ async function ask(client: QuicClient): Promise<number> {
 	return performance.now() - from;
 }
 
-async function visit(): Promise<number> {
+async function askOnNewConnection(): Promise<number> {
 	const from = performance.now();
 	const client = await connect(port);
 	openControlStream(client);
@@ -105,17 +105,20 @@ class SteadyClient {
 	}
 }
 
-/** Asks on an open connection and on new ones for a while. Returns the 99th percentiles in milliseconds. */
+/**
+ * Sends requests on an open connection, and on a new connection each, for a while. Returns the 99th percentiles of both in
+ * milliseconds.
+ */
 async function measure(client: SteadyClient, seconds: number) {
 	const requests: number[] = [];
-	const visits: number[] = [];
+	const newConnections: number[] = [];
 	const end = performance.now() + seconds * 1000;
 	while (performance.now() < end) {
 		for (let i = 0; i < 5; i++) requests.push(await client.ask());
-		visits.push(await visit());
+		newConnections.push(await askOnNewConnection());
 	}
 	const p99 = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!;
-	return { requests: p99(requests), visits: p99(visits), count: visits.length };
+	return { requests: p99(requests), newConnections: p99(newConnections), count: newConnections.length };
 }
 
 for (const [who, from] of [
@@ -156,7 +159,9 @@ async function flooded(client: SteadyClient, who: string, from: readonly string[
 	if (process.env.FIGURES) console.log({ who, share, rate, usual, meanwhile, grown });
 	assert.ok(rate > wanted / 2, `${rate} datagrams a second`);
 	assert.ok(grown < MEMORY_BOUND, `${grown} bytes more`);
-	const slow = (['requests', 'visits'] as const).find(what => meanwhile[what] >= Math.max(5 * usual[what], GOOD_MS));
+	const slow = (['requests', 'newConnections'] as const).find(
+		what => meanwhile[what] >= Math.max(5 * usual[what], GOOD_MS),
+	);
 	return slow && `p99 of ${slow}: ${meanwhile[slow]} ms, usually ${usual[slow]} ms`;
 }
 

@@ -116,7 +116,7 @@ export class ElfImage {
 		this.sections = sections.slice(0, mapped);
 	}
 
-	/** Returns the offset in the file of what is mapped to an address. */
+	/** Returns the file offset of the bytes that are mapped to an address. */
 	offsetOf(address: number): number {
 		const segment = this.segments.find(
 			({ type, address: start, fileSize }) => type === SEGMENT.load && start <= address && address < start + fileSize,
@@ -170,7 +170,7 @@ export class ElfImage {
 		return found;
 	}
 
-	/** Returns the executable with its headers, without what is behind the last mapped byte and without a part of it. */
+	/** Returns the executable with updated headers, without the range `cut` and without the bytes after the last mapped one. */
 	write(cut: { readonly start: number; readonly end: number }): Buffer {
 		const end = Math.max(
 			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),

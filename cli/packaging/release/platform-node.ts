@@ -10,7 +10,7 @@ const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/no
 /** What is used of Node's npm package for a platform. */
 export interface PlatformNode {
 	readonly executable: string;
-	/** The file with its license, and those of what it contains. */
+	/** The licenses of Node and of the software it includes. */
 	readonly license: string;
 }
 

@@ -41,7 +41,7 @@ const FAKE_LEASES: FakeLeases = {
 	event_counter: () => ({ add: () => {} }),
 };
 
-/** Returns a fake of every kind. */
+/** Leases of fake resources, for building a site without a server. */
 export const fakeLeases: Leases = {
 	lease: (kind, settings) => FAKE_LEASES[kind](settings),
 };

@@ -24,8 +24,8 @@ interface NamedRoots {
 }
 
 /**
- * Reports authority files that cannot be read or do not belong together, and invalid roots. Files that no site needs are never
- * read at run time, so mistakes in them are only warnings.
+ * Reports certificate and key files of certificate authorities that cannot be read or do not match each other, and root
+ * certificates that are invalid. Files that no site needs are never read at run time, so mistakes in them are only warnings.
  */
 export function checkAuthorityFiles(
 	document: Document,

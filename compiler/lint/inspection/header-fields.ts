@@ -43,7 +43,7 @@ export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 
 const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Minimum lifetime in seconds of what counts as long-lived caching. */
+/** Lifetime in seconds from which caching counts as long-lived. */
 const LONG = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */

@@ -8,7 +8,7 @@ const CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
 
-/** Reports a limit whose key consists only of what the client chooses, so that a new value starts a new count. */
+/** Reports a rate limit whose key consists only of values that the client chooses. By changing them, a client gets a new count. */
 export const limitKeyOfClient: LintRule = {
 	name: 'rate-limit/key-of-client',
 	severity: 'warning',
@@ -35,7 +35,7 @@ export const limitKeyOfClient: LintRule = {
 	},
 };
 
-/** Reports whether a key depends on the request, but only on what the client chooses. */
+/** Reports whether a key depends on the request, but only on values that the client chooses. */
 function isChosen(key: string): boolean {
 	const names = placeholdersOf(key).filter(name => name.startsWith('http.'));
 	return names.length > 0 && names.every(name => CHOSEN.test(name));

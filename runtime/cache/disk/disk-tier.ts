@@ -283,7 +283,7 @@ export class DiskTier {
 		if (this.#isGivenBack) await this.#lines.close();
 	}
 
-	/** Makes sure that a removal takes effect. Returns false if it could neither be recorded nor the segments be deleted. */
+	/** Makes sure that a removal takes effect. Returns false if the removal could neither be recorded nor its segments deleted. */
 	async #isObeyed(forgotten: RecordedRemoval, sync: boolean): Promise<boolean> {
 		try {
 			if ((await this.#obey(forgotten)) !== 'gone' && sync) await this.#files.sync();

@@ -144,7 +144,7 @@ export class SegmentFiles {
 		return { segment: segment.id, offset };
 	}
 
-	/** Truncates what a failed write left: purges do not know of it, and the next start must not find it. */
+	/** Truncates the remains of a failed write. Purges do not know of it, so the next start must not find it. */
 	async #cutOff(segment: Segment, offset: number): Promise<void> {
 		try {
 			await (await segment.handle!).truncate(offset);

@@ -1,6 +1,6 @@
 /**
- * State that changes until the moment at which the successor takes over. It is sent with the message that tells the successor to
- * accept connections, so that nothing that the predecessor has learned until then is lost.
+ * State that keeps changing until the successor takes over. It is sent with the message that tells the successor to accept
+ * connections, so that everything the predecessor has learned until then is passed on.
  */
 import type { LimitTableState } from '../../rate-limits/limit-tables.ts';
 

@@ -61,8 +61,8 @@ export type HandoverStep = keyof typeof STEPS;
 export const OFFER_LIMIT = 10_000;
 
 /**
- * Returns the limit of a step, if `readyLimit` milliseconds are allowed until the successor is ready. No step may take longer than
- * that. If it is more than {@link READY_LIMIT}, the steps until then get more time by the same factor.
+ * Returns the time limit of a step, if `readyLimit` milliseconds are allowed until the successor is ready. No step may take longer
+ * than `readyLimit`. If `readyLimit` exceeds {@link READY_LIMIT}, the limits of the steps until then grow by the same factor.
  */
 export function limitOf(step: HandoverStep, readyLimit: number): number {
 	const factor = step === 'switch' ? 1 : Math.max(1, readyLimit / READY_LIMIT);
@@ -132,7 +132,7 @@ export type LaterReport =
 	/** The configuration is being rolled back. */
 	| 'reverting';
 
-/** What the predecessor must know of a successor whose configuration must be confirmed. */
+/** What the predecessor needs to know about a successor whose configuration must be confirmed. */
 export interface UnconfirmedTerms {
 	/** Deadline, in milliseconds since 1970. */
 	readonly until: number;

@@ -57,7 +57,7 @@ export class PredecessorChannel {
 		this.#expired.promise.catch(() => {});
 	}
 
-	/** Rejects if a step takes too long. This process must end then, whether its predecessor serves on or has died. */
+	/** Rejects if a step takes too long. This process must then end, whether its predecessor still serves or has died. */
 	get expired(): Promise<never> {
 		return this.#expired.promise;
 	}
@@ -124,7 +124,7 @@ export class PredecessorChannel {
 		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
 	}
 
-	/** Reports to the predecessor, if it still exists, what has happened since {@link done}. */
+	/** Reports to the predecessor, if it still exists, the events since {@link done}. */
 	async report(what: LaterReport): Promise<void> {
 		await this.#channel.send({ type: what });
 	}

@@ -26,7 +26,10 @@ import { MessageChannel } from './message-channel.ts';
 
 /** Maximum milliseconds in which a process that has been killed ends. */
 const KILL_LIMIT = 5000;
-/** Maximum milliseconds to wait for what an ended process has written, in case another process has the same standard error. */
+/**
+ * Maximum milliseconds to wait for the last output of a process that has ended. Another process may share its standard error, so
+ * the stream may never end.
+ */
 const LAST_WORDS_LIMIT = 500;
 
 /** What it usually means if a process ends with this signal. */
@@ -113,7 +116,7 @@ export class SuccessorProcess {
 	readonly pipe: Readable | undefined;
 	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
 	readonly exited: Promise<number | null>;
-	/** Called with what the process reports once it serves. */
+	/** Called with each message that the process sends after it has started to serve. */
 	onReport: ((what: LaterReport) => void) | undefined;
 	readonly #offer: Offer;
 	readonly #limit: number;
@@ -128,7 +131,7 @@ export class SuccessorProcess {
 	#step: HandoverStep = 'start';
 	#stepTimer: NodeJS.Timeout | undefined;
 	#going = false;
-	#hasLeft = false;
+	#hasHandedOver = false;
 	#aborted: string | undefined;
 
 	/**
@@ -191,8 +194,8 @@ export class SuccessorProcess {
 	}
 
 	/** True once the process has handed over to another, which serves now. */
-	get hasLeft(): boolean {
-		return this.#hasLeft;
+	get hasHandedOver(): boolean {
+		return this.#hasHandedOver;
 	}
 
 	/** Sends the offer and carries out the handover. Never rejects. If the handover fails, the process has been ended. */
@@ -229,7 +232,7 @@ export class SuccessorProcess {
 		// If it has died since, the system reports that together with its last message.
 		await new Promise(resolve => setImmediate(resolve));
 		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#ended });
-		// The channel stays open for what the process reports later.
+		// The channel stays open for later messages of the process.
 		this.#child.unref();
 		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
 	}
@@ -289,7 +292,7 @@ export class SuccessorProcess {
 
 	#received(message: FromSuccessor): void {
 		if (isLaterReport(message)) {
-			if (message.type === 'left' || message.type === 'lost') this.#hasLeft = message.type === 'left';
+			if (message.type === 'left' || message.type === 'lost') this.#hasHandedOver = message.type === 'left';
 			this.onReport?.(message.type);
 		} else if (message.type !== 'step') this.#next?.(message);
 		else if (Object.hasOwn(STEPS, message.step)) this.#begin(message.step);

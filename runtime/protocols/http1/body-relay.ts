@@ -51,10 +51,10 @@ export class BodyRelay {
 	}
 
 	/**
-	 * Whether the next read should only signal that there is more data, which the kernel then moves. True while the kernel moves
+	 * True if the next read should only signal that there is more data, which the kernel then moves. True while the kernel moves
 	 * data, and also once at the start, to find out whether it can. May be read while received bytes are being handled.
 	 */
-	get short(): boolean {
+	get wantsShortRead(): boolean {
 		// When a pool closes, it closes the relay's pipe. Bodies in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;

@@ -353,7 +353,7 @@ export class ClientConnection
 		this.#remaining -= to - start;
 		const body = this.#body!;
 		// If the kernel moves the rest, reads only detect that there is more.
-		const short = this.#relay?.short === true;
+		const short = this.#relay?.wantsShortRead === true;
 		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE_BYTES;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
 		if (short) this.#upstreamSocket.readLess();

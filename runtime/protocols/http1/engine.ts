@@ -57,7 +57,7 @@ export class Http1Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** While draining: for idle connections, and those that were promised keep-alive. */
+	/** Limits while draining: for idle connections, and for connections that were promised keep-alive. */
 	waits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
 	#tick: number;

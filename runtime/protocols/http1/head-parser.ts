@@ -177,7 +177,7 @@ export class RequestHeadParser {
 	#readFraming(minor: number): number {
 		const fields = this.fields;
 		if (fields.transferEncoding !== TE_NONE) {
-			// Two lengths enable request smuggling, and so does a coding that an HTTP/1.0 client cannot have meant (RFC 9112 §6.1).
+			// Two lengths, or a coding that an HTTP/1.0 client cannot have meant, enable request smuggling (RFC 9112 §6.1).
 			if (fields.contentLength >= 0) return this.#refuse(400, 'two_lengths');
 			if (minor === 0 || fields.transferEncoding === TE_INVALID) return this.#refuse(400, 'bad_transfer_encoding');
 			if (fields.transferEncoding !== TE_CHUNKED) return this.#refuse(501, 'unknown_transfer_encoding');

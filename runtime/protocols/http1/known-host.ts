@@ -13,7 +13,10 @@ export class KnownHost {
 	#authority = '';
 	#host = '';
 
-	/** Returns the host of an authority, '' for none, undefined if malformed. `length` is that of the read it came from. */
+	/**
+	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `length` is the length of the read that
+	 * contained it.
+	 */
 	of(authority: string, length: number): string | undefined {
 		if (equalStrings(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;

@@ -51,7 +51,7 @@ export interface QuicConnection {
 	readonly localPort: number;
 	/** Opens a unidirectional stream for sending. Returns undefined if the peer allows no more of them, or the connection has closed. */
 	openUni(): QuicStream | undefined;
-	/** Sends what was written since the last event. Needed only outside of callbacks. */
+	/** Sends data written since the last event. Needed only outside of callbacks. */
 	flush(): void;
 	/**
 	 * Ends the connection with a code of the protocol, once the peer has acknowledged everything written, or after a timeout. The owner

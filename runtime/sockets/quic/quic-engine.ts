@@ -243,7 +243,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return count;
 	}
 
-	/** Handles received datagrams, expired deadlines, and what was written. Must not be called from callbacks of OpenSSL. */
+	/** Handles received datagrams, expired deadlines and written data. Must not be called from callbacks of OpenSSL. */
 	run(): void {
 		if (this.#gone || this.#running) return;
 		if (this.thread.current !== undefined) {
@@ -296,9 +296,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/**
-	 * Repeats the datagrams of an unfinished handshake if the client is still there and some time has passed. When OpenSSL gets no
-	 * acknowledgment, it sends packets without content, whose acknowledgment tells what is missing. If these are lost, too, it waits
-	 * twice as long each time, so that some handshakes would never end.
+	 * Repeats the datagrams of an unfinished handshake if the client is still there and some time has passed. Without this, some
+	 * handshakes would never end: when OpenSSL gets no acknowledgment, it sends probes without content, and learns from their
+	 * acknowledgment which packets are missing; if the probes are lost, too, it doubles its waiting time each time.
 	 */
 	#repeat(): void {
 		const now = performance.now();
@@ -432,7 +432,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#owner.resumed(this);
 	}
 
-	/** Lets OpenSSL process what has been received, and takes what it sends. */
+	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
 	#tick(): void {
 		const received = this.#received;
 		const { pipe } = this.thread;

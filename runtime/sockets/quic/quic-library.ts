@@ -107,7 +107,7 @@ const SIGNATURES = {
 	send: foreignSignature('int64', I, P, U64, I),
 } as const;
 
-/** The functions, and what is needed to call them. */
+/** The functions of the library, and the memory needed to call them. */
 export type QuicLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 
 /** The functions of one thread, or the reason why they are not available. */

@@ -39,7 +39,9 @@ export const DEFAULT_QUIC_LIMITS: QuicLimits = {
 export const AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
-/** Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain what is missing. */
+/**
+ * Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain the data needed to decrypt it.
+ */
 export const UNOPENED_PACKET_MS = 1000;
 /**
  * Maximum unacknowledged bytes of a stream. OpenSSL buffers at most 262,144; the difference is for the headers of frames and the

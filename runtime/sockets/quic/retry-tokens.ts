@@ -112,7 +112,7 @@ export class RetryTokens {
 		const publicKey = Buffer.allocUnsafeSlow(16);
 		publicKey.write(INTEGRITY_KEY, 'hex');
 		f.EVP_EncryptInit_ex(this.#tagging, f.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
-		this.#memory.write(INTEGRITY_NONCE, NONCE, 'hex');
+		this.#memory.write(INTEGRITY_NONCE, NONCE_OFFSET, 'hex');
 		this.#useBlock(randomBytes(BLOCK_BYTES));
 	}
 
@@ -172,7 +172,7 @@ export class RetryTokens {
 		const random = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
 		const idAt = random + IV_BYTES;
 		// The integrity tag also covers the connection ID that the client chose, in front of the packet.
-		let at = PACKET;
+		let at = PACKET_OFFSET;
 		memory[at++] = destination.length;
 		at += memory.write(destination, at, 'latin1');
 		const packetAt = at;
@@ -194,7 +194,7 @@ export class RetryTokens {
 		at += TAG_BYTES;
 
 		f.EVP_EncryptInit_ex(this.#tagging, 0n, 0n, 0n, this.#at + NONCE_AT);
-		f.EVP_EncryptUpdate(this.#tagging, 0n, this.#at + LENGTH, this.#at + PACKET_AT, at - PACKET);
+		f.EVP_EncryptUpdate(this.#tagging, 0n, this.#at + LENGTH, this.#at + PACKET_AT, at - PACKET_OFFSET);
 		f.EVP_EncryptFinal_ex(this.#tagging, this.#at + BigInt(at), this.#at + LENGTH);
 		f.EVP_CIPHER_CTX_ctrl(this.#tagging, CTRL_GET_TAG, TAG_BYTES, this.#at + BigInt(at));
 		at += TAG_BYTES;
@@ -207,7 +207,7 @@ export class RetryTokens {
 		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT) return false;
 		const { f } = this.#library;
 		const memory = this.#memory;
-		bytes.copy(memory, PACKET, tokenAt, tokenEnd);
+		bytes.copy(memory, PACKET_OFFSET, tokenAt, tokenEnd);
 		const textAt = this.#at + PACKET_AT + BigInt(IV_BYTES);
 		f.EVP_DecryptInit_ex(this.#opening, 0n, 0n, 0n, this.#at + PACKET_AT);
 		f.EVP_DecryptUpdate(this.#opening, this.#at + TEXT_AT, this.#at + LENGTH, textAt, length);
@@ -216,9 +216,9 @@ export class RetryTokens {
 			f.ERR_clear_error();
 			return false;
 		}
-		const age = Date.now() - Number(memory.readBigUInt64LE(TEXT + 1) / 1_000_000n);
-		if (memory[TEXT] !== 1 || age < 0 || age > LIFETIME_MS) return false;
-		let at = TEXT + 9;
+		const age = Date.now() - Number(memory.readBigUInt64LE(TEXT_OFFSET + 1) / 1_000_000n);
+		if (memory[TEXT_OFFSET] !== 1 || age < 0 || age > LIFETIME_MS) return false;
+		let at = TEXT_OFFSET + 9;
 		at += 1 + memory[at]!;
 		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destination) return false;
 		at += 1 + memory[at]!;
@@ -229,7 +229,7 @@ export class RetryTokens {
 	/** Writes a token in the clear, in OpenSSL's form, and returns its length. */
 	#writeText(destination: string, idAt: number, names: Buffer, name: number): number {
 		const memory = this.#memory;
-		let at = TEXT;
+		let at = TEXT_OFFSET;
 		memory[at++] = 1;
 		// In nanoseconds.
 		at = memory.writeBigUInt64LE(BigInt(Date.now()) * 1_000_000n, at);
@@ -239,7 +239,7 @@ export class RetryTokens {
 		at += this.#random.copy(memory, at, idAt, idAt + SERVER_ID_LENGTH);
 		const [from, end] = addressIn(names, name);
 		memory[at++] = end - from;
-		return at + names.copy(memory, at, from, end) - TEXT;
+		return at + names.copy(memory, at, from, end) - TEXT_OFFSET;
 	}
 
 	#takeRandom(count: number): number {
@@ -262,12 +262,12 @@ export class RetryTokens {
 }
 
 /** Offsets in the memory of the ciphers. */
-const PACKET = 0;
-const TEXT = 512;
-const NONCE = 768;
-const PACKET_AT = BigInt(PACKET);
-const TEXT_AT = BigInt(TEXT);
-const NONCE_AT = BigInt(NONCE);
+const PACKET_OFFSET = 0;
+const TEXT_OFFSET = 512;
+const NONCE_OFFSET = 768;
+const PACKET_AT = BigInt(PACKET_OFFSET);
+const TEXT_AT = BigInt(TEXT_OFFSET);
+const NONCE_AT = BigInt(NONCE_OFFSET);
 const LENGTH = 800n;
 
 /** Returns where the address, without its port, begins and ends in a `sockaddr`. */

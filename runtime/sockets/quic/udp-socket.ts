@@ -344,7 +344,7 @@ export class UdpSocket implements PolledSocket {
 				return;
 			}
 		}
-		// The poller reports each arrival once, so what was not read must be reported again.
+		// The poller reports each arrival once, so it must report unread datagrams again.
 		if (this.#sink !== undefined) this.#poller.tellAgain(this.#fd, this);
 	}
 

@@ -10,7 +10,7 @@ const DEAD = '127.0.0.1:1';
 
 const PROXY =
 	'proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;';
-const KEEP = 'keepalive 512; keepalive_requests 1000000000;';
+const KEEPALIVE = 'keepalive 512; keepalive_requests 1000000000;';
 
 /** `least_conn` over a hundred upstreams. */
 const leastConn: readonly Contender[] = [
@@ -26,7 +26,7 @@ const leastConn: readonly Contender[] = [
 		configuration: (port, { files }) =>
 			nginxConfiguration(
 				`listen 127.0.0.1:${port}; location / { ${PROXY} }`,
-				`upstream b { least_conn; ${HUNDRED_BACKEND_ADDRESSES.map(host => `server ${host}:${files};`).join(' ')} ${KEEP} }`,
+				`upstream b { least_conn; ${HUNDRED_BACKEND_ADDRESSES.map(host => `server ${host}:${files};`).join(' ')} ${KEEPALIVE} }`,
 			),
 	},
 	{
@@ -64,7 +64,7 @@ const retried: readonly Contender[] = [
 		configuration: (port, { files }) =>
 			nginxConfiguration(
 				`listen 127.0.0.1:${port}; error_log /dev/null; location / { ${PROXY} }`,
-				`upstream b { server ${DEAD} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEP} }`,
+				`upstream b { server ${DEAD} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEPALIVE} }`,
 			),
 	},
 	{

@@ -1,4 +1,7 @@
-/** Bench rows of what a server costs before it has anything to do. Node alone shows which part cannot be less. */
+/**
+ * Bench rows for the cost of a server without load: its start and its memory. A row for Node alone shows the part that no change of
+ * ours can reduce.
+ */
 import { caddyConfiguration, svcConfiguration } from './configurations.ts';
 import type { StartContender, StartTask } from './task.ts';
 

@@ -2,7 +2,7 @@
 import type { HandshakeLoad, Http3Load, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
-/** Ports of the backends: nginx with files, over three transports, and Node's server for what needs a program. */
+/** Ports of the backends: nginx, which serves files over three transports, and a Node server for tasks that need a program. */
 export interface Backends {
 	readonly files: number;
 	/** The files over TLS, HTTP/1.1 only. */

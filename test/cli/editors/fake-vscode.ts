@@ -1,6 +1,6 @@
 /**
- * As much of the API of Visual Studio Code as the extension and its client use. It keeps what they register, and has no user
- * interface: a test opens documents, calls the providers, and reads what was shown.
+ * A fake of the Visual Studio Code API, with the parts that the extension and its language client use. It has no user interface. It
+ * records what the extension registers, so that a test can open documents, call the providers, and read what was shown.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -29,7 +29,7 @@ const registry = new textmate.Registry({
 	},
 });
 
-/** Kinds of semantic tokens by the scopes that say the same. */
+/** The kind of semantic token that corresponds to each TextMate scope. */
 const KINDS: readonly (readonly [scope: string, kind: TokenType])[] = [
 	['comment', 'comment'],
 	['keyword.operator', 'operator'],

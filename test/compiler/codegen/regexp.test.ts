@@ -1,4 +1,4 @@
-/** Regular expressions: the syntax of RE2 on the JavaScript engine, and what is refused. */
+/** Regular expressions: the syntax of RE2 on the JavaScript engine, and the expressions that are rejected. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../../../compiler/codegen/regexp/regexp.ts';

@@ -8,7 +8,7 @@ import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
 const MAIN = '/workspace/Configfile';
 
-/** A reader of an empty folder: all texts are open. */
+/** A reader for which no file exists. The only texts are those open in the editor. */
 const NOTHING: Reader = {
 	workingDirectory: '/workspace',
 	readText: path => {

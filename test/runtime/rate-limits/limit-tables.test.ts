@@ -1,4 +1,7 @@
-/** The tables of rate limits go on in another process: here, in other objects that know only what is handed over. */
+/**
+ * The counts of rate limits continue in another process. In these tests, other objects take the place of that process, and know
+ * only what is handed over.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Rate } from '../../../compiler/modules/directives/rate-limit/rate-limiter.ts';

@@ -62,7 +62,7 @@ const SETTINGS = JSON.stringify({
 /** How connections reach the TLS layer. */
 type Way = 'handle' | 'stream' | 'PROXY header';
 
-/** A listener, with what it counts. */
+/** A listener, with counters of its events. */
 interface Listener {
 	readonly port: number;
 	readonly events: string[];

@@ -98,7 +98,7 @@ for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles
 		const [port] = await once(thread, 'message');
 		if (byHandles) setPollerEnabled(false);
 		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
-		/** Blocks the thread until the response and the reset have arrived, so that it has read neither. */
+		/** Blocks the thread until both the response and the reset have arrived, so that it reads them together. */
 		const blockUntilDone = () => {
 			assert.is.not(Atomics.wait(done, 0, 0, 5000), 'timed-out');
 			done[0] = 0;

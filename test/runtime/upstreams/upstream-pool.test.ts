@@ -753,7 +753,7 @@ test('bytes after a response that fills the read buffer are not taken as a respo
 		});
 	});
 	const pool = poolOf({ to: [up.address], transport: { type: 'http', max_conns_per_host: 1 } });
-	// The second request waits for the first one's connection and gets it the moment it becomes idle.
+	// The second request waits for the connection of the first, and gets it as soon as it is idle.
 	const answers = await Promise.all(['/first', '/second'].map(target => send(pool, { target })));
 	assert.is(String(await readBody(answers[1]!.body)), 'right');
 	assert.is(connections, 2);

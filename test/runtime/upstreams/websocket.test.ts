@@ -59,7 +59,7 @@ function frame(first: number, payload: Uint8Array | string, masked = true): Buff
 	return Buffer.concat([Buffer.from([first, ...size]), masked ? mask : Buffer.alloc(0), body]);
 }
 
-/** Sends bytes, and returns what the server replies until it is silent, ends, or has sent what is expected. */
+/** Sends bytes. Returns the server's reply once it is silent, ends the connection, or has sent the expected bytes. */
 async function conversation(port: number, pieces: readonly Buffer[], expected?: string): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const key = randomBytes(16).toString('base64');

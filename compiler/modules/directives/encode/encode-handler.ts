@@ -106,7 +106,7 @@ function lengthOf({ request, response }: Exchange): number | undefined {
 	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
 }
 
-/** Returns the coding of a response, if any, and adds `Vary` if it depends on what the client accepts. */
+/** Returns the coding of a response, if any. Adds `Vary` if the coding depends on the request's `Accept-Encoding`. */
 function codingOf(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
 	const { request, response } = x;
 	const { headers } = response;

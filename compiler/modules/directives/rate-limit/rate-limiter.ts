@@ -35,7 +35,7 @@ export interface RateLimiter {
 	 * is at most `rate.maxDelay`.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
-	/** Adds to what a key has used, but not beyond its burst. A negative cost is given back. */
+	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is refunded. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
 	/** Resolves after a time with true, or with false as soon as the client has disconnected. */
 	delay(x: Exchange, milliseconds: number): Promise<boolean>;

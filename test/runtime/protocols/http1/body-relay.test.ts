@@ -27,16 +27,16 @@ relays('reads are kept short only while the relay can move bytes', async () => {
 			relayFailed() {},
 		},
 	)!;
-	assert.ok(relay.short, 'the first read is short, to try the relay');
-	assert.not(relay.short);
+	assert.ok(relay.wantsShortRead, 'the first read is short, to try the relay');
+	assert.not(relay.wantsShortRead);
 	body.push(Buffer.from('first'));
 	assert.instance(body.pull(), Uint8Array);
 	assert.is(body.sendTo!(2), 1000);
 	const pulled = body.pull();
 	assert.instance(pulled, Promise);
-	assert.ok(relay.short);
+	assert.ok(relay.wantsShortRead);
 	pipe.closed = true;
-	assert.not(relay.short, 'after the relay has closed, reads are no longer short');
+	assert.not(relay.wantsShortRead, 'after the relay has closed, reads are no longer short');
 	body.end(undefined);
 	assert.is(await pulled, null);
 });
