@@ -17,10 +17,10 @@ import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from './harness.ts
 
 /** A fenced code block. */
 export interface CodeBlock {
-	/** The line of its fence. */
+	/** The line at which the code block begins. */
 	readonly line: number;
 	readonly language: string;
-	/** The file that it shows. */
+	/** The file whose contents the code block shows. */
 	readonly file: string | undefined;
 	readonly text: string;
 }
@@ -70,7 +70,7 @@ async function createScratch(blocks: readonly CodeBlock[]): Promise<Scratch> {
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);
 	symlinkSync(SVC, path.join(bin, 'svc'));
-	// Ports of four or five digits are those that a test may listen on.
+	// A test may only listen on ports of four or five digits.
 	const named = new Set(blocks.flatMap(({ text }) => [...text.matchAll(/:(\d{4,5})\b/g)].map(([, port]) => port!)));
 	const free = await freePorts(named.size);
 	const ports = new Map([...named].map((port, index) => [port, String(free[index])]));

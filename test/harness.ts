@@ -87,7 +87,7 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
-			// A process stopped by a signal accepts nothing, and its backlog soon fills up.
+			// A stopped process accepts no connections, and its backlog soon fills up.
 			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});
@@ -165,7 +165,7 @@ export function startServer(
 	};
 }
 
-/** Ends a process. A grandchild that holds its output open must not keep the test waiting. */
+/** Ends a process, and does not wait for a grandchild that holds its output open. */
 function endNow(child: ChildProcess): void {
 	child.kill('SIGKILL');
 	child.stdout?.destroy();
@@ -207,7 +207,7 @@ export async function serve(
 	return server;
 }
 
-/** Sends bytes on a new connection and returns everything that comes back until the server closes it. */
+/** Sends bytes on a new connection. Returns all bytes received until the server closes the connection. */
 export async function rawExchange(
 	port: number,
 	request: string | Uint8Array,

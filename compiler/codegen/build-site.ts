@@ -153,7 +153,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
 		const fail = (second: unknown): never => {
-			// If no error route answered, the handler that failed first is recorded as the answering one, as in a site without
+			// If no error route answered, the handler that failed first is recorded as the one that answered, as in a site without
 			// error routes.
 			if (x.answeredBy === '') x.answeredBy = failedBy;
 			throw errorOfErrorRoute(error, second);

@@ -11,7 +11,7 @@ export interface BuiltSite {
 	 */
 	readonly handle: Handler;
 	/**
-	 * What `handle` runs after setting `x.site`; undefined if `handle` itself does anything else. Several sites may share one
+	 * The function that `handle` calls after setting `x.site`; undefined if `handle` does anything else. Several sites may share one
 	 * function.
 	 */
 	readonly main: Handler | undefined;

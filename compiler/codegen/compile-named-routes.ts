@@ -9,7 +9,7 @@ import { SiteCompiler } from './site-compiler.ts';
 /** Runs a route and continues with `next` if the route did not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 
-/** Variable with a stack of handlers, innermost last: what continues after each of the running routes. */
+/** Name of the variable with a stack of handlers, innermost last. Each is the continuation of a running route. */
 const RETURNS = 'svc.routes.returns';
 
 /** Maximum nesting of routes in one request. */

@@ -244,7 +244,7 @@ function shortened(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 
-/** Ends every pipeline. Sets the status to 200, with an empty body, if nothing has answered. */
+/** The end of every pipeline. If no handler has answered, sets the status to 200, with an empty body. */
 export function endPipeline(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }

@@ -44,7 +44,7 @@ export class ConcealedValues {
 	#text<T extends string | undefined>(text: T): T {
 		if (text === undefined) return text;
 		let concealed: string = text;
-		// Longer values first, because one may contain another.
+		// Longer values come first, because a value may contain a shorter one.
 		for (const [value, name] of [...this.#names].sort(([one], [other]) => other.length - one.length)) {
 			for (const form of formsOf(value))
 				if (concealed.includes(form)) concealed = concealed.replaceAll(form, () => name);

@@ -2,7 +2,7 @@
 import type { SourceSpan } from '../source/source.ts';
 import type { Fix } from './diagnostic.ts';
 
-/** Longer words are not compared: it would cost the product of both lengths, and nobody misspells such a long word. */
+/** Longer words are not compared: the cost grows with the product of both lengths, and nobody misspells such a long word. */
 const longestWord = 200;
 
 /** The members of a diagnostic that suggest a name. There is no fix if the text at its place is not the misspelled name. */
@@ -59,7 +59,7 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
 		if (candidate === word || Math.abs(candidate.length - word.length) > limit) continue;
 		const distance = editDistance(wanted, candidate.toLowerCase(), limit);
 		if (distance > limit || (distance === limit && best !== undefined)) continue;
-		// Without this check, any single letter would be close to any other.
+		// Without this check, every single letter would count as similar to every other.
 		if (distance >= candidate.length) continue;
 		best = candidate;
 		limit = distance;

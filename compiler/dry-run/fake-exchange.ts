@@ -28,7 +28,7 @@ export interface UpstreamAnswer {
 	readonly unavailable?: boolean;
 }
 
-/** What an upstream does with one request. */
+/** How an upstream answers one request. */
 export interface ScriptedAnswer {
 	/** Name of the pool or address of the upstream that answers; undefined if any does. */
 	readonly of: string | undefined;
@@ -57,7 +57,7 @@ export class UpstreamScript {
 		return answer;
 	}
 
-	/** Returns what `take` would return, which stays the next answer. */
+	/** Returns what the next call of `take` will return, without using it up. */
 	peek(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#next(pool, address).answer;
 	}
@@ -112,12 +112,12 @@ export class FakeExchange extends Exchange {
 		this.response.headers.add('Server', SERVER_NAME);
 	}
 
-	/** Returns what an upstream does with its next request. */
+	/** Returns the next scripted answer of an upstream, and uses it up. */
 	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.take(pool, address) : this.#upstreams;
 	}
 
-	/** Returns what an upstream would do with its next request. */
+	/** Returns the next scripted answer of an upstream, without using it up. */
 	nextAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
 	}
@@ -172,7 +172,7 @@ export function fakeExchange(
 	return new FakeExchange(received, connection, request, at, upstreams, protocol);
 }
 
-/** Reports whether a field reaches the handlers. The server drops names that a backend could confuse with others. */
+/** Reports whether handlers see a field. The server drops names that a backend could confuse with others. */
 function reachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
 		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;

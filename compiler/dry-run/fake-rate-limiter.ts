@@ -1,4 +1,4 @@
-/** A zone of `rate_limit` for dry runs: one table of its own, the clock of the request, and delays that take no time. */
+/** A fake zone of `rate_limit` for dry runs. It has its own table, uses the clock of the request, and does not wait for delays. */
 import type { Exchange } from '../exchange/exchange.ts';
 import {
 	afterCharge,

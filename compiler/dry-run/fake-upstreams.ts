@@ -124,7 +124,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return pauses.reduce((sum, pause) => sum + pause, 0);
 	}
 
-	/** Resolves each name to one upstream of that name. */
+	/** Resolves each name to one upstream with the same name. */
 	lookUp(names: readonly string[]): readonly string[] | undefined {
 		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
 	}

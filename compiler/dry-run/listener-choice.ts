@@ -16,7 +16,8 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		return exact ?? open.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4));
 	}
 	if (open.length < 2) return open[0];
-	// A name may resolve to any of them. Prefers one with a matching site, otherwise the one bound most widely.
+	// A name may resolve to the address of any of these listeners. Prefers one with a matching site, otherwise the one bound most
+	// widely.
 	const named = open.find(({ sites }) => sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))));
 	const loopback =
 		url.host === 'localhost' ? open.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;

@@ -99,7 +99,7 @@ export function canonicalHost(text: string): string | undefined {
 	let host = text.toLowerCase();
 	if (host.length > 1 && host.endsWith('.')) host = host.slice(0, -1);
 	if (/[\u0080-\uffff]/.test(host)) {
-		// A star is not valid in a domain name, so labels are converted one by one.
+		// `*` is not valid in a domain name, so labels are converted one by one.
 		const labels = host.split('.').map(label => (label === '*' ? label : domainToASCII(label)));
 		if (labels.some(label => label === '')) return undefined;
 		host = labels.join('.');

@@ -1,4 +1,4 @@
-/** A response cache that stores nothing, for graphs that are built but not served. */
+/** A response cache that stores nothing, for handler graphs that are built but not served. */
 import type { Body } from './body.ts';
 import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 

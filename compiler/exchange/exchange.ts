@@ -211,7 +211,7 @@ export class Exchange {
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
-	/** Listeners after the first. Separate, because most exchanges have only one. */
+	/** Listeners after the first. They are stored separately, because most exchanges have only one. */
 	#goneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 

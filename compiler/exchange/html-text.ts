@@ -1,4 +1,4 @@
-/** Text in pages that are generated here. */
+/** Escapes text for HTML pages that the server generates. */
 
 /** Escapes text for HTML, in elements and in attributes with either kind of quotes. */
 export function escapeHtml(text: string): string {

@@ -1,4 +1,4 @@
-/** Expensive work for pages. It would block all other requests of a thread, so it is done on another one. */
+/** Expensive work for pages. It would block all other requests of a thread, so another thread does it. */
 
 /** Types of private keys that templates of pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';

@@ -105,7 +105,7 @@ export interface ExplainedConfiguration extends Pick<CompileResult, 'locate'> {
 	readonly plan: NonNullable<CompileResult['plan']>;
 }
 
-/** Explains requests to one configuration by tracing the handler graph that would be served. */
+/** Explains requests to one configuration. Builds the handler graph that a server would use, and traces it. */
 export class Explainer {
 	readonly #tracer = new GraphTracer();
 	readonly #dryRun: DryRun;

@@ -1,4 +1,4 @@
-/** Compiles one configuration repeatedly, and reuses the results for what has not changed. */
+/** Compiles one configuration repeatedly, and reuses the results for its unchanged parts. */
 import type { ReadsBySite } from '../codegen/check-build.ts';
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
@@ -44,7 +44,9 @@ export class CompilerSession {
 	}
 }
 
-/** Maximum passes before the text is parsed as a whole. Each pass corrects what the one before assumed wrongly about a piece. */
+/**
+ * Maximum passes before the text is parsed as a whole. Each pass corrects the wrong assumptions of the previous one about a piece.
+ */
 const MAX_PASSES = 4;
 
 /** The compilation phases with a memory. What has not changed is not processed again. */

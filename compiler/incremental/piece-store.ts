@@ -19,7 +19,7 @@ export class PieceStore {
 		this.#dialect = dialect;
 	}
 
-	/** Starts a compilation: the pieces of the previous one become the known ones. */
+	/** Starts a compilation. The pieces of the previous compilation become the known pieces. */
 	begin(): void {
 		this.#known = this.#next;
 		this.#next = new Map();

@@ -1,4 +1,4 @@
-/** Remembers the sites made from pieces of text: their expanded and lowered forms, and what these depended on. */
+/** Caches the sites made from pieces of text, expanded and lowered, and what these results depended on. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
 import type { SiteDependencies } from '../lower/site-dependencies.ts';
@@ -101,7 +101,10 @@ export class SiteMemory implements PieceMemory {
 		this.#context = this.#numberOf(root);
 	}
 
-	/** Reports whether the piece produced exactly one site before. {@link recall} decides whether it still does. */
+	/**
+	 * Reports whether the piece produced exactly one site in an earlier compilation. {@link recall} decides whether that site is
+	 * still valid.
+	 */
 	expects(piece: TextPiece): boolean {
 		return knowledge(piece).expansion !== undefined;
 	}

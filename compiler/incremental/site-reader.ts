@@ -10,7 +10,7 @@ import { mainFrame } from '../syntax/frame.ts';
 import { Importer } from '../syntax/importer.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 
-/** Reads the sites of pieces that contain nothing else. */
+/** Reads the sites of pieces that contain nothing but a site. */
 export class SiteReader {
 	readonly #dialect: Dialect;
 	readonly #reader: Reader;

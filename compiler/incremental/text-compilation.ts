@@ -25,7 +25,7 @@ import type { PieceStore } from './piece-store.ts';
 import type { LoweringDependencies, SiteMemory } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 
-/** What a session remembers about a configuration in one dialect. */
+/** The cached results of a session for a configuration in one dialect. */
 export interface TextMemory {
 	readonly pieces: PieceStore;
 	readonly sites: SiteMemory;
@@ -84,7 +84,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	};
 }
 
-/** Shared by all sites whose lowering depended on nothing but their own lines, as most do. */
+/** The dependencies of all sites whose lowering depended only on their own lines, as most do. */
 const NO_NOTES: SiteDependencies = new SiteDependencies();
 const NO_QUESTIONS: readonly RecordedRead[] = [];
 const NO_SPANS: readonly (SourceSpan | undefined)[] = [];

@@ -100,7 +100,7 @@ function texts(
 		try {
 			sources.push(new Source({ name: path, text: reader.readText(path), path }));
 		} catch (error) {
-			// A missing file is ignored here, because it existed a moment ago and its contents have been compiled.
+			// A missing file is ignored here, because it existed during compilation and its contents have been compiled.
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}

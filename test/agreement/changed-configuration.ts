@@ -1,7 +1,7 @@
 /** Random changes of configurations, as text: those that may change what requests get, and those that must not. */
 import type { SeededChance } from './chance.ts';
 
-/** A directive with its blocks. A `when` with its alternatives is one statement. */
+/** A directive with its blocks. A `when` and its alternatives form one statement. */
 interface Statement {
 	/** The lines before the blocks, and the blocks; a directive without a block has one line and no block. */
 	readonly parts: { head: string; block: Statement[] | undefined }[];

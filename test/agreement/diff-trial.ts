@@ -26,16 +26,16 @@ import { type ConfigurationTargets, randomConfiguration, randomRequest } from '.
 /** The result of a trial. */
 export interface DiffTrial {
 	readonly pairs: number;
-	/** Pairs that random requests tell apart. */
+	/** Number of pairs whose answers to the random requests differ. */
 	readonly differing: number;
-	/** Pairs that the diff tells apart. */
+	/** Number of pairs for which the diff reports a difference. */
 	readonly reported: number;
-	/** Pairs that the diff calls equal. */
+	/** Number of pairs that the diff calls equal. */
 	readonly equal: number;
-	/** Witnesses that were sent, and those that cannot be sent from this machine. */
+	/** Number of witnesses that were sent, and of those that cannot be sent from this machine. */
 	readonly witnesses: number;
 	readonly unsendable: number;
-	/** Differences that the diff misses although it names a blind spot. */
+	/** Number of differences that the diff misses, and for which it names a blind spot. */
 	readonly inBlindSpots: number;
 	/** Missed differences of requests whose path contains a zero byte. They get 400 only where something evaluates the path. */
 	readonly withoutPath: number;
@@ -187,7 +187,7 @@ function withPort(input: ConfigInput, from: number, to: number): ConfigInput {
 	return { ...input, text: input.text.replaceAll(`:${from}`, `:${to}`) };
 }
 
-/** Returns a witness as bytes; undefined if it comes from an address that this machine does not have. */
+/** Returns the request of a witness as bytes; undefined if its client address does not exist on this machine. */
 function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequest): string | undefined {
 	if ((from !== undefined && from !== '127.0.0.1') || (protocol !== undefined && protocol !== 'h1')) return undefined;
 	if (url.scheme !== 'http') return undefined;
@@ -197,7 +197,7 @@ function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequ
 	return wireRequest({ method, target, authority: own?.[1] ?? url.authority, headers: others, body });
 }
 
-/** Returns what the upstreams must do; undefined if they cannot, or if only one of them is to fail. */
+/** Returns how the upstreams must behave for a witness; undefined if they cannot behave so, or if only one of them is to fail. */
 function modeOf(assumption: ConfigurationDiff['changes'][number]['upstream']): FailureMode | undefined {
 	if (assumption === undefined) return {};
 	const { status, headers, unreachable, timesOut, unavailable, once, of, disconnects } = assumption;
@@ -205,7 +205,7 @@ function modeOf(assumption: ConfigurationDiff['changes'][number]['upstream']): F
 	return disconnects ? { disconnects } : { status, headers };
 }
 
-/** Reports whether an aspect shows in one answer. Settings, such as the level of a compression, do not. */
+/** Reports whether an aspect can be seen in a single answer. Settings, such as the level of a compression, cannot. */
 function isVisible(aspect: string): boolean {
 	const field = /^upstream(?: \d+)? field (.*)$/.exec(aspect)?.[1];
 	if (field !== undefined) return UPSTREAM_FIELDS.includes(field);

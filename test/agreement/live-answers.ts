@@ -1,4 +1,7 @@
-/** Requests as bytes, responses as they are compared, and upstreams that describe what they receive. */
+/**
+ * Converts requests to bytes and responses to a form that can be compared, and starts upstreams that describe the requests they
+ * receive.
+ */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { RandomRequest } from './random-configuration.ts';

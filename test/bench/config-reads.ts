@@ -82,7 +82,7 @@ function readTwiceASecond(url: string, reads: string[]) {
 	return reader;
 }
 
-/** Returns the p99 in milliseconds of 64 connections, each sending one request after another. */
+/** Returns the 99th percentile of the response time in milliseconds. Each of 64 connections sends one request after another. */
 async function p99(): Promise<number> {
 	const { stdout } = await promisify(execFile)('taskset', [
 		...['-c', LOAD_CORE, 'wrk', '-t1', '-c64', `-d${values.seconds}s`, '--latency', '-H', 'Host: site-0.example'],

@@ -102,7 +102,7 @@ class Client {
 		return this.#open.size;
 	}
 
-	/** Looks whether the server asks for another connection. */
+	/** Checks whether the server has asked the client to open another connection. */
 	#listen(): void {
 		const control = this.quic.stream(CONTROL);
 		if (control === undefined || control.received === this.#told) return;

@@ -1,4 +1,4 @@
-/** Measures the servers of one row of the bench. They take turns, so that a drifting machine speed favors none. */
+/** Measures the servers of one row of the bench. They take turns, so that no server benefits when the machine's speed changes. */
 import { connect, type Socket } from 'node:net';
 import { freePorts } from '../harness.ts';
 import { runLoad } from './load.ts';

@@ -53,7 +53,7 @@ for (const task of wanted) {
 		process.exitCode = 1;
 	}
 }
-// A row that failed is missing from the results, as it is from the output.
+// A failed row is not printed, and is not in the results either.
 if (wanted.length === TASKS.length) {
 	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
 	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);

@@ -30,7 +30,7 @@ function median(list: readonly number[]): number {
 	return [...list].sort((a, b) => a - b)[list.length >> 1]!;
 }
 
-/** Prints the time of one command, compared with another's. */
+/** Prints the time of a command, and of the command it is compared with. */
 function compare(
 	name: string,
 	command: readonly string[],

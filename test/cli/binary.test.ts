@@ -59,7 +59,7 @@ binary('V8 accepts all code caches of the binary: those of the threads, and thos
 		return positions.map(at => content.subarray(at, at + header.length));
 	};
 	const accepted = (cache: Buffer): boolean => cache.subarray(12).equals(header.subarray(12));
-	// Node has caches of its own modules.
+	// Node caches its own modules separately.
 	const own = caches(process.execPath).length;
 	const all = caches(moved);
 	assert.ok(all.length - own > threads.length + 100, 'a cache for each chunk');

@@ -1,4 +1,4 @@
-/** The definitions that other people use in their CI, such as the GitHub action, run commands that work. */
+/** The definitions for users' CI, such as the GitHub action, run commands that work. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -60,7 +60,7 @@ async function running(site: string, test: (running: Running) => Promise<void>, 
 handover('keeps circuits open, failed upstreams out and unhealthy ones down', async () => {
 	let checks = 0;
 	const failing = createServer((asked, answer) => {
-		// Only the first check fails. A server that knew nothing of it would count the upstream as healthy.
+		// Only the first check fails. A server that did not take over this result would count the upstream as healthy.
 		answer.writeHead(asked.url === '/health' && checks++ > 0 ? 200 : 500).end();
 	}).listen(0, '127.0.0.1');
 	await once(failing, 'listening');

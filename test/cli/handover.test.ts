@@ -194,7 +194,7 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 			assert.is(statSync(path.join(folder, 'site.sock')).ino, ino);
 			assert.is(statSync(path.join(folder, 'admin.sock')).ino, admin);
 			assert.is(await bodyOf(second), 'more');
-			// The first process remains for whoever waits for it to exit. The processes in between have ended.
+			// The first process remains as long as its parent may wait for its exit. The processes in between have ended.
 			await until('two processes', () => processesOf(folder).length === 2);
 			assert.is(await server.stop(), 0);
 			assert.equal(processesOf(folder), []);
@@ -375,7 +375,7 @@ function isWriter(pid: number, disk: string): boolean {
 	}
 }
 
-/** Reports whether a process is a successor, and no longer the copy of its predecessor that becomes one. */
+/** Reports whether a process runs the successor's program. Until it does, it is still a copy of its predecessor. */
 function isSuccessor(pid: number): boolean {
 	try {
 		return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('SVC_HANDOVER=');
@@ -407,7 +407,7 @@ handover('the disk of a response cache passes to the new process, and has one wr
 			([first]) => site(first!),
 			async ({ ports: [first, second], load, server, folder }) => {
 				const before = server.child.pid!;
-				// Responses that come earlier are kept in memory only.
+				// Responses that arrive earlier are stored only in memory.
 				await until('the disk is open', () => /the cache disk is open/.test(server.output()));
 				await getAll(first!);
 				assert.is(answers, targets.length);
@@ -417,7 +417,8 @@ handover('the disk of a response cache passes to the new process, and has one wr
 				const watching = (async () => {
 					while (!done) {
 						for (const after of processesOf(folder)) {
-							// The files are passed on in one direction, so the old process had them when it was asked about the new one.
+							// The files are passed from process to process in order, so the old process had them when it was asked about
+							// the new one.
 							const isBoth = isSuccessor(after) && isWriter(after, disk) && isWriter(before, disk);
 							if (isBoth) both.push(after);
 						}

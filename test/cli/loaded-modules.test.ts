@@ -79,7 +79,7 @@ function start(args: readonly string[]) {
 	return { child, ended };
 }
 
-/** Checks the number of modules, and that none is below one of the paths in `without`. */
+/** Checks that at most `count` modules are loaded, and none whose path begins with one of `without`. */
 function loadsAtMost(count: number, loaded: readonly string[] | undefined, without: readonly string[]): void {
 	assert.ok(loaded && loaded.length > 0);
 	assert.equal(

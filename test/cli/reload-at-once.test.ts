@@ -1,4 +1,4 @@
-/** Changes that a running process makes by itself: none of them needs a restart. */
+/** Changes that a running process can apply itself: none of them needs a restart. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

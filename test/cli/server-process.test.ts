@@ -253,7 +253,7 @@ processes('without a configuration only the Admin API listens, and the first loa
 	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
 	assert.is((await runCommand(['stop'], { cwd: empty })).status, 0);
 	assert.is(await ended(server), 0);
-	// The loaded document does not mention the Admin API, and there is no file that could.
+	// The loaded document does not mention the Admin API, and no configuration file exists.
 	const again = await served(['--resume'], port, { cwd: empty, env });
 	await until('the admin API', () => again.output().includes('the admin API listens'));
 	assert.is(await body(port), 'loaded');
@@ -425,7 +425,7 @@ clients.run();
 const quick = suite('respond, file-server and reverse-proxy');
 quick.after.each(stopServers);
 
-/** Starts one of the commands and returns the address that it prints. */
+/** Starts a command and returns the address that it prints. */
 async function listening(args: readonly string[], cwd?: string): Promise<{ server: ServerProcess; address: string }> {
 	const server = started(args, cwd === undefined ? {} : { cwd });
 	await until(
@@ -466,7 +466,8 @@ quick('respond answers as configured, and file-server and reverse-proxy serve an
 		...['reverse-proxy', '--from', 'http://127.0.0.1:0', '--to', upstream],
 		...['--to', files.address.replace('http://', ''), '--header-down', 'X-Told: changed'],
 	]);
-	// Each request picks one of two servers. The chance that 40 requests all miss one is about 1 in 10^12.
+	// Each request chooses one of two servers at random. The probability that 40 requests never reach one of them is about 1 in
+	// 10^12.
 	const passed = new Set<string>();
 	for (let count = 0; count < 40; count++) {
 		const { status, headers } = await fetch(proxy.address.replace('http://:', 'http://127.0.0.1:'));

@@ -22,7 +22,7 @@ function textOf(converted: Conversion): string {
 	return converted.text;
 }
 
-/** Prints a document without the names for captures of expressions that capture nothing. */
+/** Prints a document without the capture names of expressions that have no captures. */
 function printed(document: Document): string {
 	const drop = (_: string, value: { type?: string; expression?: string; name?: string }) =>
 		value?.type === 'expression' && !/_regexp\(/.test(value.expression ?? '') ? { ...value, name: undefined } : value;

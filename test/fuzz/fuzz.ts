@@ -14,7 +14,7 @@ import { checkProperties } from './properties.ts';
 export interface Finding {
 	readonly seed: number;
 	readonly format: Seed['format'];
-	/** The shortest text found that violates it. */
+	/** The shortest text found that violates the property. */
 	readonly text: string;
 	readonly why: string;
 }

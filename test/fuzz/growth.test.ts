@@ -40,7 +40,7 @@ function outcome(format: ConfigFormat, text: string, files: { readonly [path: st
 
 /** Length of a long text; test/long/growth.test.ts uses ten million characters. */
 const LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
-/** Processor milliseconds allowed for it on a slow machine. */
+/** Processor milliseconds allowed for a text on a slow machine. */
 const SLOW = 4000 + LENGTH / 500;
 
 const growth = suite('growth');

@@ -21,7 +21,7 @@ export interface FuzzResult {
 
 /** Length of the longest input that is also read byte by byte. */
 const EVERY_BYTE = 400;
-/** One input in this many is read byte by byte. */
+/** Of this many inputs, one is read byte by byte. */
 const EVERY_BYTE_IN = 50;
 
 /** Runs for this many milliseconds, or until `most` inputs or ten disagreements. */

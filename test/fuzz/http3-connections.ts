@@ -172,7 +172,7 @@ function source(chance: SeededChance): BodySource {
 	} as BodySource;
 }
 
-/** Answers in one of the ways in which handlers do. */
+/** Answers in a way chosen at random among those that handlers use. */
 function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
 	if (chance.once(4)) x.inform(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {

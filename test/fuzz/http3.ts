@@ -32,7 +32,7 @@ export function fuzzHttp3(count: number, from: number): string[] {
 	return findings;
 }
 
-/** Feeds bytes to all parsers. Returns false if they threw nothing but gave an impossible result. */
+/** Feeds bytes to all parsers. Returns false if a parser returned an impossible result without throwing. */
 function tried(
 	bytes: Buffer,
 	decoder: QpackDecoder,

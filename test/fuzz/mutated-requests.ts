@@ -42,7 +42,7 @@ const FRAGMENTS: readonly string[] = [
 	...['X: y\r\n z\r\n', ';a=b', ';a="\n"', '00000000', 'ffffffff', 'Upgrade: x\r\nConnection: Upgrade\r\n'],
 ];
 
-/** The request appended to each: it shows where the parser thinks the previous one ended. */
+/** The request appended to each mutated one. It shows where the parser thinks the mutated request ended. */
 export const MARKER = 'GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n';
 
 /** Returns a generator of random integers below a bound (mulberry32). */

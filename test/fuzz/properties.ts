@@ -97,7 +97,7 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileRe
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
 	// Carriage returns are ignored, but only after environment variables have been substituted.
 	if (/\{\r+\$/.test(text)) return true;
-	// Substituting a variable, which is empty here, moves a quote to the start of a word.
+	// The variable is empty here, so substituting it moves a quote to the start of a word.
 	if (/\{\$[^}]*\}["`]/.test(text)) return true;
 	const words = tokenize(text, format as Dialect).filter(
 		({ payload }) => payload === undefined || payload.quote === 'none',

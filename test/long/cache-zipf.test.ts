@@ -64,7 +64,7 @@ load('stays within its limit, keeps popular entries, and does not stall', async 
 	const small = await run(SMALL);
 	const large = await run(CEILING);
 	const lru = lruRatio(CEILING);
-	// The engine's own memory appears in both runs and cancels out.
+	// Both runs include the engine's own memory, so it cancels out.
 	const kept = Math.max(0, large.kept - small.kept);
 	const share = (large.resident + kept) / CEILING;
 	console.log(

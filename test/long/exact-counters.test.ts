@@ -26,7 +26,7 @@ async function load(port: number, first: number): Promise<number> {
 	socket.on('data', data => {
 		const text = rest + data.toString('latin1');
 		answers += text.split('HTTP/1.1 200').length - 1;
-		// Keeps the tail, which may hold the beginning of the next status line but never a whole one.
+		// Keeps the end of the data, which may contain the beginning of the next status line but never a complete one.
 		rest = text.slice(-11);
 		arrived();
 	});

@@ -58,7 +58,7 @@ connect(up, down);
 connect(down, up);
 `;
 
-/** A server and its folder. */
+/** A running server and its folder. */
 class Trial {
 	readonly folder = temporaryFolder();
 	readonly #socket = path.join(this.folder, 'admin.sock');
@@ -164,7 +164,7 @@ for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go',
 			writeFileSync(one.program, relay(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
 			await one.handOver({ binary: one.program });
 			await until('the death', () => one.server.child.signalCode === 'SIGKILL');
-			// The new process takes over if it has been told what to take over. No process hangs halfway.
+			// The new process takes over if it has received the offer of its predecessor. No process stays in between.
 			await until('served', () => one.isServed());
 			await until('one process accepts', () => one.listening().length === 1);
 			for (let i = 0; i < 5; i++) assert.ok(await one.isServed());

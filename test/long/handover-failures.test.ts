@@ -13,7 +13,7 @@ import { freePorts, rawExchange, SVC, serve, temporaryFolder, until } from '../h
 
 const failures = suite('failing handovers');
 
-/** A program that takes the place of the server, and what the operator then reads. */
+/** A program that runs instead of the successor, and the error that the operator then reads. */
 interface Failure {
 	readonly name: string;
 	/** The text of the program. */
@@ -102,7 +102,7 @@ const PROGRAMS: readonly Failure[] = [
 
 type Step = 'offer' | 'ready' | 'go' | 'done';
 
-/** A program that runs the server, passes messages on, and does something else with one of them. */
+/** A program that runs the real server, forwards the messages of the handover, and tampers with one of them. */
 const interfering = (step: Step, action: string): string =>
 	node(`
 const { spawn } = require('node:child_process');
@@ -147,7 +147,7 @@ const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as c
 			name: `the process hangs at ${step}`,
 			program: interfering(step, 'process.kill(child.pid, "SIGSTOP"); to.write(line + "\\n");'),
 			within: step === 'ready' ? '15s' : within,
-			// What a process has sent before it hangs arrives.
+			// Messages that a process sent before it hung still arrive.
 			message: step === 'ready' ? /did not accept connections in time/ : late,
 		},
 		{

@@ -20,7 +20,7 @@ interface Running {
 	readonly file: string;
 	/** Writes the first configuration with more sites to the file. */
 	write(more: string): void;
-	/** Hands over to a process with another answer, and as many threads. */
+	/** Hands over to a process that gives another answer and has the same number of threads. */
 	reload(
 		answer: string,
 		threads?: number,
@@ -28,7 +28,7 @@ interface Running {
 	): Promise<{ status: number | null; stdout: string; stderr: string }>;
 }
 
-/** Runs a server that answers with `one`, and whose `/slow` is served by the application. */
+/** Runs a server that answers with `one`. Its `/slow` is served by the application. */
 async function running(
 	application: number,
 	test: (running: Running) => Promise<void>,
@@ -111,7 +111,7 @@ for (const threads of [2, 1, 3]) {
 				assert.is(status, 0, stderr);
 				await until('everybody at the successor', () => visitors.every(visitor => visitor.answers.at(-1) === 'two'));
 				for (const client of old) await client.until('the GOAWAY', () => isLeaving(client));
-				// The old connections are alive, because what they send now is passed on to the process that has them.
+				// The old connections still work, because their packets are forwarded to the process that has them.
 				application.finish();
 				for (const { client, stream } of downloads) {
 					assert.is((await response(client, stream)).body, 'begun ended');
@@ -225,7 +225,7 @@ handover(
 					const { status, stderr } = await reload(answer);
 					assert.is(status, 0, stderr);
 					for (const { client } of downloads) await client.until('the GOAWAY', () => isLeaving(client));
-					// The process that is left must not read what belongs to the one that serves.
+					// The old process must not read packets that belong to the one that serves.
 					for (let i = 0; i < 10; i++) {
 						const visitor = new Visitor(port);
 						await visitor.visit();
@@ -233,7 +233,7 @@ handover(
 						assert.equal([visitor.answers, visitor.failures], [[answer], []]);
 					}
 				}
-				// Nobody is connected to the processes in between, so they end. The first one drains.
+				// The processes in between have no clients, so they end. The first one drains.
 				await until('two ends', () => server.output().split('ended after a handover').length === 3);
 				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
 				await Promise.all(visitors.map(visitor => visitor.visit()));

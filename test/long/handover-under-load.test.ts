@@ -91,11 +91,11 @@ async function upload(port: number): Promise<void> {
 	if (text !== hash.digest('hex')) throw new Error(`status ${answer.statusCode}: the checksum differs`);
 }
 
-/** An upgraded connection on which a client echoes until the server closes it. */
+/** An upgraded connection, on which a client sends messages and reads their echoes until the server closes it. */
 class Echo {
 	readonly #socket: Socket;
 	echoes = 0;
-	/** When it was begun, opened and closed, in milliseconds of `performance.now()`. */
+	/** When the connection was begun, opened and closed, in milliseconds of `performance.now()`. */
 	readonly begunAt = performance.now();
 	openedAt = 0;
 	closedAt: number | undefined;

@@ -125,7 +125,7 @@ handovers('with processes that are killed at random never leave nobody serving',
 				finished = true;
 			});
 			await pauseFor(Math.random() * 5000);
-			// A new process cannot take over before it has been told what to take over.
+			// A new process cannot take over before it has received the offer of its predecessor.
 			const fresh = processesOf(folder).filter(
 				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),
 			);

@@ -42,7 +42,7 @@ export class Visitor {
 			}
 			const stream = this.#client.open().write(request, true);
 			const { body } = await response(this.#client, stream).catch(error => {
-				// What the server has rejected, clients send again on another connection (RFC 9114 §4.1.1).
+				// Clients send requests that the server has rejected again, on another connection (RFC 9114 §4.1.1).
 				if (stream.resetCode !== REJECTED) throw error;
 				this.close();
 				return { body: undefined };
@@ -61,7 +61,7 @@ export class Visitor {
 		return this.#client !== undefined && (this.#client.closed !== undefined || isLeaving(this.#client));
 	}
 
-	/** Closes the connection. The next visit opens another one. */
+	/** Closes the connection. The next request opens another one. */
 	close(): void {
 		this.#client?.close();
 		this.#client = undefined;

@@ -20,9 +20,9 @@ const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
 const ENOUGH = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */
 const MEMORY_BOUND = 64 * 1024 * 1024;
-/** A time below this, in milliseconds, is good, however short the usual time is. */
+/** A response time below this, in milliseconds, is good even if it is a multiple of the usual one. */
 const GOOD_MS = 150;
-/** Number of tries, because other programs may disturb one. */
+/** Number of attempts, because other programs may disturb a measurement. */
 const TRIES = 3;
 let server: ServerProcess;
 let port = 0;
@@ -86,7 +86,7 @@ async function askOnNewConnection(): Promise<number> {
 /** Maximum requests on one connection. The server ends connections gracefully after about twice as many. */
 const MAX_REQUESTS = 1000;
 
-/** A client that keeps its connection for many requests. */
+/** A client that sends many requests on one connection before it opens another. */
 class SteadyClient {
 	#client: QuicClient | undefined;
 	#asked = 0;

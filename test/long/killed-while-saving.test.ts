@@ -1,4 +1,4 @@
-/** A process killed at any moment while saving its configuration leaves a complete file, old or new. */
+/** A process that is killed at any moment while it saves its configuration leaves a complete file: the old or the new one. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** BIND as a peer: it accepts our signed dynamic updates, its clients see them, and it refuses a wrong key. */
+/**
+ * Interoperability with BIND: it accepts our signed dynamic updates, its clients see the new records, and it refuses a wrong key.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
@@ -22,7 +24,7 @@ let port = 0;
 
 bind.before(async () => {
 	const folder = temporaryFolder();
-	// Unless told otherwise, named switches to another user, who must still be able to write to the folder.
+	// By default, named switches to another user, who must be able to write to the folder.
 	chmodSync(folder, 0o777);
 	[port] = (await freePorts(1)) as [number];
 	const keys = ['sha1', 'sha256', 'sha384', 'sha512'].map(
@@ -42,7 +44,7 @@ zone "example.test" { type primary; file "zone"; allow-update { key k-sha1; key 
 	);
 	named = spawn('named', ['-g', '-c', path.join(folder, 'named.conf')], { stdio: 'ignore' });
 	await waitForPort(port);
-	// named listens before it has read its zone.
+	// named starts to listen before it has read its zone.
 	const resolver = new Resolver({ timeout: 500 });
 	resolver.setServers([`127.0.0.1:${port}`]);
 	for (let tries = 0; tries < 100; tries++) {

@@ -9,7 +9,7 @@ import { ROOT, SVC, temporaryFolder } from '../harness.ts';
 
 const editors = suite('editors');
 
-/** Writes `svc` to a folder of programs. Returns the environment in which it is found. */
+/** Writes an executable `svc` to a folder. Returns an environment whose PATH contains that folder. */
 function prepare(folder: string): NodeJS.ProcessEnv {
 	const programs = path.join(folder, 'programs');
 	mkdirSync(programs);

@@ -12,7 +12,7 @@ import { freePorts, rawExchange, runCommand, SVC, temporaryFolder, until } from 
 const ISOLATE = ['--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc'];
 const folders = temporaryFolder();
 
-/** A process of the container, by the number that this machine gives it. */
+/** A process of the container, by its process ID on this machine. */
 interface ContainedProcess {
 	readonly pid: number;
 	readonly isZombie: boolean;

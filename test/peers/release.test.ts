@@ -60,7 +60,7 @@ function release(name: string, version: string, ...options: readonly string[]): 
 /** Milliseconds within which a command must have ended. */
 const COMMAND_LIMIT = 180_000;
 
-/** Runs a command with nothing else in its environment. Fails with its output if it fails. */
+/** Runs a command with an environment that contains nothing else. Fails with the command's output if it fails. */
 function run(command: string, ...args: readonly string[]): string {
 	return runIn({ PATH: process.env.PATH, LC_ALL: 'C' }, command, ...args);
 }
@@ -73,7 +73,7 @@ function runIn(env: NodeJS.ProcessEnv, command: string, ...args: readonly string
 	return stdout;
 }
 
-/** What runs a command in the minimal system, with its own view of processes and devices. */
+/** The command prefix that runs a command in the minimal system, with its own view of processes and devices. */
 const ENTER = [
 	...['--mount', '--propagation', 'private', 'sh', '-c'],
 	`mount -t proc proc ${root}/proc && mount --bind /dev ${root}/dev && exec chroot "$@"`,

@@ -88,7 +88,7 @@ const REMOVE_CGROUP = `
 mount -t cgroup2 cgroup2 "$1" && find "$1/$2" -depth -type d -exec rmdir {} +
 `;
 
-/** What a command inside the machine has printed, and how it ended. */
+/** The output of a command inside the machine, and its exit status. */
 export interface Answer {
 	readonly status: number | null;
 	/** Standard output and standard error. */
@@ -211,7 +211,7 @@ function childrenOf(pid: number): number[] {
 	try {
 		return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 	} catch {
-		// Without this file in /proc, every process is asked for its parent.
+		// Without this file in /proc, the parent of every process has to be read.
 		return readdirSync('/proc')
 			.filter(name => /^\d+$/.test(name))
 			.map(Number)

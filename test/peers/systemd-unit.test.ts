@@ -40,7 +40,7 @@ systemd('systemd passes a socket by name, and the first connection waits for the
 		await waitForPort(port);
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'passed');
 	} finally {
-		// The server has replaced the program that listened for it.
+		// The server has replaced the program that listened on the port before.
 		child.kill('SIGTERM');
 		await once(child, 'close');
 	}

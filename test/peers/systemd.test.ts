@@ -116,7 +116,7 @@ async function statusLine(): Promise<string> {
 	return (await machine.show(UNIT, 'StatusText')).StatusText ?? '';
 }
 
-/** Waits until another process is the main one and the unit is active. */
+/** Waits until the unit is active with another main process. */
 async function anotherMainThan(pid: number): Promise<number> {
 	let now = pid;
 	await until('another main process', async () => {

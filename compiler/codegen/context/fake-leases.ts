@@ -1,4 +1,4 @@
-/** Leases that connect to nothing. Building the handler graph with them shows whether it can be built. */
+/** Leases that connect to nothing. The compiler builds the handler graph with them to check that it can be built. */
 import { EmptyCache } from '../../exchange/empty-cache.ts';
 import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';

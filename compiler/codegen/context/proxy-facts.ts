@@ -21,11 +21,11 @@ export class ProxyFacts {
 	response: UpstreamResponse | undefined = undefined;
 	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */
 	failure: string | undefined = undefined;
-	/** While a failed attempt is evaluated: true without a response, false with one. */
+	/** While a failed attempt is evaluated: true if there was no response, false if there was one. */
 	transportError: boolean | undefined = undefined;
 	/**
-	 * Facts of an earlier proxy of this exchange: the one of `forward_auth`, or the one whose `handle_response` or error route runs
-	 * this one.
+	 * Facts of a proxy that ran earlier in this exchange: that of `forward_auth`, or the one whose `handle_response` or error route
+	 * runs this proxy.
 	 */
 	readonly before: ProxyFacts | undefined;
 

@@ -54,7 +54,7 @@ export function checkAuthorityFiles(
 		}
 	}
 	for (const { file: written, pointer } of rootsOf(document)) {
-		// Without facts, the environment is not that of the server, so it says nothing about the path.
+		// Without facts, the environment may differ from the server's, so nothing can be said about the path.
 		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
 		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = mistakeIn(file, reader);

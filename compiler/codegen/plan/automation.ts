@@ -154,7 +154,7 @@ function says(tls: SiteTls | undefined): boolean {
 	return anything !== undefined;
 }
 
-/** The ways of obtaining certificates. All names that are treated alike share one object. */
+/** The ways of obtaining certificates. Names with the same settings share one object. */
 class Ways {
 	readonly #settings: Settings;
 	readonly #usual = new Map<boolean, Way>();

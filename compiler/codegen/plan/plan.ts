@@ -1,4 +1,4 @@
-/** The plan of a document: everything that is known before it runs. It holds the listeners, and the sites that each serves. */
+/** The plan of a document: everything that is known before it runs. It contains the listeners, and the sites of each. */
 
 import type { Document } from '../../document/document.ts';
 import type { PlannedCertificates } from './plan-tls.ts';

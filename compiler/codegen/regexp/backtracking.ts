@@ -59,7 +59,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
 	const links = follow.map(ways => [...ways]);
 	const first = [...whole.first];
-	/** The prefixes found so far, without those that another one covers (see {@link leadsOnLike}). */
+	/** The prefixes found so far, except those that another prefix covers (see {@link leadsOnLike}). */
 	let found: Beginning[] = [];
 	const scratch = new Float64Array(sets.length);
 	let steps = 0;
@@ -123,8 +123,8 @@ function beginningOf(counted: readonly (readonly [state: number, ways: number])[
 }
 
 /**
- * Reports whether `other` covers a prefix: the states that can follow the prefix can all follow `other`, by as many paths or
- * more.
+ * Reports whether `other` covers a prefix: every state that can follow the prefix can also follow `other`, by at least as many
+ * paths.
  */
 function leadsOnLike(other: Beginning, { states, ways, total }: Beginning): boolean {
 	if (other.total < total || other.states.length < states.length) return false;

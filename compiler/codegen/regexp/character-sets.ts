@@ -155,7 +155,7 @@ export function unicodePropertySet(js: string): CharacterSet {
 	return set;
 }
 
-/** Number of code points tested at a time: as many as share one high surrogate. */
+/** Number of code points tested at a time: those that share one high surrogate. */
 const PIECE = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */

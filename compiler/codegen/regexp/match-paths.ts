@@ -15,7 +15,7 @@ export interface MatchPath {
 /** Maximum number of cached paths. */
 const MAX_PATHS = 16_384;
 
-/** Finds the paths through a program. Of several paths, the first that can lead to a match is the right one. */
+/** Finds the paths through a program. The result of a match is determined by the first path that can lead to one. */
 export class MatchPaths {
 	readonly #instructions: readonly RegexpInstruction[];
 	readonly #automaton: ReverseAutomaton;

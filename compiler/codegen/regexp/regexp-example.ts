@@ -44,7 +44,8 @@ function examplesOf(node: RegexpNode): readonly string[] {
 			let texts: readonly string[] = [''];
 			for (const part of node.of) {
 				const next = examplesOf(part);
-				// All alternatives of one part are tried with the first of the others, so that the number stays small.
+				// Combines all alternatives of one part only with the first alternative of every other part, so that the number stays
+				// small.
 				texts = next.flatMap((text, index) => (index === 0 ? texts : texts.slice(0, 1)).map(before => before + text));
 				texts = texts.slice(0, MAX_EXAMPLES);
 			}

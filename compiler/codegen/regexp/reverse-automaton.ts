@@ -39,7 +39,7 @@ export class ReverseAutomaton {
 	/** States at the end of a subject, by the context before it. */
 	readonly #ends: (number | undefined)[] = [];
 	/**
-	 * States that are not cached, as bit sets that are valid for one subject only. Their numbers are negative; -1 is the first.
+	 * States that are not cached, as bit sets that are valid for one subject only. Their numbers are negative, beginning with -1.
 	 */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;

@@ -24,7 +24,8 @@ export function codequalityReport(all: readonly Findings[]): string {
 			const start = span?.source.position(span.start);
 			const end = span?.source.position(span.end);
 			const identity = [path, code, message, start ? lineText(one) : (pointer ?? '')].join('\n');
-			// A finding that two imports reach at the same place counts once. A finding on an equal line elsewhere is another one.
+			// A finding in a file that is imported twice counts once. A finding on another line with the same text is a different
+			// finding.
 			const place = `${identity}\n${start?.line}:${start?.column}`;
 			if (places.has(place)) continue;
 			places.add(place);

@@ -1,4 +1,4 @@
-/** Findings one per line, as compilers print them, so that editors and `grep` can follow them: `--format unix`. */
+/** Prints one finding per line, as compilers do, so that editors and `grep` can use the output: `--format unix`. */
 import type { Diagnostic } from '../diagnostic.ts';
 import { escapeControlCharacters } from '../terminal-text.ts';
 import type { Findings } from './findings.ts';

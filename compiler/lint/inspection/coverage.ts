@@ -95,14 +95,14 @@ function disjointPaths(a: string, b: string): boolean {
 	return left.text !== right.text;
 }
 
-/** Functions that report whether `wide` matches everything that `narrow` matches. */
+/** Functions that report whether every request that `narrow` matches is also matched by `wide`. */
 const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
 	path: coversPath,
 	host: coversHost,
 	method: (wide, narrow) => wide === narrow,
 };
 
-/** Functions that report whether nothing can match both values. */
+/** Functions that report whether no request can match both. */
 const DISJOINT: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
 	path: disjointPaths,
 	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))),

@@ -45,7 +45,7 @@ export interface LintSubject {
 	readonly dryRun: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
-/** One rule as applied to one configuration. */
+/** A rule, applied to one configuration. */
 export class LintContext {
 	readonly subject: LintSubject;
 	readonly dialect: Dialect | undefined;

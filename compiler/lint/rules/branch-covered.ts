@@ -19,7 +19,7 @@ export const branchCovered: LintRule = {
 			branches.forEach((branch, index) => {
 				const earlier = branches.findIndex((other, at) => at < index && coversMatcher(other.when, branch.when));
 				if (earlier === -1) return;
-				// For a Configfile, `branch/never-runs` reports what follows a branch without a matcher.
+				// In a Configfile, lines after a branch without a matcher are reported by `branch/never-runs`.
 				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;
 				cx.at(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
 					related: cx.related(pointer + branches[earlier]!.pointer, 'takes them'),

@@ -8,10 +8,10 @@ import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers, requiresFile } from '../inspection/walk-document.ts';
 
-/** Fields that describe one specific file. Other fields are often intended for everything below a path. */
+/** Fields that describe one specific file. Other fields are often meant for everything below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
-/** Reports a field for the files at a path that is set before a rewrite which serves another file instead. */
+/** Reports a header field that is set for the files at a path, although a later rewrite serves another file instead. */
 export const headerBeforeRewrite: LintRule = {
 	name: 'header/before-rewrite',
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** Bench rows of HTTP/3. Of the other servers, only caddy has it in the distribution's packages. */
+/** Bench rows of HTTP/3. Of the other servers, only the distribution's package of caddy supports it. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../../harness.ts';

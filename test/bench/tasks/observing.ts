@@ -10,7 +10,7 @@ function hello(port: number, lines: string, options = ''): string {
 
 const LOG = '\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n';
 
-/** The metrics and log rows. All log lines carry about the same facts; nginx writes its `combined` format. */
+/** The metrics and log rows. The log lines of all servers contain about the same facts; nginx writes its `combined` format. */
 export const OBSERVABILITY_TASKS: readonly LoadTask[] = [
 	{
 		name: 'metrics, with a label for hosts',

@@ -58,7 +58,7 @@ function sites(hosts: readonly string[], port: number): string {
 /** The fixed-response rows. */
 export const RESPONSE_TASKS: readonly LoadTask[] = [
 	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
-	// The server remembers repeated request heads, so these do not repeat.
+	// The server caches parsed request heads, so every request of this load has a different head.
 	row('respond 14 B, heads that differ', { path: '/page/%d', below: [1_000_000] }, { nginx: 1.05, caddy: 0.5 }),
 	row('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
 	row('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),

@@ -56,7 +56,7 @@ export interface IdleTask {
  */
 export type StartMeasure = 'time' | 'processor time' | 'validate' | 'memory' | 'memory per further thread';
 
-/** A server of a row of starts. `node` runs its configuration as a program. */
+/** A server in the rows that measure the start of a server. `node` runs its configuration as a program. */
 export interface StartContender {
 	readonly label?: string;
 	readonly server: 'svc' | 'caddy' | 'node';

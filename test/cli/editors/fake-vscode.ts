@@ -115,7 +115,7 @@ export class FakeItems {
 	}
 }
 
-/** A diagnostic, with the parts that tests read. */
+/** A diagnostic, reduced to the properties that tests read. */
 export interface FakeDiagnostic {
 	readonly range: Range;
 	readonly message: string;
@@ -130,7 +130,7 @@ export const NEVER_CANCELED = {
 	onCancellationRequested: () => new Disposable(() => {}),
 };
 
-/** Returns a class without behavior for each class and enumeration of the API. */
+/** Returns an empty class for each class and enumeration of the API. */
 function unknownClasses(): { [name: string]: unknown } {
 	const types = readFileSync(path.join(ROOT, 'node_modules/@types/vscode/index.d.ts'), 'utf8');
 	const names = [...types.matchAll(/^\texport (?:abstract )?(?:class|enum) (\w+)/gm)].map(([, name]) => name!);
@@ -147,7 +147,7 @@ export class FakeEditor {
 	readonly diagnostics = new Map<string, readonly FakeDiagnostic[]>();
 	/** Messages that were shown to the user. */
 	readonly shown: string[] = [];
-	/** What each output channel holds. */
+	/** The text in each output channel. */
 	readonly output = new Map<string, string>();
 	/** What the user enters when asked. */
 	entered: string | undefined;
@@ -160,7 +160,7 @@ export class FakeEditor {
 		readonly message?: string;
 		readonly line?: number;
 	}[] = [];
-	/** Edits that the server asked for. */
+	/** Edits requested by the server. */
 	readonly applied: WorkspaceEdit[] = [];
 	readonly tests = new FakeItems();
 	runTests: ((request: object, token: object) => Promise<void>) | undefined;

@@ -75,7 +75,7 @@ extension('the package has what its manifests name', () => {
 	for (const file of packed) if (!file.startsWith('[')) assert.ok(types.has(path.extname(file)), file);
 	for (const { scopeName, path: file } of grammars)
 		assert.is(JSON.parse(read(path.posix.join('extension', file))).scopeName, scopeName);
-	// The bundle needs nothing that is not in the package.
+	// The bundle needs no files outside of the package.
 	const wanted = new Set(
 		[...read('extension/extension.cjs').matchAll(/\brequire\("([^"]+)"\)/g)].map(([, name]) => name!),
 	);
@@ -231,7 +231,7 @@ extension('says what to do if there is no binary, or another program of that nam
 	assert.equal(await findBinary({ ...search, folders: wanted }), { path: path.join(home, 'bin/svc') });
 });
 
-// A language server that is left would keep the test running.
+// A language server that still runs would keep the test running, too.
 extension.after.each(async () => {
 	for (const editor of active.splice(0)) await editor.deactivate();
 });

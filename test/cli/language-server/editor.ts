@@ -34,7 +34,7 @@ export interface Position {
 	readonly character: number;
 }
 
-/** An open text as the editor has it. */
+/** An open text, as the editor sees it. */
 interface OpenBuffer {
 	text: string;
 	version: number;
@@ -176,7 +176,7 @@ export class Editor {
 		return this.exited;
 	}
 
-	/** Ends as an editor that has crashed. */
+	/** Ends abruptly, as an editor that crashes does. */
 	hangUp(): void {
 		this.#process.stdin!.end();
 	}

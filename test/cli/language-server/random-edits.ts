@@ -69,7 +69,7 @@ c.test {
 `,
 };
 
-/** Pieces that edits insert: parts of the languages, and what breaks them. */
+/** Texts that edits insert: parts of the languages, and characters that break them. */
 const PIECES = [
 	...[
 		'{',
@@ -206,7 +206,7 @@ function put(folder: string, name: string, text: string): void {
 	writeFileSync(file, text);
 }
 
-/** Returns the offset, or the one before it if it is inside of a character. No editor cuts these in half. */
+/** Returns the offset; if it is inside a character, the offset before it. No editor splits a character. */
 function between(text: string, offset: number): number {
 	return /[\uDC00-\uDFFF]/.test(text[offset] ?? '') ? offset - 1 : offset;
 }

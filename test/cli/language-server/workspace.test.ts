@@ -1,4 +1,4 @@
-/** `svc language-server`: what it reads, and what it never reads. */
+/** `svc language-server`: the files that it reads, and those that it never reads. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -1,4 +1,4 @@
-/** Modules of Node in the binary are loaded when they are used, and are then what Node exports. */
+/** The binary loads Node's modules when they are first used. They then have the same exports as in Node. */
 import http from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -52,7 +52,7 @@ const sums = Array.from({ length: 4 }, () => new Promise((resolve, reject) => {
 Promise.all(sums).then(sums => console.log(JSON.stringify({ ...texts, sums })));
 `;
 
-/** Returns a program as Node embeds it. */
+/** Returns a program in the form that Node embeds. */
 function blob(source: string): Buffer {
 	writeFileSync(path.join(folder, 'main.js'), source);
 	const config = { main: 'main.js', output: 'blob', disableExperimentalSEAWarning: true };

@@ -1,4 +1,4 @@
-/** Ending `npm start`, however that happens, also ends the server and the demo API. */
+/** When `npm start` ends, for whatever reason, the server and the demo API end, too. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { freePorts, ROOT, temporaryFolder } from '../../harness.ts';
 
 const NODE = path.join(ROOT, 'node_modules/.bin/node');
 
-/** A quickstart that has printed the address of its site. */
+/** A running quickstart that has printed the address of its site. */
 interface Quickstart {
 	readonly child: ChildProcess;
 	readonly ports: readonly number[];

@@ -47,7 +47,9 @@ const MATCHES: readonly (readonly [string, string, string | null])[] = [
 	['\\.(?:php|phtml)$', 'a.php', '.php'],
 ];
 
-/** Expressions that take a backtracking engine seconds or more, and the text to repeat to provoke it. */
+/**
+ * Expressions that keep a backtracking engine busy for seconds or more, and the text to repeat in their subjects to provoke this.
+ */
 const SLOW: readonly (readonly [string, string])[] = [
 	['^/a/(.*)/(.*)/(.*)/(.*)\\.html$', '/'],
 	['^/blog/([^/]+?)-([^/]+?)-([^/]+?)-([^/]+?)\\.html$', '-'],

@@ -6,7 +6,7 @@ import { bodyText, type RequestFields, serveRequest } from '../fake-exchange.ts'
 
 const test = suite('non-ASCII text');
 
-/** Converts text to a field value: the bytes of its UTF-8, one character each. */
+/** Converts text to a field value, which has one character for each byte of the text in UTF-8. */
 const bytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
 /** Characters of one, two, three and four bytes in UTF-8. */

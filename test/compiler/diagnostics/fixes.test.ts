@@ -1,4 +1,4 @@
-/** Fixes of diagnostics: how they are applied, and that each of them removes its diagnostic and introduces none. */
+/** Fixes of diagnostics: how they are applied. Each must remove its diagnostic and introduce no other. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -73,9 +73,9 @@ applying('the line after a fix is known if the fix stays within one line', () =>
 
 applying.run();
 
-/** What is found after a fix in some fixtures, and why that is right. */
+/** Diagnostics that appear only after a fix in some fixtures, and why that is right. */
 const REVEALED: { readonly [fixture: string]: readonly string[] } = {
-	// Two matchers with equal contents count as one. After one is fixed, the other is found.
+	// Two matchers with equal contents are reported once. After one is fixed, the other is reported.
 	'adapt/compat-routes-are-consolidated': ['path/prefix-without-slash'],
 	// The misspelled option is also written correctly.
 	'diagnostics/global-options-that-are-wrong': ['option/given-twice'],
@@ -101,7 +101,7 @@ async function findings(
 	return lint({ input, compiled: { ...compiled, document, plan }, reader, deps: dryRunEnvironment(folder) });
 }
 
-/** Returns what identifies a finding after the lines around it have moved. */
+/** Returns a key by which a finding is recognized after the lines around it have moved. */
 function identity({ code, message }: Diagnostic): string {
 	return `${code}: ${message}`;
 }

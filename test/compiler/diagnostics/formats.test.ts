@@ -224,7 +224,7 @@ formats('code quality reports have fingerprints that do not depend on the line',
 	const [again] = of([{ ...DIAGNOSTICS[0]!, span: { source: moved, start: 20, end: 27 } }]);
 	assert.is(again.fingerprint, report[0].fingerprint);
 	assert.is(again.location.lines.begin, 4);
-	// A finding on an equal line elsewhere is another one.
+	// A finding on another line with the same text is a different finding.
 	const twice = new Source({ name: source.name, text: 'respond\nrespond\n' });
 	const both = of([0, 8].map(start => ({ ...DIAGNOSTICS[0]!, span: { source: twice, start, end: start + 7 } })));
 	assert.is(new Set(both.map((one: { fingerprint: string }) => one.fingerprint)).size, 2);

@@ -115,7 +115,7 @@ stalls('files are read and encoded for many clients at the same time in short st
 	const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number))).then(() => {
 		over = true;
 	});
-	// The turn that starts all clients is an artifact of this test, so measurement begins after it.
+	// The turn in which this test starts all clients is always long, so measurement begins after it.
 	while (answers < CLIENTS) await new Promise(resolve => setImmediate(resolve));
 	longest = 0;
 	let last = worked();

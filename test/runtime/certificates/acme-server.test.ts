@@ -336,7 +336,7 @@ acmeServer('an account stays the same when its key changes; a deactivated one ca
 	assert.is((await me.post(me.account, undefined)).status, 400);
 	const again = await raw(next);
 	assert.is(again.account, me.account);
-	// Someone who still has the old key creates a new account with it and cannot access the existing one.
+	// A client with the old key gets a new account, and cannot access the existing one.
 	const stranger = await raw(key);
 	assert.is.not(stranger.account, again.account);
 	assert.is((await stranger.post(again.account, undefined)).status, 403);

@@ -1,4 +1,4 @@
-/** What the store cleaner removes, and what it keeps. */
+/** The files that the store cleaner removes, and those that it keeps. */
 import { utimesSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -54,7 +54,7 @@ compressor('with 64 bodies being encoded, further long bodies are sent unencoded
 	assert.is(row[ENCODING_SLOT.skipped], 1);
 	// Short bodies are still encoded, because that costs less than refusing.
 	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
-	// One body is canceled and one ends, which makes room for two.
+	// One body is canceled and one ends, which makes room for two more.
 	(running[0]!.body as BodySource).cancel();
 	const { body } = running[1]!;
 	assert.is(gunzipSync(await bytesOf(body)).length, 8000);

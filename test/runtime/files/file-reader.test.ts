@@ -320,7 +320,7 @@ bodies('a canceled body is closed at once', async () => {
 });
 
 bodies('if canceled during a read, the descriptor is closed after the read', async () => {
-	// Where the system cannot report what is in the page cache, the thread pool does all reads.
+	// Where the system cannot report which files are in the page cache, the thread pool does all reads.
 	const opened = (path: string): OpenFile => withoutSystem.open(root, path, false) as OpenFile;
 	const before = descriptors();
 	const file = opened('/big.bin');

@@ -77,7 +77,7 @@ test('a client gets no more connections than its limit, until a load raises it',
 		assert.ok((entries[0]!.refused as { client_limit?: number }).client_limit! >= 1);
 		const loaded = await runtime.load(jsonInput(document({ connections_per_client: 3 })), { force: false });
 		assert.is(loaded.result, 'applied', JSON.stringify(loaded));
-		// The one that was refused tries again and again until then.
+		// The refused client retries until then.
 		clients.at(-1)!.close();
 		assert.equal([await open(runtime), await open(runtime)], [true, false]);
 	});

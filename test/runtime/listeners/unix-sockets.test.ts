@@ -129,7 +129,7 @@ unix(
 		assert.match(await open(path.join(folder, 'x'.repeat(120))), /the path of the socket is too long/);
 		assert.match(await open('/no/such/folder/a.sock'), /the folder of the socket does not exist/);
 
-		// A path that another server has taken over is not removed at the end.
+		// When the listener closes, it does not remove a socket path that another server has taken over.
 		const given = path.join(folder, 'given.sock');
 		await open(given);
 		unlinkSync(given);

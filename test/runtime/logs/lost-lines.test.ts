@@ -29,7 +29,7 @@ class SmallDisk {
 
 	readonly write = ((fd: number, bytes: Buffer, offset: number, length: number, _: null, done: never): void => {
 		const callback = done as (error: NodeJS.ErrnoException | null, written: number) => void;
-		// Room freed by truncation is not counted, because the writer cannot rely on it.
+		// Space freed by truncating a file is not counted, because the writer cannot rely on it.
 		const fits = Math.min(length, this.room);
 		if (fits === 0) {
 			setImmediate(callback, Object.assign(new Error(this.code), { code: this.code }), 0);

@@ -23,7 +23,7 @@ const OFFER = {
 	process: undefined,
 } as const;
 
-/** Lets events of the system arrive. Timers are fake, but this needs none. */
+/** Lets the events of the system be handled. Timers are fake in this test, but no timer is needed for this. */
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
 
 /** Runs a handover to a program that sends a message and hangs. */

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, serve, temporaryFolder, until } from '../../harness.ts';
 
-/** Fields that say nothing about the answer. */
+/** Response fields that do not matter to these tests. */
 const APART = new Set(['date', 'server', 'connection', 'keep-alive', 'x-content-type-options']);
 
 interface Answer {
@@ -63,7 +63,7 @@ http://127.0.0.1:${site} {
 		assert.is(JSON.parse(stopping.body).error.code, 'not_ready');
 		assert.equal(await answerOf(site, '/live'), live);
 	} finally {
-		// The first signal began the delay, and this one ends it.
+		// The first signal began the delay, and the second one ends it.
 		server.child.kill('SIGTERM');
 		await server.stop();
 	}

@@ -1,4 +1,4 @@
-/** What a successor writes to standard error before it has the offer is part of the reason why it failed. */
+/** When a successor fails, the reason includes what it wrote to standard error before it received the offer of its predecessor. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -46,7 +46,7 @@ outputs('are reported and passed on', async () => {
 });
 
 outputs('are reported even if another process keeps standard error open', async () => {
-	// The other process has a session of its own, so that it is not ended together with the program.
+	// The other process runs in its own session, so that it does not end together with the program.
 	const { result } = await resultOf('echo gone >&2; setsid sleep 3 & exit 1', 4);
 	assert.is(result.result === 'failed' && result.output, 'gone');
 });

@@ -19,7 +19,7 @@ export interface CacheProcess {
 	readonly words: Int32Array;
 	readonly registry: CacheRegistry;
 	readonly messages: string[];
-	/** Stops the process in an orderly way, or leaves everything as after a crash. */
+	/** Stops the process in an orderly way, or leaves its files as a crash would. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
 

@@ -77,7 +77,7 @@ tier('removed responses do not reappear, not even after a crash', async () => {
 	};
 	fill();
 	await waitForRecords(first, 6);
-	// Removes once when everything is on disk, and once while it is still being written.
+	// Removes a response once when it is on disk, and once while it is being written.
 	fill();
 	await first.registry.purge({ host: 'example.test', path: '/x/a' });
 	await first.registry.purge({ tag: 't1' });

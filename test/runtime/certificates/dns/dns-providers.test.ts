@@ -172,7 +172,7 @@ dns('exec: a hanging program and its child processes end with the order', async 
 		}
 	};
 	await until('the child process ends', () => !lives());
-	// Cleanup hangs while the order is aborted, so the provider waits for it for a shorter time than usual.
+	// The order is aborted and cleaning up hangs, so the provider waits for a shorter time than usual.
 	const later = new AbortController();
 	const remove = await provider.add(record, later.signal);
 	const removing = refusal(remove());
