@@ -50,9 +50,17 @@ export type PlainLogFormat = {
 	readonly level_format?: (typeof LEVEL_FORMATS)[number];
 } & { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]?: string };
 
+/** Settings of `common`, `combined` and `text`: lines of text and fields of the entry. */
+export type TextLogFormat = {
+	readonly time_format?: string;
+	readonly time_local?: boolean;
+	readonly duration_format?: (typeof DURATION_FORMATS)[number];
+} & ({ readonly encoder: 'common' | 'combined' } | { readonly encoder: 'text'; readonly text: string });
+
 /** A format in the document. Without `wrap`, the wrapped format depends on the output. */
 export type LogFormat =
 	| PlainLogFormat
+	| TextLogFormat
 	| {
 			readonly encoder: 'filter';
 			readonly wrap?: LogFormat;

@@ -4,6 +4,7 @@ import { encoderOf, jsonMembers, plainEncoder } from './encoders.ts';
 import type { LogLevel } from './log-entry.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';
 import type { ExpandText } from './machine-text.ts';
+import { compileTextFormat } from './text-format.ts';
 import { writeDuration } from './time-text.ts';
 
 /** A format that this build does not support. */
@@ -41,6 +42,10 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 			const isUsual = format.encoder === 'json' && Object.keys(format).length === 1;
 			return { encode, duration: writeDuration(format.duration_format ?? 's'), isUsual };
 		}
+		case 'common':
+		case 'combined':
+		case 'text':
+			return compileTextFormat(format, expand);
 		case 'filter':
 			return edited(compileLogFormat(wrapped(format), automatic, expand), compileLogFilters(format.fields));
 		case 'append': {

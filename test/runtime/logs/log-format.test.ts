@@ -94,6 +94,81 @@ formats('in no format can a value start a new line or contain control characters
 	}
 });
 
+const REQUEST = jsonMembers({
+	request: {
+		...{
+			remote_ip: '10.0.0.9',
+			client_ip: '10.0.0.1',
+			method: 'GET',
+			host: 'a.example:81',
+			uri: '/x?y=1',
+			proto: 'HTTP/1.1',
+		},
+		headers: {
+			'user-agent': ['q"\\\n\u0000\u00e9'],
+			Accept: ['a', 'b'],
+			ACCEPT: ['c'],
+			Cookie: ['REDACTED'],
+			'X-Empty': [''],
+		},
+	},
+	...{
+		user_id: 'é',
+		size: 5,
+		status: 200,
+		resp_headers: { Server: ['svc'] },
+		upstream: { address: 'b:1' },
+		team: 'a b',
+	},
+});
+
+const TEXTS: readonly (readonly [string, string])[] = [
+	['plain \\{x\\} {open', 'plain {x} {open'],
+	['{request>headers>User-Agent}', 'q\\x22\\x5C\\x0A\\x00\\xE9'],
+	['{header.accept}|{request>headers>Accept>[1]}|{request>headers>accept>[7]}', 'a, b, c|b|-'],
+	['{header.Cookie} {header.X-Empty} {header.none}', 'REDACTED - -'],
+	['{user_id} {http.auth.user.id} {team} {none} {none>x}', '\\xC3\\xA9 \\xC3\\xA9 a b - -'],
+	['{method} {uri} {path} {query} {host} {header.Host} {scheme}', 'GET /x?y=1 /x y=1 a.example a.example:81 http'],
+	['{remote_host} {client_ip} {http.response.status} {size} {resp_headers>server>[0]}', '10.0.0.9 10.0.0.1 200 5 svc'],
+	['{upstream>address} {upstream_hostport} {upstream}', 'b:1 b:1 {\\x22address\\x22:\\x22b:1\\x22}'],
+	['{level} {logger} {msg} {ts} {env.X}', 'warn l m 02/Jan/2026:03:04:05 +0000 x"y'],
+	['{request_line}', 'GET /x?y=1 HTTP/1.1'],
+];
+
+for (const [text, expected] of TEXTS) {
+	formats(`text ${text}`, () => assert.is(line({ encoder: 'text', text }, REQUEST), `${expected}\n`));
+}
+
+formats('combined and common, and what filters leave of them', () => {
+	const common = '10.0.0.1 - \\xC3\\xA9 [02/Jan/2026:03:04:05 +0000] "GET /x?y=1 HTTP/1.1" 200 5';
+	assert.is(line({ encoder: 'common' }, REQUEST), `${common}\n`);
+	assert.is(line({ encoder: 'combined' }, REQUEST), `${common} "-" "q\\x22\\x5C\\x0A\\x00\\xE9"\n`);
+	const fields = {
+		'request>client_ip': { filter: 'ip_mask', ipv4: 8 },
+		'request>uri': { filter: 'delete' },
+		user_id: { filter: 'delete' },
+	} as const;
+	const filtered = line({ encoder: 'filter', wrap: { encoder: 'common' }, fields }, REQUEST);
+	assert.is(filtered, '10.0.0.0 - - [02/Jan/2026:03:04:05 +0000] "GET HTTP/1.1" 200 5\n');
+});
+
+formats('text writes entries that are not about a request as console does', () => {
+	for (const fields of ['', '"a":1', '"request":"x"']) {
+		assert.is(line({ encoder: 'text', text: '{msg}' }, fields), line({ encoder: 'console' }, fields));
+	}
+});
+
+formats('no client can begin a line of text, or control a terminal', () => {
+	const every = Array.from({ length: 0x120 }, (_, code) => String.fromCharCode(code)).join('');
+	const hostile = `${every}${HOSTILE}\ud800`;
+	const entry = jsonMembers({
+		request: { method: hostile, uri: hostile, host: hostile, headers: { A: [hostile], [hostile]: [hostile] } },
+		...{ user_id: hostile, more: { [hostile]: hostile }, list: [hostile] },
+	});
+	const text = '{request_line}{host}{path}{query}{header.A}{user_id}{more}{list}{request}';
+	assert.match(line({ encoder: 'text', text }, entry), /^[ !#-~]*\n$/);
+});
+
 formats('an unknown encoder is refused', () => {
 	assert.throws(
 		() => compileLogFormat({ encoder: 'xml' } as unknown as LogFormat, 'json', text => text),

@@ -1,12 +1,14 @@
-/** Formats of log entries: `console`, `json`, and formats that wrap another one; lowering and schema. */
+/** Formats of log entries: `console`, `json`, lines of text, and formats that wrap another one; lowering and schema. */
 
-import type { LogFormat } from '../../../document/log-settings.ts';
+import type { LogFormat, TextLogFormat } from '../../../document/log-settings.ts';
 import { DURATION_FORMATS, LEVEL_FORMATS, LOG_KEY_SETTINGS, type LogFilter } from '../../../document/log-settings.ts';
 import type { Schema } from '../../../document/schema-type.ts';
+import { formatNameList } from '../../../lower/context/sentences.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { LOG_FILTER_SCHEMA, lowerFilterFields } from './log-filter.ts';
+import { parseLogText, transformedText } from './log-text.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */
 const TIME_FORMATS = [
@@ -15,7 +17,12 @@ const TIME_FORMATS = [
 ] as const;
 
 /** Names of formats in configurations. */
-const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
+const LOG_ENCODERS = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
+
+/** Those of a Compatfile: `transform` is `text` in a plugin of the compatible server. */
+const COMPATIBLE_ENCODERS = [...LOG_ENCODERS, 'transform'] as const;
+
+const FORMAT_USAGE = 'console | json | common | combined | text <text> | filter | append | journald';
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
 export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };
@@ -38,6 +45,12 @@ const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
 	level_format: { enum: LEVEL_FORMATS, description: 'Format of levels.' },
 };
 
+const TEXT_PROPERTIES: { readonly [name: string]: Schema } = {
+	time_format: { ...PLAIN_PROPERTIES.time_format, description: 'A time format or layout; default `common_log`.' },
+	time_local: PLAIN_PROPERTIES.time_local!,
+	duration_format: PLAIN_PROPERTIES.duration_format!,
+};
+
 function variant(encoder: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
 	return {
 		type: 'object',
@@ -56,6 +69,16 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 	oneOf: [
 		variant('console', PLAIN_PROPERTIES),
 		variant('json', PLAIN_PROPERTIES),
+		variant('common', TEXT_PROPERTIES),
+		variant('combined', TEXT_PROPERTIES),
+		variant(
+			'text',
+			{
+				text: { type: 'string', minLength: 1, description: 'The line, with fields of the entry as placeholders.' },
+				...TEXT_PROPERTIES,
+			},
+			['text'],
+		),
 		variant(
 			'filter',
 			{
@@ -87,15 +110,25 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 /** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; returns undefined after reporting a mistake. */
 export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerContext): LogFormat | undefined {
 	const word = args[0];
-	if (!cx.count(line, args, 1, 1, `${line.words[0]!.text} console | json | filter | append | journald`) || !word)
-		return undefined;
-	const encoder = cx.oneOf(word, LOG_ENCODERS, 'log format');
+	const hasText = word?.text === 'text' || (cx.dialect === 'compatfile' && word?.text === 'transform');
+	const count = hasText ? 2 : 1;
+	if (!cx.count(line, args, count, count, `${line.words[0]!.text} ${FORMAT_USAGE}`) || !word) return undefined;
+	const known: readonly (typeof COMPATIBLE_ENCODERS)[number][] =
+		cx.dialect === 'compatfile' ? COMPATIBLE_ENCODERS : LOG_ENCODERS;
+	const encoder = cx.oneOf(word, known, 'log format');
 	switch (encoder) {
 		case undefined:
 			return undefined;
 		case 'console':
 		case 'json':
 			return lowerPlain(encoder, line, cx);
+		case 'common':
+		case 'combined':
+			return { encoder, ...lowerTextSettings(encoder, line, cx) };
+		case 'text':
+			return lowerText(args[1]!, args[1]!.text, line, cx);
+		case 'transform':
+			return lowerText(args[1]!, transformedText(args[1]!.text), line, cx);
 		case 'filter':
 			return lowerFilter(line, cx);
 		case 'append':
@@ -135,6 +168,49 @@ function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): 
 	};
 	cx.subdirectives(line.block, known, `format ${encoder}`);
 	return { encoder, ...settings };
+}
+
+/** Lowers `format text TEXT`. */
+function lowerText(word: Word, text: string, line: Line, cx: LowerContext): LogFormat | undefined {
+	const settings = lowerTextSettings('text', line, cx);
+	if (text === '') {
+		cx.problem('error', 'log/empty-text', word.span, 'The text of the format is empty.');
+		return undefined;
+	}
+	const unknown = parseLogText(text).flatMap(part => ('unknown' in part ? [`{${part.unknown}}`] : []));
+	if (unknown.length > 0) {
+		const message = `Entries of access logs have no field for ${formatNameList(unknown, 'or')}.`;
+		const hint = `Add it with \`log_append NAME ${unknown[0]}\`, and write \`{NAME}\` here.`;
+		cx.problem('error', 'log/unknown-field', word.span, message, { hint });
+	}
+	return { encoder: 'text', text, ...settings };
+}
+
+/** Lowers the block of `common`, `combined` and `text`. */
+function lowerTextSettings(
+	encoder: TextLogFormat['encoder'],
+	line: Line,
+	cx: LowerContext,
+): Pick<TextLogFormat, 'time_format' | 'time_local' | 'duration_format'> {
+	const settings: { -readonly [K in 'time_format' | 'time_local' | 'duration_format']?: TextLogFormat[K] } = {};
+	cx.subdirectives(
+		line.block,
+		{
+			time_format: (args, at) => {
+				if (cx.count(at, args, 1, 1, 'time_format <format>')) settings.time_format = args[0]!.text;
+			},
+			time_local: (args, at) => {
+				if (cx.count(at, args, 0, 0, 'time_local')) settings.time_local = true;
+			},
+			duration_format: (args, at) => {
+				if (!cx.count(at, args, 1, 1, 'duration_format <format>')) return;
+				const format = cx.oneOf(durationWord(args[0]!), DURATION_FORMATS, 'duration format');
+				if (format) settings.duration_format = format;
+			},
+		},
+		`format ${encoder}`,
+	);
+	return settings;
 }
 
 /** Replaces the long name of a duration format by its short one. */

@@ -1,0 +1,140 @@
+/**
+ * The log formats `common`, `combined` and `text`: lines made of text and fields of an entry. Values are escaped as nginx escapes
+ * them, so that no client can begin a new line, leave quotation marks, or control a terminal.
+ */
+import type { TextLogFormat } from '../../compiler/document/log-settings.ts';
+import { type ComputedField, logTextOf, parseLogText } from '../../compiler/modules/providers/log-formats/log-text.ts';
+import { encoderOf } from './encoders.ts';
+import type { LogLevel } from './log-entry.ts';
+import type { LineFormat } from './log-format.ts';
+import type { ExpandText } from './machine-text.ts';
+import { writeDuration, writeTime } from './time-text.ts';
+
+type Fields = { readonly [name: string]: unknown };
+
+interface Entry {
+	readonly level: LogLevel;
+	readonly logger: string;
+	readonly message: string;
+	/** Milliseconds since the epoch. */
+	readonly at: number;
+	readonly fields: Fields;
+}
+
+type Part = string | ((entry: Entry) => string);
+
+/** Compiles a text format. Entries that are not about a request become lines of `console`. */
+export function compileTextFormat(format: TextLogFormat, expand: ExpandText): LineFormat {
+	const time = writeTime(format.time_format ?? 'common_log', format.time_local === true);
+	const parts = parseLogText(logTextOf(format)).map((part): Part => {
+		if ('literal' in part) return part.literal;
+		if ('machine' in part) return expand(part.machine);
+		if ('unknown' in part) return '-';
+		if ('computed' in part) return compileComputed(part.computed, time);
+		const { path, index } = part;
+		// Fields of headers and the request line have a character for each byte. Others, such as names of users, are Unicode.
+		const bytes = path[0] === 'request' || path[0] === 'resp_headers';
+		return ({ fields }) => fieldText(fieldAt(fields, path), index, bytes);
+	});
+	const other = encoderOf('console');
+	return {
+		duration: writeDuration(format.duration_format ?? 's'),
+		isUsual: false,
+		encode(level, logger, message, json, at) {
+			const fields = (json === '' ? {} : JSON.parse(`{${json}}`)) as Fields;
+			if (typeof fields.request !== 'object' || fields.request === null) {
+				return other.encode(level, logger, message, json, at);
+			}
+			const entry: Entry = { level, logger, message, at, fields };
+			let line = '';
+			for (const part of parts) line += typeof part === 'string' ? part : part(entry);
+			return `${line}\n`;
+		},
+	};
+}
+
+function compileComputed(field: ComputedField, time: (at: number) => string | number): Part {
+	switch (field) {
+		case 'time':
+			return ({ at }) => String(time(at));
+		case 'level':
+			return ({ level }) => level;
+		case 'logger':
+			return ({ logger }) => escapeText(logger, false);
+		case 'msg':
+			return ({ message }) => escapeText(message, false);
+		case 'request_line':
+			return ({ fields }) => {
+				const request = fields.request as Fields;
+				const words = ['method', 'uri', 'proto'].map(name => request[name]).filter(word => typeof word === 'string');
+				return words.length === 0 ? '-' : escapeText(words.join(' '), true);
+			};
+		case 'host':
+			return ({ fields }) => fieldText(hostOf((fields.request as Fields).host), undefined, true);
+		case 'path':
+			return ({ fields }) => fieldText(splitUri((fields.request as Fields).uri)[0], undefined, true);
+		case 'query':
+			return ({ fields }) => fieldText(splitUri((fields.request as Fields).uri)[1], undefined, true);
+		case 'scheme':
+			return ({ fields }) => ((fields.request as Fields).tls === undefined ? 'http' : 'https');
+	}
+}
+
+/** Returns an authority without its port. */
+function hostOf(authority: unknown): unknown {
+	return typeof authority === 'string' ? authority.replace(/:\d*$/, '') : authority;
+}
+
+function splitUri(uri: unknown): readonly [unknown, unknown] {
+	if (typeof uri !== 'string') return [uri, undefined];
+	const mark = uri.indexOf('?');
+	return mark === -1 ? [uri, undefined] : [uri.slice(0, mark), uri.slice(mark + 1)];
+}
+
+/** Returns the value at a path, whose names are in lowercase; those of the entry may be in any case. */
+function fieldAt(fields: Fields, path: readonly string[]): unknown {
+	let value: unknown = fields;
+	let lists: unknown[] | undefined;
+	for (const wanted of path) {
+		if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+		const holder = value as Fields;
+		value = undefined;
+		lists = undefined;
+		for (const name of Object.keys(holder)) {
+			if (name.length !== wanted.length || name.toLowerCase() !== wanted) continue;
+			const found = holder[name];
+			// A client may spell a field's name in several ways; all of its values count.
+			if (Array.isArray(found)) lists = lists ? [...lists, ...found] : found;
+			else value ??= found;
+		}
+		if (lists) value = lists;
+	}
+	return value;
+}
+
+/** Returns a value as escaped text, or `-` if there is none. Lists are joined by commas. */
+function fieldText(value: unknown, index: number | undefined, bytes: boolean): string {
+	let one = value;
+	if (Array.isArray(value)) one = index === undefined ? value.join(', ') : value[index];
+	else if (index !== undefined && index > 0) one = undefined;
+	if (one === undefined || one === null) return '-';
+	if (typeof one === 'object') return escapeText(JSON.stringify(one), false);
+	const text = String(one);
+	return text === '' ? '-' : escapeText(text, bytes);
+}
+
+const PLAIN = /^[ !#-[\]-~]*$/;
+const RISKY = /[^ !#-[\]-~]/g;
+
+/** Escapes quotation marks, backslashes, controls and everything outside ASCII as `\xHH`. `bytes`: a character is a byte. */
+function escapeText(text: string, bytes: boolean): string {
+	if (PLAIN.test(text)) return text;
+	if (bytes && !/[^\0-\u00ff]/.test(text)) return text.replace(RISKY, character => hex(character.charCodeAt(0)));
+	return Buffer.from(text)
+		.toString('latin1')
+		.replace(RISKY, character => hex(character.charCodeAt(0)));
+}
+
+function hex(byte: number): string {
+	return `\\x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+}
