@@ -18,8 +18,8 @@ export class AdminBindError extends Error {
 }
 
 /**
- * Listens, replacing a socket file on which nobody listens any more. Returns the address with its real port; for an inherited
- * socket, the address that it turned out to have. Throws AdminBindError.
+ * Listens on the address. Replaces a Unix socket file on which no process listens any longer. Returns the address with its real
+ * port; for an inherited socket, the socket's actual address. Throws AdminBindError.
  */
 export async function bindAdmin(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {

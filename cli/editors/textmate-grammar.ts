@@ -137,7 +137,7 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 	};
 }
 
-/** Blocks, by what their lines are. */
+/** Returns the rules of blocks, one for each kind of line that a block can contain. */
 function blockRules({ options }: EditorWords, lines: readonly Rule[], own: boolean): { [name: string]: Rule } {
 	const block = (patterns: readonly Rule[]): Rule => ({
 		begin: '(?<!\\S)\\{(?!\\S)',

@@ -359,13 +359,17 @@ class ServerProcess {
 		this.#admin?.leave();
 	}
 
-	/** Exits once open connections have ended, or nobody serves any longer. The first process also waits for its successors. */
+	/**
+	 * Exits once its open connections have ended, or once no process serves any longer. The first process also waits for its
+	 * successors.
+	 */
 	async #leave(runtime: Runtime, self: Predecessor): Promise<void> {
 		try {
 			const drained = Promise.all([runtime.stop(), this.#admin?.close()])
 				.then(() => this.#autosave?.settled())
 				.then(() => this.#guard?.settled);
-			// Whoever can restart the service must learn at once that nobody serves, not after the last connection has ended.
+			// If no process serves any longer, whoever can restart the service must learn it at once, not after the last connection
+			// has ended.
 			const lost = await Promise.race([drained, this.#lost(runtime, self)]);
 			if (typeof lost === 'number') {
 				if (lost !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');

@@ -64,7 +64,7 @@ export interface SiteTls {
 	readonly curves?: readonly string[];
 	readonly alpn?: readonly string[];
 	readonly key_type?: string;
-	/** In order of preference. */
+	/** The issuers to try, in order of preference. */
 	readonly issuers?: readonly IssuerSettings[];
 	/** Changes to the default ACME issuers, for sites that name no issuer. */
 	readonly acme?: { readonly [setting: string]: unknown };

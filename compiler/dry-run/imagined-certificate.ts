@@ -29,7 +29,7 @@ export function certificateFact(text: string): CertificateFact | RequestMistake 
 	return { name, value: value! };
 }
 
-/** Returns a certificate with a subject such as `CN=alice,O=Example`, or with this common name. */
+/** Returns a certificate for a dry run. `subject` is a complete subject such as `CN=alice,O=Example`, or just a common name. */
 export function imaginedCertificate(
 	subject: string,
 	facts: readonly CertificateFact[],

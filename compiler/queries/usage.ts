@@ -2,7 +2,7 @@
 
 /** What may be written in one place of a line. */
 export interface UsageArgument {
-	/** As in the usage line. */
+	/** The text of this part, as it appears in the usage line. */
 	readonly text: string;
 	/** Where it is in the usage line. */
 	readonly start: number;

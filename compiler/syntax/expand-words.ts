@@ -26,7 +26,7 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 	const out: ParsedWord[] = [];
 	const { frame } = scope;
 	for (const word of words) {
-		if (!word.text.includes('{')) out.push(frame.identity ? word : { ...word, span: spanIn(frame, word.span) });
+		if (!word.text.includes('{')) out.push(frame.hasOwnSpans ? word : { ...word, span: spanIn(frame, word.span) });
 		else expandWord(word, scope, out);
 	}
 	if (out.length <= maxWords) return out;
@@ -81,7 +81,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	});
 	if (result !== text) report.spend(0, 0, result.length);
 	if (whole) out.push({ text: whole.text, quote: quoteOf(word, whole, report), span });
-	else if (result === text) out.push(frame.identity ? word : { ...word, span });
+	else if (result === text) out.push(frame.hasOwnSpans ? word : { ...word, span });
 	else out.push({ ...word, text: result, span });
 }
 

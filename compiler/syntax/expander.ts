@@ -49,7 +49,7 @@ export class Expander {
 		level: LinePosition,
 		depth: number,
 	): void {
-		if (!line.live && frame.identity) {
+		if (!line.live && frame.hasOwnSpans) {
 			out.push(line);
 			return;
 		}
@@ -94,7 +94,7 @@ export class Expander {
 			});
 			return undefined;
 		}
-		if (!block.live && frame.identity) return block;
+		if (!block.live && frame.hasOwnSpans) return block;
 		return {
 			lines: this.lines(block.lines, frame, constants, 'nested', depth + 1),
 			open: spanIn(frame, block.open),

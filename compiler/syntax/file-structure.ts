@@ -187,7 +187,7 @@ export class FileStructure {
 		}
 		const placed = line.live ? this.#expander.placedLines(line, frame) : undefined;
 		if (placed) {
-			this.add(placed, { ...frame, identity: true, imported: false });
+			this.add(placed, { ...frame, hasOwnSpans: true, imported: false });
 			return;
 		}
 		if (word === 'import' || (word === 'use' && this.#dialect === 'configfile')) {

@@ -28,7 +28,7 @@ export interface Frame {
 	/** The source to which spans refer. It knows the import that it came from. */
 	readonly source: Source;
 	/** True if the lines' own spans already refer to {@link source}. */
-	readonly identity: boolean;
+	readonly hasOwnSpans: boolean;
 	readonly imported: boolean;
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
@@ -46,7 +46,7 @@ export interface Frame {
 export function mainFrame(source: Source): Frame {
 	return {
 		source,
-		identity: true,
+		hasOwnSpans: true,
 		imported: false,
 		args: [],
 		parameters: undefined,
@@ -60,5 +60,5 @@ export function mainFrame(source: Source): Frame {
 
 /** Returns the span as seen by the frame's import. */
 export function spanIn(frame: Frame, span: SourceSpan): SourceSpan {
-	return frame.identity ? span : { source: frame.source, start: span.start, end: span.end };
+	return frame.hasOwnSpans ? span : { source: frame.source, start: span.start, end: span.end };
 }

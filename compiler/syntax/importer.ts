@@ -239,7 +239,7 @@ export class Importer {
 		const depth = frame.depth + 1;
 		const inside: Frame = {
 			source,
-			identity: false,
+			hasOwnSpans: false,
 			imported: true,
 			args,
 			parameters,
@@ -310,7 +310,7 @@ export class Importer {
 				pieces: known ? undefined : file.pieces,
 				frame: {
 					source: seenFrom,
-					identity: !known,
+					hasOwnSpans: !known,
 					imported: true,
 					args,
 					parameters: undefined,

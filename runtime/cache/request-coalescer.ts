@@ -17,7 +17,7 @@ const UNCOALESCED: FetchTicket = { ended: undefined, done: () => {} };
 interface OwnFetch {
 	readonly ended: Promise<void>;
 	/** Start time, from {@link clock}. */
-	readonly begun: number;
+	readonly startedAt: number;
 }
 
 /** The coalescing state of one store, as seen by one thread. */
@@ -36,7 +36,7 @@ export class RequestCoalescer {
 	take(key: string, hash: KeyHash, maxWait: number): FetchTicket {
 		const own = this.#own.get(key);
 		// A fetch older than `maxWait` is presumed to be stuck, and the next request starts another one.
-		const fresh = own !== undefined && !isOver(own.begun, maxWait) ? own.ended : undefined;
+		const fresh = own !== undefined && !isOver(own.startedAt, maxWait) ? own.ended : undefined;
 		const under = fresh ?? this.#others.get(key);
 		if (under !== undefined) return { ended: waitAtMost(under, maxWait), done: () => {} };
 		if (this.#isAlone(hash)) return UNCOALESCED;
@@ -65,7 +65,7 @@ export class RequestCoalescer {
 	#lead(key: string, hash: KeyHash, slot: number, state: number): FetchTicket {
 		const { words } = this.#memory;
 		const { promise, resolve } = Promise.withResolvers<void>();
-		const own: OwnFetch = { ended: promise, begun: clock() };
+		const own: OwnFetch = { ended: promise, startedAt: clock() };
 		this.#own.set(key, own);
 		let over = false;
 		return {
@@ -142,8 +142,8 @@ function clock(): number {
 }
 
 /** Reports whether more than `maxWait` milliseconds have passed since a time of {@link clock}; 0 means no limit. */
-function isOver(begun: number, maxWait: number): boolean {
-	return maxWait > 0 && ((clock() - begun) | 0) > maxWait;
+function isOver(startedAt: number, maxWait: number): boolean {
+	return maxWait > 0 && ((clock() - startedAt) | 0) > maxWait;
 }
 
 function seconds(): number {

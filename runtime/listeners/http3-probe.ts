@@ -53,7 +53,7 @@ export class Http3Probe {
 	}
 
 	/** Forgets the UDP sockets of listeners that are not served. */
-	keep(keys: ReadonlySet<string>): void {
+	keepOnly(keys: ReadonlySet<string>): void {
 		for (const key of this.#ours) if (!keys.has(key)) this.#ours.delete(key);
 	}
 }

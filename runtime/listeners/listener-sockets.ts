@@ -199,7 +199,7 @@ export class ListenerSockets {
 			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
-		this.#http3.keep(kept);
+		this.#http3.keepOnly(kept);
 		for (const key of [...this.#held.keys()]) if (!kept.has(key)) this.#close(key);
 	}
 

@@ -54,7 +54,7 @@ export class WorkerSockets {
 	}
 
 	/** Closes the sockets of listeners that are no longer served. */
-	keep(keys: ReadonlySet<string>): void {
+	keepOnly(keys: ReadonlySet<string>): void {
 		for (const ofThread of this.#sockets.values()) {
 			for (const [key, sockets] of ofThread) {
 				if (keys.has(key)) continue;

@@ -12,7 +12,7 @@ export interface WriterEvents {
 	written(): void;
 }
 
-/** For writers whose losses are not counted. */
+/** Ignores the events of writers whose losses are not counted. */
 export const IGNORED_WRITER_EVENTS: WriterEvents = { lost() {}, written() {} };
 
 /** The cause of a loss: earlier lines have not been written yet. */

@@ -235,7 +235,7 @@ export class WorkerPool {
 			this.#post(slot, { type: 'activate' });
 		}
 		this.#served = this.#wanted;
-		this.#sockets.keep(this.#served);
+		this.#sockets.keepOnly(this.#served);
 	}
 
 	/** Discards the generation being built. */
@@ -246,7 +246,7 @@ export class WorkerPool {
 			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
-		this.#sockets.keep(this.#served);
+		this.#sockets.keepOnly(this.#served);
 	}
 
 	/** Makes every thread finish its exchanges. Resolves when all threads have. */

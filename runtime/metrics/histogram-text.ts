@@ -18,7 +18,7 @@ export class HistogramText {
 	readonly #ends: Uint32Array;
 	/** For each number, how many integer digits it has; 0 for a number without digits. */
 	readonly #widths: Uint8Array;
-	/** For each number, how many decimals it has. */
+	/** The number of decimals of each number. */
 	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 

@@ -420,7 +420,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		setImmediate(readOn, this);
 	}
 
-	/** Performs a scheduled read. Called by {@link readOn}. */
+	/** Performs a read that was scheduled with `setImmediate`. */
 	readOn(): void {
 		this.#asked = false;
 		if (!this.#hasMore || !this.#reading || this.#ssl === 0n || this.#ended) return;

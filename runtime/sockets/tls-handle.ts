@@ -23,7 +23,7 @@ export interface ClientProof {
 	readonly certificate: X509Certificate | undefined;
 	/** True if OpenSSL has verified the certificate. */
 	readonly authorized: boolean;
-	/** Node's code of the reason why it has not. */
+	/** If `authorized` is false, Node's error code for the reason. */
 	readonly authorizationError: unknown;
 }
 

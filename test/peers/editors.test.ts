@@ -58,7 +58,7 @@ editors('Neovim', async () => {
 	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '--cmd', load, '-c', `luafile ${script}`];
 	const came = await run('nvim', args, folder);
 	assert.is(came.filetype, 'configfile');
-	// Of `use`, `common` and `rspond`.
+	// The colors of `use`, `common` and `rspond`.
 	assert.equal(came.colors, ['svcKeyword', 'svcSnippet', 'svcProperty']);
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
@@ -78,7 +78,7 @@ editors('Emacs', async () => {
 	const args = ['--batch', '--eval', '(package-initialize)', ...mode, '--load', script];
 	const came = await run('emacs', args, folder);
 	assert.is(came.mode, 'svc-mode');
-	// Of `use` and `common`.
+	// The colors of `use` and `common`.
 	assert.equal(came.colors, ['font-lock-keyword-face', 'font-lock-constant-face']);
 	assert.match(String(came.trace), 'respond');
 	assert.equal(came.diagnostics, ['directive/unknown']);

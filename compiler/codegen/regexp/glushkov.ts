@@ -38,7 +38,7 @@ const LARGE_COUNT = 8;
 /** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: CharacterSet[] = [];
-	/** For each state, those that can follow it. */
+	/** For each state, the states that can follow it. */
 	readonly follow: Map<number, number>[] = [];
 	readonly whole: AutomatonPart;
 	/** True if the expression was too large, so that the automaton is incomplete. */

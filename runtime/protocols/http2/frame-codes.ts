@@ -15,15 +15,15 @@ export const FRAME_TYPE = {
 } as const;
 
 export const FRAME_FLAG = {
-	/** Of SETTINGS and PING. */
+	/** A flag of SETTINGS and PING frames. */
 	ack: 0x1,
-	/** Of DATA and HEADERS. */
+	/** A flag of DATA and HEADERS frames. */
 	endStream: 0x1,
-	/** Of HEADERS and CONTINUATION. */
+	/** A flag of HEADERS and CONTINUATION frames. */
 	endHeaders: 0x4,
-	/** Of DATA and HEADERS. */
+	/** A flag of DATA and HEADERS frames. */
 	padded: 0x8,
-	/** Of HEADERS. */
+	/** A flag of HEADERS frames. */
 	priority: 0x20,
 } as const;
 

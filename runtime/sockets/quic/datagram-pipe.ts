@@ -92,12 +92,12 @@ export class DatagramPipe {
 		return from + 2;
 	}
 
-	/** Drops what OpenSSL has not read, so that no other connection reads it. */
+	/** Drops datagrams that OpenSSL has not read yet, so that no other connection reads them. */
 	dropUnread(): void {
 		this.#f.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
 	}
 
-	/** Drops what OpenSSL has sent and nobody has taken. */
+	/** Drops datagrams that OpenSSL has sent and that have not been taken from the pipe. */
 	dropUntaken(): void {
 		this.#f.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
 	}

@@ -174,7 +174,7 @@ extension('asks for a request and shows its trace', async () => {
 	const trace = editor.output.get('svc: Explained Requests')!;
 	assert.match(trace, 'DELETE http://a.test/x');
 	assert.match(trace, 'respond');
-	// From the command palette, without arguments.
+	// Runs the command as the command palette does, without arguments.
 	editor.entered = undefined;
 	await editor.commands.get('svc.explainRequest')!();
 	assert.is(editor.proposed, 'https://example.com/');

@@ -1,4 +1,4 @@
-/** Clients that violate TLS before the handshake is over: each loses its connection, and nothing is left of it. */
+/** Clients that violate TLS before the handshake is over: each connection is closed, and its memory is freed. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';

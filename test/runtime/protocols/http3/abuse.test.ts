@@ -124,7 +124,7 @@ test('a client that does not answer gets at most three times what it has sent', 
 	const clients = packets.map(packet => ({ packet, ...rawClient(server) }));
 	await Promise.all(clients.map(({ packet, send }) => send(packet)));
 	await until('replies', () => clients.every(({ received }) => received.bytes > 2 * 1200));
-	// Until the last retransmission.
+	// The handshakes end after their last retransmission.
 	await until('the end of the handshakes', () => server.endpoint.connections === 0);
 	for (const { packet, received } of clients) {
 		assert.ok(received.bytes <= 3 * packet.length, `${received.bytes} bytes`);
