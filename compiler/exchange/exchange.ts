@@ -202,7 +202,7 @@ export class Exchange {
 	/** Functions called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
 	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
 	/** For the runtime: the generation that serves this exchange. */
-	served: object | undefined = undefined;
+	generation: object | undefined = undefined;
 	/** For the runtime: `performance.now()` when the handler graph returned. */
 	answeredAt: number = 0;
 	/** Data about how this exchange was proxied, which is a ProxyFacts. */

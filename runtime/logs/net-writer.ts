@@ -52,7 +52,7 @@ export class StreamWriter implements LogWriter {
 	#delay = FIRST_DELAY;
 	#timer: NodeJS.Timeout | undefined;
 	#closed = false;
-	#idle: (() => void)[] = [];
+	#idleCallbacks: (() => void)[] = [];
 
 	constructor(address: Exclude<CollectorAddress, { network: 'udp' }>, options: NetWriterOptions) {
 		this.#address = address;
@@ -79,7 +79,7 @@ export class StreamWriter implements LogWriter {
 		if (this.#queued === 0) return;
 		let timer: NodeJS.Timeout | undefined;
 		await new Promise<void>(resolve => {
-			this.#idle.push(resolve);
+			this.#idleCallbacks.push(resolve);
 			timer = setTimeout(resolve, CLOSE_LIMIT);
 		});
 		clearTimeout(timer);
@@ -148,7 +148,7 @@ export class StreamWriter implements LogWriter {
 			});
 		}
 		if (this.#queued > 0) return;
-		for (const resolve of this.#idle.splice(0)) resolve();
+		for (const resolve of this.#idleCallbacks.splice(0)) resolve();
 	}
 
 	#lost({ text, kind }: QueuedText, cause: string): void {

@@ -77,7 +77,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #guarded: boolean;
 	readonly #slowStart: number;
 	readonly #passive: PassiveHealth | undefined;
-	/** Whether the policy uses latencies. */
+	/** True if the policy uses latencies. */
 	readonly #measured: boolean;
 	/** Upstreams of dynamic addresses. */
 	readonly #resolved = new Map<string, PooledUpstream>();

@@ -46,7 +46,7 @@ export class RequestHost implements ProtocolHost {
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
 	/** Set while the listener limits requests. */
 	admission: Admission | undefined = undefined;
-	/** Whether a request's host must match the server name of its handshake. */
+	/** True if a request's host must match the server name of its handshake. */
 	strictHost = false;
 	/** Set if the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
@@ -87,7 +87,7 @@ export class RequestHost implements ProtocolHost {
 		const generation = thread.generations.current();
 		generation.exchanges++;
 		thread.row[ROW_SLOT.inFlight]!++;
-		x.served = generation;
+		x.generation = generation;
 		if (this.logsSteps) x.logsSteps = true;
 		if (this.altSvc !== undefined) this.#advertise(x, this.altSvc);
 		this.observer?.began();
@@ -158,9 +158,9 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	finished(x: Exchange): void {
-		const generation = x.served as Generation | undefined;
+		const generation = x.generation as Generation | undefined;
 		if (generation === undefined) return;
-		x.served = undefined;
+		x.generation = undefined;
 		const { row, generations } = this.#thread;
 		row[ROW_SLOT.inFlight]!--;
 		row[ROW_SLOT.requests]!++;
@@ -248,7 +248,7 @@ export class RequestHost implements ProtocolHost {
 				method: x.received.method,
 				host: x.received.authority,
 				path: x.received.path,
-				at: (x.served as Generation | undefined)?.placeOf(x),
+				at: (x.generation as Generation | undefined)?.placeOf(x),
 				traceID: x.log?.fields?.traceID,
 				spanID: x.log?.fields?.spanID,
 				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
@@ -265,7 +265,10 @@ export class RequestHost implements ProtocolHost {
 /** Maximum characters of a body that is sent in one write with its head. */
 const SHORT_BODY = 4096;
 
-/** Reports whether the response is passed to the system as soon as it is complete, so that both events have the same time. */
+/**
+ * Reports whether the response is handed to the system as soon as the handler has answered. The time of its end is then also the
+ * time of the answer.
+ */
 function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
 	if (upgraded !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);

@@ -79,7 +79,7 @@ export class InheritedDescriptors {
 		return FIRST_INHERITED + (known === -1 ? this.#own.push(descriptor) - 1 : known);
 	}
 
-	/** Returns an inheritance in which descriptors have their numbers in the successor. */
+	/** Returns the inheritance with each descriptor replaced by its number in the successor. */
 	of({ sockets, ...rest }: Inheritance): Inheritance {
 		const moved = <T extends { readonly descriptor: number }>(one: T): T => ({
 			...one,

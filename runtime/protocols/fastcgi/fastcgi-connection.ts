@@ -243,7 +243,7 @@ export class FastcgiConnection
 		}
 		if (this.#ended) this.#finish(call);
 		else if (this.#head && !this.#answered) this.#stream(call, this.#head);
-		this.#readLess(this.#body ? this.#body.most : this.#call?.room);
+		this.#readLess(this.#body ? this.#body.readLimit : this.#call?.room);
 		return this.#wanted;
 	}
 

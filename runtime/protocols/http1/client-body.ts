@@ -53,7 +53,7 @@ export class ClientBody implements BodySource {
 	}
 
 	/** Maximum bytes that should be read from the socket at once. */
-	get most(): number {
+	get readLimit(): number {
 		return this.#most;
 	}
 

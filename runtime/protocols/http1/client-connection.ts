@@ -235,7 +235,7 @@ export class ClientConnection
 			if (!(error instanceof InvalidResponse)) throw error;
 			this.#fail(new UpstreamError('response', error.message, error));
 		}
-		this.#readLess(this.#body ? this.#body.most : this.#call?.room);
+		this.#readLess(this.#body ? this.#body.readLimit : this.#call?.room);
 		return this.#wanted;
 	}
 

@@ -1,4 +1,7 @@
-/** The shipped manifests for Kubernetes and Docker Compose: what they name exists, and their configurations serve their probes. */
+/**
+ * The shipped manifests for Kubernetes and Docker Compose: the files, ports and options that they refer to exist, and the health
+ * probes get answers from the configurations.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
