@@ -78,7 +78,7 @@ const REVEALED: { readonly [fixture: string]: readonly string[] } = {
 	// Two matchers with equal contents are reported once. After one is fixed, the other is reported.
 	'adapt/compat-routes-are-consolidated': ['path/prefix-without-slash'],
 	// The misspelled option is also written correctly.
-	'diagnostics/global-options-that-are-wrong': ['option/given-twice'],
+	'diagnostics/invalid-global-options': ['option/given-twice'],
 	// The misspelled directive is in front of others, and answers all requests. The misspelled log writer lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],
 };
