@@ -221,6 +221,7 @@ const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 		'abort',
 		'bind',
 		'cache',
+		'cookie',
 		'error',
 		'fail',
 		'file',

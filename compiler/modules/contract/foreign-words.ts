@@ -33,6 +33,11 @@ const NGINX: readonly Entry[] = [
 	['proxy_buffering', 'reverse_proxy', 'Write `flush_interval -1` in its block to pass everything on immediately.'],
 	['proxy_next_upstream', 'reverse_proxy', 'Write `lb_retries` and `lb_retry_match` in its block.'],
 	['proxy_redirect', 'reverse_proxy', 'Write `header_down Location FIND REPLACE` in its block.'],
+	[
+		'proxy_cookie_flags proxy_cookie_domain proxy_cookie_path',
+		'cookie',
+		'Write `cookie { secure; same_site lax }`, one word on each line.',
+	],
 	['proxy_intercept_errors', 'reverse_proxy', 'Write `handle_response` in its block.'],
 	['proxy_cache proxy_cache_path proxy_cache_valid proxy_cache_key', 'cache', 'Write it before `reverse_proxy`.'],
 	['upstream', 'reverse_proxy', 'It takes several addresses: `reverse_proxy 10.0.0.1:80 10.0.0.2:80`.'],
@@ -62,7 +67,7 @@ const NGINX: readonly Entry[] = [
 	['error_page', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
 	['access_log', 'log', 'Write `log { output file PATH }`.'],
 	['error_log', 'log', 'It is also a global option: `log { output file PATH }`.'],
-	['log_format', 'log', 'Write `format` in its block.'],
+	['log_format', 'log', 'Write `format combined` or `format text "…"` in its block.'],
 	[
 		'auth_basic auth_basic_user_file',
 		'basic_auth',

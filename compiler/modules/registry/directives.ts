@@ -6,6 +6,7 @@ import { acmeServer } from '../directives/acme-server/acme-server.ts';
 import { basicAuth } from '../directives/basic-auth/basic-auth.ts';
 import { bind } from '../directives/bind.ts';
 import { cache } from '../directives/cache/cache.ts';
+import { cookie } from '../directives/cookie.ts';
 import { editHeaders } from '../directives/edit-headers.ts';
 import { encode } from '../directives/encode/encode.ts';
 import { error } from '../directives/error.ts';
@@ -54,6 +55,7 @@ export const directives: readonly Directive[] = [
 	basicAuth,
 	bind,
 	cache,
+	cookie,
 	copyResponse,
 	copyResponseHeaders,
 	editHeaders,
