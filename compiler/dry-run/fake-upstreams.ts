@@ -12,6 +12,7 @@ import {
 	type UpstreamRequest,
 	type UpstreamResponse,
 } from '../exchange/leases.ts';
+import { compilePoolBalance } from '../modules/directives/reverse-proxy/pool-choice.ts';
 import {
 	parseResolvedUpstream,
 	parseUpstream,
@@ -19,7 +20,6 @@ import {
 } from '../modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, UpstreamChoice } from '../modules/providers/balancers/balancer.ts';
-import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
 
 /** Maximum attempts and pauses in one dry run. */
@@ -44,7 +44,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		this.settings = settings;
 		const { health, fail_duration = 0, circuit } = settings;
 		this.#guarded = health !== undefined || fail_duration > 0 || circuit !== undefined;
-		this.#choose = compileBalance(settings.balance, {
+		this.#choose = compilePoolBalance(settings, {
 			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
 			trustsPeer: () => false,
 		});

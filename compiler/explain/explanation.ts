@@ -58,6 +58,8 @@ export type ExplainedStep =
 export interface ExplainedUpstream {
 	readonly name?: string;
 	readonly address: string;
+	/** True if it was chosen only because none of the others was available. */
+	readonly backup?: true;
 	/** Number of candidate addresses. */
 	readonly among: number;
 	/** The load-balancing policy that chose an address. */
@@ -224,6 +226,9 @@ function explainedUpstream({ settings, upstream, request }: RequestToUpstream): 
 	return {
 		...(settings.name === undefined ? {} : { name: settings.name }),
 		address: upstream.address,
+		...(settings.backup?.some(text => upstream.address === text || `${upstream.host}:${upstream.port}` === text) && {
+			backup: true as const,
+		}),
 		among: settings.to.length,
 		policy: settings.balance?.policy ?? 'random',
 		method: request.method,

@@ -79,8 +79,8 @@ function handlerText(handler: string, { text }: ExplainedPlace): string {
 
 function outcome({ answer, upstreams }: Explanation): string[] {
 	const lines: string[] = [];
-	for (const { name, address, among, policy, method, target } of upstreams) {
-		const choice = among > 1 ? `, one of ${among} by ${policy}` : '';
+	for (const { name, address, backup, among, policy, method, target } of upstreams) {
+		const choice = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
 		lines.push(`upstream  ${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`);
 	}
 	if (!answer) return [...lines, 'answer    none: the connection is closed'];

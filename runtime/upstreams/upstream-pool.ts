@@ -2,6 +2,7 @@
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
+import { compilePoolBalance } from '../../compiler/modules/directives/reverse-proxy/pool-choice.ts';
 import {
 	parseResolvedUpstream,
 	parseUpstream,
@@ -9,7 +10,6 @@ import {
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, UpstreamChoice } from '../../compiler/modules/providers/balancers/balancer.ts';
-import { compileBalance } from '../../compiler/modules/providers/balancers/index.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
@@ -119,7 +119,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			(settings.fail_duration ?? 0) > 0 ||
 			(settings.unhealthy_request_count ?? 0) > 0 ||
 			settings.circuit !== undefined;
-		this.#choose = compileBalance(settings.balance, {
+		this.#choose = compilePoolBalance(settings, {
 			clientIp: x => deps.clientIp(x),
 			trustsPeer: x => deps.trustsPeer(x),
 		});

@@ -11,8 +11,13 @@ import { type HeaderEdits, lowerHeaderEdit } from '../../words/header-edits.ts';
 import { parseSingleDuration, parseSingleWord, warnNoEffect } from '../../words/single-value.ts';
 import { type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
 import { dropDisabledHealthChecks } from './lower-health.ts';
-import { applyAddressSchemes } from './lower-transport.ts';
-import { lowerAddresses, poolSubdirectives, UPSTREAM_SOURCES, type UpstreamDraft } from './lower-upstream.ts';
+import {
+	lowerAddresses,
+	poolSubdirectives,
+	settlePool,
+	UPSTREAM_SOURCES,
+	type UpstreamDraft,
+} from './lower-upstream.ts';
 import type { ProxyStep } from './proxy-handler.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
@@ -57,7 +62,7 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyDire
 		if (!configfile)
 			return cx.origin({ handler: 'fail', status: 503, message: 'No upstream is available.' }, line.span);
 	}
-	applyAddressSchemes(draft, args[0]?.span ?? line.span, cx);
+	settlePool(draft, args[0]?.span ?? line.span, cx);
 	dropDisabledHealthChecks(draft);
 	const upstreams = cx.origin(draft as UpstreamDraft & UpstreamSettings, args[0]?.span ?? line.span);
 	return cx.origin<ProxyStep>({ handler: 'proxy', upstreams, ...fields }, line.span);

@@ -1,5 +1,6 @@
 /** Lowers the settings of a pool of upstreams, in `reverse_proxy` and in `upstream <name> { … }`. */
 
+import type { SourceSpan } from '../../../source/source.ts';
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
 import { FOREIGN_PROXY_WORDS } from '../../contract/foreign-words.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
@@ -16,6 +17,7 @@ import type { DynamicSource } from './upstream-pool.ts';
 /** The settings of a pool during lowering. */
 export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	to: string[];
+	backup?: string[];
 	balance?: { readonly policy: string; readonly [setting: string]: unknown };
 	connect_timeout?: number;
 	response_header_timeout?: number;
@@ -24,6 +26,16 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	keepalive_idle_conns?: number;
 	transport?: TransportSettings;
 	dynamic?: DynamicSource;
+}
+
+/** What the lines of a pool say before they are settled, and what must not be part of the document. */
+const WEIGHTS: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
+
+interface PoolWeights {
+	/** The weights of addresses in `to`, by index. */
+	readonly given: Map<number, number>;
+	/** The place of the first weight. */
+	readonly span: SourceSpan;
 }
 
 /** Sub-directives that define where upstreams are. */
@@ -49,14 +61,88 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		// The pool gets a dummy address, so that uses of the pool do not report the mistake again.
 		draft.to.push('127.0.0.1:8080');
 	}
-	applyAddressSchemes(draft, block.name.span, cx);
+	settlePool(draft, block.name.span, cx);
 	dropDisabledHealthChecks(draft);
 	return draft;
 }
 
+/** Called after all lines: applies schemes, weights and backups. */
+export function settlePool(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+	const { backup } = draft;
+	const isBackup = draft.to.map(text => backup?.includes(text) === true);
+	applyAddressSchemes(draft, span, cx);
+	if (backup) draft.backup = draft.to.filter((_, index) => isBackup[index]);
+	applyWeights(draft, isBackup, cx);
+	if (backup && !canBeUnavailable(draft)) {
+		cx.problem(
+			'warning',
+			'upstream/backup-never-used',
+			span,
+			'The backups are never used: no upstream is ever taken to be unavailable.',
+			{
+				hint: 'Add `lb_retries 1`, so that a request that fails goes to another upstream, or health checks.',
+			},
+		);
+	}
+}
+
+function canBeUnavailable(draft: UpstreamDraft): boolean {
+	const { retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit } = draft;
+	return [retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit].some(
+		one => one !== undefined,
+	);
+}
+
+function applyWeights(draft: UpstreamDraft, isBackup: readonly boolean[], cx: LowerContext): void {
+	const weights = WEIGHTS.get(draft);
+	if (!weights) return;
+	if (draft.balance) {
+		cx.problem(
+			'error',
+			'balancing/weights-and-policy',
+			weights.span,
+			`Weights beside addresses and \`lb_policy ${draft.balance.policy}\` cannot be combined.`,
+			{
+				hint: 'Remove one of them.',
+			},
+		);
+		return;
+	}
+	const used = draft.to.flatMap((_, index) => (isBackup[index] ? [] : [weights.given.get(index) ?? 1]));
+	draft.balance = { policy: 'weighted_round_robin', weights: used };
+}
+
+/** Lowers `weight=<n>`, which applies to the address before it. */
+function lowerWeight(word: Word, text: string, from: number, draft: UpstreamDraft, cx: LowerContext): void {
+	const weight = /^\d{1,6}$/.test(text) ? Number(text) : undefined;
+	if (weight === undefined || weight === 0) {
+		cx.problem('error', 'balancing/invalid-weight', word.span, `\`${text}\` is not a weight.`, {
+			hint: 'Write a number from 1 to 999999.',
+		});
+		return;
+	}
+	if (from === draft.to.length) {
+		cx.problem('error', 'balancing/invalid-weight', word.span, `\`weight=${text}\` has no address before it.`, {
+			hint: 'Write it after the address: `10.0.0.1:8080 weight=3`.',
+		});
+		return;
+	}
+	const weights = WEIGHTS.get(draft) ?? { given: new Map(), span: word.span };
+	for (let index = from; index < draft.to.length; index++) weights.given.set(index, weight);
+	WEIGHTS.set(draft, weights);
+}
+
 /** Lowers addresses into the draft; schemes stay on the addresses until `applyAddressSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
+	/** The index of the first address of the last word. */
+	let last = draft.to.length;
 	for (const word of words) {
+		const weight = cx.dialect === 'configfile' ? /^weight=(.*)$/.exec(word.text) : null;
+		if (weight) {
+			lowerWeight(word, weight[1]!, last, draft, cx);
+			continue;
+		}
+		last = draft.to.length;
 		const text = withoutPath(cx.template(word), word, cx);
 		const parsed = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
@@ -115,6 +201,21 @@ export function poolSubdirectives(
 			if (cx.noBlock(line) && cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'to <upstream>…')) {
 				lowerAddresses(args, draft, cx);
 			}
+		},
+		backup: (args, line) => {
+			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'backup <upstream>…')) return;
+			const before = draft.to.length;
+			lowerAddresses(args, draft, cx);
+			const added = draft.to.slice(before);
+			const template = added.find(text => parseUpstream(text).kind !== 'static');
+			if (template !== undefined) {
+				cx.problem(
+					'error',
+					'upstream/backup-placeholder',
+					args[0]!.span,
+					`\`${template}\` cannot be a backup, because it is resolved for each request.`,
+				);
+			} else draft.backup = [...(draft.backup ?? []), ...added];
 		},
 		dynamic: dynamicSubdirective(draft, cx),
 		lb_policy: (args, line) => lowerPolicy(args, line, draft, cx),

@@ -12,10 +12,10 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { Upstream, UpstreamRequest } from '../../../exchange/leases.ts';
 import type { CompileContext, Template } from '../../contract/compile-context.ts';
-import { compileBalance } from '../../providers/balancers/index.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../../words/header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
 import { answersLastForward, countForward, countsForwards } from './max-forwards.ts';
+import { compilePoolBalance } from './pool-choice.ts';
 import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 import { type AttemptSettings, attemptUpstreams, noUpstreamError } from './proxy-attempts.ts';
 import { compileRetryPredicate } from './retry-predicate.ts';
@@ -235,7 +235,7 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 	}
 	if (settings.health?.body !== undefined) cx.regexp(settings.health.body);
 	try {
-		compileBalance(settings.balance, { clientIp: () => '', trustsPeer: () => false });
+		compilePoolBalance(settings, { clientIp: () => '', trustsPeer: () => false });
 	} catch (error) {
 		if (error instanceof RangeError) cx.refuse(error.message, 'balancing/invalid-settings');
 		throw error;

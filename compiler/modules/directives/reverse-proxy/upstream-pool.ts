@@ -93,6 +93,8 @@ export interface UpstreamSettings {
 	readonly name?: string;
 	/** Addresses: `host:port`, `unix//path`, or a template with placeholders that is resolved per request. */
 	readonly to: readonly string[];
+	/** The addresses in `to` that are used only while none of the others is available. */
+	readonly backup?: readonly string[];
 	/** ID of a load-balancing policy and its settings. */
 	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
 	/** Connection timeout in milliseconds; default 3000. */

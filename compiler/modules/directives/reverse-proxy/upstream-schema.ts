@@ -17,6 +17,11 @@ export const upstreamSchema: Schema = {
 			description:
 				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, prefixed by `https://` or `h2c://` for such a transport; one with placeholders is resolved per request.',
 		},
+		backup: {
+			type: 'array',
+			items: { type: 'string', minLength: 1, secret: 'url' },
+			description: 'Those addresses of `to` that are used only while none of the others is available.',
+		},
 		balance: {
 			$ref: '#/$defs/balance',
 			default: { policy: 'random' },

@@ -1,0 +1,102 @@
+/** The choice among the upstreams of a pool. Backups are chosen only while none of the others is available. */
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type {
+	BalancerContext,
+	BalancerView,
+	BalanceSettings,
+	UpstreamChoice,
+} from '../../providers/balancers/balancer.ts';
+import { compileBalance } from '../../providers/balancers/index.ts';
+import { parseUpstream } from './upstream-address.ts';
+
+/** Some of a pool's upstreams, as a policy sees them. */
+class PartOfPool implements BalancerView {
+	readonly #indexes: readonly number[];
+	#pool: BalancerView | undefined;
+
+	constructor(indexes: readonly number[]) {
+		this.#indexes = indexes;
+	}
+
+	/** Returns the index of the chosen upstream in the pool, or −1. */
+	choose(choice: UpstreamChoice, pool: BalancerView, x: Exchange): number {
+		this.#pool = pool;
+		return this.#indexes[choice(this, x)] ?? -1;
+	}
+
+	get size(): number {
+		return this.#indexes.length;
+	}
+
+	available(index: number): boolean {
+		return this.#pool!.available(this.#indexes[index]!);
+	}
+
+	active(index: number): number {
+		return this.#pool!.active(this.#indexes[index]!);
+	}
+
+	dial(index: number): string {
+		return this.#pool!.dial(this.#indexes[index]!);
+	}
+
+	latency(index: number): number | undefined {
+		return this.#pool!.latency(this.#indexes[index]!);
+	}
+
+	turn(): number {
+		return this.#pool!.turn();
+	}
+
+	random(bound: number): number {
+		return this.#pool!.random(bound);
+	}
+}
+
+/** Returns which upstreams of a pool are backups, in the order of its addresses. Throws RangeError if `backup` names others. */
+function backupFlags(to: readonly string[], backup: readonly string[]): readonly boolean[] {
+	const dials = (texts: readonly string[]): string[] =>
+		texts.flatMap(text => {
+			const parsed = parseUpstream(text);
+			if (parsed.kind === 'static') return parsed.addresses.map(({ dial }) => dial);
+			throw new RangeError(`A pool with backups cannot have \`${text}\`, which is resolved for each request.`);
+		});
+	const all = dials(to);
+	const wanted = new Set(dials(backup));
+	for (const dial of wanted) if (!all.includes(dial)) throw new RangeError(`The backup \`${dial}\` is not in \`to\`.`);
+	if (wanted.size === new Set(all).size) throw new RangeError('All upstreams are backups; one must not be.');
+	return all.map(dial => wanted.has(dial));
+}
+
+/** Returns a choice that prefers upstreams that are not backups. The policy applies to both parts; weights only to the first. */
+function withBackups(usual: UpstreamChoice, spare: UpstreamChoice, isBackup: readonly boolean[]): UpstreamChoice {
+	const indexes = (backup: boolean): number[] => isBackup.flatMap((one, index) => (one === backup ? [index] : []));
+	const primaries = new PartOfPool(indexes(false));
+	const backups = new PartOfPool(indexes(true));
+	return (view, x) => {
+		const chosen = primaries.choose(usual, view, x);
+		return chosen === -1 ? backups.choose(spare, view, x) : chosen;
+	};
+}
+
+/** Compiles the choice among a pool's upstreams. Throws RangeError for settings that match the schema but cannot work. */
+export function compilePoolBalance(
+	{ to, balance, backup, dynamic }: PoolBalance,
+	cx: Omit<BalancerContext, 'choice'>,
+): UpstreamChoice {
+	const usual = compileBalance(balance, cx);
+	if (backup === undefined || backup.length === 0) return usual;
+	if (dynamic !== undefined) throw new RangeError('`backup` and `dynamic` cannot be combined.');
+	// Weights are given for the other upstreams.
+	const isWeighted = balance?.policy === 'weighted_round_robin';
+	const spare = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
+	return withBackups(usual, spare, backupFlags(to, backup));
+}
+
+/** The settings of a pool on which the choice depends. */
+export interface PoolBalance {
+	readonly to: readonly string[];
+	readonly balance?: BalanceSettings | undefined;
+	readonly backup?: readonly string[] | undefined;
+	readonly dynamic?: unknown;
+}
