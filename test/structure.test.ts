@@ -107,6 +107,17 @@ structure('no comment only repeats the name below it', () => {
 	assert.equal(wrong, []);
 });
 
+structure('no declaration has two comments: only the comment of the file may precede another one', () => {
+	const wrong: string[] = [];
+	for (const file of filesBelow([...LAYERS, 'test'], '.ts')) {
+		const text = readFileSync(path.join(ROOT, file), 'utf8').replace(/^#!.*\n/, '');
+		const body = text.slice(text.indexOf('*/') + 2);
+		const twice = /^[\t ]*(?:\/\*\*.*| )\*\/\n\s*\/\*\*.*/m.exec(body);
+		if (twice) wrong.push(`${file}: ${twice[0].trim()}`);
+	}
+	assert.equal(wrong, []);
+});
+
 structure('private APIs of Node are used only in runtime/sockets/', () => {
 	const privatePart =
 		/node:ffi'|process\.binding|\b_(handle|parent|peername|createServerHandle|releaseControl|sharedCreds|external|writeState)\b|binding\(name: string\)|enableTicketKeyCallback/;

@@ -162,8 +162,9 @@ class Comparison {
 	readonly #groups = new Map<string, Group>();
 	readonly #blindSpots = new Set<string>();
 	readonly #assumptions: readonly UpstreamAssumption[];
-	/** Paths and hosts that the queue had from the beginning, and what the requests with them were like otherwise. */
+	/** Paths and hosts of the drafts with which the queue began. */
 	readonly #seeded = new Set<string>();
+	/** What the rest of each of these drafts was like; see `restOf`. */
 	readonly #seededRests = new Set<string>();
 	#requests = 0;
 

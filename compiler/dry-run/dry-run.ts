@@ -218,8 +218,6 @@ function sharedParts({ document: { sites: _, ...rest } }: Plan): string {
 	return JSON.stringify(rest);
 }
 
-/** Returns leases in which upstreams and logs are always fakes, and the rest is real if `deps` provides it. */
-
 /** Returns the value of a key, which is created on first use. */
 function existing<T>(map: Map<string, T>, key: string, create: () => T): T {
 	let value = map.get(key);

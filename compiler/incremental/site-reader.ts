@@ -25,7 +25,7 @@ export class SiteReader {
 		this.#directives = directives;
 	}
 
-	/** Returns the site; undefined if the piece is anything else, or contains a mistake that must be reported. */
+	/** Returns the site of a piece; undefined if the piece contains anything but one site, or a mistake that must be reported. */
 	read(piece: TextPiece): SiteBlock | undefined {
 		this.#reported = false;
 		if (!this.#structure || !this.#importer) {

@@ -17,7 +17,7 @@ export interface FileRange extends TextRange {
 	readonly path: string;
 }
 
-/** One text and its lines. `{$NAME}` stays as written, so that every word is where the text has it. */
+/** The lines of one text. `{$NAME}` is not substituted, so that the offset of every word is its offset in the text. */
 export interface TextSyntax {
 	readonly path: string;
 	readonly text: string;

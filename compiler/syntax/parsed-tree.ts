@@ -347,7 +347,7 @@ export class ParsedTree {
 		return { words, block, alternative, span: { source: this.source, start, end }, live, shape };
 	}
 
-	/** Handles a `{` that begins a line among directives. It was meant as the block of the previous line, and is treated so. */
+	/** Handles a line of directives that begins with `{`. It was meant as the block of the previous line, and is parsed as such. */
 	#bareBlock(line: ParsedLine): void {
 		const container = this.#container;
 		const open = line.block!.open;

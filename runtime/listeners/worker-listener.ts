@@ -108,9 +108,8 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	// Implements ListeningOwner.
-	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
 
-	/** Streams are needed to wait for the first settings, to read a PROXY header, and for Node's TLS. */
+	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
 		if (this.#held !== undefined || this.#proxyReader !== undefined) return true;
 		return this.address.scheme === 'https' && !HAS_DIRECT_TLS;

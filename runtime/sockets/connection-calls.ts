@@ -141,7 +141,7 @@ export class ConnectionCalls {
 		return undefined;
 	}
 
-	/** Reports that a handle is closed, after what runs now. */
+	/** Calls `closed` for a handle in a microtask, so that it does not run during the current call. */
 	later(handle: DescriptorHandle, closed: (this: StreamHandle) => void): void {
 		if (this.#closed.length === 0) queueMicrotask(() => this.#report());
 		this.#closed.push([handle, closed]);

@@ -160,7 +160,6 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	// Implements StreamHandle.
-	/** Bytes written here that the system has not accepted. */
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
@@ -240,9 +239,8 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	// Callbacks from Node.
-	/** Called when the handshake has succeeded. */
 
-	/** The handshake has succeeded. */
+	/** Called when the handshake has succeeded. */
 	handshakeDone(): void {
 		const end = this.#end;
 		this.#end = undefined;

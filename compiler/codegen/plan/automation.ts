@@ -157,7 +157,7 @@ function says(tls: SiteTls | undefined): boolean {
 /** The ways of obtaining certificates. Names with the same settings share one object. */
 class Ways {
 	readonly #settings: Settings;
-	readonly #usual = new Map<boolean, Way>();
+	readonly #byDefault = new Map<boolean, Way>();
 	readonly #bySite = new Map<SiteTls, Map<boolean, Way>>();
 
 	constructor(settings: Settings) {
@@ -166,14 +166,14 @@ class Ways {
 
 	of(name: string, tls: SiteTls | undefined): Way {
 		const internal = name !== '' && isInternalName(name);
-		let known = this.#usual;
+		let known = this.#byDefault;
 		if (tls && says(tls)) {
 			known = this.#bySite.get(tls) ?? new Map();
 			this.#bySite.set(tls, known);
 		}
 		let way = known.get(internal);
 		if (!way) {
-			way = this.#make(name, known === this.#usual ? undefined : tls);
+			way = this.#make(name, known === this.#byDefault ? undefined : tls);
 			known.set(internal, way);
 		}
 		return way;

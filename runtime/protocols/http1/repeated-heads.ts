@@ -10,9 +10,9 @@ const SLOTS = 64;
 /** Maximum length of a cached head. */
 const LONGEST = 1024;
 
-/** After this many consecutive insertions without a hit, only every SELDOM-th head is cached. */
+/** After this many consecutive insertions without a hit, only one head in {@link ONE_HEAD_IN} is cached. */
 const MAX_MISSES = 64;
-const SELDOM = 256;
+const ONE_HEAD_IN = 256;
 
 /** The result of parsing a head. */
 export interface RepeatedHead {
@@ -45,7 +45,7 @@ export class RepeatedHeads {
 
 	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
 	wants(length: number): boolean {
-		return length <= LONGEST && (--this.#remainingMisses > 0 || this.#remainingMisses % SELDOM === 0);
+		return length <= LONGEST && (--this.#remainingMisses > 0 || this.#remainingMisses % ONE_HEAD_IN === 0);
 	}
 
 	/** Caches a head, unless it contains credentials. */

@@ -126,7 +126,7 @@ export class DatagramPipe {
 	}
 }
 
-/** A number of `BIO_MSG`s, followed by the number that a call has processed. */
+/** An array of `BIO_MSG`s in memory, followed by the word in which a call returns how many of them it has processed. */
 class Messages {
 	readonly words: Uint32Array;
 	readonly longs: BigUint64Array;
