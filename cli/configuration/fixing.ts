@@ -61,14 +61,14 @@ export async function fixConfiguration(
 		return true;
 	};
 	for (let step = 0; step < MAX_CHECKS; step++) {
-		const open = validation.diagnostics.filter(one => isOpen(one, safety) && !rejected.has(identity(one)));
+		const open = validation.diagnostics.filter(one => isOpen(one, safety) && !rejected.has(findingKey(one)));
 		// While the configuration is refused, its warnings are uncertain: what seems unused may be used where it could not be read.
 		const found = validation.starts ? open : open.filter(({ severity }) => severity === 'error');
 		if (found.length === 0) break;
 		if (await take(found)) continue;
 		// One of the fixes does harm. The places of the others change with each fix, so only the first is tried here.
 		const [first] = found;
-		if (!(await take([first!]))) rejected.add(identity(first!));
+		if (!(await take([first!]))) rejected.add(findingKey(first!));
 	}
 	return {
 		input: { ...input, text: texts.get(inputKey) ?? input.text },
@@ -122,7 +122,7 @@ function errorsOf({ diagnostics }: ConfigurationValidation): number {
 	return diagnostics.filter(({ severity }) => severity === 'error').length;
 }
 
-/** Identifies a finding while the text around it changes. */
-function identity({ code, message, fix }: Diagnostic): string {
+/** Returns a key by which a finding is recognized after the text around it has changed. */
+function findingKey({ code, message, fix }: Diagnostic): string {
 	return JSON.stringify([code, message, fix?.edits.map(({ text }) => text)]);
 }

@@ -46,7 +46,7 @@ export type TopLevelKind =
 	| 'site'
 	| 'directive';
 
-/** Returns what a top-level line is. `directives` are the names of the dialect's directives. */
+/** Returns the kind of a top-level line. `directives` are the names of the dialect's directives. */
 export function kindOfTopLevel(
 	line: ParsedLine,
 	dialect: Dialect,

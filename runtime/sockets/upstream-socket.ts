@@ -51,7 +51,7 @@ export class UpstreamSocket implements SocketOwner {
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
 	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
-	#less = 0;
+	#nextReadLimit = 0;
 	#filled = false;
 	#receiving = false;
 	/** The error of a failed write. */
@@ -157,11 +157,11 @@ export class UpstreamSocket implements SocketOwner {
 		const shared = this.#shared;
 		if (!direct || shared === undefined || this.#memory !== shared) return;
 		const least = bytes < MEDIUM_READ ? SHORT_READ : MEDIUM_READ;
-		if (direct.limitRead(least)) this.#less = least;
+		if (direct.limitRead(least)) this.#nextReadLimit = least;
 		else if (this.#receiving) {
 			this.#short ??= shared.subarray(0, SHORT_READ);
 			direct.nextMemory = this.#short;
-			this.#less = SHORT_READ;
+			this.#nextReadLimit = SHORT_READ;
 		}
 	}
 
@@ -174,7 +174,7 @@ export class UpstreamSocket implements SocketOwner {
 	readInto(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
-		this.#less = 0;
+		this.#nextReadLimit = 0;
 		direct.limitRead(0);
 		this.#memory = memory ?? this.#shared!;
 		direct.nextMemory = this.#memory;
@@ -183,9 +183,9 @@ export class UpstreamSocket implements SocketOwner {
 	// SocketOwner.
 
 	received(count: number): void {
-		this.#filled = count >= (this.#less === 0 ? this.#memory!.length : this.#less);
-		if (this.#less > 0 && !this.#direct!.limitRead(0)) this.readInto(undefined);
-		this.#less = 0;
+		this.#filled = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
+		if (this.#nextReadLimit > 0 && !this.#direct!.limitRead(0)) this.readInto(undefined);
+		this.#nextReadLimit = 0;
 		this.#receiving = true;
 		if (!this.#told(this.#memory!, count)) this.#direct!.pause();
 		this.#receiving = false;

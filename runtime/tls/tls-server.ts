@@ -195,7 +195,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			socket.peek(this.peekMemory, pending, directTls() !== undefined);
 			if (read) this.onHelloBytes(pending, read);
 		} else {
-			follow(socket, pending);
+			addHandshakeListeners(socket, pending);
 			socket.on('data', takeHello);
 		}
 	}
@@ -443,7 +443,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#pending.delete(direct);
 		this.#pending.set(socket, pending);
 		pending.socket = socket;
-		follow(socket, pending);
+		addHandshakeListeners(socket, pending);
 		socket.pause();
 		socket.unshift(read);
 		return socket;
@@ -536,7 +536,7 @@ function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS):
 }
 
 /** Registers the event listeners that a stream needs before its handshake. */
-function follow(socket: PendingSocket, pending: PendingHandshake): void {
+function addHandshakeListeners(socket: PendingSocket, pending: PendingHandshake): void {
 	socket[PENDING] = pending;
 	socket.on('close', forget);
 	socket.on('end', leave);

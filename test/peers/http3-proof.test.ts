@@ -91,7 +91,7 @@ proof('ngtcp2 proves its address', async () => {
 	const before = await retries();
 	assert.match(await client(port), /\[:status: 200\]/);
 	assert.ok((await retries()) > before);
-	// Its Initial packets are of the size that the path allows, and some are lost.
+	// The client's Initial packets are as large as the path allows. Some packets are lost.
 	for (let i = 0; i < 3; i++) assert.match(await client(port, '--rx-loss=0.1', '--tx-loss=0.1'), /\[:status: 200\]/);
 });
 

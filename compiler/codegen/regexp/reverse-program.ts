@@ -41,7 +41,7 @@ export class ReverseProgram {
 	readonly passers: GraphEdges;
 	/** By class and node: 1 if the node consumes a character of the class. */
 	readonly takes: readonly Uint8Array[];
-	/** The assertion of each node that is one; undefined for the others. */
+	/** For each node, the assertion that it stands for; undefined if it is no assertion. */
 	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
 	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a

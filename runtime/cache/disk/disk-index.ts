@@ -15,7 +15,9 @@ const ROW = {
 	offset: 6,
 	headBytes: 7,
 	bodyBytes: 8,
-	/** The next row, counted from 1, in the same bucket of keys, of URLs and of paths. The first one also links the free rows. */
+	/**
+	 * The next row, counted from 1, in the same bucket: of keys, of URLs, and of paths. In free rows, `byKey` is the next free row.
+	 */
 	byKey: 9,
 	byUrl: 10,
 	byPath: 11,

@@ -156,7 +156,7 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Consumes the nonce of a request, which only a valid request may do. */
+	/** Checks the signature of a request, and then consumes its nonce. A request with a wrong signature must not consume one. */
 	#verify(signed: SignedRequest, jwk: PublicJwk): void {
 		checkSignature(signed, jwk);
 		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();

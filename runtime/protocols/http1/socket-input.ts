@@ -61,7 +61,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	#block: Buffer | undefined = undefined;
 	#receiving = false;
 	/** True if the next read should be a short one. */
-	#less = false;
+	#nextReadIsShort = false;
 	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
@@ -149,7 +149,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	received(count: number): void {
-		if (this.#less) this.readInto(undefined);
+		if (this.#nextReadIsShort) this.readInto(undefined);
 		const block = this.#block;
 		if (this.#upgraded === undefined) {
 			this.#receiving = true;
@@ -167,7 +167,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	readLess(): void {
 		if (!this.#receiving || this.#block !== undefined) return;
 		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
-		this.#less = true;
+		this.#nextReadIsShort = true;
 	}
 
 	/** Returns the reader for bodies, if received bytes are valid only until the sink returns; otherwise undefined. */
@@ -183,7 +183,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 
 	/** Implements `BlockSource`. */
 	readInto(memory: Buffer | undefined): void {
-		this.#less = false;
+		this.#nextReadIsShort = false;
 		this.#block = memory;
 		(this.socket as DirectSocket).nextMemory = memory ?? this.#memory!.buffer;
 	}

@@ -102,13 +102,13 @@ async function findings(
 }
 
 /** Returns a key by which a finding is recognized after the lines around it have moved. */
-function identity({ code, message }: Diagnostic): string {
+function findingKey({ code, message }: Diagnostic): string {
 	return `${code}: ${message}`;
 }
 
 function counted(all: readonly Diagnostic[]): Map<string, number> {
 	const counts = new Map<string, number>();
-	for (const one of all) counts.set(identity(one), (counts.get(identity(one)) ?? 0) + 1);
+	for (const one of all) counts.set(findingKey(one), (counts.get(findingKey(one)) ?? 0) + 1);
 	return counts;
 }
 
@@ -138,8 +138,8 @@ for (const kind of ['adapt', 'diagnostics', 'lint']) {
 					const after = counted(await findings(golden.folder, name, overlay, environment));
 					const had = counted(before);
 					const told = `${renderDiagnostic(one)}\n${texts.map(text => text.after).join('\n')}`;
-					const left = after.get(identity(one)) ?? 0;
-					assert.ok(left < had.get(identity(one))! || revealed(identity(one)), `is still found: ${told}`);
+					const left = after.get(findingKey(one)) ?? 0;
+					assert.ok(left < had.get(findingKey(one))! || revealed(findingKey(one)), `is still found: ${told}`);
 					for (const [found, count] of after) {
 						assert.ok(count <= (had.get(found) ?? 0) || revealed(found), `the fix introduces ${found} ${told}`);
 					}

@@ -17,7 +17,7 @@ import { type FakeApi, fakeApi } from './fake-api.ts';
 
 const dns = suite('dns providers');
 const signal = new AbortController().signal;
-const around = { workingDirectory: temporaryFolder(), environment: { ...process.env, AWS_ACCESS_KEY_ID: 'AKID' } };
+const dnsContext = { workingDirectory: temporaryFolder(), environment: { ...process.env, AWS_ACCESS_KEY_ID: 'AKID' } };
 const SECRET = 'very-secret-token';
 const record: ChallengeRecord = {
 	zone: 'example.com',
@@ -44,7 +44,10 @@ dns('cloudflare: finds the zone, creates the record and deletes only that one', 
 		if (method === 'DELETE' && url === '/zones/z1/dns_records/r1') return { body: { result: { id: 'r1' } } };
 		return { status: 404, body: { errors: [{ message: 'no such thing' }] } };
 	});
-	const provider = await createDnsProvider({ provider: 'cloudflare', api_token: SECRET, endpoint: api.url }, around);
+	const provider = await createDnsProvider(
+		{ provider: 'cloudflare', api_token: SECRET, endpoint: api.url },
+		dnsContext,
+	);
 	const remove = await provider.add(record, signal);
 	assert.equal(JSON.parse(api.calls[1]!.body), {
 		type: 'TXT',
@@ -65,7 +68,10 @@ dns('digitalocean: creates the record in its zone and deletes it by its id', asy
 	const api = await fakeApi(({ method }) =>
 		method === 'POST' ? { status: 201, body: { domain_record: { id: 77 } } } : { status: 204 },
 	);
-	const provider = await createDnsProvider({ provider: 'digitalocean', auth_token: SECRET, endpoint: api.url }, around);
+	const provider = await createDnsProvider(
+		{ provider: 'digitalocean', auth_token: SECRET, endpoint: api.url },
+		dnsContext,
+	);
 	await (await provider.add(record, signal))();
 	assert.equal(
 		api.calls.map(({ method, path: url }) => `${method} ${url}`),
@@ -77,7 +83,7 @@ dns('digitalocean: creates the record in its zone and deletes it by its id', asy
 
 dns('hetzner: adds a value to the record set and removes only that value', async () => {
 	const api = await fakeApi(() => ({ status: 201, body: { action: {} } }));
-	const provider = await createDnsProvider({ provider: 'hetzner', api_token: SECRET, endpoint: api.url }, around);
+	const provider = await createDnsProvider({ provider: 'hetzner', api_token: SECRET, endpoint: api.url }, dnsContext);
 	await (await provider.add(record, signal))();
 	const set = '/zones/example.com/rrsets/_acme-challenge.www/TXT/actions';
 	assert.equal(
@@ -106,7 +112,7 @@ dns('route53: signs requests, keeps existing values, and deletes the record set 
 		return { body: '<ok/>' };
 	});
 	const settings = { provider: 'route53', secret_access_key: SECRET, endpoint: api.url };
-	const provider = await createDnsProvider(settings, around);
+	const provider = await createDnsProvider(settings, dnsContext);
 	const remove = await provider.add(record, signal);
 	assert.equal(values, ['"other"', `"${record.value}"`]);
 	assert.match(
@@ -137,7 +143,7 @@ if (args[1].includes('fails')) { console.error('the zone is\\nlocked'); process.
 	const log = path.join(folder, 'log');
 	const provider = await createDnsProvider(
 		{ provider: 'exec', command: [process.execPath, program, log] },
-		{ ...around, workingDirectory: folder },
+		{ ...dnsContext, workingDirectory: folder },
 	);
 	await (await provider.add({ ...record, value: '$(id) `x`' }, signal))();
 	const { readFileSync } = await import('node:fs');
@@ -146,7 +152,7 @@ if (args[1].includes('fails')) { console.error('the zone is\\nlocked'); process.
 	assert.is(JSON.parse(lines[1]!)[0], 'cleanup');
 	const failing = await refusal(provider.add({ ...record, name: 'fails.example.com' }, signal));
 	assert.match(failing.message, /exited with status 3: the zone is locked\.$/);
-	const missing = await createDnsProvider({ provider: 'exec', command: ['/no/such/program'] }, around);
+	const missing = await createDnsProvider({ provider: 'exec', command: ['/no/such/program'] }, dnsContext);
 	assert.match((await refusal(missing.add(record, signal))).message, /cannot be run: ENOENT/);
 });
 
@@ -154,7 +160,7 @@ dns('exec: a hanging program and its child processes end with the order', async 
 	const folder = temporaryFolder();
 	const pidFile = path.join(folder, 'pid');
 	const script = `case "$0" in present) [ -e ${pidFile} ] && exit 0;; esac; sleep 60 & echo $! > ${pidFile}; wait`;
-	const provider = await createDnsProvider({ provider: 'exec', command: ['sh', '-c', script] }, around);
+	const provider = await createDnsProvider({ provider: 'exec', command: ['sh', '-c', script] }, dnsContext);
 	const { existsSync, readFileSync } = await import('node:fs');
 	const ends = new AbortController();
 	const begun = performance.now();
@@ -272,7 +278,7 @@ dns(
 			return response;
 		});
 		const settings = { provider: 'rfc2136', server: `127.0.0.1:${port}`, key_name: 'key', key: key.toString('base64') };
-		const provider = await createDnsProvider(settings, around);
+		const provider = await createDnsProvider(settings, dnsContext);
 		const remove = await provider.add(record, signal);
 		await remove();
 		assert.equal(signatures, [true, true]);
@@ -288,7 +294,10 @@ dns(
 		assert.is(updates[0]!.questions![0]!.type, 'SOA');
 		rcode = 5;
 		assert.match((await refusal(provider.add(record, signal))).message, /refused the update: REFUSED/);
-		const stranger = await createDnsProvider({ ...settings, key: Buffer.from('another').toString('base64') }, around);
+		const stranger = await createDnsProvider(
+			{ ...settings, key: Buffer.from('another').toString('base64') },
+			dnsContext,
+		);
 		assert.match(
 			(await refusal(stranger.add(record, signal))).message,
 			/signature of the name server's response is wrong/,
@@ -300,16 +309,16 @@ dns(
 			header.fill(0, 4);
 			return header;
 		});
-		const other = await createDnsProvider({ ...settings, server: `127.0.0.1:${unsigned.port}` }, around);
+		const other = await createDnsProvider({ ...settings, server: `127.0.0.1:${unsigned.port}` }, dnsContext);
 		assert.match((await refusal(other.add(record, signal))).message, /did not sign its response/);
 		unsigned.server.close();
 	},
 );
 
 dns('an unknown provider, a key without a name and an invalid server address are refused', async () => {
-	await refusal(createDnsProvider({ provider: 'nobody' }, around));
-	await refusal(createDnsProvider({ provider: 'rfc2136', server: '127.0.0.1', key: 'AAAA' }, around));
-	await refusal(createDnsProvider({ provider: 'rfc2136', server: 'a:b:c' }, around));
+	await refusal(createDnsProvider({ provider: 'nobody' }, dnsContext));
+	await refusal(createDnsProvider({ provider: 'rfc2136', server: '127.0.0.1', key: 'AAAA' }, dnsContext));
+	await refusal(createDnsProvider({ provider: 'rfc2136', server: 'a:b:c' }, dnsContext));
 });
 
 dns.run();
