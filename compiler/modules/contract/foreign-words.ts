@@ -35,8 +35,8 @@ const NGINX: readonly Entry[] = [
 	['proxy_redirect', 'reverse_proxy', 'Write `header_down Location FIND REPLACE` in its block.'],
 	[
 		'proxy_cookie_flags proxy_cookie_domain proxy_cookie_path',
-		'cookie',
-		'Write `cookie { secure; same_site lax }`, one word on each line.',
+		'reverse_proxy',
+		'Write `header_down Set-Cookie FIND REPLACE` in its block; a Configfile has `cookie`, too.',
 	],
 	['proxy_intercept_errors', 'reverse_proxy', 'Write `handle_response` in its block.'],
 	['proxy_cache proxy_cache_path proxy_cache_valid proxy_cache_key', 'cache', 'Write it before `reverse_proxy`.'],
