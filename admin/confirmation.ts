@@ -57,6 +57,8 @@ export class Confirmation {
 	#pending: Pending | undefined = undefined;
 	/** Set while a load whose rollback failed is still being served. Another rollback may be requested. */
 	#stuck: Revertible | undefined = undefined;
+	/** The generation that is being rolled back. */
+	#reverting: number | undefined = undefined;
 
 	constructor(runtime: RuntimeControl, reverted: OnReverted) {
 		this.#runtime = runtime;
@@ -68,6 +70,11 @@ export class Confirmation {
 		this.#forgetReplaced();
 		const pending = this.#pending;
 		return pending && { generation: pending.load.generation, until: pending.until };
+	}
+
+	/** The generation that is being rolled back at the moment, if any. */
+	get reverting(): number | undefined {
+		return this.#reverting;
 	}
 
 	/** Starts to wait for the confirmation of a load that has just replaced the document `before`. */
@@ -119,12 +126,14 @@ export class Confirmation {
 		this.#forget();
 		this.#stuck = undefined;
 		const { generation } = taken;
+		this.#reverting = generation;
 		let outcome: RollbackOutcome;
 		for (let tries = 1; ; tries++) {
 			outcome = await taken.rollBack();
 			if (outcome.result !== 'failed' || tries === MAX_TRIES || this.#runtime.generation !== generation) break;
 			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY));
 		}
+		this.#reverting = undefined;
 		const succeeded = outcome.result === 'applied' || outcome.result === 'handed_over';
 		if (!succeeded && this.#runtime.generation === generation) this.#stuck = taken;
 		this.#runtime.countRollback(succeeded);

@@ -24,6 +24,7 @@ import type { AdminSettings } from '../compiler/document/document.ts';
 import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PlaceMaker } from '../runtime/listeners/place-maker.ts';
+import { CompilerFailure } from '../runtime/main/compiler-client.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
@@ -284,7 +285,10 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	changeable(): void {
-		const { pending } = this.confirmation;
+		const { pending, reverting } = this.confirmation;
+		if (reverting !== undefined) {
+			throw new AdminError(409, 'confirmation_pending', `Generation ${reverting} is being rolled back.`);
+		}
 		if (!pending) return;
 		const message = `Generation ${pending.generation} awaits its confirmation: confirm it or roll it back first.`;
 		throw new AdminError(409, 'confirmation_pending', message);
@@ -402,11 +406,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 		if (isStream(response.body)) response.body.cancel();
 		let error: AdminError;
 		if (thrown instanceof AdminError) error = thrown;
-		else {
+		else if (thrown instanceof CompilerFailure && thrown.detail === undefined) {
+			error = new AdminError(503, 'load_failed', thrown.message);
+		} else {
 			error = new AdminError(500, 'internal', "Internal error; see the server's log.");
 			this.#options.log('error', 'an admin API request failed', {
 				path: x.request.path,
-				error: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
+				error: detailOf(thrown),
 			});
 		}
 		response.headers.filter(name => KEPT_ON_ERROR.has(name.toLowerCase()));
@@ -435,6 +441,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 			duration: (performance.now() - x.startedAt) / 1000,
 		});
 	}
+}
+
+/** Describes an unexpected error for the log. */
+function detailOf(thrown: unknown): string {
+	if (thrown instanceof CompilerFailure) return thrown.detail ?? thrown.message;
+	return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
 /** Returns why a rollback failed, for the log. */
