@@ -52,7 +52,10 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
 	}
 }
 
-/** Sets places of a table that has the same secret. No thread may use it meanwhile. */
+/**
+ * Writes counts into places of a table. The counts must come from a table with the same secret. No thread may use the table
+ * meanwhile.
+ */
 export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used: Iterable<UsedPlace>): void {
 	const { times, ids } = partsOf(buffer, maxKeys);
 	for (const { place, first, second, full } of used) {

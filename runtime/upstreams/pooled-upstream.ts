@@ -104,7 +104,7 @@ export class PooledUpstream implements Upstream {
 	failed(probe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
-		if (isClients(error)) {
+		if (isClientError(error)) {
 			record.circuit?.abandoned(probe);
 			return;
 		}
@@ -116,7 +116,7 @@ export class PooledUpstream implements Upstream {
 	/** Records that a response was cut short after its head. */
 	cutShort(probe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
-		if (!record || isClients(error)) return;
+		if (!record || isClientError(error)) return;
 		record.health.fail(now);
 		record.circuit?.ended(probe, true, 0, now);
 	}
@@ -128,6 +128,6 @@ export class PooledUpstream implements Upstream {
 }
 
 /** Reports whether an error was caused by the client, which cut its request body short. The upstream's socket errors have a code. */
-function isClients({ phase, cause }: UpstreamError): boolean {
+function isClientError({ phase, cause }: UpstreamError): boolean {
 	return phase === 'request' && cause instanceof Error && !('code' in cause);
 }

@@ -235,7 +235,7 @@ export class GenerationBuild {
 		return tables;
 	}
 
-	/** Lets requests run when the slice is over. */
+	/** Yields to the event loop once the current time slice is over, so that requests are served. */
 	async #breathe(): Promise<void> {
 		if (performance.now() - this.#sliceStart < SLICE) return;
 		this.#activity?.leave('build');

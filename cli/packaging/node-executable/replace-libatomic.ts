@@ -210,7 +210,7 @@ function addCode(elf: ElfImage, code: Buffer): number {
 	return address;
 }
 
-/** Lets relocations store an address in place of a symbol's. */
+/** Changes the relocations of a symbol so that they store the given address. */
 function redirect(elf: ElfImage, symbol: number, address: number): void {
 	const { symbolRelocations, relativeRelocation } = MACHINES[elf.machine];
 	const { bytes } = elf;

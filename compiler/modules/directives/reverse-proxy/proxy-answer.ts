@@ -125,7 +125,10 @@ function addVia({ headers, protocol }: UpstreamResponse): void {
 	}
 }
 
-/** Runs routes in place of the upstream's response, which they may copy; cancels the rest of its body. */
+/**
+ * Runs the routes of `handle_response` instead of sending the upstream's response. The routes may copy that response; afterwards,
+ * the rest of its body is canceled.
+ */
 function handleResponse(
 	x: Exchange,
 	facts: ProxyFacts,
