@@ -41,6 +41,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./adapt.ts')).adapt,
 	},
 	{
+		name: 'import',
+		summary: "Translate another server's configuration to a Configfile",
+		load: async () => (await import('./import.ts')).importCommand,
+	},
+	{
 		name: 'explain',
 		summary: 'Show which site, matchers and handlers a request runs through',
 		load: async () => (await import('./explain.ts')).explain,

@@ -1,0 +1,87 @@
+/** `svc import`. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { quoteWord } from '../command/arguments.ts';
+import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
+import { print, printError } from '../command/terminal.ts';
+
+/** Translates another server's configuration to a Configfile. */
+export const importCommand: Command = {
+	name: 'import',
+	summary: "Translate another server's configuration to a Configfile",
+	details: [
+		'Reads an nginx.conf with the files that it includes, and prints a Configfile with tests of its locations. A directive without a counterpart becomes a comment that begins with `nginx:` and ends with the reason; standard error says how many there are. Where leaving one out would open what was closed, requests get an error instead.',
+		'The exit status is 1, and nothing is printed, if the file has mistakes. Standard error also says if the result does not pass `svc validate --lint --strict` yet: for example, because it names a certificate that is not on this machine.',
+		'With --format json, prints one object: the Configfile as `text`, `translated`, and `kept` with the directive, file, line and reason of each comment.',
+	],
+	args: [{ name: 'FILE', required: true, offers: 'file', summary: 'The file to translate' }],
+	options: [
+		{ name: 'from', value: 'SERVER', offers: ['nginx'], summary: "The server's name", default: 'nginx' },
+		{
+			name: 'output',
+			short: 'o',
+			value: 'FILE',
+			offers: 'file',
+			summary: 'New file for the result, instead of standard output',
+		},
+		{ name: 'format', value: 'FORMAT', offers: ['text', 'json'], summary: 'What to print', default: 'text' },
+	],
+	async run({ args, value }) {
+		const from = value('from') ?? 'nginx';
+		if (from !== 'nginx') throw new CommandFailure(`${quoteWord(from)} cannot be imported; give nginx.`);
+		const format = value('format') ?? 'text';
+		if (format !== 'text' && format !== 'json') {
+			throw new CommandFailure(`${quoteWord(format)} is not a format; give text or json.`);
+		}
+		const name = args[0]!;
+		const output = value('output');
+		if (output !== undefined && existsSync(output)) {
+			throw new CommandFailure(`${quoteWord(output)} exists already; give the name of a new file.`);
+		}
+		let text: string;
+		try {
+			text = readFileSync(name, 'utf8');
+		} catch (error) {
+			throw new CommandFailure(`${quoteWord(name)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+		}
+		const { importNginx } = await import('../../compiler/import/nginx/import-nginx.ts');
+		const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
+		const { renderDiagnostics } = await import('../configuration/compilation.ts');
+		const folder = path.dirname(path.resolve(name));
+		const result = importNginx({ text, name, folder }, diskReader(process.cwd()));
+		const { diagnostics, translated, kept } = result;
+		if (diagnostics.length > 0) {
+			const count = `${diagnostics.length} mistake${diagnostics.length === 1 ? '' : 's'}`;
+			throw new CommandFailure(`${quoteWord(name)} has ${count}; nothing was translated.`, {
+				before: `${renderDiagnostics(diagnostics)}\n`,
+			});
+		}
+		const { formatText } = await import('../../compiler/syntax/format.ts');
+		const written = formatText(result.text);
+		const printed =
+			format === 'json' ? `${JSON.stringify({ translated, kept, text: written }, undefined, 2)}\n` : written;
+		if (output === undefined) print(printed);
+		else {
+			try {
+				writeFileSync(output, printed, { flag: 'wx' });
+			} catch (error) {
+				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+			}
+		}
+		const comments = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
+		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${comments}.\n`);
+		const { validateConfiguration } = await import('../configuration/validation.ts');
+		const input = {
+			format: 'configfile',
+			text: written,
+			name: 'Configfile',
+			path: path.join(folder, 'Configfile'),
+		} as const;
+		const { valid, diagnostics: found } = await validateConfiguration(input, { lint: true, strict: true });
+		if (!valid)
+			printError(
+				`It does not pass \`svc validate --lint --strict\` yet:\n\n${renderDiagnostics(found.filter(({ severity }) => severity !== 'note'))}`,
+			);
+		return EXIT_STATUS.ok;
+	},
+};

@@ -1,0 +1,40 @@
+/** Translates an nginx.conf to a Configfile: `svc import`. */
+import type { Diagnostic } from '../../diagnostics/diagnostic.ts';
+import type { Reader } from '../../source/reader.ts';
+import { Source } from '../../source/source.ts';
+import { ConfigfileWriter, type KeptDirective } from './configfile-writer.ts';
+import { readNginx } from './nginx-includes.ts';
+import type { NginxDirective } from './nginx-parser.ts';
+import { writeServers } from './write-servers.ts';
+
+/** The result of {@link importNginx}. */
+export interface NginxImport {
+	/** The Configfile; '' if there are errors. */
+	readonly text: string;
+	/** How many directives were translated. */
+	readonly translated: number;
+	/** The directives that are comments in the text. */
+	readonly kept: readonly KeptDirective[];
+	readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Translates a file. `folder` is where its relative `include` lines start from; `name` is for diagnostics. */
+export function importNginx(file: { text: string; name: string; folder: string }, reader: Reader): NginxImport {
+	const diagnostics: Diagnostic[] = [];
+	const source = new Source({ name: file.name, text: file.text });
+	const directives = readNginx(source, file.folder, reader, one => diagnostics.push(one));
+	if (diagnostics.length > 0) return { text: '', translated: 0, kept: [], diagnostics };
+	const out = new ConfigfileWriter();
+	const http: NginxDirective[] = [];
+	for (const one of directives) {
+		if (one.name === 'http' && one.block) {
+			out.count(one);
+			http.push(...one.block);
+		} else if (['server', 'upstream'].includes(one.name)) http.push(one);
+		else if (one.name === 'events' && one.block) out.keep(one, 'connections are handled without such settings');
+		else out.keep(one, 'settings of the process have no counterpart in a Configfile');
+	}
+	writeServers(http, out);
+	out.keepUnused(directives);
+	return { text: out.text(), translated: out.translated, kept: out.kept, diagnostics };
+}

@@ -1,0 +1,136 @@
+/** The parser of nginx's configuration language: directives of words, ended by `;` or followed by a block. */
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import type { Source, SourceSpan } from '../../source/source.ts';
+
+/** One directive, with the directives of its block. */
+export interface NginxDirective {
+	readonly name: string;
+	/** The words after the name, without quotes and escapes. */
+	readonly args: readonly string[];
+	/** Undefined if the directive ended with `;`. */
+	readonly block: readonly NginxDirective[] | undefined;
+	/** The place of the name and the words. */
+	readonly span: SourceSpan;
+	/** The directive as it was written, on one line and without its block. */
+	readonly text: string;
+}
+
+/** Blocks that may be nested in each other. nginx itself needs fewer than ten. */
+const DEEPEST = 64;
+
+interface Token {
+	readonly kind: 'word' | ';' | '{' | '}' | 'end';
+	readonly text: string;
+	readonly start: number;
+	readonly end: number;
+}
+
+/** Parses a file. Reports every mistake and continues after it, so that one run shows all of them. */
+export function parseNginx(source: Source, report: Report): NginxDirective[] {
+	const tokens = tokensOf(source, report);
+	let at = 0;
+	const spanOf = (first: Token, last: Token): SourceSpan => ({ source, start: first.start, end: last.end });
+	const mistake = (what: string, token: Token, message: string, hint: string): void =>
+		report({ code: `nginx/${what}`, severity: 'error', message, span: spanOf(token, token), hint });
+	const block = (depth: number, open: Token | undefined): NginxDirective[] => {
+		const found: NginxDirective[] = [];
+		for (;;) {
+			const token = tokens[at]!;
+			if (token.kind === 'end') {
+				if (open) mistake('missing-brace', open, 'This block is never closed.', 'Add the missing `}`.');
+				return found;
+			}
+			at++;
+			if (token.kind === '}') {
+				if (open) return found;
+				mistake('stray-brace', token, 'This `}` closes no block.', 'Remove it, or add the `{` that it belongs to.');
+			} else if (token.kind === '{' || token.kind === ';') {
+				mistake('missing-name', token, `A directive cannot begin with \`${token.kind}\`.`, 'Write its name before it.');
+				if (token.kind === '{') block(depth + 1, token);
+			} else {
+				const read = directive(token, depth);
+				if (read) found.push(read);
+			}
+		}
+	};
+	const directive = (name: Token, depth: number): NginxDirective | undefined => {
+		const words: Token[] = [name];
+		while (tokens[at]!.kind === 'word') words.push(tokens[at++]!);
+		const last = words.at(-1)!;
+		const next = tokens[at]!;
+		const span = spanOf(name, last);
+		const rest = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
+		const text = source.text.slice(span.start, span.end).replace(/\s+/g, ' ');
+		if (next.kind === ';') {
+			at++;
+			return { ...rest, block: undefined, text };
+		}
+		if (next.kind === '{') {
+			at++;
+			if (depth < DEEPEST) return { ...rest, block: block(depth + 1, next), text };
+			mistake('too-deep', next, `Blocks are nested more than ${DEEPEST} deep.`, 'Remove some of them.');
+			skipBlock();
+			return undefined;
+		}
+		mistake('missing-semicolon', last, `\`${name.text}\` is not ended by \`;\`.`, 'Add `;` after it.');
+		return undefined;
+	};
+	const skipBlock = (): void => {
+		for (let open = 1; open > 0 && tokens[at]!.kind !== 'end'; at++) {
+			if (tokens[at]!.kind === '{') open++;
+			else if (tokens[at]!.kind === '}') open--;
+		}
+	};
+	return block(0, undefined);
+}
+
+function tokensOf(source: Source, report: Report): Token[] {
+	const { text } = source;
+	const found: Token[] = [];
+	let at = 0;
+	while (at < text.length) {
+		const start = at;
+		const char = text[at]!;
+		if (/\s/.test(char)) at++;
+		else if (char === '#') {
+			while (at < text.length && text[at] !== '\n') at++;
+		} else if (char === ';' || char === '{' || char === '}') {
+			at++;
+			found.push({ kind: char, text: char, start, end: at });
+		} else if (char === '"' || char === "'") {
+			let word = '';
+			for (at++; at < text.length && text[at] !== char; at++) {
+				if (text[at] === '\\' && at + 1 < text.length) word += escaped(text[++at]!);
+				else word += text[at];
+			}
+			if (at >= text.length) {
+				const message = 'This quotation mark is never closed.';
+				const span = { source, start, end: start + 1 };
+				report({ code: 'nginx/missing-quote', severity: 'error', message, span, hint: `Add the missing \`${char}\`.` });
+			}
+			at++;
+			found.push({ kind: 'word', text: word, start, end: Math.min(at, text.length) });
+		} else {
+			let word = '';
+			for (; at < text.length && !/[\s;{]/.test(text[at]!); at++) {
+				if (text[at] === '\\' && at + 1 < text.length) word += escaped(text[++at]!);
+				else if (text.startsWith('${', at)) {
+					const close = text.indexOf('}', at);
+					const stop = close === -1 ? at + 1 : close;
+					word += text.slice(at, stop + 1);
+					at = stop;
+				} else word += text[at];
+			}
+			found.push({ kind: 'word', text: word, start, end: at });
+		}
+	}
+	found.push({ kind: 'end', text: '', start: text.length, end: text.length });
+	return found;
+}
+
+/** Returns what an escape stands for. The backslash stays before characters that only regular expressions escape. */
+function escaped(char: string): string {
+	if (char === '"' || char === "'" || char === '\\') return char;
+	const control = { t: '\t', r: '\r', n: '\n' }[char];
+	return control ?? `\\${char}`;
+}
