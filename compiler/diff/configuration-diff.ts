@@ -15,6 +15,7 @@ import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/grap
 import { walkDocument } from '../lint/inspection/walk-document.ts';
 import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../modules/contract/request-change.ts';
 import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
+import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 import { valueAt } from '../schema/validate.ts';
@@ -34,7 +35,7 @@ export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
 export interface MeaningChange {
 	/** A request for which it shows. */
 	readonly request: DryRunRequest;
-	/** What upstreams are assumed to do; undefined if they answer 200, or none is asked. */
+	/** What upstreams and rate limits are assumed to do; undefined if upstreams answer 200 without more, or none is asked, and no limit is exceeded. */
 	readonly upstream: UpstreamAssumption | undefined;
 	readonly aspects: readonly ChangedAspect[];
 	/** Number of request classes that differ in this way. */
@@ -269,7 +270,8 @@ class Comparison {
 		if (!request) return;
 		const reported = new Set<string>();
 		let differs = false;
-		const queue = [...this.#assumptions];
+		const [plain, ...others] = this.#assumptions as [UpstreamAssumption, ...UpstreamAssumption[]];
+		const queue = [plain];
 		const asked = new Set<string>();
 		for (const upstream of queue) {
 			if (this.#reachedBound()) return;
@@ -283,20 +285,33 @@ class Comparison {
 			if (await this.#judge(request, upstream, before, after, isNew, reported)) differs = true;
 			if (isNew) this.#flip(draft, [before, after]);
 			const sent = [before, after].map(({ result }) => result?.exchange.sent ?? []);
-			if (upstream === this.#assumptions[0]) {
-				if (sent.every(requests => requests.length === 0)) return;
+			if (upstream === plain) {
+				const zones = new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace)));
+				for (const exceeds of zones) queue.push({ ...plain, exceeds });
+				if (sent.every(requests => requests.length === 0)) continue;
 				// If only one side asks an upstream, all that follows from its answers differs anyway.
-				if (differs && sent.some(requests => requests.length === 0)) return;
+				if (differs && sent.some(requests => requests.length === 0)) continue;
+				queue.push(...others);
 			}
+			if (upstream.exceeds !== undefined) continue;
 			for (const requests of sent) {
 				requests.forEach(({ upstream: { address } }, index) => {
 					if (asked.has(address)) return;
 					asked.add(address);
 					// One that is asked later is reached only while those before it answer.
-					if (index > 0) queue.push(...this.#assumptions.slice(1).map(one => ({ ...one, of: address })));
+					if (index > 0) queue.push(...others.map(one => ({ ...one, of: address })));
 				});
 			}
 		}
+	}
+
+	/** Returns the zones of the rate limits that a request has passed. */
+	#zonesOf(side: number, trace: GraphTrace | undefined): string[] {
+		const { document } = this.#sides[side]!;
+		return (trace?.events ?? []).flatMap(event => {
+			if (event.kind !== 'handler' || event.handler !== 'rate_limit') return [];
+			return (valueAt(document, event.pointer) as RateLimitStep).zones.map(({ name }) => name);
+		});
 	}
 
 	async #both(request: DryRunRequest, upstream: UpstreamAssumption): Promise<readonly [SideRun, SideRun]> {
@@ -377,10 +392,17 @@ function restOf(draft: RequestDraft): string {
 
 /** Returns other spellings of a path, which only some steps treat as the same. */
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
+	const text = JSON.stringify(documents);
 	// `%*` in a pattern stands for a part with encoded slashes.
-	const hasEncoded = JSON.stringify(documents).includes('%*');
+	const hasEncoded = text.includes('%*');
 	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
-	return [`/.${path}`, ...(hasEncoded ? [encoded, `${encoded}%2f`] : [])];
+	// Path patterns ignore case. What follows may not, and so tell apart requests that a pattern treats alike.
+	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);
+	return [
+		`/.${path}`,
+		...(hasEncoded ? [encoded, `${encoded}%2f`] : []),
+		...(isCaseSensitive ? [path.toUpperCase()] : []),
+	];
 }
 
 /** Returns what decides the outcome: the place of the answer or failure. */

@@ -1,28 +1,30 @@
-/** What upstreams are assumed to do while two configurations are compared. */
+/** What upstreams and rate limits are assumed to do while two configurations are compared. */
 import type { Document } from '../document/document.ts';
 import { type ScriptedAnswer, type UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 
-/** What upstreams do with the requests that they receive. */
+/** What upstreams do with the requests that they receive, and what a client has used up before. */
 export interface UpstreamAssumption extends UpstreamAnswer {
 	/** Address of the only upstream that does this, while all others answer 200; undefined if all do. */
 	readonly of?: string;
 	/** True if only the first request is treated in this way, while later ones are answered with 200. */
 	readonly once?: boolean;
+	/** Name of the zone of rate limits in which the client has no requests left. */
+	readonly exceeds?: string;
 }
 
 /** Returns the script that makes fake upstreams behave as the assumption says. */
 export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
-	const { of, once, headers } = assumption;
+	const { of, once, headers, exceeds } = assumption;
 	const usual: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };
 	const answers: ScriptedAnswer[] = [{ of, answer: assumption }];
 	if (once) answers.push({ of, answer: usual });
 	if (of !== undefined) answers.push({ of: undefined, answer: usual });
-	return new UpstreamScript(answers);
+	return new UpstreamScript(answers, exceeds);
 }
 
 /**
  * Returns what to assume, in the order in which it is tried: answers that response matchers and error routes tell apart, and
- * failures that the settings of a pool allow. The first is an ordinary answer. `headers` are fields of all answers.
+ * failures that the settings of a pool allow. The first is a plain answer. `headers` are fields of the others.
  */
 export function upstreamAssumptions(
 	documents: readonly Document[],
@@ -43,8 +45,8 @@ export function upstreamAssumptions(
 	}
 	if (has('health', 'fail_duration', 'circuit')) failures.push({ status: 503, body: '', unavailable: true });
 	return [
-		{ status: 200, body: '', headers },
-		{ status: 200, body: 'from the upstream' },
+		{ status: 200, body: '' },
+		{ status: 200, body: 'from the upstream', headers },
 		...distinguishedStatuses(text).map(status => ({ status, body: '', headers })),
 		...failures,
 	];
@@ -69,7 +71,8 @@ function distinguishedStatuses(documents: string): readonly number[] {
 
 /** Returns the assumption as the rest of a sentence: `if the upstream answers 404`. */
 export function assumptionText(assumption: UpstreamAssumption): string {
-	const { status, unreachable, timesOut, disconnects, unavailable, of, once } = assumption;
+	const { status, unreachable, timesOut, disconnects, unavailable, of, once, exceeds, headers = [] } = assumption;
+	if (exceeds !== undefined) return `if the rate limit \`${exceeds}\` is exceeded`;
 	const when = once ? ' at first' : '';
 	const one = of ?? 'the upstream';
 	if (unavailable) return of === undefined ? 'if no upstream is available' : `if ${of} is not available`;
@@ -78,5 +81,6 @@ export function assumptionText(assumption: UpstreamAssumption): string {
 	if (unreachable) return `if ${one} cannot be reached${when}`;
 	if (timesOut) return `if ${one} does not answer in time${when}`;
 	if (disconnects) return `if ${one} closes the connection without an answer${when}`;
-	return `if ${one} answers ${status}${when}`;
+	const fields = headers.map(([name, value]) => `\`${name}: ${value}\``).join(', ');
+	return `if ${one} answers ${status}${fields === '' ? '' : ` with ${fields}`}${when}`;
 }

@@ -15,6 +15,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import { failResponse } from '../exchange/failed-response.ts';
 import type { AccessLog, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
+import type { RateLimiterSettings } from '../modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import { DeliveredResponse } from './delivered-response.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
@@ -181,7 +182,11 @@ export class DryRun {
 			case 'upstreams':
 				return existing(this.#pools, canonicalJson(settings), () => new FakePool(settings as UpstreamSettings));
 			case 'rate_limiter':
-				return existing(this.#limiters, canonicalJson(settings), () => new FakeRateLimiter());
+				return existing(
+					this.#limiters,
+					canonicalJson(settings),
+					() => new FakeRateLimiter((settings as RateLimiterSettings).zone),
+				);
 			case 'cache':
 				return this.#cache;
 			case 'access_log': {

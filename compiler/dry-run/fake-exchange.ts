@@ -42,12 +42,15 @@ const DEFAULT_ANSWER: UpstreamAnswer = { status: 200, body: '' };
  * any. The last one is given again and again.
  */
 export class UpstreamScript {
+	readonly exhaustedZone: string | undefined;
 	readonly #answers: readonly ScriptedAnswer[];
 	/** Number of scripted answers used so far, by upstream. */
 	readonly #taken = new Map<string | undefined, number>();
 
-	constructor(answers: readonly ScriptedAnswer[]) {
+	/** `exhaustedZone` is a zone of rate limits in which the client has no requests left. */
+	constructor(answers: readonly ScriptedAnswer[], exhaustedZone?: string) {
 		this.#answers = answers;
+		this.exhaustedZone = exhaustedZone;
 	}
 
 	/** Returns the answer to the next request that an upstream receives. */
@@ -120,6 +123,11 @@ export class FakeExchange extends Exchange {
 	/** Returns the next scripted answer of an upstream, without using it up. */
 	nextAnswer(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
+	}
+
+	/** Reports whether the client has no requests left in a zone of rate limits, whatever was counted. */
+	exhausts(zone: string): boolean {
+		return this.#upstreams instanceof UpstreamScript && this.#upstreams.exhaustedZone === zone;
 	}
 
 	override now(): number {

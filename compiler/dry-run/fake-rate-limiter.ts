@@ -7,10 +7,16 @@ import {
 	type Rate,
 	type RateLimiter,
 } from '../modules/directives/rate-limit/rate-limiter.ts';
+import { FakeExchange } from './fake-exchange.ts';
 
-/** Remembers any number of keys. */
+/** Remembers any number of keys. An exchange may say that its key has no requests left. */
 export class FakeRateLimiter implements RateLimiter {
+	readonly #zone: string | undefined;
 	readonly #full = new Map<string, number>();
+
+	constructor(zone?: string) {
+		this.#zone = zone;
+	}
 
 	/** Forgets all keys. */
 	reset(): void {
@@ -18,8 +24,9 @@ export class FakeRateLimiter implements RateLimiter {
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
-		const full = this.#full.get(key) ?? 0;
 		const now = x.now();
+		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
+		const full = isExhausted ? now + rate.capacity : (this.#full.get(key) ?? 0);
 		const result = excess(full, now, rate, cost);
 		if (result <= rate.maxDelay) this.#full.set(key, afterRequest(full, now, rate, cost));
 		return result;

@@ -6,7 +6,7 @@ import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { type ConfigurationDiff, diffConfigurations } from '../../../compiler/diff/configuration-diff.ts';
 import { differingAspects, outcomeOf } from '../../../compiler/diff/outcome.ts';
-import { isSame } from '../../../compiler/diff/render-diff.ts';
+import { isSame, renderDiff } from '../../../compiler/diff/render-diff.ts';
 import { DryRun } from '../../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
 import { GraphTracer } from '../../../compiler/explain/graph-tracer.ts';
@@ -15,6 +15,7 @@ import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.
 import { temporaryFolder } from '../../harness.ts';
 import { changedLines, randomLines, randomRequest, seededRandom } from './random-configurations.ts';
 
+const nothing = { settings: [], classes: 1, requests: 1, blindSpots: [] };
 const folder = temporaryFolder();
 const deps = dryRunEnvironment(folder);
 
@@ -313,6 +314,43 @@ different('a path behind a condition that most requests fulfil', async () => {
 different('a path in another spelling', async () => {
 	const site = (pattern: string) => `handle /dir* {\n\turi ${pattern} strip_suffix .txt\n}\nrespond "end of {path}"`;
 	assert.equal(await aspectsOf(site('/a/*'), site('/*')), ['body']);
+});
+
+different('a path in capital letters, where only a regular expression distinguishes them', async () => {
+	const site = (text: string) => `@lower path_regexp ^/([a-z]+)
+respond @lower "lower"
+respond /api/* "${text}"
+respond "other"`;
+	assert.equal(await aspectsOf(site('one'), site('two')), ['body']);
+});
+
+different('what a request beyond a rate limit gets, also for the second zone', async () => {
+	const site = (text: string) => `rate_limit all 20 per 1h
+rate_limit /api/* api 5 per 1h
+respond "admitted"
+handle_errors 429 {
+	@api expression \`{http.rate_limit.exceeded.name} == "api"\`
+	respond @api "${text}"
+	respond "too many"
+}`;
+	const { changes } = await diff(`http://:8080 {\n${site('one')}\n}\n`, `http://:8080 {\n${site('two')}\n}\n`);
+	assert.equal(
+		changes.map(({ upstream, aspects }) => [upstream?.exceeds, aspects.map(({ name }) => name)]),
+		[['api', ['body']]],
+	);
+});
+
+different('a field that only upstreams send, with the assumption that they do', async () => {
+	const { changes } = await diff(
+		'http://:8080 {\n\treverse_proxy a:1\n}\n',
+		'http://:8080 {\n\treverse_proxy a:1 {\n\t\theader_down -X-Old\n\t}\n}\n',
+	);
+	assert.ok(changes.length > 0);
+	for (const { upstream } of changes) assert.equal(upstream?.headers, [['X-Old', 'svc-diff']]);
+	assert.match(
+		renderDiff({ ...nothing, changes }, 'before', 'after'),
+		/if the upstream answers 200 with `X-Old: svc-diff`/,
+	);
 });
 
 different('the folder of files that do not exist here', async () => {
