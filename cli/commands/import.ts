@@ -5,12 +5,18 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 
+/** Directives that may have kept requests out. Without them, more is open than before. */
+const GUARDS: ReadonlySet<string> = new Set([
+	...['auth_jwt', 'auth_request', 'geo', 'if', 'internal', 'limit_conn', 'limit_except', 'limit_req', 'location'],
+	...['map', 'rewrite', 'secure_link', 'ssl_verify_client', 'valid_referers'],
+]);
+
 /** Translates another server's configuration to a Configfile. */
 export const importCommand: Command = {
 	name: 'import',
 	summary: "Translate another server's configuration to a Configfile",
 	details: [
-		'Reads an nginx.conf with the files that it includes, and prints a Configfile with tests of its locations. A directive without a counterpart becomes a comment that begins with `nginx:` and ends with the reason; standard error says how many there are. Where leaving one out would open what was closed, requests get an error instead.',
+		'Reads an nginx.conf with the files that it includes, and prints a Configfile with tests of its locations. A directive without a counterpart becomes a comment that begins with `nginx:` and ends with the reason; standard error says how many there are. It also names those among them that may have kept requests out, such as an `if`: look at each of these before the result is served. In place of passwords, and of `allow` and `deny` that cannot be translated, every request is denied.',
 		'The exit status is 1, and nothing is printed, if the file has mistakes. Standard error also says if the result does not pass `svc validate --lint --strict` yet: for example, because it names a certificate that is not on this machine.',
 		'With --format json, prints one object: the Configfile as `text`, `translated`, and `kept` with the directive, file, line and reason of each comment.',
 	],
@@ -70,6 +76,11 @@ export const importCommand: Command = {
 		}
 		const comments = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
 		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${comments}.\n`);
+		const guards = kept.filter(({ directive }) => GUARDS.has(directive.split(' ', 1)[0]!));
+		if (guards.length > 0) {
+			const places = guards.map(({ directive, file, line }) => `  ${file}:${line} ${directive}\n`).join('');
+			printError(`These comments may have kept requests out, and no longer do:\n${places}`);
+		}
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		const input = {
 			format: 'configfile',
