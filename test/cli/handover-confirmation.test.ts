@@ -80,23 +80,28 @@ confirmation('is rolled back when time is up, without losing a request', async (
 		async ({ folder, ports, load }) => {
 			const [first, dropped, added] = ports as [number, number, number];
 			const traffic = startRequests(first);
-			const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=1s');
-			assert.is(answer.status, 200, JSON.stringify(answer.body));
-			assert.ok(await isRefused(dropped), 'an address without a site');
-			// A change while the configuration is being rolled back is refused, whichever process gets it.
 			const refused: unknown[] = [];
-			await until('the previous configuration', async () => {
-				const { status, body } = await load(plain(first, 'new') + plain(added, 'two'), '?dry_run=0').catch(() => ({
-					status: 0,
-					body: {},
-				}));
-				if (status !== 409 && status !== 503 && status !== 0) refused.push([status, body]);
-				return (await bodyOf(first).catch(() => '')) === 'one';
-			});
+			let wasClosed = false;
+			try {
+				const answer = await load(plain(first, 'new') + plain(added, 'two'), '?handover&confirm=2s');
+				assert.is(answer.status, 200, JSON.stringify(answer.body));
+				// A change while the configuration is being rolled back is refused, whichever process gets it.
+				await until('the previous configuration', async () => {
+					wasClosed ||= await isRefused(dropped);
+					const { status, body } = await load(plain(first, 'new') + plain(added, 'two'), '?dry_run=0').catch(() => ({
+						status: 0,
+						body: {},
+					}));
+					if (status !== 409 && status !== 503 && status !== 0) refused.push([status, body]);
+					return (await bodyOf(first).catch(() => '')) === 'one';
+				});
+				assert.is(await bodyOf(dropped), 'other');
+				await until('the new address to be closed', () => isRefused(added));
+			} finally {
+				assert.equal(await traffic.stop(), []);
+			}
+			assert.ok(wasClosed, 'an address without a site refuses connections');
 			assert.equal(refused, []);
-			assert.is(await bodyOf(dropped), 'other');
-			await until('the new address to be closed', () => isRefused(added));
-			assert.equal(await traffic.stop(), []);
 			assert.not.match(savedIn(folder), 'two');
 		},
 	);

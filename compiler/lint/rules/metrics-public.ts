@@ -41,7 +41,8 @@ export const metricsPublic: LintRule = {
 /** Returns a URL at which a client on the Internet gets the metrics of a step; undefined if there is none. */
 async function openUrl(walked: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
 	for (const origin of originsOf(cx.plan, site)) {
-		if (!isPublicName(new URL(origin).hostname)) continue;
+		// A name such as `09` is valid in an address, but not in a URL.
+		if (!URL.canParse(origin) || !isPublicName(new URL(origin).hostname)) continue;
 		for (const path of samplePaths(walked, conditionsOf(walked))) {
 			const request = sampleGet(`${origin}${path}`);
 			const result = request && (await cx.subject.dryRun({ ...request, from: STRANGER }));
