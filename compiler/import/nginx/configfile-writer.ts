@@ -59,6 +59,12 @@ export class ConfigfileWriter {
 		for (const one of directive.block ?? []) inside(one);
 	}
 
+	/** Writes a comment about a directive that was counted as translated, and counts it as kept instead. */
+	differs(directive: NginxDirective, reason: string): void {
+		if (this.#counted.delete(directive)) this.translated--;
+		this.keep(directive, reason);
+	}
+
 	/** Writes a comment for each directive that nothing has counted or kept, so that none is dropped silently. */
 	keepUnused(directives: readonly NginxDirective[]): void {
 		for (const one of directives) {

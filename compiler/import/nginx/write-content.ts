@@ -173,13 +173,21 @@ function writeTries(one: NginxDirective, out: ConfigfileWriter, cx: ContentConte
 }
 
 const SENT: ReadonlySet<string> = new Set(['$host', '$http_host', '$host:$server_port']);
-const SENT_FIELDS: ReadonlySet<string> = new Set([
-	'x-forwarded-for',
-	'x-forwarded-proto',
-	'x-forwarded-host',
-	'upgrade',
-	'connection',
-]);
+/** The values that `reverse_proxy` sends by itself in these fields. */
+const SENT_VALUES: { readonly [field: string]: readonly string[] } = {
+	'x-forwarded-for': ['$remote_addr'],
+	'x-forwarded-proto': ['$scheme'],
+	'x-forwarded-host': ['$http_host'],
+	upgrade: ['$http_upgrade'],
+	connection: ['', 'upgrade', '$connection_upgrade', '$http_connection'],
+};
+
+/** Returns why a field that `reverse_proxy` sends by itself differs from the one of nginx. */
+function whyFieldDiffers(name: string, value: string): string {
+	if (name === 'x-forwarded-for' && value === '$proxy_add_x_forwarded_for')
+		return 'addresses that a client sends in this field are passed on only if `trusted_proxies` contains the client';
+	return '`reverse_proxy` sends this field with its own value';
+}
 
 function writeProxy(one: NginxDirective, scope: Scope, out: ConfigfileWriter, { pools, place }: ContentContext): void {
 	const [, scheme, host = '', uri] = /^(https?):\/\/(unix:[^:]*:?|[^/]*)(\/.*)?$/.exec(one.args[0] ?? '') ?? [];
@@ -207,7 +215,8 @@ function writeProxy(one: NginxDirective, scope: Scope, out: ConfigfileWriter, { 
 		for (const field of fields) {
 			const [name = '', value = ''] = field.args;
 			if (name.toLowerCase() === 'host' && SENT.has(value)) out.count(field);
-			else if (SENT_FIELDS.has(name.toLowerCase())) out.count(field);
+			else if (SENT_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) out.count(field);
+			else if (SENT_VALUES[name.toLowerCase()]) out.keep(field, whyFieldDiffers(name.toLowerCase(), value));
 			else if (value === '') orKeep(field, out, () => out.line(`header_up -${name}`));
 			else orKeep(field, out, () => out.line(`header_up ${name} ${word(translated(value))}`));
 		}

@@ -12,6 +12,16 @@ interface Listening {
 	readonly host: string | undefined;
 	readonly tls: boolean;
 	readonly isDefault: boolean;
+	/** Undefined if the server has no `listen` that the import can read. */
+	readonly directive: NginxDirective | undefined;
+}
+
+/** Reports whether a server listens on each of its addresses with each of its ports, as a site does. */
+function isProduct(listens: readonly Listening[]): boolean {
+	const hosts = new Set(listens.map(({ host }) => host));
+	const ports = new Set(listens.map(({ port }) => port));
+	const pairs = new Set(listens.map(({ host, port }) => `${host ?? '*'} ${port}`));
+	return pairs.size === hosts.size * ports.size && (hosts.size === 1 || !hosts.has(undefined));
 }
 
 /** What needs no word here, because it is always so. */
@@ -36,6 +46,9 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		if (site) claimed.add(`${servers.indexOf(site.server)} ${port}`);
 	}
 	out.line('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
+	out.line(
+		'# Unlike nginx, paths are compared without regard to case, and no limit for bodies applies unless one is written.',
+	);
 	if (hasPublicName(servers)) out.line('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
 	if (hasOpenPrefix(http)) out.line('# lint: off-file path/prefix-without-slash -- as the nginx.conf says');
 	if (sites.some(({ listens }) => listens.some(({ tls }) => tls))) {
@@ -65,6 +78,12 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		}
 		out.block([...new Set(addresses)].join(', '), () => {
 			const hosts = listens.map(({ host }) => host);
+			if (!isProduct(listens)) {
+				const reason = hosts.includes(undefined)
+					? 'the site listens on all addresses, because another `listen` of this server does'
+					: 'the site listens on each of its addresses with each of its ports';
+				for (const { directive, host } of listens) if (directive && host !== undefined) out.differs(directive, reason);
+			}
 			if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
 			const inner = new Scope(scope, server.block!);
 			const tls = listens.some(one => one.tls);
@@ -104,9 +123,12 @@ function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
 			host: all ? undefined : host === 'localhost' ? '127.0.0.1' : host,
 			tls: flags.includes('ssl'),
 			isDefault: flags.includes('default_server') || flags.includes('default'),
+			directive: one,
 		});
 	}
-	return found.length > 0 ? found : [{ port: '80', host: undefined, tls: false, isDefault: false }];
+	return found.length > 0
+		? found
+		: [{ port: '80', host: undefined, tls: false, isDefault: false, directive: undefined }];
 }
 
 /** Returns the names that an address can have. */
