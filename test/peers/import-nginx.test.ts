@@ -138,6 +138,48 @@ server { listen 127.0.0.1:PORT; server_name .b.test; return 200 b; }`,
 		http: inServer('location / { client_max_body_size 2; proxy_pass http://127.0.0.1:UPSTREAM; }'),
 		requests: ['POST /', '/'],
 	},
+	{
+		name: 'names with www lead to the name without',
+		http: `server { listen 127.0.0.1:PORT; server_name www.shop.test; return 301 http://shop.test$request_uri; }
+server { listen 127.0.0.1:PORT; server_name shop.test; location = /robots.txt { return 200 robots; } location / { return 200 shop; } }`,
+		requests: ['/ www.shop.test', '/a?b=c www.shop.test', '/ shop.test', '/robots.txt shop.test'],
+	},
+	{
+		name: 'an API gateway with versions and a default',
+		http: inServer(
+			'location /v1/ { proxy_pass http://127.0.0.1:UPSTREAM/; } location /v2/ { proxy_pass http://127.0.0.1:UPSTREAM; } location = /status { return 200 fine; } location / { return 404; }',
+		),
+		requests: ['/v1/users?id=1', 'POST /v1/users', '/v2/users', '/status', '/v3/users'],
+	},
+	{
+		name: 'an application behind its static files',
+		http: withFiles(
+			'location /docs/ { expires 1h; add_header X-Static yes; } location / { try_files $uri @app; } location @app { proxy_set_header Host $host; proxy_set_header X-Real $request_method; proxy_pass http://127.0.0.1:UPSTREAM; }',
+		),
+		requests: ['/docs/guide.html', '/docs/missing', '/a.txt', '/login', 'POST /login?next=/'],
+	},
+	{
+		name: 'websockets beside pages',
+		http: inServer(
+			'location /socket/ { proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade"; proxy_set_header X-Forwarded-For $remote_addr; proxy_pass http://127.0.0.1:UPSTREAM; } location / { return 200 page; }',
+		),
+		requests: ['/socket/chat', '/socket', '/socket?x=1', '/'],
+	},
+	{
+		name: 'several sites on one port',
+		http: `server { listen 127.0.0.1:PORT default_server; server_name _; return 403; }
+server { listen 127.0.0.1:PORT; server_name blog.test; root site; location / { try_files $uri $uri/ =404; } location ^~ /private/ { return 403; } }
+server { listen 127.0.0.1:PORT; server_name api.test; location / { proxy_pass http://127.0.0.1:UPSTREAM; } }
+server { listen 127.0.0.1:PORT; server_name *.cdn.test; root site; location ~ \\.txt$ { expires 1d; } location / { return 404; } }`,
+		requests: [
+			'/ x.test',
+			'/a.txt blog.test',
+			'/private/a blog.test',
+			'/b?c=d api.test',
+			'/a.txt one.cdn.test',
+			'/b one.cdn.test',
+		],
+	},
 ];
 
 interface Answer {

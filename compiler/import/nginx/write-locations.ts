@@ -54,6 +54,14 @@ export function writeLocations(level: Level): void {
 		out.block(`handle ${exactMatcher(one.pattern, label, out)}`, () => body(one, { kind: 'exact', path: one.pattern }));
 		writeTest(level, one, one.pattern, locations);
 	}
+	for (const { pattern, directive } of prefixes) {
+		// A proxied location whose prefix ends with a slash redirects a request for the prefix without it.
+		const bare = pattern.slice(0, -1);
+		const isProxied = directive.block!.some(({ name }) => name === 'proxy_pass' || name === 'fastcgi_pass');
+		const isTaken = locations.some(other => other.kind !== 'named' && other.pattern === bare);
+		if (!isProxied || isTaken || bare === '' || !pattern.endsWith('/') || !isPlain(pattern)) continue;
+		out.block(`handle ${bare}`, () => out.line(`redir * ${pattern}{?query} 301`));
+	}
 	for (const one of prefixes.filter(({ kind }) => kind === 'final')) {
 		const longer = prefixes.filter(
 			({ kind, pattern }) => kind === 'prefix' && pattern !== one.pattern && pattern.startsWith(one.pattern),
