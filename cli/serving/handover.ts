@@ -1,4 +1,5 @@
 /** Hands over to another server process, and takes over from one; see runtime/main/handover. */
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { isSea } from 'node:sea';
 import type { InheritedAdmin } from '../../admin/bind.ts';
 import type { ConfirmationTerms } from '../../admin/confirmation.ts';
@@ -49,9 +50,15 @@ export interface SuccessorOffer {
 /** The terms of a successor that must be confirmed, and what it hands back to if it is not. */
 export interface TentativeOffer {
 	readonly terms: ConfirmationTerms;
-	readonly program: SuccessorProgram;
+	readonly program: KeptProgram;
 	/** Undefined if the predecessor has no configuration. */
 	readonly input?: ConfigInput | undefined;
+}
+
+/** The program of the predecessor. */
+export interface KeptProgram extends SuccessorProgram {
+	/** The successor's descriptor of the executable file, which may have been replaced at its path by a new release. */
+	readonly executable?: number | undefined;
 }
 
 /** A handover as this process carries it out. */
@@ -68,7 +75,7 @@ export interface Predecessor {
 	readonly adminSettings: AdminSettings | undefined;
 	/** See {@link SuccessorOffer.keeper}; −1 if this process is the first one and waits itself. */
 	readonly keeper: number | undefined;
-	/** The configuration being served; undefined if there is none. */
+	/** The configuration being served; undefined before the first load. */
 	readonly input: ConfigInput | undefined;
 }
 
@@ -82,11 +89,13 @@ export function startSuccessor(
 	const { served, adminSocket, keeper } = predecessor;
 	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
+	const own = confirm && isSea() ? openExecutable() : undefined;
 	const moved = descriptors.of(inheritance);
 	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
 	const wanted = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = adminSocket &&
 		wanted !== undefined && { wanted, bound: adminSocket.bound, descriptor: descriptors.add(adminSocket.descriptor) };
+	const executable = own === undefined ? undefined : descriptors.add(own);
 	const keeps = keeper === OWN_KEEPER;
 	const pipe = keeper === undefined ? undefined : keeps ? descriptors.next : descriptors.add(keeper);
 	const added: SuccessorOffer = {
@@ -94,7 +103,9 @@ export function startSuccessor(
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(pipe !== undefined && { keeper: pipe }),
 		saves: request.saves,
-		...(confirm && { tentative: { terms: confirm, program: ownProgram(), input: predecessor.input } }),
+		...(confirm && {
+			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
+		}),
 	};
 	// The pipe's number follows that of the last descriptor, so nothing may be added after it.
 	const offer: Offer<SuccessorOffer> = {
@@ -108,7 +119,12 @@ export function startSuccessor(
 	const { binary } = request;
 	const named = binary === undefined ? undefined : { file: binary, args: process.argv.slice(2) };
 	const program = request.program ?? named ?? ownProgram();
-	return new SuccessorProcess(program, offer, descriptors.own, keeps, request.within ?? READY_LIMIT, onGo, printError);
+	const limit = request.within ?? READY_LIMIT;
+	try {
+		return new SuccessorProcess(program, offer, descriptors.own, keeps, limit, onGo, printError);
+	} finally {
+		if (own !== undefined) closeSync(own);
+	}
 }
 
 /** The number of standard error. */
@@ -120,5 +136,30 @@ export const OWN_KEEPER = -1;
 /** Returns the running program. If its file has been replaced since it was started, the new file is used: a new release. */
 function ownProgram(): SuccessorProgram {
 	const { argv, execArgv, execPath } = process;
-	return { file: execPath, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };
+	// What the system calls a file that was replaced before this process was started from it.
+	const file = execPath.replace(/ \(deleted\)$/, '');
+	return { file, args: isSea() ? argv.slice(2) : [...execArgv, argv[1]!, ...argv.slice(2)] };
+}
+
+/** Returns the running program, even if its file has been replaced or removed. */
+export function runningProgram(): SuccessorProgram {
+	const program = ownProgram();
+	return isSea() && existsSync(OWN_EXECUTABLE) ? { ...program, file: `/proc/${process.pid}/exe` } : program;
+}
+
+/** Returns a predecessor's program, even if its file has been replaced or removed. */
+export function keptProgram({ executable, ...program }: KeptProgram): SuccessorProgram {
+	return executable === undefined ? program : { ...program, file: `/proc/${process.pid}/fd/${executable}` };
+}
+
+/** The executable file of this process, on Linux. */
+const OWN_EXECUTABLE = '/proc/self/exe';
+
+/** Opens the executable file of this process. Returns undefined where the system does not offer that. */
+function openExecutable(): number | undefined {
+	try {
+		return openSync(OWN_EXECUTABLE, 'r');
+	} catch {
+		return undefined;
+	}
 }

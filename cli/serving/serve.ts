@@ -1,4 +1,5 @@
 /** The life cycle of a server process: start, signals, reloads from the file, stop, exit status. */
+import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
 import type { RollbackOutcome } from '../../admin/confirmation.ts';
@@ -12,7 +13,6 @@ import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
-import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descriptor.ts';
 import { CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { refusalSentence } from '../command/refusal.ts';
@@ -21,9 +21,11 @@ import { version } from '../command/version.ts';
 import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
 import {
+	keptProgram,
 	OWN_KEEPER,
 	type OwnHandover,
 	type Predecessor,
+	runningProgram,
 	type StartedAs,
 	type SuccessorOffer,
 	startSuccessor,
@@ -183,10 +185,13 @@ class ServerProcess {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
-			const result = await this.#handOver({ input, program, saves: false });
+			let result = await this.#handOver({ input, program: keptProgram(program), saves: false });
+			// The file that was kept open cannot be started where processes may not see each other's descriptors.
+			if (result.result === 'failed') result = await this.#handOver({ input, program, saves: false });
 			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
 		};
 		const onKept = (): void => {
+			if (program.executable !== undefined) closeSync(program.executable);
 			void this.#manager?.isMain('The new configuration has been confirmed.');
 			void channel.report('confirmed');
 		};
@@ -265,7 +270,7 @@ class ServerProcess {
 		const { keeper, successor, signaled } = this.#handedOver!;
 		if (keeper) keeper.signal(signal);
 		// Until the successor is confirmed, the service manager knows only this process.
-		else if (this.#guard?.isWatching && successor.pid !== undefined) process.kill(successor.pid, signal);
+		else if (this.#guard?.isWatching) successor.signal(signal);
 		const stops = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
 		if (signaled) this.#runtime?.kill();
 		// systemd has signaled the successor, too, and waits for both before it starts the service again.
@@ -294,23 +299,25 @@ class ServerProcess {
 			await runtime.handOver(async inheritance => {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
 				this.#manager?.reloading();
-				const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
-				this.#successor = successor;
-				const ended = successor.run();
-				// From here on, the successor serves even if this process dies.
-				runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
-				result = await ended.finally(() => {
+				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
+				try {
+					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
+					this.#successor = successor;
+					const ended = successor.run();
+					// From here on, the successor serves even if this process dies.
+					runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
+					result = await ended;
+					if (result.result === 'failed') return false;
+					if (guard && result.unconfirmed) {
+						guard.watch(successor, result.unconfirmed);
+						this.#guard = guard;
+					}
+					this.#left(result.pid, successor);
+					return true;
+				} finally {
 					this.#successor = undefined;
-				});
-				if (result.result === 'failed') return false;
-				const { unconfirmed } = result;
-				if (unconfirmed && canDuplicateDescriptors()) {
-					const guard = new SuccessorGuard(inheritance, predecessor.adminSocket);
-					guard.watch(successor, unconfirmed);
-					this.#guard = guard;
+					if (this.#guard !== guard) guard?.settle();
 				}
-				this.#left(result.pid, successor);
-				return true;
 			});
 		} catch (error) {
 			result = { result: 'failed', message: firstLineOf(error) };
@@ -419,11 +426,13 @@ class ServerProcess {
 	 * if that failed, too.
 	 */
 	async #takeBack(guard: SuccessorGuard, runtime: Runtime, self: Predecessor): Promise<boolean> {
+		const { sockets, adminSocket } = guard;
+		if (sockets === undefined) return false;
 		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
-		const predecessor = { ...self, adminSocket: guard.adminSocket };
+		const predecessor = { ...self, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
-		return await runtime.handOverAgain(guard.sockets, async inheritance => {
-			const successor = startSuccessor({ saves: false }, inheritance, predecessor, onGo);
+		return await runtime.handOverAgain(sockets, async inheritance => {
+			const successor = startSuccessor({ saves: false, program: runningProgram() }, inheritance, predecessor, onGo);
 			const result = await successor.run();
 			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
 			else this.#left(result.pid, successor);

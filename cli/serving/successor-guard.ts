@@ -1,13 +1,14 @@
 /**
  * Watches over a successor until its configuration has been confirmed. Meanwhile, this process keeps the sockets open, so that it can
- * start another successor if this one fails. It does not accept connections from them.
+ * start another successor if this one fails. It does not accept connections from them. Where descriptors cannot be duplicated, it
+ * only watches.
  */
 import { closeSync } from 'node:fs';
 import type { InheritedAdmin } from '../../admin/bind.ts';
 import type { Inheritance, UnconfirmedTerms } from '../../runtime/main/handover/handover-protocol.ts';
 import { KeptSockets } from '../../runtime/main/handover/kept-sockets.ts';
 import type { SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
-import { duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
+import { canDuplicateDescriptors, duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
 
 /** Milliseconds by which a successor may miss the deadline before it counts as hung. */
 const HANG_LIMIT = 10_000;
@@ -16,20 +17,27 @@ const HANG_LIMIT = 10_000;
 export class SuccessorGuard {
 	/** Resolves once nothing has to be taken back any longer. */
 	readonly settled: Promise<void>;
-	readonly sockets: KeptSockets;
+	/** Undefined where descriptors cannot be duplicated: then no other successor can be started. */
+	readonly sockets: KeptSockets | undefined;
 	#adminSocket: InheritedAdmin | undefined;
 	#settle: () => void = () => {};
 	#isSettled = false;
 	#timer: NodeJS.Timeout | undefined;
 	#successor: SuccessorProcess | undefined;
 
-	/** Duplicates the sockets. Throws an error with the system's code. */
+	/** Duplicates the sockets, before the successor is started. Throws an error with the system's code. */
 	constructor(inheritance: Inheritance, adminSocket: InheritedAdmin | undefined) {
-		this.sockets = new KeptSockets(inheritance);
-		this.#adminSocket = adminSocket && { ...adminSocket, descriptor: duplicateDescriptor(adminSocket.descriptor) };
 		this.settled = new Promise(resolve => {
 			this.#settle = resolve;
 		});
+		if (!canDuplicateDescriptors()) return;
+		this.sockets = new KeptSockets(inheritance);
+		try {
+			this.#adminSocket = adminSocket && { ...adminSocket, descriptor: duplicateDescriptor(adminSocket.descriptor) };
+		} catch (error) {
+			this.sockets.close();
+			throw error;
+		}
 	}
 
 	/** The socket of the Admin API, if the successor uses it, too. */
@@ -45,7 +53,7 @@ export class SuccessorGuard {
 	/** Starts to watch a successor, which serves now. A successor that hangs is killed after the deadline. */
 	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms): void {
 		this.#successor = successor;
-		this.sockets.keepOnly(used);
+		this.sockets?.keepOnly(used);
 		if (!used.includes('admin')) this.#closeAdmin();
 		successor.keepAlive(true);
 		successor.onReport = what => {
@@ -61,7 +69,7 @@ export class SuccessorGuard {
 		this.#isSettled = true;
 		clearTimeout(this.#timer);
 		this.#successor?.keepAlive(false);
-		this.sockets.close();
+		this.sockets?.close();
 		this.#closeAdmin();
 		this.#settle();
 	}

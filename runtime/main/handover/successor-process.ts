@@ -237,6 +237,11 @@ export class SuccessorProcess {
 		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
 	}
 
+	/** Sends a signal to the process, unless it has ended. */
+	signal(signal: NodeJS.Signals): void {
+		this.#child.kill(signal);
+	}
+
 	/** Keeps this process alive as long as the successor is, or no longer. */
 	keepAlive(keeps: boolean): void {
 		if (keeps) this.#child.ref();
