@@ -112,7 +112,7 @@ function fieldAt(fields: Fields, path: readonly string[]): unknown {
 	return value;
 }
 
-/** Returns a value as escaped text, or `-` if there is none. Lists are joined by commas. */
+/** Returns a value as escaped text; `-` for a field that the entry does not have. Lists are joined by commas. */
 function fieldText(value: unknown, index: number | undefined, bytes: boolean): string {
 	let one = value;
 	if (Array.isArray(value)) one = index === undefined ? value.join(', ') : value[index];

@@ -2,13 +2,23 @@
  * `npm run build` makes a single binary that works like the checkout on a machine without Node. .ci/run repeats the
  * tests of test/cli with SVC_BIN to check that the binary also passes the command line cases.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+	copyFileSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	readlinkSync,
+	renameSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { Script } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, ROOT, temporaryFolder } from '../harness.ts';
+import { freePorts, ROOT, temporaryFolder, until } from '../harness.ts';
 
 const folder = temporaryFolder();
 const built = path.join(folder, 'built', 'svc');
@@ -105,5 +115,65 @@ binary('the binary serves requests with its worker threads, in the foreground an
 		assert.is(run('stop').status, 0);
 	}
 });
+
+binary(
+	'an upgrade that is not confirmed returns to the program that ran before, although its file was replaced in place',
+	async () => {
+		const [port] = (await freePorts(1)) as [number];
+		const socket = path.join(folder, 'admin.sock');
+		const previous = path.join(folder, 'elsewhere', 'replaced');
+		const next = path.join(folder, 'elsewhere', 'next');
+		copyFileSync(moved, previous);
+		copyFileSync(moved, next);
+		writeFileSync(
+			path.join(folder, 'Configfile'),
+			`{\n\tadmin unix/${socket}\n}\nhttp://127.0.0.1:${port} {\n\trespond "${port}"\n}\n`,
+		);
+		const environment = { XDG_STATE_HOME: folder };
+		const run = (...args: string[]) => spawnSync(next, args, { encoding: 'utf8', cwd: folder, env: environment });
+		const server = spawn(previous, ['run'], {
+			cwd: folder,
+			env: environment,
+			stdio: ['ignore', 'ignore', 'pipe'],
+		});
+		let output = '';
+		server.stderr.setEncoding('utf8').on('data', text => {
+			output += text;
+		});
+		const ended = once(server, 'exit');
+		const isServing = async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined))?.status === 200;
+		try {
+			await until('the server', isServing);
+			// As package managers do it: the running program keeps the old file.
+			renameSync(next, `${next}.moved`);
+			copyFileSync(`${next}.moved`, next);
+			renameSync(`${next}.moved`, previous);
+			const upgraded = run('upgrade', '--confirm', '1s', '--address', `unix/${socket}`);
+			assert.is(upgraded.status, 0, upgraded.stderr);
+			const tentative = Number(/^Process (\d+) has taken over/.exec(upgraded.stdout)![1]);
+			assert.equal(processesRunning(previous), [tentative]);
+			await until('the rollback', () => output.includes('configuration rolled back'));
+			await until('the end of the new process', () => !processesRunning(previous).includes(tentative));
+			await until('the server', isServing);
+			assert.equal(processesRunning(previous), [], 'the unconfirmed program');
+			assert.ok(processesRunning(`${previous} (deleted)`).some(pid => pid !== server.pid));
+		} finally {
+			server.kill('SIGTERM');
+			await ended;
+		}
+	},
+);
+
+/** Returns the processes that run an executable file. The system adds ` (deleted)` to the path of a file that was replaced. */
+function processesRunning(file: string): number[] {
+	const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name));
+	return pids.map(Number).filter(pid => {
+		try {
+			return readlinkSync(`/proc/${pid}/exe`) === file;
+		} catch {
+			return false;
+		}
+	});
+}
 
 binary.run();

@@ -250,7 +250,7 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	};
 }
 
-/** Returns the name of a cookie as browsers read it (RFC 6265 §5.2); undefined if there is none. */
+/** Returns the name of a cookie as browsers read it (RFC 6265 §5.2); undefined for a cookie without a name. */
 function cookieName(value: string): string | undefined {
 	const end = value.indexOf(';');
 	const equals = value.indexOf('=');
