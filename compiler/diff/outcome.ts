@@ -85,8 +85,18 @@ export function differingAspects(one: Outcome, other: Outcome): string[] {
 	const names = [...new Set([...one.keys(), ...other.keys()])].filter(name => one.get(name) !== other.get(name));
 	const isChanged = (name: string): boolean => one.has(name) && other.has(name);
 	const essential = names.filter(name => isChanged(name) || !DETAIL.test(name));
-	// If only one side has an essential difference, its details follow from that difference, so they are left out.
-	return (essential.length > 0 ? essential : names).sort((a, b) => rankOf(a) - rankOf(b));
+	// If only one side has an essential difference, its details follow from that difference, so they are left out. But a different
+	// field does not tell that the body is changed, too: by compression, for example.
+	const shown = new Set(essential.length > 0 ? essential : names);
+	if (essential.every(name => name.startsWith('header ')))
+		for (const name of names) if (changesBody(name)) shown.add(name);
+	return [...shown].sort((a, b) => rankOf(a) - rankOf(b));
+}
+
+/** Reports whether an aspect consists of the settings of a step that changes bodies. */
+function changesBody(aspect: string): boolean {
+	const handler = /^settings of `(.*)`$/.exec(aspect)?.[1];
+	return handler !== undefined && HANDLERS.get(handler)?.changesBodies === true;
 }
 
 /** Returns the position of an aspect: what matters most comes first. */

@@ -106,7 +106,10 @@ function isMovable({ parts }: Statement): boolean {
 }
 
 function blocksOf(root: Statement[]): Statement[][] {
-	const inner = root.flatMap(({ parts }) => parts.flatMap(({ block }) => (block ? blocksOf(block) : [])));
+	// A directive in a list of accounts would be an account, which compiles but cannot be loaded.
+	const inner = root.flatMap(({ parts }) =>
+		parts.flatMap(({ head, block }) => (block && !head.startsWith('basic_auth') ? blocksOf(block) : [])),
+	);
 	return [root, ...inner];
 }
 

@@ -2,7 +2,7 @@
  * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other, sends the same
  * random requests to both, and compares what differs with what the diff reports. Then sends every witness that the diff reports.
  *
- * Usage: node test/agreement/diff-trial.ts [--pairs N] [--requests N] [--seed N]
+ * Usage: node test/agreement/diff-trial.ts [--pairs N] [--requests N] [--seed N] [--mistakes N]
  */
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
@@ -19,7 +19,14 @@ import { jsonInput, withServer } from '../runtime/running-server.ts';
 import { siteFolder } from './agreement.ts';
 import { SeededChance } from './chance.ts';
 import { changedConfiguration, refactoredConfiguration } from './changed-configuration.ts';
-import { type Answer, describingUpstream, type FailureMode, UPSTREAM_FIELDS, wireRequest } from './live-answers.ts';
+import {
+	type Answer,
+	type DescribingUpstream,
+	describingUpstream,
+	type FailureMode,
+	UPSTREAM_FIELDS,
+	wireRequest,
+} from './live-answers.ts';
 import { PersistentClient } from './persistent-client.ts';
 import { type ConfigurationTargets, randomConfiguration, randomRequest } from './random-configuration.ts';
 
@@ -32,9 +39,14 @@ export interface DiffTrial {
 	readonly reported: number;
 	/** Number of pairs that the diff calls equal. */
 	readonly equal: number;
-	/** Number of witnesses that were sent, and of those that cannot be sent from this machine. */
+	/** Number of witnesses that were sent. */
 	readonly witnesses: number;
-	readonly unsendable: number;
+	/** Number of those that assume a failure, or more than a plain answer 200, of an upstream, or an exceeded rate limit. */
+	readonly withFailures: number;
+	/** Number of changes that show only in settings, or in attempts at an upstream that cannot be reached. */
+	readonly invisible: number;
+	/** Numbers of witnesses that cannot be sent from this machine, by reason. */
+	readonly unsendable: { readonly [reason: string]: number };
 	/** Number of differences that the diff misses, and for which it names a blind spot. */
 	readonly inBlindSpots: number;
 	/** Missed differences of requests whose path contains a zero byte. They get 400 only where something evaluates the path. */
@@ -43,8 +55,14 @@ export interface DiffTrial {
 	readonly mistakes: readonly string[];
 }
 
-/** Number of mistakes after which a trial stops. */
+/** Number of mistakes after which a trial stops, by default. */
 const ENOUGH = 5;
+/** Loopback addresses at which nothing listens: the ports need privileges and belong to no common service. */
+const DEAD = ['127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4'];
+/** The largest limit of a zone in random configurations. */
+const LARGEST_LIMIT = 20;
+/** Credentials of the accounts in random configurations. */
+const CREDENTIALS = ['alice:svc-diff', 'bob:svc-diff', 'alice:wrong'].map(text => `Basic ${btoa(text)}`);
 
 interface Pair {
 	readonly before: CompileResult;
@@ -55,11 +73,12 @@ interface Pair {
 }
 
 /** Compares `pairs` pairs of configurations. Sends `requests` random requests to both configurations of each pair. */
-export async function tryDiff(pairs: number, requests: number, seed: number): Promise<DiffTrial> {
-	const upstreams = await Promise.all([describingUpstream(), describingUpstream()]);
+export async function tryDiff(pairs: number, requests: number, seed: number, enough = ENOUGH): Promise<DiffTrial> {
+	const upstreams = await Promise.all([describingUpstream(), describingUpstream(), describingUpstream()]);
 	const addresses = upstreams.map(({ server }) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
 	const [port, otherPort] = (await freePorts(2)) as [number, number];
-	const targets = { port, upstreams: [addresses[0]!, addresses[1]!], root: siteFolder() } as const;
+	const spare = addresses[2]!;
+	const targets = { port, upstreams: [addresses[0]!, addresses[1]!], root: siteFolder(), spare } as const;
 	const environment = { ...process.env, OTEL_TRACES_EXPORTER: 'none' };
 	const first = (at: number) =>
 		jsonInput({ settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${at}`], pipeline: [] }] });
@@ -69,21 +88,33 @@ export async function tryDiff(pairs: number, requests: number, seed: number): Pr
 		reported: 0,
 		equal: 0,
 		witnesses: 0,
-		unsendable: 0,
+		withFailures: 0,
+		invisible: 0,
 		inBlindSpots: 0,
 		withoutPath: 0,
 	};
 	const mistakes: string[] = [];
+	const unsendable: { [reason: string]: number } = {};
 	const options = (at: number) => ({ input: first(at), threads: 1, environment });
 	try {
 		await withServer(undefined, options(port), ({ runtime: one }) =>
 			withServer(undefined, options(otherPort), async ({ runtime: other }) => {
-				for (; trial.pairs < pairs && mistakes.length < ENOUGH; trial.pairs++) {
+				for (; trial.pairs < pairs && mistakes.length < enough; trial.pairs++) {
 					const own = seed + trial.pairs;
 					const chance = new SeededChance(own);
 					const pair = randomPair(chance, targets);
-					await load(one, pair.texts[0], own);
-					await load(other, withPort(pair.texts[1], port, otherPort), own);
+					let loads = 0;
+					// Counts of rate limits survive reloads, so every load gets zones of its own.
+					const loadBoth = async (edited: (text: string) => string): Promise<void> => {
+						const zones = `zone${own}of${loads++}n`;
+						const [before, after] = pair.texts.map(
+							(input): ConfigInput => ({ ...input, text: edited(input.text).replace(/\bzone(?=\d)/g, zones) }),
+						) as [ConfigInput, ConfigInput];
+						await load(one, before, own);
+						await load(other, withPort(after, port, otherPort), own);
+					};
+					// While random requests are sent, the spare upstream cannot be reached.
+					await loadBoth(text => text.replaceAll(spare, DEAD[2]!));
 					const found = await diffOf(pair);
 					const clients = [new PersistentClient(port), new PersistentClient(otherPort)] as const;
 					const report = (what: string, details: string): void => {
@@ -95,36 +126,57 @@ export async function tryDiff(pairs: number, requests: number, seed: number): Pr
 						report('a refactoring is reported as a change', renderDiff(found, 'before', 'after'));
 					}
 					let differs = false;
+					const reportedParts = new Set<string>();
 					for (let i = 0; i < requests; i++) {
 						const request = randomRequest(chance, port);
-						const wire = wireRequest({
-							...request,
-							headers: request.headers.filter(([name]) => name !== 'Connection'),
-						});
+						const headers = request.headers.filter(([name]) => name !== 'Connection');
+						if (chance.happens(30)) headers.push(['Authorization', chance.of(CREDENTIALS)]);
+						if (chance.happens(20)) headers.push(['Accept-Encoding', chance.of(['gzip', 'br, gzip'])]);
+						const wire = wireRequest({ ...request, headers });
 						const [before, after] = await Promise.all(clients.map(client => client.exchange(wire, request.method)));
 						const difference = differenceOf(before!, after!);
 						if (difference === undefined) continue;
 						if (!differs) trial.differing++;
 						const isFirst = !differs;
 						differs = true;
-						if (!isSame(found) || !isFirst) continue;
+						// A pair that the diff calls equal is reported once; in others, each part of an answer must be announced.
+						const missing = isSame(found) ? (isFirst ? ['everything'] : []) : unannounced(found, before!, after!);
+						if (missing.length === 0 || reportedParts.has(missing.join())) continue;
+						reportedParts.add(missing.join());
 						if (found.blindSpots.length > 0) trial.inBlindSpots++;
 						else if (wire.includes('%00')) trial.withoutPath++;
 						else report('a difference is missed', `${wire}${difference}`);
 					}
-					for (const { request, upstream, aspects } of found.changes) {
-						if (!aspects.some(({ name }) => isVisible(name))) continue;
+					const zones = new Set(pair.texts.flatMap(({ text }) => text.match(/\bzone\d+/g) ?? [])).size;
+					let loaded = 'random';
+					for (const change of found.changes) {
+						const { request, upstream, aspects } = change;
+						// A connection that is refused leaves no trace at the upstream.
+						const shows = (name: string) => isVisible(name) && !(upstream?.unreachable && /^upstream\b/.test(name));
+						if (!aspects.some(({ name }) => shows(name))) {
+							trial.invisible++;
+							continue;
+						}
 						const wire = witnessBytes(request);
-						const mode = modeOf(upstream);
-						if (wire === undefined || mode === undefined) {
-							trial.unsendable++;
+						const failure = failureOf(change, addresses, zones);
+						if (typeof wire === 'object' || typeof failure === 'string') {
+							const reason = typeof wire === 'object' ? wire.because : (failure as string);
+							unsendable[reason] = (unsendable[reason] ?? 0) + 1;
 							continue;
 						}
 						trial.witnesses++;
-						for (const one of upstreams) one.mode = mode;
+						if (upstream !== undefined) trial.withFailures++;
+						if (zones > 0 || failure.dead.join() !== loaded) {
+							await loadBoth(text =>
+								failure.dead.reduce((edited, address, index) => edited.replaceAll(address, DEAD[index]!), text),
+							);
+							loaded = failure.dead.join();
+						}
 						const seen: string[] = [];
 						const answersOf = async (client: PersistentClient) => {
-							for (const { received } of upstreams) received.length = 0;
+							for (let i = failure.exceeds === undefined ? 0 : LARGEST_LIMIT; i > 0; i--)
+								await client.exchange(wire, request.method);
+							arm(upstreams, addresses, failure);
 							const answer = await client.exchange(wire, request.method);
 							seen.push(JSON.stringify(upstreams.map(({ received }) => received)));
 							return answer;
@@ -132,8 +184,14 @@ export async function tryDiff(pairs: number, requests: number, seed: number): Pr
 						const before = await answersOf(clients[0]);
 						const after = await answersOf(clients[1]);
 						for (const one of upstreams) one.mode = {};
-						if (differenceOf(before, after) === undefined && seen[0] === seen[1]) {
-							report('a false witness', `${wire}${JSON.stringify({ upstream, aspects, before }, null, '\t')}`);
+						const wrong = aspects.filter(
+							({ name }) => shows(name) && !showsIn(name, [before, after], seen as [string, string]),
+						);
+						if (wrong.length > 0) {
+							report(
+								'a false witness',
+								`${wire}${JSON.stringify({ upstream, aspects, wrong, before, after, seen }, null, '\t')}`,
+							);
 						}
 					}
 					for (const client of clients) client.close();
@@ -147,7 +205,7 @@ export async function tryDiff(pairs: number, requests: number, seed: number): Pr
 			server.close();
 		}
 	}
-	return { ...trial, mistakes };
+	return { ...trial, unsendable, mistakes };
 }
 
 /** Returns two configurations that compile. */
@@ -187,22 +245,101 @@ function withPort(input: ConfigInput, from: number, to: number): ConfigInput {
 	return { ...input, text: input.text.replaceAll(`:${from}`, `:${to}`) };
 }
 
-/** Returns the request of a witness as bytes; undefined if its client address does not exist on this machine. */
-function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequest): string | undefined {
-	if ((from !== undefined && from !== '127.0.0.1') || (protocol !== undefined && protocol !== 'h1')) return undefined;
-	if (url.scheme !== 'http') return undefined;
+/** Returns the request of a witness as bytes, or why it cannot be sent. */
+function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequest): string | { because: string } {
+	if (from !== undefined && from !== '127.0.0.1') return { because: 'comes from another address' };
+	if (protocol !== undefined && protocol !== 'h1') return { because: 'is not HTTP/1' };
+	if (url.scheme !== 'http') return { because: 'needs TLS' };
 	const target = url.path + (url.query === undefined ? '' : `?${url.query}`);
 	const own = headers.find(([name]) => /^host$/i.test(name));
 	const others = headers.filter(([name]) => !/^host$/i.test(name));
 	return wireRequest({ method, target, authority: own?.[1] ?? url.authority, headers: others, body });
 }
 
-/** Returns how the upstreams must behave for a witness; undefined if they cannot behave so, or if only one of them is to fail. */
-function modeOf(assumption: ConfigurationDiff['changes'][number]['upstream']): FailureMode | undefined {
-	if (assumption === undefined) return {};
-	const { status, headers, unreachable, timesOut, unavailable, once, of, disconnects } = assumption;
-	if (unreachable || timesOut || unavailable || once || of !== undefined) return undefined;
-	return disconnects ? { disconnects } : { status, headers };
+/** What the upstreams have to do for a witness. */
+interface UpstreamFailure {
+	/** Addresses at which nothing may listen. */
+	readonly dead: readonly string[];
+	/** Address of the only upstream with this mode; undefined for all. */
+	readonly of: string | undefined;
+	readonly mode: FailureMode;
+	/** Zone of rate limits that must have no requests left. */
+	readonly exceeds?: string | undefined;
+	/** True if only one request fails. */
+	readonly once: boolean;
+}
+
+/** Returns how upstreams behave as a witness assumes, or why they cannot. */
+function failureOf(
+	{ upstream, before, after }: ConfigurationDiff['changes'][number],
+	addresses: readonly string[],
+	zones: number,
+): UpstreamFailure | string {
+	const none = { dead: [], of: undefined, mode: {}, once: false };
+	if (upstream === undefined) return none;
+	const { status, headers, unreachable, timesOut, unavailable, once = false, of, disconnects, exceeds } = upstream;
+	// A request that counts in several zones uses up all of them.
+	if (exceeds !== undefined) return zones > 1 ? 'only one of several zones is exceeded' : { ...none, exceeds };
+	if (unavailable) return 'an upstream is unavailable';
+	if (timesOut) return unreachable ? 'a connection is not established in time' : 'an answer takes too long';
+	if (!unreachable) return { dead: [], of, mode: disconnects ? { disconnects } : { status, headers }, once };
+	if (!once) return { ...none, dead: of === undefined ? addresses : [of], mode: { headers } };
+	// The first upstream is not there. That is the same as one failure if no attempt comes back to it.
+	const attempts = [before, after].map(side => side?.upstreams.map(({ address }) => address) ?? []);
+	const first = attempts.find(list => list.length > 0)?.[0];
+	const isOnce = first !== undefined && attempts.every(list => list.length === 0 || list.lastIndexOf(first) === 0);
+	return isOnce ? { ...none, dead: [first], mode: { headers } } : 'an upstream is back between two attempts';
+}
+
+/** Makes upstreams behave so for the next request. */
+function arm(
+	upstreams: readonly DescribingUpstream[],
+	addresses: readonly string[],
+	{ of, mode, once }: UpstreamFailure,
+): void {
+	const next = once ? { ...mode, remaining: { requests: 1 } } : mode;
+	upstreams.forEach((one, index) => {
+		one.received.length = 0;
+		one.mode = of === undefined || of === addresses[index] ? next : { headers: mode.headers };
+	});
+}
+
+/** Reports whether two answers, or what upstreams have received, differ in an aspect. */
+function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
+	if (/^upstream\b/.test(aspect)) return seen[0] !== seen[1];
+	const [one, other] = answers.map(answer => partOf(aspect, answer));
+	return one !== other;
+}
+
+/** Returns the parts in which two answers differ and which no change of the diff announces. */
+function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
+	const announced = found.changes.flatMap(({ aspects }) => aspects.map(({ name }) => name));
+	// Where a request goes decides everything about its answer.
+	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for)$/.test(name))) return [];
+	if (before === 'dropped' || after === 'dropped') return ['connection'];
+	const names = new Set([...before.fields, ...after.fields].map(field => field.split(':', 1)[0]!.toLowerCase()));
+	const fields = [...names]
+		.filter(name => !/^(content-length|transfer-encoding)$/.test(name))
+		.map(name => `header ${name}`);
+	const differing = ['status', 'body', ...fields].filter(part => partOf(part, before) !== partOf(part, after));
+	// The details of an answer with another status, or from another handler, follow from that.
+	if (announced.includes('status') || announced.includes('body'))
+		return differing.filter(part => part === 'status' && !announced.includes('status'));
+	const compressed = announced.includes('settings of `compress`') ? OF_COMPRESSION : [];
+	return differing.filter(part => !announced.includes(part) && !compressed.includes(part));
+}
+
+/** The parts of an answer that depend on whether it is compressed. */
+const OF_COMPRESSION: readonly string[] = ['body', 'header content-encoding', 'header etag', 'header accept-ranges'];
+
+/** Returns the part of an answer that an aspect is about, as text. */
+function partOf(aspect: string, answer: Answer | 'dropped'): string {
+	if (answer === 'dropped') return 'dropped';
+	const { status, fields, body } = answer;
+	const name = /^header (.*)$/.exec(aspect)?.[1];
+	if (name !== undefined) return fields.filter(field => field.toLowerCase().startsWith(`${name}:`)).join();
+	if (aspect === 'status') return String(status);
+	return aspect === 'body' ? body : 'answered';
 }
 
 /** Reports whether an aspect can be seen in a single answer. Settings, such as the level of a compression, cannot. */
@@ -228,10 +365,12 @@ if (import.meta.main) {
 			pairs: { type: 'string', default: '500' },
 			requests: { type: 'string', default: '2000' },
 			seed: { type: 'string', default: '1' },
+			mistakes: { type: 'string', default: String(ENOUGH) },
 		},
 	});
 	const started = performance.now();
-	const { mistakes, ...trial } = await tryDiff(Number(values.pairs), Number(values.requests), Number(values.seed));
+	const [pairs, requests, seed, enough] = [values.pairs, values.requests, values.seed, values.mistakes].map(Number);
+	const { mistakes, ...trial } = await tryDiff(pairs!, requests!, seed!, enough);
 	for (const one of mistakes) console.log(`${one}\n${'='.repeat(72)}`);
 	console.log(
 		JSON.stringify(trial),

@@ -79,6 +79,8 @@ export interface FailureMode {
 	readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
 	/** Closes the connection without an answer. */
 	readonly disconnects?: boolean;
+	/** How many more requests are treated in this way, by all upstreams that share this object; undefined for all requests. */
+	readonly remaining?: { requests: number };
 }
 
 /** An upstream that can be told to fail. */
@@ -89,13 +91,19 @@ export interface DescribingUpstream {
 	readonly received: string[];
 }
 
+/** Returns what an upstream does now: only what it sends with every answer after the requests that were to fail. */
+function currentMode({ mode }: { readonly mode: FailureMode }): FailureMode {
+	return mode.remaining?.requests === 0 ? { headers: mode.headers } : mode;
+}
+
 /** Starts an upstream that answers every request with a description of it. */
 export async function describingUpstream(): Promise<DescribingUpstream> {
 	const upstream = { mode: {} as FailureMode, received: [] as string[] };
 	const server = createServer((request, response) => {
-		const { status = 200, headers = [], disconnects } = upstream.mode;
 		request.resume();
 		request.on('end', () => {
+			const { status = 200, headers = [], disconnects, remaining } = currentMode(upstream);
+			if (remaining) remaining.requests--;
 			const seen: { [name: string]: string } = {};
 			for (const name of UPSTREAM_FIELDS) {
 				const value = request.headers[name];

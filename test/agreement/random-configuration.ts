@@ -9,7 +9,13 @@ export interface ConfigurationTargets {
 	readonly upstreams: readonly [string, string];
 	/** A folder with files to serve. */
 	readonly root: string;
+	/** Address of an upstream for pools of two; undefined if a configuration has neither such pools nor accounts and compression. */
+	readonly spare?: string;
 }
+
+/** The password of every account in a configuration: the one that `svc diff` has in its witnesses. */
+const PASSWORD_HASH = '$2b$04$ahtDU1s.zTjurSinO5o6pOxcas3hePGlWxp7j6ggvc/lyTAmhslhC';
+const USERS = ['alice', 'bob'];
 
 /** A request as sent. */
 export interface RandomRequest {
@@ -203,6 +209,7 @@ class Writer {
 
 	#directive(depth: number): string[] {
 		const chance = this.#chance;
+		if (this.#place.spare !== undefined && chance.happens(18)) return this.#guard(this.#place.spare);
 		if (chance.happens(30)) return this.#laterDirective(depth);
 		const kinds = depth > 0 ? 18 : 13;
 		switch (chance.below(kinds)) {
@@ -308,6 +315,24 @@ class Writer {
 				return [`invoke ${this.#token()}${chance.of(ROUTES)}`];
 			default:
 				return this.#intercept(depth);
+		}
+	}
+
+	/** Directives that need credentials, several requests, or upstreams that fail, before their effect shows. */
+	#guard(spare: string): string[] {
+		const chance = this.#chance;
+		switch (chance.below(this.#native ? 4 : 3)) {
+			case 0:
+				return [`basic_auth ${this.#token()}{`, `${chance.of(USERS)} ${PASSWORD_HASH}`, '}'];
+			case 1:
+				return [`encode ${this.#token()}{`, chance.of(['gzip', 'br']), 'minimum_length 1', '}'];
+			case 2: {
+				const to = chance.of([`${spare} ${this.#place.upstreams[0]}`, `${this.#place.upstreams[1]} ${spare}`, spare]);
+				const retries = chance.happens(60) ? [`lb_retries ${1 + chance.below(2)}`] : [];
+				return [`reverse_proxy ${this.#token()}${to} {`, 'lb_policy first', ...retries, '}'];
+			}
+			default:
+				return [`rate_limit ${this.#token()}zone${this.#names++} ${chance.of([5, 20])} per 1h`];
 		}
 	}
 
