@@ -123,6 +123,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./manpage.ts')).manpage,
 	},
 	{
+		name: 'docs',
+		summary: 'Serve the documentation, or write it to a folder',
+		load: async () => (await import('./docs.ts')).docs,
+	},
+	{
 		name: 'environ',
 		summary: 'Print the environment that the server would inherit',
 		load: async () => (await import('./environ.ts')).environ,

@@ -1,19 +1,24 @@
 /** The names of the guides, in the order in which a reader needs them. The file of each is `<name>.md`, beside this one. */
 
-export const TOPICS = [
-	...['install', 'first-site', 'https', 'proxying', 'php', 'single-page', 'caching', 'headers', 'logs'],
-	...[
-		'testing',
-		'comparing',
-		'zero-downtime',
-		'containers',
-		'performance',
-		'troubleshooting',
-		'from-caddy',
-		'from-nginx',
-	],
-	...['from-haproxy', 'production', 'security'],
-] as const;
+/** The guides by subject. */
+const GROUPS = {
+	Start: ['install', 'first-site', 'https'],
+	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers'],
+	'Check and change': ['testing', 'comparing', 'zero-downtime'],
+	Operate: ['logs', 'containers', 'performance', 'troubleshooting', 'production', 'security'],
+	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],
+} as const;
 
 /** The name of a guide. */
-export type Topic = (typeof TOPICS)[number];
+export type Topic = (typeof GROUPS)[keyof typeof GROUPS][number];
+
+/** All guides. */
+export const TOPICS: readonly Topic[] = Object.values(GROUPS).flat();
+
+/** The subjects, in order. */
+export const TOPIC_GROUPS: readonly string[] = Object.keys(GROUPS);
+
+/** Returns the subject of a guide. */
+export function groupOf(topic: Topic): string {
+	return Object.entries(GROUPS).find(([, topics]) => topics.some(name => name === topic))![0];
+}

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import { EXTENSION_TYPES } from '../../compiler/modules/representations/extension-table.ts';
 import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
 
@@ -33,7 +34,7 @@ export function isChunk(name: string): boolean {
 	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
 }
 
-/** Replaces the modules with the content types and with the guides with their results. */
+/** Replaces the modules with the content types, the guides and the documentation site's assets with their results. */
 const PREPARED: Plugin = {
 	name: 'prepared',
 	setup(builder) {
@@ -42,6 +43,9 @@ const PREPARED: Plugin = {
 			// A single text takes less time to load than a list.
 			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
 			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
+		});
+		builder.onLoad({ filter: /\/asset-texts\.ts$/ }, () => {
+			return { contents: `export const ASSET_TEXTS = ${JSON.stringify(ASSET_TEXTS)};` };
 		});
 		builder.onLoad({ filter: /\/guide-texts\.ts$/ }, () => {
 			return { contents: `export const GUIDE_TEXTS = ${JSON.stringify(GUIDE_TEXTS)};` };

@@ -40,7 +40,9 @@ const RARE = [
 		'prom-client',
 	],
 	...['smol-toml', 'tar', 'undici', 'vscode-jsonrpc', 'vscode-languageserver', 'yaml'],
-].map(name => `node_modules/${name}/`);
+]
+	.map(name => `node_modules/${name}/`)
+	.concat('cli/documentation/', 'cli/manual/');
 const SERVER = [
 	'runtime/main/runtime.ts',
 	'runtime/listeners/',

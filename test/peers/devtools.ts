@@ -6,7 +6,7 @@ import path from 'node:path';
 import { temporaryFolder } from '../harness.ts';
 
 /** Key codes by the protocol's names of the keys. */
-const KEYS = { Tab: 9, Enter: 13 } as const;
+const KEYS = { Tab: 9, Enter: 13, Escape: 27, ArrowUp: 38, ArrowDown: 40, '/': 191 } as const;
 
 /** A message of the protocol: a response, or an event. */
 interface Message {
@@ -21,6 +21,8 @@ interface Message {
 export interface Page {
 	/** URLs that the page has requested so far. */
 	readonly requests: readonly string[];
+	/** Errors so far: exceptions, messages of the console at level error, and what the browser refused to load. */
+	readonly problems: readonly string[];
 	/** Opens a URL and waits until it has loaded. */
 	open(url: string): Promise<void>;
 	/** Performs an action that navigates to another page, and waits until that page has loaded. */
@@ -29,8 +31,12 @@ export interface Page {
 	evaluate<T>(expression: string): Promise<T>;
 	press(key: keyof typeof KEYS): Promise<void>;
 	type(text: string): Promise<void>;
-	/** Sets the width of the screen in CSS pixels, as on a phone. */
+	/** Sets the width of the screen in CSS pixels; less than 800 is a phone. */
 	resize(width: number): Promise<void>;
+	/** Sets the color scheme that the user prefers. */
+	prefer(scheme: 'light' | 'dark'): Promise<void>;
+	/** Returns a picture of what the screen shows, as PNG. */
+	picture(): Promise<Buffer>;
 	close(): Promise<void>;
 }
 
@@ -62,6 +68,7 @@ export async function openPage(): Promise<Page> {
 	const socket = new WebSocket(address!);
 	await once(socket, 'open');
 	const requests: string[] = [];
+	const problems: string[] = [];
 	const waiting = new Map<number, (message: Message) => void>();
 	let loads = 0;
 	socket.addEventListener('message', ({ data }) => {
@@ -70,7 +77,7 @@ export async function openPage(): Promise<Page> {
 		else if (message.method === 'Page.loadEventFired') loads += 1;
 		else if (message.method === 'Network.requestWillBeSent') {
 			requests.push((message.params!.request as { url: string }).url);
-		}
+		} else if (isProblem(message)) problems.push(JSON.stringify(message.params));
 	});
 	let calls = 0;
 	const call = (method: string, params: object = {}): Promise<NonNullable<Message['result']>> =>
@@ -85,6 +92,8 @@ export async function openPage(): Promise<Page> {
 		});
 	await call('Page.enable');
 	await call('Network.enable');
+	await call('Runtime.enable');
+	await call('Log.enable');
 
 	async function leave(by: () => Promise<unknown>): Promise<void> {
 		const before = loads;
@@ -94,6 +103,7 @@ export async function openPage(): Promise<Page> {
 
 	return {
 		requests,
+		problems,
 		leave,
 		open: url => leave(() => call('Page.navigate', { url })),
 		async evaluate<T>(expression: string) {
@@ -102,7 +112,8 @@ export async function openPage(): Promise<Page> {
 			return (answer.result as { value: T }).value;
 		},
 		async press(key) {
-			const words = { key, code: key, windowsVirtualKeyCode: KEYS[key], ...(key === 'Enter' && { text: '\r' }) };
+			const text = key === 'Enter' ? '\r' : key === '/' ? key : undefined;
+			const words = { key, code: key, windowsVirtualKeyCode: KEYS[key], ...(text && { text }) };
 			await call('Input.dispatchKeyEvent', { type: 'keyDown', ...words });
 			await call('Input.dispatchKeyEvent', { type: 'keyUp', ...words });
 		},
@@ -110,7 +121,14 @@ export async function openPage(): Promise<Page> {
 			await call('Input.insertText', { text });
 		},
 		async resize(width) {
-			await call('Emulation.setDeviceMetricsOverride', { width, height: 640, deviceScaleFactor: 1, mobile: true });
+			const screen = { width, height: 900, deviceScaleFactor: 1, mobile: width < 800 };
+			await call('Emulation.setDeviceMetricsOverride', screen);
+		},
+		async prefer(scheme) {
+			await call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
+		},
+		async picture() {
+			return Buffer.from((await call('Page.captureScreenshot')).data as string, 'base64');
 		},
 		async close() {
 			socket.close();
@@ -119,6 +137,13 @@ export async function openPage(): Promise<Page> {
 			process.off('exit', kill);
 		},
 	};
+}
+
+/** Reports whether an event is an error of the page. */
+function isProblem({ method, params }: Message): boolean {
+	if (method === 'Runtime.exceptionThrown') return true;
+	if (method === 'Runtime.consoleAPICalled') return params!.type === 'error';
+	return method === 'Log.entryAdded' && (params!.entry as { level: string }).level === 'error';
 }
 
 /** Waits until a condition holds. Throws after 30 s. */

@@ -5,6 +5,7 @@ import { allGuides } from '../../../cli/manual/guide.ts';
 import { searchGuides } from '../../../cli/manual/guide-search.ts';
 import { renderForTerminal } from '../../../cli/manual/terminal-markdown.ts';
 import { runCommand } from '../../harness.ts';
+import { QUESTIONS } from './questions.ts';
 
 const MARKDOWN = `# Title
 
@@ -89,48 +90,6 @@ help('refuses words that nothing is known about', async () => {
 	assert.is(searched.stderr, 'error: No guide has anything about `frobnicate`. `svc help` lists all guides.\n');
 	assert.is((await runCommand(['help', '--search'])).stderr, 'error: `--search` needs words to search for.\n');
 });
-
-/** Questions of new users, and the section that answers each. */
-const QUESTIONS: readonly (readonly [question: string, topic: string, section: string])[] = [
-	['sticky sessions', 'proxying', 'Sticky sessions'],
-	['session affinity', 'proxying', 'Sticky sessions'],
-	['mTLS', 'https', 'Client certificates (mTLS)'],
-	['client certificate', 'https', 'Client certificates (mTLS)'],
-	['load balancing', 'proxying', 'Several upstreams'],
-	['wildcard certificate', 'https', 'Wildcards and servers that cannot be reached'],
-	['real client IP behind Cloudflare', 'proxying', 'Behind another proxy'],
-	['502 bad gateway', 'proxying', 'Failures'],
-	['start at boot', 'install', 'Run it as a service'],
-	['self-signed certificate on localhost', 'https', 'On your own machine'],
-	['how do I uninstall it?', 'install', 'Remove it'],
-	['gRPC', 'proxying', 'HTTPS, gRPC and Unix sockets upstream'],
-	['virtual hosts', 'first-site', 'Several sites and parts of a site'],
-	['wordpress', 'php', 'A whole site'],
-	['404 on refresh', 'single-page', 'Routes that exist only in the browser'],
-	['CORS', 'single-page', 'The API beside it'],
-	['purge the cache', 'caching', 'Remove what is stored'],
-	['is it a cache hit or a miss?', 'caching', 'Is it a hit?'],
-	['HSTS', 'headers', 'A set that suits most sites'],
-	['password protect a folder', 'headers', 'Passwords for a part of a site'],
-	['log rotation', 'logs', 'The access log'],
-	['Prometheus metrics', 'logs', 'Metrics'],
-	['docker', 'containers', 'The Docker image'],
-	['kubernetes readiness probe', 'containers', 'Kubernetes'],
-	['compare two configurations', 'testing', 'Compare two configurations'],
-	['vscode', 'testing', 'In an editor'],
-	['migrate from nginx', 'from-nginx', 'From nginx'],
-	['proxy_pass', 'proxying', 'One application'],
-	['haproxy', 'from-haproxy', 'From HAProxy'],
-	['convert my Caddyfile', 'from-caddy', 'Move on to a Configfile'],
-	['rate limit', 'security', 'Rate limits'],
-	['block an IP address', 'security', 'Block addresses'],
-	['503 status code', 'troubleshooting', 'Status codes'],
-	['address already in use', 'troubleshooting', 'It does not start'],
-	['rollback', 'zero-downtime', 'Try it, and go back by itself'],
-	['zero downtime', 'zero-downtime', 'Zero-downtime operation'],
-	['apply a changed configuration', 'zero-downtime', 'Change the configuration'],
-	['graceful shutdown', 'zero-downtime', 'Stop gracefully'],
-];
 
 help('answers the questions of new users with the first result', () => {
 	const guides = allGuides();

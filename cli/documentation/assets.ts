@@ -1,0 +1,11 @@
+/** The style sheet and the script of the documentation site. In the binary, the build replaces the texts that this module reads. */
+import { rank, wordsOf } from '../manual/ranking.ts';
+import { ASSET_TEXTS } from './asset-texts.ts';
+
+/** The style sheet. */
+export const STYLE: string = ASSET_TEXTS.style;
+
+/** Returns the script, in which the search ranks as `svc help` does: by the same functions. */
+export function siteScript(): string {
+	return `(() => {\n'use strict';\nconst wordsOf = ${wordsOf};\nconst rank = ${rank};\n${ASSET_TEXTS.script}})();\n`;
+}

@@ -1,0 +1,185 @@
+/**
+ * Explains an example of the documentation: a request of its first test, or one that `svc diff` derives from it, runs through the
+ * compiled handlers. There is no network, and every file that a request looks for is assumed to exist.
+ */
+import { HTTPS_REDIRECT_HANDLER } from '../../compiler/codegen/plan/https-redirect.ts';
+import { type CompileResult, compile } from '../../compiler/compiler.ts';
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import { diffConfigurations } from '../../compiler/diff/configuration-diff.ts';
+import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
+import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
+import { UpstreamScript } from '../../compiler/dry-run/fake-exchange.ts';
+import type { FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
+import { Explainer, type Explanation } from '../../compiler/explain/explanation.ts';
+import { renderExplanation } from '../../compiler/explain/render-explanation.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
+
+/** An example of a configuration. */
+export interface Example {
+	readonly dialect: Dialect;
+	readonly text: string;
+	/** The name of its file, which the explanation shows. */
+	readonly name: string;
+	/** The files beside it. */
+	readonly files: ReadonlyMap<string, string>;
+}
+
+/** A request and the path that it takes. */
+export interface ExplainedExample {
+	/** The method and the URL. */
+	readonly request: string;
+	/** What `svc explain` prints. */
+	readonly text: string;
+}
+
+/** The folder in which examples are assumed to be. It does not exist, so that no real file has an effect. */
+const FOLDER = '/example';
+/** Maximum number of requests that are derived from an example. */
+const MAX_REQUESTS = 300;
+/** The time of requests, so that explanations are the same each time. */
+const NOW = Date.UTC(2026, 0, 1, 12);
+
+/** Returns the explanation of an example; undefined if it does not compile by itself, or if no request shows anything. */
+export async function explainExample(example: Example): Promise<ExplainedExample | undefined> {
+	const reader = exampleReader(example.files);
+	const whole = compiled(example.text, example, reader);
+	// An example of a directive may be lines of a site.
+	const compilation = whole?.plan?.document.sites?.length
+		? { result: whole, added: 0 }
+		: { result: compiled(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };
+	const { result, added } = compilation;
+	if (!result?.plan?.document.sites?.length) return undefined;
+	const deps = exampleEnvironment();
+	const configuration = { plan: result.plan, locate: result.locate };
+	const step = result.tests[0]?.steps[0];
+	let explanation: Explanation | undefined;
+	if (step) {
+		const script = step.upstreams.length > 0 ? new UpstreamScript(step.upstreams) : undefined;
+		const explained = await new Explainer(configuration, deps).explain({ ...step.request, at: NOW }, script);
+		explained?.result.response?.close();
+		explanation = explained?.explanation;
+	} else explanation = await mostTelling(configuration, reader, deps);
+	if (!explanation) return undefined;
+	const { method, url } = explanation.request;
+	return { request: `${method} ${url}`, text: renderExplanation(added === 0 ? explanation : shifted(explanation)) };
+}
+
+function compiled(text: string, { dialect, name }: Example, reader: Reader): CompileResult | undefined {
+	const result = compile({ format: dialect, text, name, path: `${FOLDER}/${name}` }, reader);
+	return result.plan ? result : undefined;
+}
+
+/** Returns the explanation of the request that runs through most handlers, among one for each way in which requests are answered. */
+async function mostTelling(
+	configuration: { readonly plan: NonNullable<CompileResult['plan']>; readonly locate: CompileResult['locate'] },
+	reader: Reader,
+	deps: DryRunEnvironment,
+): Promise<Explanation | undefined> {
+	const nothing = compile({ format: 'json', text: '{}', name: 'nothing' }, reader);
+	if (!nothing.plan) return undefined;
+	const before = { plan: nothing.plan, locate: nothing.locate };
+	const { changes } = await diffConfigurations(before, configuration, deps, MAX_REQUESTS);
+	let best: { readonly request: DryRunRequest; readonly score: number } | undefined;
+	for (const { request, upstream, after } of changes) {
+		if (upstream !== undefined || !after?.answer || after.answer.handler === HTTPS_REDIRECT_HANDLER) continue;
+		const handlers = after.steps.filter(({ kind }) => kind === 'handler').length;
+		const score = handlers + after.upstreams.length - (after.answer.status >= 400 ? 1 : 0);
+		if (!best || score > best.score) best = { request, score };
+	}
+	if (!best) return undefined;
+	const explainer = new Explainer(configuration, deps);
+	const explain = async (request: DryRunRequest): Promise<Explanation | undefined> => {
+		const explained = await explainer.explain(request);
+		explained?.result.response?.close();
+		return explained?.explanation;
+	};
+	// The query that was derived is left out if it makes no difference.
+	const { url } = best.request;
+	const plain = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
+	const [with_, without] = [await explain(best.request), await explain(plain)];
+	return outline(with_) === outline(without) ? without : with_;
+}
+
+/** Returns what must be the same for two explanations to show the same. */
+function outline(explanation: Explanation | undefined): string {
+	const places = explanation?.steps.map(({ kind, place, ...rest }) => [
+		kind,
+		place.pointer,
+		'holds' in rest ? rest.holds : undefined,
+	]);
+	return JSON.stringify([places, explanation?.answer?.status]);
+}
+
+/** Returns an explanation with the lines of the example, which was put into a site. */
+function shifted(explanation: Explanation): Explanation {
+	return JSON.parse(
+		JSON.stringify(explanation, (_key, value) => {
+			if (typeof value !== 'object' || value === null || typeof value.line !== 'number') return value;
+			const { file, line, ...rest } = value as { file: string; line: number };
+			return line === 1 ? rest : { file, line: line - 1, ...rest };
+		}),
+	) as Explanation;
+}
+
+/** Returns a reader that knows the files of an example alone. Every variable of the environment is set. */
+function exampleReader(files: ReadonlyMap<string, string>): Reader {
+	const text = (path: string): string => {
+		const found = files.get(path.replace(`${FOLDER}/`, ''));
+		if (found === undefined) throw new ReadError('ENOENT', path);
+		return found;
+	};
+	return {
+		workingDirectory: FOLDER,
+		readText: text,
+		readBytes: path => new TextEncoder().encode(text(path)),
+		list: path => {
+			throw new ReadError('ENOENT', path);
+		},
+		kind: path => (files.has(path.replace(`${FOLDER}/`, '')) ? 'file' : undefined),
+		env: () => 'value-of-the-variable',
+	};
+}
+
+function exampleEnvironment(): DryRunEnvironment {
+	const deps = dryRunEnvironment(FOLDER);
+	return {
+		...deps,
+		// What is explained must not depend on the machine on which the site is written.
+		facts: {
+			hostname: 'example',
+			os: 'linux',
+			arch: 'x64',
+			workingDirectory: FOLDER,
+			env: () => 'value-of-the-variable',
+		},
+		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) {
+			if (kind === 'files') return ASSUMED_FILES as LeaseKinds[K]['lease'];
+			return deps.lease(kind, settings);
+		},
+	};
+}
+
+const CONTENT = new TextEncoder().encode('Hello.\n');
+
+/** Every path without a slash at its end is a small file. */
+const ASSUMED_FILES: FileReader = {
+	open: (root, path) => ({
+		path: `${root.replace(/\/$/, '')}${path}`,
+		below: path,
+		size: CONTENT.length,
+		changed: { seconds: NOW / 1000, nanoseconds: 0 },
+		from: 'memory',
+		body: (start, end) => CONTENT.subarray(start, end),
+		close: () => {},
+	}),
+	kind: (_root, path) => (path.endsWith('/') ? 'directory' : 'file'),
+	stat: (_root, path) => ({
+		type: path.endsWith('/') ? 'directory' : 'file',
+		size: CONTENT.length,
+		mtimeNs: BigInt(NOW) * 1_000_000n,
+	}),
+	list: () => [],
+	entries: () => Promise.resolve({ entries: [], mtimeNs: BigInt(NOW) * 1_000_000n }),
+	readStart: () => CONTENT,
+};

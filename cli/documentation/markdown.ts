@@ -1,0 +1,63 @@
+/** Renders the Markdown of a page as HTML. */
+import MarkdownIt from 'markdown-it';
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import { escapeHtml } from '../../compiler/exchange/html-text.ts';
+import { explainExample } from './explained-example.ts';
+import { highlight } from './highlight.ts';
+
+const markdown = new MarkdownIt({ html: false });
+
+/** The surroundings of a text. */
+export interface MarkdownContext {
+	/** The files that the page's examples name. */
+	readonly files: ReadonlyMap<string, string>;
+	/** The URL of the page about something that is written as code, such as `encode` or `svc run`; undefined if there is none. */
+	link(code: string): string | undefined;
+}
+
+/** Returns the HTML of a text. */
+export async function renderMarkdown(text: string, cx: MarkdownContext): Promise<string> {
+	const tokens = markdown.parse(text, {});
+	for (const token of tokens) {
+		if (token.type === 'fence') {
+			token.meta = { html: await renderCode(token.content, token.info, cx) };
+		} else if (token.type === 'inline') {
+			let linked = 0;
+			for (const child of token.children ?? []) {
+				if (child.type === 'link_open') linked++;
+				else if (child.type === 'link_close') linked--;
+				else if (child.type === 'code_inline' && linked === 0) child.meta = { link: cx.link(child.content) };
+			}
+		}
+	}
+	return markdown.renderer.render(tokens, markdown.options, {});
+}
+
+markdown.renderer.rules.fence = (tokens, at) => String(tokens[at]!.meta?.html);
+markdown.renderer.rules.code_inline = (tokens, at) => {
+	const { content, meta } = tokens[at]!;
+	const code = `<code>${escapeHtml(content)}</code>`;
+	const link = meta?.link;
+	return typeof link === 'string' ? `<a href="${escapeHtml(link)}">${code}</a>` : code;
+};
+markdown.renderer.rules.table_open = () => '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n';
+markdown.renderer.rules.table_close = () => '</table></div>\n';
+
+const DIALECTS: { readonly [language: string]: Dialect } = { configfile: 'configfile', caddyfile: 'compatfile' };
+
+async function renderCode(text: string, info: string, cx: MarkdownContext): Promise<string> {
+	const [given = '', file] = info.split(' ');
+	if (given === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
+	// The examples of modules are lines of a Configfile.
+	const language = given === '' ? 'configfile' : given === 'compatfile' ? 'caddyfile' : given;
+	const title = file === undefined ? '' : `<figcaption>${escapeHtml(file)}</figcaption>`;
+	const dialect = DIALECTS[language];
+	const name = file ?? (dialect === 'compatfile' ? 'Caddyfile' : 'Configfile');
+	const explained = dialect && (await explainExample({ dialect, text, name, files: cx.files }));
+	const details = explained
+		? `<details class="explain"><summary>Explain <code>${escapeHtml(explained.request)}</code></summary>` +
+			`<pre tabindex="0"><code>${escapeHtml(explained.text.trimEnd())}</code></pre></details>`
+		: '';
+	const code = `<pre tabindex="0" data-language="${escapeHtml(language)}"><code>${highlight(text.trimEnd(), language)}</code></pre>`;
+	return `<figure class="code">${title}${code}${details}</figure>\n`;
+}

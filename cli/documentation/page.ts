@@ -1,0 +1,32 @@
+/** A page of the documentation site, before it becomes HTML. */
+
+/** A page: an introduction and sections. */
+export interface Page {
+	/** Path of its file in the site, such as `guides/https.html`. */
+	readonly path: string;
+	readonly title: string;
+	/** The heading of the navigation under which it is listed. */
+	readonly group: string;
+	/** The introduction, without a heading, first. */
+	readonly sections: readonly PageSection[];
+	/** The files that examples of the page name, by name. */
+	readonly files?: ReadonlyMap<string, string>;
+}
+
+export interface PageSection {
+	/** The fragment of its URL; '' for the introduction. */
+	readonly id: string;
+	/** Plain text, without Markdown. */
+	readonly title: string;
+	readonly markdown: string;
+	/** What the search knows about it: texts, each with what its words count for. */
+	readonly searched: readonly (readonly [text: string, weight: number])[];
+}
+
+/** Returns a text as a fragment of a URL. */
+export function slug(text: string): string {
+	return text
+		.toLowerCase()
+		.replace(/[^a-z0-9_]+/g, '-')
+		.replace(/^-|-$/g, '');
+}

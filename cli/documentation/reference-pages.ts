@@ -1,0 +1,222 @@
+/** The pages of the reference, generated from the modules, the commands and the Admin API. */
+import { ENDPOINTS } from '../../admin/endpoints.ts';
+import { ADMIN_ERRORS } from '../../admin/errors.ts';
+import { placeholders } from '../../compiler/codegen/placeholders/index.ts';
+import { lintRules } from '../../compiler/lint/index.ts';
+import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
+import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
+import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
+import { stores } from '../../compiler/modules/providers/stores/index.ts';
+import { directives } from '../../compiler/modules/registry/directives.ts';
+import { matchers } from '../../compiler/modules/registry/matchers.ts';
+import { options } from '../../compiler/modules/registry/options.ts';
+import { SERIES_FAMILIES } from '../../runtime/metrics/families.ts';
+import { HTTP2_LABELED_FAMILIES } from '../../runtime/metrics/http2-counters.ts';
+import { HTTP3_LABELED_FAMILIES } from '../../runtime/metrics/http3-counters.ts';
+import { REFUSAL_FAMILIES } from '../../runtime/metrics/refusals.ts';
+import type { Command } from '../command/command.ts';
+import { spellings } from '../manpages/configfile-page.ts';
+import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
+import { type Page, type PageSection, slug } from './page.ts';
+
+export const REFERENCE_GROUP = 'Reference';
+export const DIRECTIVES_GROUP = 'Directives';
+
+/**
+ * What words of the reference count for in a search: half of what they count for in a guide, because a guide answers a question in
+ * everyday words better. The name of a directive is an exception, because
+ * whoever writes it means the directive.
+ */
+const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
+
+/** The documentation in a definition of a module. */
+interface Documented {
+	readonly id: string;
+	readonly names?: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
+	readonly usage?: string;
+	readonly summary: string;
+	readonly documentation: string;
+}
+
+/** Returns all pages of the reference. */
+export function referencePages(commands: readonly Command[]): Page[] {
+	const written = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
+	return [
+		{ ...page('language', 'The language', LANGUAGE_TEXT), files: new Map() },
+		page('options', 'Global options', 'What a block without a name, first in the file, may hold.', options.map(entry)),
+		page('matchers', 'Matchers', 'Conditions on requests, for `when`, `@name` and expressions.', matchers.map(entry)),
+		page(
+			'placeholders',
+			'Placeholders',
+			'Words in braces are filled in for each request: `{path}`. A final `*` is a parameter.',
+			placeholders.map(({ name, summary }) => ({
+				...section(name, summary, []),
+				title: `{${name}}`,
+			})),
+		),
+		page('policies', 'Balancing policies', 'How `lb_policy` chooses among several upstreams.', balancers.map(entry)),
+		page(
+			'providers',
+			'Issuers, DNS providers and stores',
+			'Where certificates come from, how DNS challenges are solved, and where keys and certificates are kept.',
+			[...issuers, ...dnsProviders, ...stores].map(entry),
+		),
+		page(
+			'lint-rules',
+			'Lint rules',
+			LINT_TEXT,
+			lintRules.map(({ name, summary, documentation }) => section(name, summary, [documentation])),
+		),
+		page('commands', 'Commands', 'Each command prints this with `--help`.', commands.map(commandSection)),
+		page(
+			'admin-api',
+			'Admin API',
+			'Requests to the address of the global option `admin`. `GET /openapi.json` returns the same as OpenAPI 3.1, with all schemas. ' +
+				'Every error has the form `{"error":{"code","message","diagnostics":[…]}}`; the last section lists the codes.',
+			adminSections(),
+		),
+		page('metrics', 'Metrics', METRICS_TEXT, metricSections()),
+		...written.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)).map(directive => directivePage({ ...directive })),
+	];
+}
+
+const METRICS_TEXT =
+	'The families with labels about requests, upstreams and refused clients. `GET /metrics` describes these and all others, about ' +
+	'threads, files, caches, certificates and the process, in its `# HELP` lines. With the option `metrics`, families about requests are collected.';
+
+function page(name: string, title: string, introduction: string, sections: readonly PageSection[] = []): Page {
+	return {
+		path: `reference/${name}.html`,
+		title,
+		group: REFERENCE_GROUP,
+		sections: [
+			{
+				id: '',
+				title,
+				markdown: introduction,
+				searched: [
+					[title, WEIGHT.name],
+					[introduction, WEIGHT.text],
+				],
+			},
+			...sections,
+		],
+	};
+}
+
+function section(name: string, summary: string, details: readonly string[]): PageSection {
+	return {
+		id: slug(name.replaceAll('*', 'any')),
+		title: name,
+		markdown: [summary, ...details].join('\n\n'),
+		searched: [
+			[name, WEIGHT.name],
+			[summary, WEIGHT.summary],
+			[details.join('\n'), WEIGHT.text],
+		],
+	};
+}
+
+function nameOf({ id, names }: Documented): string {
+	return names?.configfile[0] ?? names?.compatfile[0] ?? id;
+}
+
+function entry(module: Documented): PageSection {
+	return section(nameOf(module), module.summary, detailsOf(module));
+}
+
+function detailsOf({ usage, documentation, names }: Documented): string[] {
+	const note = names && names.configfile.length + names.compatfile.length > 0 ? spellings({ names }) : '';
+	return [...(usage === undefined ? [] : [`\`\`\`usage\n${usage}\n\`\`\``]), documentation, note];
+}
+
+function directivePage(directive: Documented): Page {
+	const name = nameOf(directive);
+	const own = entry(directive);
+	return {
+		path: `directives/${slug(name)}.html`,
+		title: name,
+		group: DIRECTIVES_GROUP,
+		sections: [{ ...own, id: '', searched: [[name, WEIGHT.directive], ...own.searched.slice(1)] }],
+	};
+}
+
+/** Returns a code span, also for text that contains backquotes. */
+function code(text: string): string {
+	return `\`\`${text.startsWith('`') || text.endsWith('`') ? ` ${text} ` : text}\`\``;
+}
+
+/** Returns a cell of a table. */
+function cell(text: string): string {
+	return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+}
+
+function table(head: readonly [string, string], rows: readonly (readonly [string, string])[]): string {
+	if (rows.length === 0) return '';
+	return [head, ['---', '---'], ...rows].map(row => `| ${row.map(cell).join(' | ')} |`).join('\n');
+}
+
+function commandSection({ name, summary, details, args, options: all }: Command): PageSection {
+	const shown = (all ?? []).filter(option => !option.internal);
+	const usage = [
+		`svc ${name} [OPTIONS]`,
+		...shown.filter(({ required }) => required).map(option => `--${option.name} <${option.value}>`),
+		...(args ?? []).map(one => `${one.required ? `<${one.name}>` : `[${one.name}]`}${one.repeatable ? '...' : ''}`),
+	].join(' ');
+	const rows = shown.map(option => {
+		const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
+		const written = `${option.short ? `-${option.short}, ` : ''}--${option.name}${value}`;
+		const fallback = option.default === undefined ? '' : ` Default: ${option.default}.`;
+		return [code(written), `${option.summary}.${fallback}`] as const;
+	});
+	return section(name, `${summary}.`, [
+		`\`\`\`usage\n${usage}\n\`\`\``,
+		...(details ?? []),
+		table(
+			['Argument', 'Meaning'],
+			(args ?? []).map(one => [code(one.name), `${one.summary}.`]),
+		),
+		table(['Option', 'Meaning'], rows),
+	]);
+}
+
+function adminSections(): PageSection[] {
+	const requests = ENDPOINTS.flatMap(endpoint =>
+		Object.entries(endpoint.described ?? { [endpoint.path]: {} }).flatMap(([path, parameters]) =>
+			Object.entries(endpoint.methods).map(([method, operation]) => {
+				const query = Object.entries(operation.query ?? {});
+				return section(`${method} ${path}`, operation.summary, [
+					table(
+						['Parameter', 'Meaning'],
+						[
+							...Object.entries(parameters).map(([name, text]) => [code(name), text] as const),
+							...query.map(([name, { description }]) => [code(`?${name}`), description] as const),
+							...(operation.fields ?? []).map(name => [code(name), 'Makes the request conditional.'] as const),
+						],
+					),
+					operation.body ? `Body: ${Object.keys(operation.body).map(code).join(', ')}.` : '',
+					`Answer: ${operation.answer.description}`,
+					operation.errors ? `Errors: ${operation.errors.map(code).join(', ')}.` : '',
+				]);
+			}),
+		),
+	);
+	const errors = Object.entries(ADMIN_ERRORS).map(
+		([name, { status, description }]) => [code(name), `${status}. ${description}`] as const,
+	);
+	return [
+		...requests,
+		section('Error codes', 'The `code` of an error is stable.', [table(['Code', 'Meaning'], errors)]),
+	];
+}
+
+function metricSections(): PageSection[] {
+	return [
+		...SERIES_FAMILIES.map(({ name, help, type }) => section(name, help, [`A ${type}.`])),
+		...[...REFUSAL_FAMILIES, ...HTTP2_LABELED_FAMILIES, ...HTTP3_LABELED_FAMILIES].map(({ name, help, label, slots }) =>
+			section(name, help, [
+				`A counter. The label ${code(label)} is one of ${slots.map(([value]) => code(value)).join(', ')}.`,
+			]),
+		),
+	];
+}
