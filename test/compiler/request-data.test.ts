@@ -445,7 +445,7 @@ data('every directive that takes text is tested', () => {
 	// These directives accept no request placeholder, or only names that the configuration itself contains.
 	const none = new Set([
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
-		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie'],
+		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
 		// These are tested below.
 		...['cache', 'rate_limit'],
 	]);

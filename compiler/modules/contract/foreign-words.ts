@@ -59,6 +59,7 @@ const NGINX: readonly Entry[] = [
 		'servers',
 		'Its `limits { connections_per_client N }` limits the connections of one client.',
 	],
+	['split_clients', 'vars', 'Write a matcher `@some share 10% {client_ip}`; a Configfile has `split`, too.'],
 	['return', 'respond', 'Write `respond 404`, or `redir URL 301`.'],
 	['gzip gzip_types gzip_min_length gzip_comp_level brotli brotli_types', 'encode', 'Write `encode zstd br gzip`.'],
 	['gzip_static brotli_static', 'file_server', 'Write `precompressed` in its block.'],

@@ -41,6 +41,7 @@ export function changeOfPlaceholder(name: string, value: string): RequestChange 
 		case 'http.request.hostport':
 			return { host: value };
 		case 'http.request.remote.host':
+		case 'http.vars.client_ip':
 			return { from: value };
 		default:
 			return undefined;

@@ -39,6 +39,7 @@ import { reverseProxy } from '../directives/reverse-proxy/reverse-proxy.ts';
 import { rewrite } from '../directives/rewrite.ts';
 import { root } from '../directives/root.ts';
 import { route } from '../directives/route.ts';
+import { split } from '../directives/split.ts';
 import { templates } from '../directives/templates/templates.ts';
 import { timeouts } from '../directives/timeouts.ts';
 import { tls } from '../directives/tls/tls.ts';
@@ -90,6 +91,7 @@ export const directives: readonly Directive[] = [
 	rewrite,
 	root,
 	route,
+	split,
 	templates,
 	timeouts,
 	tracing,

@@ -13,6 +13,7 @@ import { path } from '../matchers/path.ts';
 import { pathRegexp } from '../matchers/path-regexp.ts';
 import { protocol } from '../matchers/protocol.ts';
 import { query } from '../matchers/query.ts';
+import { share } from '../matchers/share.ts';
 import { tls } from '../matchers/tls.ts';
 import { urlPattern } from '../matchers/url-pattern.ts';
 import { varsMatcher, varsRegexp } from '../matchers/vars.ts';
@@ -34,6 +35,7 @@ export const matchers: readonly MatcherModule[] = [
 	protocol,
 	query,
 	remoteIp,
+	share,
 	tls,
 	urlPattern,
 	varsMatcher,

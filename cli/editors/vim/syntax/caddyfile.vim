@@ -20,7 +20,7 @@ syntax match svcName /\v%(^\s*let\s+)@<=\S+/
 syntax match svcUpstream /\v%(^\s*upstream\s+)@<=[A-Za-z0-9_-]+\ze\s*\{/
 syntax match svcUpstream /\v%(upstream:\/\/)@<=[A-Za-z0-9_-]+/
 syntax region svcMatcherLine start=/\v%(^\s*)@<=\@\S+\s/ end=/$/ oneline keepend contains=svcName,svcMatcher,svcOperator,svcString,svcPlaceholder,svcComment,svcNumber
-syntax match svcMatcher contained /\v%(\s|^)@<=%(all|any|client_ip|expression|file|header|header_regexp|host|method|path|path_regexp|protocol|query|remote_ip|tls|url_pattern|vars|vars_regexp)\ze%(\s|$)/
+syntax match svcMatcher contained /\v%(\s|^)@<=%(all|any|client_ip|expression|file|header|header_regexp|host|method|path|path_regexp|protocol|query|remote_ip|share|tls|url_pattern|vars|vars_regexp)\ze%(\s|$)/
 syntax match svcOperator contained /\v%(\s|^)@<=%(not)\ze%(\s|$)/
 syntax match svcNumber /\v%(\s)@<=%(\d+%(\.\d+)?%(ns|us|ms|[smhdw]|[KMGT]i?B?|B)?|[1-5]xx)\ze%(\s|$)/
 syntax match svcBoolean /\v%(\s)@<=%(on|off|true|false|yes|no)\ze%(\s|$)/

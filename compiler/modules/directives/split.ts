@@ -1,0 +1,97 @@
+/** `split`: distributes requests to branches by percentages, always in the same way for the same key. */
+
+import { requireBlock } from '../../lower/context/require-block.ts';
+import type { Line } from '../../syntax/ast.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { lowerShareKey, parsePercentage, type ShareMatcher } from '../matchers/share.ts';
+import { firstMatchStep, type WhenBranch } from './when.ts';
+
+const USAGE = 'split [matcher] <key> { <percentage>% { … }; * { … } }';
+
+/** Lowers to the handler of `when`, with the matcher `share` for each percentage. */
+export const split = handlerDirective({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['split'], compatfile: [] },
+	usage: USAGE,
+	summary: 'Distributes requests to branches by percentages, always in the same way for the same key.',
+	documentation: [
+		'Each line of the block is a percentage and the directives for that share of all keys; `*`, as the last line, is for the rest.',
+		'Without it, the rest continues after the block, as do requests that a branch does not answer. The key is a text with',
+		'placeholders: its hash decides, so a key gets the same branch in all threads, on all servers and after each reload. If the',
+		'percentage of the first line grows, keys that it had remain there. A line with `0%` is switched off. An empty key, such as a',
+		'cookie that is missing, gets the rest.',
+		'',
+		'```',
+		'split {client_ip} {',
+		'	10% {',
+		'		reverse_proxy 10.0.0.2:8080',
+		'	}',
+		'	* {',
+		'		reverse_proxy 10.0.0.1:8080',
+		'	}',
+		'}',
+		'```',
+		'',
+		'In the document it is the handler `first_match` with the matcher `share`, which is a matcher of its own: `when share 10%',
+		"{client_ip} { … }`. See there for what to consider about keys. The hash and the percentages are those of nginx's `split_clients`.",
+	].join('\n'),
+	matcherToken: 'optional',
+	isBlock: true,
+	lower: ({ line, args }, cx) => {
+		const counted = cx.count(line, args, 1, 1, USAGE);
+		const block = requireBlock(line, cx);
+		const key = counted ? lowerShareKey(args[0]!, cx) : undefined;
+		const branches = lowerBranches(block?.lines ?? [], key ?? '', cx);
+		if (block?.lines.length === 0) {
+			cx.problem('error', 'split/no-branch', line.words[0]!.span, '`split` has no branches.', {
+				hint: `Usage: ${USAGE}`,
+			});
+		}
+		return key === undefined || branches.length === 0 ? undefined : [firstMatchStep(branches)];
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});
+
+function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): WhenBranch[] {
+	const branches: WhenBranch[] = [];
+	// Hundredths of a percent, because sums of decimal fractions are inexact.
+	let taken = 0;
+	for (const [index, line] of lines.entries()) {
+		const word = line.words[0]!;
+		const pipeline = cx.pipeline(requireBlock(line, cx)?.lines ?? []);
+		if (line.words[1]) {
+			const message = `\`${line.words[1].text}\` is unexpected after \`${word.text}\`.`;
+			cx.problem('error', 'split/unexpected-word', line.words[1].span, message, { hint: `Usage: ${USAGE}` });
+		}
+		if (word.text === '*') {
+			if (index < lines.length - 1) {
+				cx.problem('error', 'split/after-rest', lines[index + 1]!.words[0]!.span, 'Nothing can follow the line `*`.');
+			}
+			if (taken >= 10_000) {
+				cx.problem('error', 'split/no-rest', word.span, 'The percentages above leave no requests for this line.');
+			}
+			branches.push(cx.origin({ pipeline }, line.span));
+			continue;
+		}
+		const percentage = parsePercentage(word.text);
+		if (percentage === undefined) {
+			const message = `\`${word.text}\` is not a percentage.`;
+			cx.problem('error', 'split/invalid-percentage', word.span, message, {
+				hint: 'Write one from 0% to 100%, with at most two decimals, or `*` for the rest.',
+			});
+			continue;
+		}
+		const from = taken;
+		taken += Math.round(percentage * 100);
+		if (taken > 10_000) {
+			cx.problem('error', 'split/above-100', word.span, `The percentages add up to ${taken / 100}%.`);
+			taken = 10_000;
+		}
+		const when: ShareMatcher = { type: 'share', key, ...(from > 0 && { from: from / 100 }), to: taken / 100 };
+		branches.push(cx.origin({ when: cx.origin(when, word.span), pipeline }, line.span));
+	}
+	return branches;
+}

@@ -1,0 +1,22 @@
+/** MurmurHash2 by Austin Appleby (public domain), by which nginx's `split_clients` distributes, too. Not for secrets. */
+
+const FACTOR = 0x5bd1e995;
+
+/** Returns the 32-bit hash of a text's UTF-8 bytes, with seed 0, as an unsigned number. */
+export function murmurHash2(text: string): number {
+	const bytes = Buffer.from(text);
+	const { length } = bytes;
+	let hash = length;
+	let at = 0;
+	for (; length - at >= 4; at += 4) {
+		let block = Math.imul(bytes.readInt32LE(at), FACTOR);
+		block = Math.imul(block ^ (block >>> 24), FACTOR);
+		hash = Math.imul(hash, FACTOR) ^ block;
+	}
+	if (at < length) {
+		for (let i = length - 1; i >= at; i--) hash ^= bytes[i]! << (8 * (i - at));
+		hash = Math.imul(hash, FACTOR);
+	}
+	hash = Math.imul(hash ^ (hash >>> 13), FACTOR);
+	return (hash ^ (hash >>> 15)) >>> 0;
+}

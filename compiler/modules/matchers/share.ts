@@ -1,0 +1,136 @@
+/** `share`: matches a percentage of all keys, always the same ones. */
+import type { Matcher } from '../../document/document.ts';
+import type { Word } from '../../syntax/ast.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+import { requestMatcher } from '../contract/matcher.ts';
+import { changeOfPlaceholder, type RequestChange } from '../contract/request-change.ts';
+import { murmurHash2 } from './murmur-hash2.ts';
+
+export interface ShareMatcher extends Matcher {
+	readonly type: 'share';
+	/** Text that decides, with placeholders. */
+	readonly key: string;
+	/** The first percentage of the share, 0 if omitted. */
+	readonly from?: number;
+	/** The percentage at which the share ends. */
+	readonly to: number;
+}
+
+const USAGE = 'share [<from>-]<to>% <key>';
+
+/** Number of hundredths of a percent in the whole. */
+const WHOLE = 10_000;
+
+/** Number of keys that are tried to find those next to a share's borders. A share of 0.05% contains some of them. */
+const TRIED_KEYS = 8192;
+
+/** The `share` matcher. */
+export const share = requestMatcher<ShareMatcher>({
+	id: 'share',
+	usage: USAGE,
+	summary: 'Matches a percentage of all keys, always the same ones.',
+	documentation: [
+		'The hash of the key, a text with placeholders, is a number from 0 to 100; the matcher holds if it is below the percentage, or',
+		'in the range, as in `20-30%`. So a key is always in the share or never, in all threads and on all servers, and keys that',
+		'are in a share of 10% are in one of 20%, too. An empty key is in no share. Percentages may have two decimals.',
+		'',
+		'A client whose key is a header field or a cookie can choose it, and thereby its share. Shares with the same key contain',
+		'the same clients; to draw them anew, add a text to the key: `{client_ip}/search`. The directive `split` distributes requests',
+		'to several branches.',
+		'',
+		'```',
+		'@canary share 10% {client_ip}',
+		'@second share 10-20% {cookie.visitor}',
+		'```',
+	].join('\n'),
+	witnesses: ({ key, from = 0, to }) => borderChanges(key, [from, to]),
+	wordsOf: ({ key, from, to }) => [from === undefined ? `${to}%` : `${from}-${to}%`, key],
+	lower: (line, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
+		const [portionWord, keyWord] = args as readonly Word[] as readonly [Word, Word];
+		const [, from, to] = /^(?:([\d.]+)%?-)?([\d.]+%)$/.exec(portionWord.text) ?? [];
+		const start = from === undefined ? 0 : parsePercentage(`${from}%`);
+		const end = to === undefined ? undefined : parsePercentage(to);
+		if (start === undefined || end === undefined || start > end) {
+			const message = `\`${portionWord.text}\` is not a share of requests.`;
+			cx.problem('error', 'share/invalid', portionWord.span, message, { hint: 'Write one such as `10%` or `20-30%`.' });
+		}
+		const key = lowerShareKey(keyWord, cx);
+		if (start === undefined || end === undefined || key === undefined) return undefined;
+		return { type: 'share', key, ...(start > 0 && { from: start }), to: end };
+	},
+	schema: {
+		properties: {
+			key: { type: 'string', minLength: 1, description: 'Text whose hash decides, with placeholders.' },
+			from: { ...percentage(), description: 'Percentage at which the share begins; default 0.' },
+			to: { ...percentage(), description: 'Percentage at which the share ends.' },
+		},
+		required: ['key', 'to'],
+	},
+	compile: (matcher, cx) => {
+		const [from, to] = [threshold(matcher.from ?? 0), threshold(matcher.to)];
+		const template = cx.template(matcher.key, 'empty');
+		return x => {
+			const key = template.constant ?? template.render(x);
+			if (key === '') return false;
+			const hash = murmurHash2(key);
+			return hash >= from && hash < to;
+		};
+	},
+});
+
+function percentage() {
+	return { type: 'number', minimum: 0, maximum: 100 } as const;
+}
+
+/** Returns the lowest hash that is not below a percentage. */
+function threshold(percentage: number): number {
+	const hundredths = Math.round(percentage * 100);
+	return hundredths >= WHOLE ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / WHOLE);
+}
+
+/** Reads a percentage such as `10%` or `0.25%`; undefined if it is none. */
+export function parsePercentage(text: string): number | undefined {
+	if (!/^\d{1,3}(\.\d{1,2})?%$/.test(text)) return undefined;
+	const value = Number(text.slice(0, -1));
+	return value <= 100 ? value : undefined;
+}
+
+/** Lowers the key of a share. Reports one that is the same for all requests. */
+export function lowerShareKey(word: Word, cx: LowerContext): string | undefined {
+	const key = cx.template(word);
+	if (key.includes('{')) return key;
+	cx.problem('error', 'share/constant-key', word.span, `The key \`${word.text}\` is the same for all requests.`, {
+		hint: 'Write a placeholder whose value differs between clients, such as `{client_ip}` or `{cookie.NAME}`.',
+	});
+	return undefined;
+}
+
+/**
+ * Returns changes that give a key the hashes next to some percentages, on both sides. A key with several placeholders, or with one
+ * that is no part of a request, has none.
+ */
+function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
+	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);
+	if (!match) return [];
+	const [, before, name, after] = match as unknown as readonly [string, string, string, string];
+	if (changeOfPlaceholder(name, valueAt(name, 0)) === undefined) return [];
+	const keys = Array.from({ length: TRIED_KEYS }, (_, i) => {
+		const value = valueAt(name, i);
+		return { value, hash: murmurHash2(before + value + after) };
+	}).sort((a, b) => a.hash - b.hash);
+	return percentages.flatMap(percentage => {
+		const border = keys.findIndex(({ hash }) => hash >= threshold(percentage));
+		const above = border === -1 ? keys.length : border;
+		return keys.slice(Math.max(0, above - 1), above + 1).flatMap(({ value }) => changeOfPlaceholder(name, value) ?? []);
+	});
+}
+
+/** Returns one of many values of a placeholder: an address of the network for benchmarks (RFC 2544), a host, a path or a word. */
+function valueAt(name: string, index: number): string {
+	if (name === 'http.request.remote.host' || name === 'http.vars.client_ip')
+		return `198.18.${index >> 8}.${index & 255}`;
+	return `${name.startsWith('http.request.uri') ? '/' : ''}svc-diff-${index}`;
+}
