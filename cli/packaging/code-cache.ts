@@ -78,6 +78,7 @@ await ask(compiler, { id: 2, op: 'commit' });
 const data: WorkerStartData = {
 	index: 0,
 	rows: 1,
+	threads: 1,
 	control: new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT),
 	counters: createCounterRow(),
 	activity: new ThreadActivity().memory,

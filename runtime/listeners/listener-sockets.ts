@@ -126,7 +126,12 @@ export class ListenerSockets {
 	): BequeathedSockets {
 		const listeners = this.bound
 			.filter(({ host }) => !host.includes('/'))
-			.map(({ key, port }) => ({ key, port, descriptors: distinct(threadsOf(key)), datagrams: datagrams.get(key) }));
+			.map(({ key, port }) => ({
+				key,
+				port,
+				descriptors: distinctSockets(threadsOf(key)),
+				datagrams: datagrams.get(key),
+			}));
 		const held = [...this.#held].map(([key, { descriptor, unix }]) => {
 			const file = unix && { path: unix.file.path, inode: String(unix.file.inode), mode: unix.file.mode };
 			return { key, descriptor, ...(file && { file }) };
@@ -256,7 +261,7 @@ function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 }
 
 /** Returns one descriptor for each socket, because threads may share sockets. */
-function distinct(descriptors: readonly number[]): number[] {
+export function distinctSockets(descriptors: readonly number[]): number[] {
 	const inodes = new Set<number>();
 	return descriptors.filter(descriptor => {
 		const { ino } = fstatSync(descriptor);

@@ -1,6 +1,7 @@
 /** Creates load outcomes of the runtime itself, and log entries for all outcomes. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { RestartReason } from '../compile/load-results.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import { LogOutputError } from '../logs/log-sinks.ts';
 import { TlsRefused } from '../tls/tls-control.ts';
@@ -26,6 +27,19 @@ export function refusedOutcome(
 		...(pointer === undefined ? {} : { pointer }),
 	};
 	return { result: 'refused', diagnostics: [report, ...diagnostics] };
+}
+
+/** Returns why a load that wants so many threads needs another process. `room` is the number that could be started now. */
+export function tooManyThreads(threads: number, room: number): RestartReason {
+	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${room} more.`;
+	return { code: 'setting_changed', subject: 'threads', message };
+}
+
+/** Returns the warning of a load that is in effect, except for the number of threads. */
+export function threadsUnchanged(threads: number, cause: string): DiagnosticReport {
+	const code = 'threads/unchanged';
+	const message = `The number of threads is still ${threads}: ${cause}`;
+	return { code, severity: 'warning', message, text: `warning[${code}]: ${message}` };
 }
 
 /**

@@ -1,7 +1,6 @@
 /** The running server: compiles, applies, counts, logs and stops. It owns all state of the process. */
 
 import { randomBytes } from 'node:crypto';
-import { closeSync } from 'node:fs';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -27,7 +26,7 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
 import { LimitTables } from '../rate-limits/limit-tables.ts';
-import { type BequeathedDatagrams, type BequeathedSockets, channelsOf } from '../sockets/bequeathed-sockets.ts';
+import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../threads/control-words.ts';
@@ -49,7 +48,14 @@ import type { HandedState } from './handover/handed-state.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
 import type { Inheritance } from './handover/handover-protocol.ts';
 import type { KeptSockets } from './handover/kept-sockets.ts';
-import { loadEntry, outcomeOfError, refusedOutcome, STOPPING_OUTCOME } from './load-outcomes.ts';
+import {
+	loadEntry,
+	outcomeOfError,
+	refusedOutcome,
+	STOPPING_OUTCOME,
+	threadsUnchanged,
+	tooManyThreads,
+} from './load-outcomes.ts';
 import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -63,20 +69,16 @@ import {
 	unknownTlsModeError,
 } from './start-error.ts';
 import { answerThreadRequest } from './thread-answers.ts';
-import { WorkerPool, workerThreadCount } from './worker-pool.ts';
-import { NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
+import { closeChannels, HANDOVER_WAITS, ThreadPools } from './thread-pools.ts';
+import { type WorkerPool, workerThreadCount } from './worker-pool.ts';
+import { NoResponsiveThread, WorkerLostError, type WorkerPoolHost } from './worker-pool-host.ts';
 
 /** Options for starting a server, and its sockets. */
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
 /**
- * How long idle connections wait after a handover. Most clients repeat a request if its connection has been closed, but not if it was
- * the first on its connection.
- */
-const HANDOVER_WAITS: RequestWaits = { next: 5000, first: 60_000 };
-/**
- * The same before a stop, if a service manager holds the sockets: it probably starts the server again, and new connections wait
+ * How long idle connections wait before a stop, if a service manager holds the sockets: it probably starts the server again, and new connections wait
  * meanwhile.
  */
 const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
@@ -119,7 +121,7 @@ export class Runtime implements RuntimeControl {
 	readonly #sockets: ListenerSockets;
 	/** Log outputs that could not be opened during the current load. */
 	readonly #sinkErrors: LogOutputError[] = [];
-	#pool: WorkerPool | undefined;
+	readonly #threads: ThreadPools;
 	#settings: Settings = {};
 	#files: readonly string[] = [];
 	#ready = false;
@@ -173,20 +175,21 @@ export class Runtime implements RuntimeControl {
 			workingDirectory,
 			environment,
 			ticketKeys: inheritance?.ticketKeys.map(key => Buffer.from(key, 'base64')),
-			broadcast: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
+			broadcast: update => this.#threads.tell({ type: 'tls', update }),
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
 		this.#limits = new LimitTables(inheritance?.limitSecret);
 		this.#caches = new CacheRegistry({ workingDirectory, log: (...entry) => this.log(...entry) });
+		this.#threads = new ThreadPools(this.#control, this.#poolHost());
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			version: options.version ?? (() => 'unknown'),
 			ready: () => this.ready,
 			generation: () => this.#generation,
 			lastReload: () => this.#loads.lastReload,
 			rollbacks: () => this.#loads.rollbacks(this.#generation),
-			workerRestarts: () => this.#pool?.restarts ?? 0,
+			workerRestarts: () => this.#threads.restarts,
 			threadStalls: () => ({
-				worker: this.#pool?.stalls ?? 0,
+				worker: this.#threads.stalls,
 				compiler: this.#compiler.stalls,
 				passwords: this.#passwordStalls,
 			}),
@@ -203,6 +206,11 @@ export class Runtime implements RuntimeControl {
 				['compiler', this.#compiler.vitals],
 			],
 		});
+	}
+
+	/** The threads that accept connections. */
+	get #pool(): WorkerPool | undefined {
+		return this.#threads.serving;
 	}
 
 	get ready(): boolean {
@@ -537,15 +545,23 @@ export class Runtime implements RuntimeControl {
 	/** Replaces the thread pool that was started in advance if the settings require another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
-		if (this.#pool?.size === workerThreadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
+		if (this.#pool?.size === this.#threadsFor(settings) && io === ioMode()) return;
 		setIoMode(io);
-		await this.#pool?.terminate();
+		await this.#threads.terminate();
 		if (this.#stopping) throw new WorkerLostError('The server is stopping.');
 		this.#startPool(settings);
 	}
 
 	#startPool(settings: Settings): void {
-		this.#pool = new WorkerPool(workerThreadCount(this.#options.threads ?? settings.threads), this.#control, {
+		this.#threads.start(this.#threadsFor(settings));
+	}
+
+	#threadsFor(settings: Settings): number {
+		return workerThreadCount(this.#options.threads ?? settings.threads);
+	}
+
+	#poolHost(): WorkerPoolHost {
+		return {
 			totals: this.#totals,
 			deps: this.#deps,
 			log: entry => this.#log.entry(entry),
@@ -574,7 +590,7 @@ export class Runtime implements RuntimeControl {
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
 			ended: index => this.#tls.ended(index),
 			replaced: index => void this.#serialize(() => this.#bringUp(index)),
-		});
+		};
 	}
 
 	/** Makes a change and records its outcome. Changes are serialized. */
@@ -600,7 +616,15 @@ export class Runtime implements RuntimeControl {
 			}
 			if (prepared.result !== 'swap') return prepared;
 			if (this.#stopping) return STOPPING_OUTCOME;
-			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+			const threads = this.#threadsFor(prepared.facts.settings);
+			if (threads !== this.threads && threads > this.#threads.room) {
+				await this.#compiler.ask('discard', {});
+				const reasons = [tooManyThreads(threads, this.#threads.room)];
+				return { result: 'restart_required', reasons, diagnostics: prepared.diagnostics };
+			}
+			this.#threads.hasten();
+			const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+			return outcome.result === 'applied' && threads !== this.threads ? await this.#resize(threads, outcome) : outcome;
 		} catch (error) {
 			if (error instanceof NoResponsiveThread) {
 				if (again) return { result: 'failed', message: error.message };
@@ -658,6 +682,23 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
+	/** Changes the number of threads after a load that asks for it. If that fails, the load is in effect all the same, and the outcome warns. */
+	async #resize(threads: number, applied: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
+		const before = this.threads;
+		try {
+			const { facts, delta } = await this.#compiler.ask('snapshot', {});
+			const listeners = await this.#sockets.bindable(facts.listeners);
+			const order = { generation: this.#generation, delta, listeners };
+			await this.#threads.resize(threads, order, this.#settings.grace_period);
+			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before });
+			return applied;
+		} catch (error) {
+			const cause = error instanceof Error ? error.message : String(error);
+			this.log('error', 'runtime', 'the number of worker threads could not be changed', { threads: before, cause });
+			return { ...applied, diagnostics: [...applied.diagnostics, threadsUnchanged(before, cause)] };
+		}
+	}
+
 	/** Gives a new thread the state of the others. */
 	async #bringUp(index: number): Promise<void> {
 		const pool = this.#pool;
@@ -694,7 +735,7 @@ export class Runtime implements RuntimeControl {
 		this.#sockets.close();
 		// The successor waits until it can use the folders of caches.
 		if (succeeded) void this.#caches.close();
-		if (this.#pool) await withTimeLimit(this.#pool.drain(waits), this.#settings.grace_period);
+		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),
@@ -708,7 +749,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	#endThreads(): Promise<boolean> {
-		const ends = () => [this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
+		const ends = () => [this.#threads.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
 		this.#threadsEnded ??= Promise.all(ends()).then(ended => !ended.includes(false));
 		return this.#threadsEnded;
 	}
@@ -718,9 +759,4 @@ export class Runtime implements RuntimeControl {
 		this.#queue = result.catch(() => {});
 		return result;
 	}
-}
-
-/** Closes this process's copies of channels to its successor. Otherwise, threads would not notice when the successor ends. */
-function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
-	for (const one of [...datagrams.values()].flat()) for (const channel of channelsOf(one)) closeSync(channel);
 }

@@ -11,7 +11,7 @@ import { type BequeathedDatagrams, channelsOf } from '../sockets/bequeathed-sock
 import { endThread } from '../sockets/end-thread.ts';
 import { OwnedDescriptors } from '../sockets/owned-descriptors.ts';
 import { CONTROL_LOG_IN_TRANSIT, MAX_THREADS } from '../threads/control-words.ts';
-import { SharedRows } from '../threads/shared-rows.ts';
+import type { SharedRows } from '../threads/shared-rows.ts';
 import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
 import type { StallKind } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
@@ -49,7 +49,10 @@ interface Attempt {
 }
 
 interface Slot {
+	/** The thread's row in shared memory, by which all others know it. */
 	readonly index: number;
+	/** Its place among the threads of the pool, from 0. */
+	readonly place: number;
 	thread: Worker | undefined;
 	watch: ThreadWatch;
 	/** True from when the thread is found unresponsive until it responds again or its replacement serves. */
@@ -84,6 +87,8 @@ export class WorkerPool {
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
 	readonly #memory: SharedRows;
+	/** True once the threads serve a generation. */
+	#begun = false;
 	/** Threads that take part in the current start or reload. */
 	#building: Slot[] = [];
 	readonly #sockets = new WorkerSockets();
@@ -100,16 +105,18 @@ export class WorkerPool {
 	#attempts = 0;
 	#pings = 0;
 	#stopping = false;
-	#allDrained: (() => void) | undefined;
+	readonly #drained = Promise.withResolvers<void>();
 
-	constructor(threads: number, control: SharedArrayBuffer, host: WorkerPoolHost) {
+	/** @param memory The memory that the threads share, also with those of other pools. Must have a free row for each thread. */
+	constructor(threads: number, memory: SharedRows, control: SharedArrayBuffer, host: WorkerPoolHost) {
 		this.#host = host;
 		this.#control = control;
 		this.#outstanding = new Int32Array(control);
-		this.#memory = new SharedRows(threads, host.pools, host.caches, host.limits);
-		for (let index = 0; index < threads; index++) {
+		this.#memory = memory;
+		for (const [place, index] of memory.claim(threads).entries()) {
 			const slot: Slot = {
 				index,
+				place,
 				thread: undefined,
 				watch: new ThreadWatch(),
 				unresponsive: false,
@@ -125,8 +132,7 @@ export class WorkerPool {
 			};
 			this.#slots.push(slot);
 		}
-		// Threads start only after all slots exist, because each thread is told how many there are and shares memory with that
-		// many.
+		// Threads start only after all slots exist, because each thread is told how many there are.
 		for (const slot of this.#slots) this.#start(slot);
 		this.#looks = setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
 	}
@@ -152,7 +158,7 @@ export class WorkerPool {
 	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
 	async prepareAll(order: GenerationBuildRequest): Promise<void> {
-		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
+		const slots = this.#slots.filter(slot => (slot.serving || !this.#begun) && !slot.ending);
 		if (slots.length === 0) {
 			throw this.unresponsive.length > 0
 				? new NoResponsiveThread()
@@ -164,7 +170,7 @@ export class WorkerPool {
 		this.#channels.push(...channels);
 		const prepared = Promise.all(
 			slots.map(slot => {
-				const listeners = addressesForThread(all, slot.index, this.size);
+				const listeners = addressesForThread(all, slot.place, this.size);
 				return this.#prepare(slot, { ...order, listeners });
 			}),
 		);
@@ -219,8 +225,8 @@ export class WorkerPool {
 	 * already. Rejects like `prepareAll`.
 	 */
 	async bringUp(index: number, order: GenerationBuildRequest): Promise<boolean> {
-		const slot = this.#slots[index]!;
-		if (slot.serving) return false;
+		const slot = this.#slotOf(index);
+		if (!slot || slot.serving) return false;
 		await this.#prepare(slot, { ...order, listeners: this.#sockets.inherited(index, order.listeners) });
 		slot.serving = true;
 		slot.unresponsive = false;
@@ -230,6 +236,7 @@ export class WorkerPool {
 
 	/** Tells all threads that the generation has been activated. */
 	activateAll(): void {
+		this.#begun = true;
 		for (const slot of this.#building.splice(0)) {
 			slot.serving = slot.thread !== undefined;
 			this.#post(slot, { type: 'activate' });
@@ -249,18 +256,16 @@ export class WorkerPool {
 		this.#sockets.keepOnly(this.#served);
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all threads have. */
+	/** Makes every thread finish its exchanges. Resolves when all threads have. Another call changes how long idle connections wait. */
 	drain(waits: RequestWaits): Promise<void> {
 		this.#stop();
-		return new Promise(resolve => {
-			this.#allDrained = resolve;
-			for (const slot of this.#slots) {
-				slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
-				this.#post(slot, { type: 'drain', waits });
-				if (slot.unresponsive) this.#replace(slot);
-			}
-			this.#checkDrained();
-		});
+		for (const slot of this.#slots) {
+			slot.attempt?.reject(new WorkerLostError('The server is stopping.'));
+			this.#post(slot, { type: 'drain', waits });
+			if (slot.unresponsive) this.#replace(slot);
+		}
+		this.#checkDrained();
+		return this.#drained.promise;
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
@@ -275,8 +280,12 @@ export class WorkerPool {
 	}
 
 	#stop(): void {
+		if (this.#stopping) return;
 		this.#stopping = true;
-		for (const slot of this.#slots) clearTimeout(slot.timer);
+		for (const slot of this.#slots) {
+			clearTimeout(slot.timer);
+			if (!slot.thread) this.#memory.giveBack(slot.index);
+		}
 		// The system refuses new connections only once no thread has the sockets open.
 		this.#sockets.close();
 		for (const resolve of this.#onStart.splice(0)) resolve();
@@ -291,13 +300,13 @@ export class WorkerPool {
 
 	/** Terminates one thread, as a crash would. */
 	async kill(index: number): Promise<void> {
-		const thread = this.#slots[index]?.thread;
+		const thread = this.#slotOf(index)?.thread;
 		if (thread) await endThread(thread);
 	}
 
 	/** Makes a thread throw an error outside any request, or hang. */
 	fail(index: number, how: 'crash' | StallKind): void {
-		const slot = this.#slots[index];
+		const slot = this.#slotOf(index);
 		if (slot) this.#post(slot, { type: how });
 	}
 
@@ -315,9 +324,14 @@ export class WorkerPool {
 
 	/** Terminates a thread that could not be given its state. A replacement is started later. */
 	giveUp(index: number): void {
-		const slot = this.#slots[index]!;
+		const slot = this.#slotOf(index);
+		if (!slot) return;
 		slot.attempt = undefined;
 		if (slot.thread) void endThread(slot.thread);
+	}
+
+	#slotOf(index: number): Slot | undefined {
+		return this.#slots.find(slot => slot.index === index);
 	}
 
 	#start(slot: Slot): void {
@@ -325,7 +339,8 @@ export class WorkerPool {
 		const descriptors = new OwnedDescriptors();
 		const data: WorkerStartData = {
 			index: slot.index,
-			rows: this.#slots.length,
+			rows: this.#memory.count,
+			threads: this.size,
 			control: this.#control,
 			counters: this.#host.totals.begin(slot.index),
 			activity: slot.watch.activity.memory,
@@ -414,6 +429,7 @@ export class WorkerPool {
 		const { attempt } = slot;
 		slot.attempt = undefined;
 		if (this.#stopping) {
+			this.#memory.giveBack(slot.index);
 			attempt?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;
@@ -563,8 +579,7 @@ export class WorkerPool {
 	}
 
 	#checkDrained(): void {
-		if (!this.#allDrained || this.#slots.some(slot => slot.thread && !slot.drained)) return;
-		this.#allDrained();
+		if (this.#stopping && this.#slots.every(slot => !slot.thread || slot.drained)) this.#drained.resolve();
 	}
 
 	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {

@@ -41,6 +41,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 	const leases: ThreadLeases = new ThreadLeases({
 		index: 0,
 		rows: 1,
+		threads: 1,
 		counters: new Float64Array(createCounterRow()),
 		moduleCounters: new ModuleCounters(
 			new SeriesPages(

@@ -55,17 +55,39 @@ interface Rows {
 
 /** Allocates shared memory for threads, and clears the rows of dead threads. */
 export class SharedRows {
-	readonly #threads: number;
+	/** Number of rows: how many threads can use the memory at a time. */
+	readonly count: number;
+	/** Rows that no thread has. */
+	readonly #free: Set<number>;
 	readonly #watcher: PoolWatcher | undefined;
 	readonly #caches: CacheWatcher | undefined;
 	readonly #limits: LimitsWatcher | undefined;
 	readonly #rows = new Map<string, Rows>();
 
-	constructor(threads: number, watcher?: PoolWatcher, caches?: CacheWatcher, limits?: LimitsWatcher) {
-		this.#threads = threads;
+	constructor(count: number, watcher?: PoolWatcher, caches?: CacheWatcher, limits?: LimitsWatcher) {
+		this.count = count;
+		this.#free = new Set(Array(count).keys());
 		this.#watcher = watcher;
 		this.#caches = caches;
 		this.#limits = limits;
+	}
+
+	/** Number of rows that no thread has. */
+	get free(): number {
+		return this.#free.size;
+	}
+
+	/** Returns `threads` free rows, which {@link giveBack} makes free again. Throws RangeError if there are not enough. */
+	claim(threads: number): number[] {
+		if (threads > this.#free.size) throw new RangeError('Too few rows are free.');
+		const claimed = [...this.#free].slice(0, threads);
+		for (const row of claimed) this.#free.delete(row);
+		return claimed;
+	}
+
+	/** Makes the row of a thread that has ended free. */
+	giveBack(row: number): void {
+		this.#free.add(row);
 	}
 
 	/** Number of keys in use. */
@@ -77,13 +99,13 @@ export class SharedRows {
 	take(key: string, wanted: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
 		let rows = this.#rows.get(key);
 		if (!rows) {
-			const slots = this.#threads * wanted.slots + (wanted.common ?? 0);
+			const slots = this.count * wanted.slots + (wanted.common ?? 0);
 			const buffer = allocate(slots * Int32Array.BYTES_PER_ELEMENT);
 			if (!buffer) return undefined;
 			rows = { buffer, wanted, users: new Set() };
 			this.#rows.set(key, rows);
-			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.#threads);
-			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.#threads);
+			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.count);
+			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.count);
 			if (wanted.limits !== undefined) this.#limits?.limitsOpened(key, wanted.limits, buffer);
 		}
 		rows.users.add(thread);

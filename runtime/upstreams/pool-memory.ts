@@ -5,7 +5,7 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import { passiveHealthOf } from './passive-health.ts';
 
 /**
- * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread, followed by
+ * The memory of one pool: `rows` rows of {@link PoolLayout.row} Int32 values, one for each thread that exists at a time, followed by
  * {@link PoolLayout.common} Int32 values for all threads. A thread counts its requests in flight only in its own row, so that the
  * counts of a dead thread can be cleared. The state of upstreams is in the common part and outlives threads.
  */
@@ -14,6 +14,8 @@ export interface SharedPoolMemory {
 	readonly rows: number;
 	/** Index of this thread's row, starting at 0. */
 	readonly row: number;
+	/** Number of threads that serve; by default 1. */
+	readonly threads?: number;
 }
 
 /** Number of slots for addresses from placeholders and lookups. Further addresses are counted only on their own thread. */

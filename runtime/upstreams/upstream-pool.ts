@@ -105,7 +105,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		found: ((addresses: readonly string[]) => void) | undefined,
 	) {
 		this.settings = settings;
-		this.threads = shared?.rows ?? 1;
+		this.threads = shared?.threads ?? 1;
 		this.#deps = deps;
 		this.#links = new ConnectorFactory(settings, this);
 		this.#memory = new PoolMemory(settings, shared);

@@ -37,6 +37,8 @@ export interface LeaseThreadDeps {
 	readonly index: number;
 	/** Number of rows. */
 	readonly rows: number;
+	/** Number of threads that serve. */
+	readonly threads: number;
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
 	send(message: MessageFromWorker): void;
@@ -182,10 +184,10 @@ export class ThreadLeases implements LeaseSource {
 	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
 		const { row: slots, common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
-		const { rows, index: row, pools } = this.#thread;
+		const { rows, threads, index: row, pools } = this.#thread;
 		const found = (addresses: readonly string[]) =>
 			this.#thread.send({ type: 'upstreams_found', key: handle, addresses });
-		const pool = createUpstreamPool(settings, { buffer, rows, row }, pools, found);
+		const pool = createUpstreamPool(settings, { buffer, rows, row, threads }, pools, found);
 		return {
 			value: pool,
 			close: () => {

@@ -59,8 +59,10 @@ export interface DocumentFacts {
 export interface WorkerStartData {
 	/** The thread's row in shared memory, from 0. */
 	readonly index: number;
-	/** Number of rows: the size of the pool. */
+	/** Number of rows. Some may belong to no thread, or to threads that finish their last connections. */
 	readonly rows: number;
+	/** Number of threads that serve, among which limits of the process are divided. */
+	readonly threads: number;
 	/** Int32 slots shared by all threads. */
 	readonly control: SharedArrayBuffer;
 	/** Float64 row of the thread's fixed counters. */

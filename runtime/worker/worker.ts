@@ -139,7 +139,7 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#facts = hostFacts(start.workingDirectory, start.environment, stopsAt);
 		this.#control = control;
 		this.row = counterRow(start.counters);
-		this.#room = connectionRoom(descriptorLimit(), start.rows);
+		this.#room = connectionRoom(descriptorLimit(), start.threads);
 		this.#pages = new SeriesPages(
 			buffer => this.#send({ type: 'page', buffer }),
 			series => this.#send({ type: 'series', series }),
@@ -147,6 +147,7 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
+			threads: start.threads,
 			counters: this.row,
 			moduleCounters: new ModuleCounters(this.#pages),
 			accessLogs: {

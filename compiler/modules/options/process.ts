@@ -11,7 +11,7 @@ export const threads: GlobalOption = {
 	usage: 'threads <number>',
 	summary: 'Sets the number of threads that serve requests.',
 	documentation:
-		'The default is the number of processors available to the process. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
+		'The default is the number of processors available to the process. A reload can change it: new threads take over the listening sockets, and the old ones finish their connections, for as long as `grace_period` allows.\n\n```\n{\n\tthreads 2\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -20,7 +20,7 @@ export const threads: GlobalOption = {
 		if (count !== undefined) settings.threads = count;
 	},
 	schema: { type: 'integer', minimum: 1, maximum: 1024 },
-	startup: true,
+	startup: false,
 };
 
 /** Global option; sets `settings.io` in the document. */

@@ -138,7 +138,7 @@ load('a load is refused if a log file cannot be opened', async () => {
 load('reports what needs a restart and applies nothing', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
 		const document: Document = {
-			settings: { metrics: {}, threads: 1 },
+			settings: { metrics: {} },
 			sites: [respondingSite('two', { addresses: ['http://:1'] })],
 		};
 		const outcome = await runtime.load(jsonInput(document));
@@ -148,7 +148,6 @@ load('reports what needs a restart and applies nothing', async () => {
 			'listener_added 127.0.0.1:1',
 			'listener_removed 127.0.0.1:0',
 			'setting_changed metrics',
-			'setting_changed threads',
 		]);
 		assert.is((await get()).body, 'one');
 	});

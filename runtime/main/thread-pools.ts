@@ -1,0 +1,153 @@
+/**
+ * The pools of worker threads: the one that serves, and those that finish their connections since the number of threads has changed.
+ *
+ * A change of the number works like a handover within the process. A new pool takes over the listening sockets of the old one,
+ * builds the generation that is being served, and accepts; then the old pool drains. No connection is lost, whichever of the two
+ * has more threads. All pools share one memory, so that counts, health, caches and rate limits go on.
+ */
+import { closeSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
+import { distinctSockets } from '../listeners/listener-sockets.ts';
+import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
+import { type BequeathedDatagrams, channelsOf } from '../sockets/bequeathed-sockets.ts';
+import { MAX_THREADS } from '../threads/control-words.ts';
+import { SharedRows } from '../threads/shared-rows.ts';
+import { withTimeLimit } from '../threads/within.ts';
+import type { MessageToWorker } from '../worker/worker-messages.ts';
+import { WorkerPool } from './worker-pool.ts';
+import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.ts';
+
+/** Minimum number of rows of the shared memory. A row costs a few bytes for each upstream. */
+const MIN_ROWS = 8;
+
+/** How long idle connections of an old pool wait for another request. Clients repeat a request if its connection has been closed, but not the first one. */
+export const HANDOVER_WAITS: RequestWaits = { next: 5000, first: 60_000 };
+
+/** All worker threads of the process. */
+export class ThreadPools {
+	readonly #control: SharedArrayBuffer;
+	readonly #host: WorkerPoolHost;
+	#memory: SharedRows | undefined;
+	#serving: WorkerPool | undefined;
+	/** Pools that do not accept connections: those that drain, and one that is being started. */
+	readonly #others = new Set<WorkerPool>();
+	/** Restarts and stalls of threads in pools that have ended. */
+	#restarts = 0;
+	#stalls = 0;
+
+	constructor(control: SharedArrayBuffer, host: WorkerPoolHost) {
+		this.#control = control;
+		this.#host = host;
+	}
+
+	/** The pool that accepts connections. */
+	get serving(): WorkerPool | undefined {
+		return this.#serving;
+	}
+
+	/** Number of threads that died or stopped responding and were replaced. */
+	get restarts(): number {
+		return this.#all.reduce((sum, pool) => sum + pool.restarts, this.#restarts);
+	}
+
+	/** Number of times that a thread stopped responding. */
+	get stalls(): number {
+		return this.#all.reduce((sum, pool) => sum + pool.stalls, this.#stalls);
+	}
+
+	get #all(): WorkerPool[] {
+		return this.#serving ? [this.#serving, ...this.#others] : [...this.#others];
+	}
+
+	/** Starts the first pool. Another call replaces it; its threads must have ended. */
+	start(threads: number): void {
+		const rows = Math.min(MAX_THREADS, Math.max(MIN_ROWS, 2 * threads, 2 * availableParallelism()));
+		const { pools, caches, limits } = this.#host;
+		this.#memory = new SharedRows(rows, pools, caches, limits);
+		this.#serving = this.#create(threads);
+	}
+
+	#create(threads: number): WorkerPool {
+		return new WorkerPool(threads, this.#memory!, this.#control, this.#host);
+	}
+
+	/** Number of threads that {@link resize} could start at the moment. */
+	get room(): number {
+		return this.#memory?.free ?? 0;
+	}
+
+	/**
+	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most `grace` milliseconds.
+	 * Rejects if the new threads cannot serve. The old ones then go on as before.
+	 * @param order The generation that is being served, as a new thread builds it.
+	 */
+	async resize(threads: number, order: GenerationBuildRequest, grace: number | undefined): Promise<void> {
+		const old = this.#serving!;
+		const next = this.#create(threads);
+		this.#others.add(next);
+		const datagrams = await old.bequeathAll();
+		try {
+			const listeners = order.listeners.map(address => handedOver(address, old, datagrams));
+			await next.prepareAll({ ...order, listeners });
+			next.activateAll();
+			await next.checkAll();
+			await next.acceptAll();
+		} catch (error) {
+			next.discardAll();
+			await this.#end(next);
+			throw error;
+		} finally {
+			closeChannels(datagrams);
+		}
+		this.#others.delete(next);
+		this.#others.add(old);
+		this.#serving = next;
+		void withTimeLimit(old.drain(HANDOVER_WAITS), grace).then(() => this.#end(old));
+	}
+
+	async #end(pool: WorkerPool): Promise<void> {
+		await pool.terminate();
+		if (!this.#others.delete(pool)) return;
+		this.#restarts += pool.restarts;
+		this.#stalls += pool.stalls;
+	}
+
+	/** Closes idle connections of old pools, which would serve their next request by an old configuration. */
+	hasten(): void {
+		for (const pool of this.#others) void pool.drain(NO_WAIT);
+	}
+
+	/** Sends a message to every thread. Returns the indices of those that received it. */
+	tell(message: MessageToWorker): number[] {
+		return this.#all.flatMap(pool => pool.tell(message));
+	}
+
+	/** Makes every thread finish its exchanges. Resolves when all threads have. */
+	async drain(waits: RequestWaits): Promise<void> {
+		await Promise.all(this.#all.map(pool => pool.drain(waits)));
+	}
+
+	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
+	async terminate(): Promise<boolean> {
+		const ended = await Promise.all(this.#all.map(pool => pool.terminate()));
+		return !ended.includes(false);
+	}
+}
+
+/** Returns an address with the sockets of the old pool's threads. The new threads must not use them before they accept connections. */
+function handedOver(
+	address: ListenerAddress,
+	old: WorkerPool,
+	datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>,
+): ListenerAddress {
+	if (address.descriptor !== undefined) return { ...address, deferred: true };
+	const inherited = distinctSockets(old.descriptorsOf(address.key));
+	const found = datagrams.get(address.key);
+	return { ...address, deferred: true, ...(inherited.length > 0 && { inherited }), ...(found && { datagrams: found }) };
+}
+
+/** Closes this thread's copies of channels to the threads or the process that take over. Otherwise, nobody would notice when those end. */
+export function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
+	for (const one of [...datagrams.values()].flat()) for (const channel of channelsOf(one)) closeSync(channel);
+}
