@@ -120,7 +120,7 @@ changes('an invalid edit is refused, and the old configuration keeps serving', a
 	assert.is(missing.json.error.nearest, '/sites/0');
 	assert.is((await one.ask('PUT /config/sites/0/pipeline/99', {})).json.error.nearest, '/sites/0/pipeline');
 	assert.is((await one.ask('PUT /config/settings/threads', 2)).status, 409);
-	const restart = await one.ask('PATCH /config/settings/threads', 2);
+	const restart = await one.ask('PUT /config/settings/trusted_proxies', ['10.0.0.0/8']);
 	assert.is(restart.status, 409);
 	assert.is(restart.json.error.code, 'restart_required');
 	const invalid = await one.ask('PATCH /config/sites/0/pipeline/1/handler', 'static_response');
@@ -237,9 +237,9 @@ changes('a dry run reports what a load would do, without applying it', async () 
 	assert.not.match(JSON.stringify(swap.json.changes), /hidden|sesame/);
 	const refused = await one.ask('POST /load?dry_run=true', 'respond');
 	assert.is(refused.json.result, 'refused');
-	const restart = await one.ask('POST /load?dry_run', one.text('x').replace('threads 1', 'threads 2'));
+	const restart = await one.ask('POST /load?dry_run', one.text('x').replace('threads 1', 'metrics'));
 	assert.is(restart.json.result, 'restart_required');
-	assert.is(restart.json.reasons[0].subject, 'threads');
+	assert.is(restart.json.reasons[0].subject, 'metrics');
 	assert.is(await one.body(), 'by its id');
 	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
 	// A dry run says for which requests the answers would differ, without the secrets of either configuration.

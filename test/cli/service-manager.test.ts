@@ -71,10 +71,10 @@ manager('learns from the exit status of its reload command, and from the status 
 		assert.match(refused.stderr, /error\[.*resond/s);
 		await eventually('told', () => last()?.startsWith('READY=1 STATUS=Reload failed: ') === true);
 
-		writeFileSync(file, good.replace('127.0.0.1', 'localhost').replace('threads 1', 'threads 2'));
+		writeFileSync(file, good.replace('127.0.0.1', 'localhost').replace('threads 1', 'metrics'));
 		const needing = await reload();
 		assert.is(needing.status, 1);
-		assert.match(needing.stderr, /needs a restart or a handover: .*threads/s);
+		assert.match(needing.stderr, /needs a restart or a handover: .*metrics/s);
 		assert.match(last() ?? '', /STATUS=Reload failed: /);
 
 		writeFileSync(file, good);

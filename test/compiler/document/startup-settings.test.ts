@@ -11,8 +11,8 @@ function changed(before: Settings | undefined, after: Settings | undefined): str
 
 const startup = suite('startup-fixed settings');
 
-startup('threads, metrics and trusted proxies need a restart', () => {
-	assert.equal(changed({ threads: 1 }, { threads: 2 }), ['threads']);
+startup('metrics and trusted proxies need a restart, and threads do not', () => {
+	assert.equal(changed({ threads: 1 }, { threads: 2 }), []);
 	assert.equal(changed(undefined, { metrics: {} }), ['metrics']);
 	assert.equal(changed({ trusted_proxies: ['::1'] }, {}), ['trusted_proxies']);
 });

@@ -259,6 +259,17 @@ const OTHER_RULES: readonly (readonly [
 		'protocol https',
 		[['n', '/', { headers: { 'x-forwarded-proto': 'https' } }]],
 	],
+	[
+		'share: by the key as it was received, letter by letter; an empty key is in no share',
+		'share 0-100% {http.request.header.X-Visitor}',
+		[
+			['y', '/', { headers: { 'X-Visitor': 'anybody' } }],
+			['y', '/', { headers: { 'x-visitor': 'ANYBODY' } }],
+			['n', '/', { headers: { 'X-Visitor': '' } }],
+			['n', '/'],
+			['n', '/', { headers: { X_Visitor: 'anybody' } }],
+		],
+	],
 	['tls: what is spoken, not what a field says', 'tls', [['n', '/', { headers: { 'x-forwarded-proto': 'https' } }]]],
 ];
 
