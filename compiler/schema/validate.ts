@@ -138,7 +138,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
 				label: didYouMeanLabel(key, known),
-				hint: named.length > 0 ? listed('keys', key, named) : undefined,
+				hint: named.length > 0 ? knownNamesHint('keys', key, named) : undefined,
 			};
 		}
 		case 'required': {
@@ -226,7 +226,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 		code: 'document/unknown-value',
 	};
 	if (typeof tagValue !== 'string') {
-		const hint = listed(`values of \`${tag}\``, '', variants);
+		const hint = knownNamesHint(`values of \`${tag}\``, '', variants);
 		return { ...base, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
 	}
 	return {
@@ -235,7 +235,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 		code,
 		message: `\`${tagValue}\` is not a ${what} of this server.`,
 		label: didYouMeanLabel(tagValue, variants),
-		hint: listed(plural, tagValue, variants),
+		hint: knownNamesHint(plural, tagValue, variants),
 	};
 }
 
@@ -253,7 +253,7 @@ const TAGS: {
 };
 
 /** Lists the known names or, if there are too many, those most similar to the one written. */
-function listed(what: string, written: string, known: readonly string[]): string {
+function knownNamesHint(what: string, written: string, known: readonly string[]): string {
 	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (known.length <= MAX_NAMES) return `The ${what} are ${quoted(known)}.`;
 	const all = `\`svc adapt --schema\` lists all ${known.length}`;

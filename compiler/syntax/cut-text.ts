@@ -139,8 +139,8 @@ class Cutter {
 			this.closed = false;
 			const start = this.at;
 			const end = endOfPlainWord(text, start, this.#namedValues);
-			const asks = this.#namedValues && words > 0 ? named : undefined;
-			this.at = end === -1 ? scanWord(text, start, asks).end : end;
+			const takesValue = this.#namedValues && words > 0 ? named : undefined;
+			this.at = end === -1 ? scanWord(text, start, takesValue).end : end;
 			if (words++ > 0) continue;
 			head = start;
 			// The value of a head with quotes or escapes differs from its source text.

@@ -21,12 +21,13 @@ function random(below: number): number {
 	return ((state ^ (state >>> 12)) >>> 0) % below;
 }
 
-/** State of the origin: the version of each path. `asked` is the number of requests it has received. */
+/** The origin's current version of each path. */
 const versions = new Map<string, number>();
 /**
  * Per path, the newest version that must not be served any more, because a purge or an invalidating request succeeded.
  */
 const gone = new Map<string, number>();
+/** Number of requests that the origin has received. */
 let asked = 0;
 
 const origin = createServer((received, answer) => {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Where to look. */
+/** Where to look for the program `svc`. */
 export interface BinarySearch {
 	/** The setting `svc.path`; empty if it is not set. */
 	readonly configured: string;

@@ -142,10 +142,10 @@ class Parser {
 	}
 
 	#set(ranges: CharacterSet): RegexpNode {
-		return { kind: 'set', ranges: this.#cased(ranges) };
+		return { kind: 'set', ranges: this.#inBothCases(ranges) };
 	}
 
-	#cased(ranges: CharacterSet): CharacterSet {
+	#inBothCases(ranges: CharacterSet): CharacterSet {
 		return this.#flags.i ? withBothCases(ranges) : ranges;
 	}
 
@@ -305,7 +305,7 @@ class Parser {
 		const text = this.#source.slice(from, this.#at) + this.#flags.i;
 		let ranges = this.#sets.get(text);
 		if (!ranges) {
-			ranges = this.#cased(unionOfSets(items));
+			ranges = this.#inBothCases(unionOfSets(items));
 			if (negated) ranges = complementOfSet(ranges);
 			this.#sets.set(text, ranges);
 			this.#ranges += ranges.length;

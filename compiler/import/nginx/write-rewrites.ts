@@ -22,7 +22,7 @@ export function writeRewrites(directives: readonly NginxDirective[], out: Config
 		if (one.name === 'return') {
 			ended = true;
 			orKeep(one, out, () => writeReturn(one, out, at.captures));
-			// Without its `return`, the block would answer with something else.
+			// A `return` that cannot be translated becomes an error. Otherwise, what follows would answer instead.
 			if (out.kept.some(({ directive }) => directive === one.text)) out.line('error 500');
 		} else if (one.name === 'rewrite') orKeep(one, out, () => writeRewrite(one, out, at));
 		else writeIf(one, out, at);

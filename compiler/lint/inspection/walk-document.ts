@@ -34,7 +34,7 @@ export interface WalkedMatcher {
 export interface WalkedDocument {
 	readonly pipelines: readonly WalkedPipeline[];
 	readonly steps: readonly WalkedStep[];
-	/** Complete conditions, without the matchers nested in them. */
+	/** The outermost matcher of each condition. Those nested in it are not listed. */
 	readonly matchers: readonly WalkedMatcher[];
 }
 

@@ -29,7 +29,7 @@ export interface EngineConnection extends ClosableConnection {
 	 * engine waits for one. `alone` means that only this connection is drained, not its server.
 	 */
 	drain(alone?: boolean): void;
-	/** Closes at once. */
+	/** Closes the connection at once, whether or not an exchange is in progress. */
 	destroy(): void;
 }
 

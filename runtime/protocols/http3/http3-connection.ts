@@ -38,7 +38,7 @@ export class Http3Connection
 	readonly full = false;
 	/** No limit here, because the windows of the streams already take the connection's window into account. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
-	/** In addition to what QUIC buffers, each stream keeps one chunk of its body. */
+	/** Maximum bytes of its body that a stream holds beside those that QUIC buffers: one chunk. */
 	readonly share: number = BOUND.MAX_STREAM_PULL_BYTES;
 	readonly #quic: QuicConnection;
 	readonly #coders: Http3Coders;
@@ -129,10 +129,10 @@ export class Http3Connection
 
 	/** Makes the client use another connection. */
 	#boundStreams(): void {
-		const late = this.#streams - BOUND.MAX_CONNECTION_STREAMS;
-		if (late === 0) this.drain();
-		else if (late === BOUND.MAX_LATE_STREAMS) this.#lastGoAway();
-		else if (late === 2 * BOUND.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
+		const excess = this.#streams - BOUND.MAX_CONNECTION_STREAMS;
+		if (excess === 0) this.drain();
+		else if (excess === BOUND.MAX_LATE_STREAMS) this.#lastGoAway();
+		else if (excess === 2 * BOUND.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
 	}
 
 	settled(): void {

@@ -11,7 +11,10 @@ export const MAX_OTHER_STREAMS = 16;
 export const MAX_CONNECTION_STREAMS = 2048;
 /** Streams that a client may open during such a shutdown: so many until the last GOAWAY at the latest, and so many after it. */
 export const MAX_LATE_STREAMS = 1024;
-/** Maximum encoded bytes of a field section, as a multiple of the limit of a head. Clients that know that limit stay below. */
+/**
+ * Maximum encoded bytes of a field section, as a multiple of the limit of a decoded one. Clients that respect the announced limit of
+ * decoded sections do not reach it.
+ */
 export const MAX_SECTION_FACTOR = 4;
 /** Maximum bytes of a frame on a control stream, unless the frame is ignored. */
 export const MAX_CONTROL_FRAME = 16_384;

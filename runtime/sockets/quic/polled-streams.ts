@@ -15,7 +15,7 @@ export const POLL = {
 /** Assumed of streams that could not be asked: everything that may have happened is looked at. */
 export const UNKNOWN_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
 
-const STREAM_EVENTS = BigInt(UNKNOWN_EVENTS);
+const POLLED_EVENTS = BigInt(UNKNOWN_EVENTS);
 /** BIO_POLL_DESCRIPTOR_TYPE_SSL */
 const TYPE_SSL = 2;
 /** SSL_POLL_FLAG_NO_HANDLE_EVENTS */
@@ -68,7 +68,7 @@ export class PolledStreams {
 			if (count === MAX_STREAMS) break;
 			const at = count++ * ITEM_LONGS;
 			longs[at + 1] = ssl;
-			longs[at + EVENTS_LONG] = STREAM_EVENTS;
+			longs[at + EVENTS_LONG] = POLLED_EVENTS;
 		}
 		this.#count = count > 0 && this.#poll(count) ? count : 0;
 	}

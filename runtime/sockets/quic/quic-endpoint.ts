@@ -340,20 +340,20 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		const share = (this.#initials.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
 		const { header } = this.#router;
 		const tokens = this.#thread.retryTokens;
-		const proven =
+		const isAddressProven =
 			header.tokenEnd > header.tokenAt && tokens?.usable === true && tokens.accepts(bytes, header, names, name);
 		// Others may send packets in the name of a client. Its own have the token, once it has got one.
-		if (!proven && share > limits.maxClientInitialRate) return this.#refuse('client_rate');
+		if (!isAddressProven && share > limits.maxClientInitialRate) return this.#refuse('client_rate');
 		const isLoaded = this.#unproven.size >= limits.retryAbove || share > limits.maxClientInitialRate / 4;
-		if (isLoaded && !proven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
-		if (isLoaded && !proven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+		if (isLoaded && !isAddressProven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
+		if (isLoaded && !isAddressProven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		const { address } = readSocketAddress(names, name);
 		const key = this.#owner.clientKey(address);
 		const client = this.#clients.get(key) ?? { unproven: new Set(), handshakes: 0, connections: 0 };
 		if (client.connections >= limits.maxConnectionsPerClient || client.handshakes >= limits.maxHandshakesPerClient) {
 			return this.#refuse('client_limit');
 		}
-		if (proven) {
+		if (isAddressProven) {
 			const begun = (this.#starts.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
 			if (begun > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
@@ -365,7 +365,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		}
 		if (this.#engines.size >= limits.maxConnections && !this.#evict()) return this.#refuse('too_many_connections');
 		if (this.#handshaking.size >= limits.maxHandshakes && !this.#evict()) return this.#refuse('too_many_handshakes');
-		const admission: AddressProof = proven ? 'token' : isLoaded ? 'retry' : 'handshake';
+		const admission: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
 			const peerKey = this.#socket.keyOf(name);
@@ -380,7 +380,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#handshaking.add(engine);
 		this.#unproven.add(engine);
 		this.#router.learn(engine.firstId, engine);
-		return proven && !this.#prove(engine) ? undefined : engine;
+		return isAddressProven && !this.#prove(engine) ? undefined : engine;
 	}
 
 	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */

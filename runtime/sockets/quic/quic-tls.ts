@@ -92,7 +92,7 @@ const VERIFY_PEER = 1;
 const VERIFY_FAIL_IF_NO_PEER_CERT = 2;
 const VERIFY_OK = 0n;
 
-interface Parsed {
+interface ParsedCertificate {
 	readonly certificate: bigint;
 	readonly key: bigint;
 	/** The rest of the chain, as an OpenSSL stack. */
@@ -105,7 +105,8 @@ export class QuicTls {
 	readonly context: bigint;
 	readonly choose: ChooseCertificate;
 	readonly #thread: QuicThread;
-	readonly #parsed = new Map<number, Parsed>();
+	/** Parsed certificates by their serial number in {@link QuicCertificate}. */
+	readonly #certificates = new Map<number, ParsedCertificate>();
 	/** By {@link QuicClientAuth.context}. */
 	readonly #authorities = new Map<string, Authorities>();
 	#logsKeys = false;
@@ -172,7 +173,7 @@ export class QuicTls {
 	use(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { f } = library;
-		const parsed = this.#parsed.get(choice.serial) ?? this.#parse(choice);
+		const parsed = this.#certificates.get(choice.serial) ?? this.#parse(choice);
 		if (parsed === undefined) return false;
 		if (choice.groups !== undefined) {
 			f.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
@@ -222,16 +223,16 @@ export class QuicTls {
 
 	/** Releases a certificate that is no longer served. */
 	forget(serial: number): void {
-		const parsed = this.#parsed.get(serial);
+		const parsed = this.#certificates.get(serial);
 		if (parsed === undefined) return;
-		this.#parsed.delete(serial);
+		this.#certificates.delete(serial);
 		this.#free(parsed);
 	}
 
 	/** Frees the context and all parsed certificates. Connections hold their own references. */
 	close(): void {
-		for (const parsed of this.#parsed.values()) this.#free(parsed);
-		this.#parsed.clear();
+		for (const parsed of this.#certificates.values()) this.#free(parsed);
+		this.#certificates.clear();
 		for (const authorities of this.#authorities.values()) this.#freeAuthorities(authorities);
 		this.#authorities.clear();
 		this.#thread.library.f.SSL_CTX_free(this.context);
@@ -305,7 +306,7 @@ export class QuicTls {
 		return pairs(library.copy(results.readBigUInt64LE(0), length), 0);
 	}
 
-	#parse({ serial, chain, key }: QuicCertificate): Parsed | undefined {
+	#parse({ serial, chain, key }: QuicCertificate): ParsedCertificate | undefined {
 		const { f } = this.#thread.library;
 		const certificates = this.#readAll(chain, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
 		// Without a passphrase, OpenSSL would prompt for one on the terminal, so an empty one is passed.
@@ -320,9 +321,9 @@ export class QuicTls {
 		}
 		const stack = f.OPENSSL_sk_new_null() as bigint;
 		for (const one of rest) f.OPENSSL_sk_push(stack, one);
-		const parsed: Parsed = { certificate, key: privateKey, stack, chain: rest };
-		if (this.#parsed.size >= MAX_PARSED) this.forget(this.#parsed.keys().next().value!);
-		this.#parsed.set(serial, parsed);
+		const parsed: ParsedCertificate = { certificate, key: privateKey, stack, chain: rest };
+		if (this.#certificates.size >= MAX_PARSED) this.forget(this.#certificates.keys().next().value!);
+		this.#certificates.set(serial, parsed);
 		return parsed;
 	}
 
@@ -344,7 +345,7 @@ export class QuicTls {
 		return found;
 	}
 
-	#free({ certificate, key, stack, chain }: Parsed): void {
+	#free({ certificate, key, stack, chain }: ParsedCertificate): void {
 		const { f } = this.#thread.library;
 		f.X509_free(certificate);
 		for (const one of chain) f.X509_free(one);

@@ -41,14 +41,14 @@ export const randomChoose: Balancer = {
 			}
 			let chosen = -1;
 			let fewest = 0;
-			let equals = 0;
+			let ties = 0;
 			for (const index of drawn) {
 				const active = view.active(index);
 				if (chosen === -1 || active < fewest) {
 					chosen = index;
 					fewest = active;
-					equals = 1;
-				} else if (active === fewest && view.random(++equals) === 0) {
+					ties = 1;
+				} else if (active === fewest && view.random(++ties) === 0) {
 					chosen = index;
 				}
 			}

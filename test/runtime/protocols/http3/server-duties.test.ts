@@ -126,7 +126,7 @@ for (const [name, type] of [
 	test(`6.2.1, QPACK 4.2: a reset of the ${name} stream ends the connection`, async () => {
 		const [, client] = await start(hello);
 		const critical = client.open(true).write(type === 0 ? Buffer.concat([varint(0), frame(4)]) : varint(type));
-		// With the response, the server has the bytes before it.
+		// A response shows that the server has received the stream that was opened before the request.
 		await served(client);
 		critical.reset(H3_ERROR.cancel);
 		await endsWith(client, H3_ERROR.closedCriticalStream);
