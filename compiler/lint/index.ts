@@ -20,6 +20,7 @@ import { requestedHostHidden } from './rules/host-of-upstream.ts';
 import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
 import { letUnused } from './rules/let-unused.ts';
 import { limitKeyOfClient } from './rules/limit-key.ts';
+import { logFieldNeverSet } from './rules/log-field-never-set.ts';
 import { matcherDuplicate } from './rules/matcher-duplicate.ts';
 import { matcherNeverHolds } from './rules/matcher-never-holds.ts';
 import { matcherRepeats } from './rules/matcher-repeats.ts';
@@ -75,6 +76,7 @@ export const lintRules: readonly LintRule[] = [
 	hstsWithoutTls,
 	letUnused,
 	limitKeyOfClient,
+	logFieldNeverSet,
 	matcherDuplicate,
 	matcherNeverHolds,
 	matcherRepeats,

@@ -54,6 +54,8 @@ export interface StepTraits<S extends Step = Step> {
 	readonly servesFiles?: (step: S) => { readonly hides: readonly string[] };
 	/** The step's fields that contain header edits, and the message that each of them edits. */
 	readonly fieldEdits?: { readonly [field: string]: EditedMessage };
+	/** Returns the names of the fields that a step adds to entries of access logs. */
+	readonly logFieldsOf?: (step: S) => readonly string[];
 	/** True if a step asks clients for passwords. */
 	readonly asksForPasswords?: true;
 	/** Returns the templates of the keys by which a step limits requests; one that is constant limits all requests together. */

@@ -38,6 +38,7 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	ownPlaceholders: [RESPONSE_BODY.slice(1, -1)],
+	logFieldsOf: ({ key }) => [key],
 	order: { rank: 60 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);

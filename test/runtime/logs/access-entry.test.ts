@@ -2,6 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
+import { isEntryField } from '../../../compiler/modules/providers/log-formats/entry-fields.ts';
 import { rawExchange } from '../../harness.ts';
 import { eventually, respondingSite, type TestServer, withServer } from '../running-server.ts';
 
@@ -16,7 +17,17 @@ async function entry(server: TestServer, request: string): Promise<Entry> {
 	const before = of().length;
 	await rawExchange(server.port, request.replaceAll('\n', '\r\n'));
 	await eventually('an entry', () => of().length > before);
-	return of().at(-1);
+	const found = of().at(-1)!;
+	for (const path of pathsIn(found)) assert.ok(isEntryField(path, new Set()), `the lint rule knows ${path.join('>')}`);
+	return found;
+}
+
+/** Returns the paths of the fields of an entry, in lowercase. */
+function pathsIn(entry: Entry): string[][] {
+	return Object.entries(entry).flatMap(([name, value]) => {
+		const nested = typeof value === 'object' && !Array.isArray(value) ? pathsIn(value) : [[]];
+		return nested.map(path => [name.toLowerCase(), ...path]);
+	});
 }
 
 const steps = [

@@ -69,6 +69,7 @@ export const rateLimit = handlerDirective<RateLimitStep>({
 	matcherToken: 'optional',
 	answers: 'sometimes',
 	limitsBy: ({ zones }) => zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
+	logFieldsOf: () => ['rate_limit'],
 	order: { rank: 175 },
 	lower: ({ line, args }, cx) => {
 		const zones: RateLimitZone[] = [];

@@ -57,6 +57,7 @@ tracing /api/* {
 \`\`\`
 `,
 	matcherToken: 'optional',
+	logFieldsOf: () => ['traceID', 'spanID'],
 	order: { rank: 10 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);

@@ -1,5 +1,5 @@
 /** Reads the text of `format text`: literal text, and placeholders that stand for fields of an entry. */
-import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
+import { fullPlaceholderName, SHORTHANDS } from '../../../codegen/placeholders/shorthands.ts';
 import type { LogFormat } from '../../../document/log-settings.ts';
 
 /** A part of a line. */
@@ -70,6 +70,9 @@ export function transformedText(text: string): string {
 	return text.replaceAll('{common_log}', () => COMMON);
 }
 
+/** An escaped brace, or a placeholder. */
+const PARTS = /\\([{}])|\{([^{}]+)\}/g;
+
 /** Splits a text into its parts. `\{` and `\}` are literal braces, and a brace without its counterpart is literal, too. */
 export function parseLogText(text: string): LogTextPart[] {
 	const parts: LogTextPart[] = [];
@@ -79,7 +82,7 @@ export function parseLogText(text: string): LogTextPart[] {
 		if (literal !== '') parts.push({ literal });
 		literal = '';
 	};
-	for (const match of text.matchAll(/\\([{}])|\{([^{}]+)\}/g)) {
+	for (const match of text.matchAll(PARTS)) {
 		literal += text.slice(end, match.index);
 		end = match.index + match[0].length;
 		if (match[1] !== undefined) {
@@ -92,6 +95,19 @@ export function parseLogText(text: string): LogTextPart[] {
 	literal += text.slice(end);
 	flush();
 	return parts;
+}
+
+/** Returns the placeholders of a text, without braces, that stand for fields of an entry by their paths. */
+export function fieldsInLogText(text: string): { readonly name: string; readonly path: readonly string[] }[] {
+	return [...text.matchAll(PARTS)].flatMap(([, , name]) => {
+		const part = name === undefined ? undefined : partOf(name);
+		return part && 'path' in part ? [{ name: name!, path: part.path }] : [];
+	});
+}
+
+/** Returns the short placeholders that stand for something that an entry has. */
+export function shorthandsOfLogText(): readonly string[] {
+	return [...Object.keys(SHORTHANDS), ...COMPUTED_FIELDS].filter(name => !('unknown' in partOf(name)));
 }
 
 function partOf(name: string): LogTextPart {
