@@ -1,5 +1,6 @@
 /** Collects the lines of the Configfile that an import writes, its tests, and what had no counterpart. */
 import type { NginxDirective } from './nginx-parser.ts';
+import { Untranslatable } from './untranslatable.ts';
 
 /** A directive that became a comment, with the reason. */
 export interface KeptDirective {
@@ -9,33 +10,108 @@ export interface KeptDirective {
 	readonly reason: string;
 }
 
+/** A line with its depth, or a place for lines that are written later. */
+type Piece = { readonly depth: number; readonly text: string } | { readonly depth: number; readonly slot: Slot };
+
+/** Lines that were written apart, to be placed by {@link ConfigfileWriter.append}. */
+export type Lines = readonly Piece[];
+
+/** A place in the text for lines that are known only after the lines below have been written. */
+export class Slot {
+	readonly lines: string[] = [];
+
+	/** Adds a line, once. */
+	line(text: string): void {
+		if (!this.lines.includes(text)) this.lines.push(text);
+	}
+}
+
 /** The Configfile under construction. */
 export class ConfigfileWriter {
 	readonly kept: KeptDirective[] = [];
 	translated = 0;
-	readonly #lines: string[] = [];
-	readonly #tests: string[] = [];
-	readonly #counted = new Set<NginxDirective>();
+	#lines: Piece[] = [];
 	#depth = 0;
-	#names = 0;
+	readonly #tests: string[] = [];
+	readonly #testNames = new Set<string>();
+	readonly #counted = new Set<NginxDirective>();
+	readonly #names = new Map<string, number>();
 
 	/** Writes a line at the current depth. */
 	line(text: string): void {
-		this.#lines.push(text === '' ? '' : `${'\t'.repeat(this.#depth)}${text}`);
+		this.#lines.push({ depth: text === '' ? 0 : this.#depth, text });
 	}
 
 	/** Writes a block. */
 	block(head: string, content: () => void): void {
-		this.line(`${head} {`);
+		this.line(head === '' ? '{' : `${head} {`);
 		this.#depth++;
-		content();
-		this.#depth--;
-		this.line('}');
+		try {
+			content();
+		} finally {
+			this.#depth--;
+			this.line('}');
+		}
 	}
 
-	/** Returns a name for a matcher that no other has. */
+	/** Writes a block, or the `else` of the block that was written last. An empty block is written without anything around it. */
+	branch(head: string | undefined, isFirst: boolean, content: () => void): void {
+		if (isFirst && head === undefined) {
+			content();
+			return;
+		}
+		const when = head === undefined ? '' : `when ${head} `;
+		if (isFirst) this.line(`${when}{`);
+		else {
+			const last = this.#lines.pop();
+			if (!last || !('text' in last) || last.text !== '}') throw new Error('No block is above this `else`.');
+			this.line(`} else ${when}{`);
+		}
+		this.#depth++;
+		try {
+			content();
+		} finally {
+			this.#depth--;
+			this.line('}');
+		}
+	}
+
+	/** Writes lines as the `else` of the block that was written last. */
+	branchLines(lines: Lines): void {
+		this.branch(undefined, false, () => this.append(lines));
+	}
+
+	/** Reserves a place for lines at the current position. */
+	slot(slot: Slot = new Slot()): Slot {
+		this.#lines.push({ depth: this.#depth, slot });
+		return slot;
+	}
+
+	/** Returns what `content` writes, without adding it to the text. */
+	capture(content: () => void): Lines {
+		const [lines, depth] = [this.#lines, this.#depth];
+		const captured: Piece[] = [];
+		this.#lines = captured;
+		this.#depth = 0;
+		try {
+			content();
+		} finally {
+			this.#lines = lines;
+			this.#depth = depth;
+		}
+		return captured;
+	}
+
+	/** Adds lines that were captured. */
+	append(lines: Lines): void {
+		for (const piece of lines) this.#lines.push({ ...piece, depth: piece.depth + this.#depth });
+	}
+
+	/** Returns a name of the kind that no other has: `kind1`, `kind2`. */
 	unusedName(kind: string): string {
-		return `${kind}${++this.#names}`;
+		const count = (this.#names.get(kind) ?? 0) + 1;
+		this.#names.set(kind, count);
+		return `${kind}${count}`;
 	}
 
 	/** Counts a directive as translated. A directive that several sites or locations inherit counts once. */
@@ -45,14 +121,20 @@ export class ConfigfileWriter {
 		this.translated++;
 	}
 
-	/** Writes a directive and everything in its block as a comment with the reason. */
+	/** Reports whether a directive has been counted as translated or kept. */
+	hasCounted(directive: NginxDirective): boolean {
+		return this.#counted.has(directive);
+	}
+
+	/** Writes a directive and everything in its block as a comment with the reason, once. */
 	keep(directive: NginxDirective, reason: string): void {
-		const written = directive.block ? `${directive.text} { … }` : `${directive.text};`;
-		this.line(`# nginx: ${written.replace(/[\r\n]+/g, ' ')} -- ${reason}`);
 		if (this.#counted.has(directive)) return;
+		const written = directive.block ? `${directive.text} { … }` : `${directive.text};`;
+		this.line(comment(`nginx: ${written} -- ${reason}`));
 		this.#record(directive, reason);
 		const inside = (one: NginxDirective): void => {
-			this.line(`#   ${one.text}${one.block ? ' { … }' : ';'}`);
+			if (this.#counted.has(one)) return;
+			this.line(comment(`  ${one.text}${one.block ? ' { … }' : ';'}`));
 			this.#record(one, reason);
 			for (const inner of one.block ?? []) inside(inner);
 		};
@@ -66,11 +148,12 @@ export class ConfigfileWriter {
 	}
 
 	/** Writes a comment for each directive that nothing has counted or kept, so that none is dropped silently. */
-	keepUnused(directives: readonly NginxDirective[]): void {
+	keepUnused(directives: readonly NginxDirective[], reasonOf: (name: string) => string | undefined): void {
 		for (const one of directives) {
-			if (!this.#counted.has(one))
-				this.keep(one, `line ${lineOf(one)} of ${one.span.source.name}: nothing here uses it`);
-			else if (one.block) this.keepUnused(one.block);
+			if (!this.#counted.has(one)) {
+				const place = `line ${lineOf(one)} of ${one.span.source.name}`;
+				this.keep(one, `${place}: ${reasonOf(one.name) ?? 'nothing here uses it'}`);
+			} else if (one.block) this.keepUnused(one.block, reasonOf);
 		}
 	}
 
@@ -80,28 +163,46 @@ export class ConfigfileWriter {
 		this.kept.push({ directive: directive.text, file, line: lineOf(directive), reason });
 	}
 
-	/** Adds a test of one request. */
+	/** Adds a test of one request. A second test of the same name is left out. */
 	test(name: string, lines: readonly string[]): void {
+		if (this.#testNames.has(name)) return;
+		this.#testNames.add(name);
 		this.#tests.push(`test ${word(name)} {`, ...lines.map(text => `\t${text}`), '}', '');
 	}
 
 	/** Returns the whole text. */
 	text(): string {
-		const lines = [...this.#lines, ...(this.#tests.length > 0 ? ['', ...this.#tests] : [])];
-		return `${lines
+		const lines = this.#lines.flatMap(piece =>
+			('slot' in piece ? piece.slot.lines : [piece.text]).map(text =>
+				text === '' ? '' : '\t'.repeat(piece.depth) + text,
+			),
+		);
+		return `${[...lines, ...(this.#tests.length > 0 ? ['', ...this.#tests] : [])]
 			.join('\n')
 			.replace(/\n{3,}/g, '\n\n')
 			.trim()}\n`;
 	}
 }
 
+/** Returns a comment of one line. Control characters of the imported text must not end it. */
+function comment(text: string): string {
+	return `# ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`;
+}
+
 function lineOf({ span }: NginxDirective): number {
 	return span.source.position(span.start).line;
 }
 
-/** Returns a text as one word of a Configfile. Braces in it are placeholders already. */
+/** Returns a text as one word of a Configfile. Braces in it are placeholders already. Throws Untranslatable. */
 export function word(text: string): string {
-	if (text !== '' && /^[^\s"`#\\]+$/.test(text) && text !== '{' && text !== '}') return text;
-	if (!text.includes('`')) return `\`${text}\``;
-	return `"${text.replace(/["\\]/g, '\\$&')}"`;
+	const isPlain = /^[^\s"`#<]+$/.test(text) && !/^(?:[{}()]|and|or|not)$|[\\{]$/.test(text);
+	return isPlain ? text : quoted(text);
+}
+
+/** Returns a text as one quoted word, which cannot be taken for a matcher, a number or an operator. Throws Untranslatable. */
+export function quoted(text: string): string {
+	if (!text.includes('`')) return /["\\]/.test(text) ? `\`${text}\`` : `"${text}"`;
+	if (/\\(?:"|$)/.test(text))
+		throw new Untranslatable('the text has a backquote and a backslash, which no quotation marks can hold');
+	return `"${text.replaceAll('"', '\\"')}"`;
 }

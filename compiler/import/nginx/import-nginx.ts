@@ -1,10 +1,11 @@
 /** Translates an nginx.conf to a Configfile: `svc import`. */
-import type { Diagnostic } from '../../diagnostics/diagnostic.ts';
+import type { Diagnostic, Report } from '../../diagnostics/diagnostic.ts';
 import type { Reader } from '../../source/reader.ts';
 import { Source } from '../../source/source.ts';
 import { ConfigfileWriter, type KeptDirective } from './configfile-writer.ts';
 import { readNginx } from './nginx-includes.ts';
 import type { NginxDirective } from './nginx-parser.ts';
+import { reasonOf } from './write-locations.ts';
 import { writeServers } from './write-servers.ts';
 
 /** The result of {@link importNginx}. */
@@ -23,6 +24,7 @@ export function importNginx(file: { text: string; name: string; folder: string }
 	const diagnostics: Diagnostic[] = [];
 	const source = new Source({ name: file.name, text: file.text });
 	const directives = readNginx(source, file.folder, reader, one => diagnostics.push(one));
+	checkBlocks(directives, undefined, one => diagnostics.push(one));
 	if (diagnostics.length > 0) return { text: '', translated: 0, kept: [], diagnostics };
 	const out = new ConfigfileWriter();
 	const http: NginxDirective[] = [];
@@ -30,11 +32,37 @@ export function importNginx(file: { text: string; name: string; folder: string }
 		if (one.name === 'http' && one.block) {
 			out.count(one);
 			http.push(...one.block);
-		} else if (['server', 'upstream'].includes(one.name)) http.push(one);
+		} else if (['server', 'upstream', 'map'].includes(one.name)) http.push(one);
+		else if (one.name === 'stream')
+			out.keep(one, 'only HTTP is served: connections of other protocols are not passed on');
 		else if (one.name === 'events' && one.block) out.keep(one, 'connections are handled without such settings');
 		else out.keep(one, 'settings of the process have no counterpart in a Configfile');
 	}
 	writeServers(http, out);
-	out.keepUnused(directives);
+	out.keepUnused(directives, reasonOf);
 	return { text: out.text(), translated: out.translated, kept: out.kept, diagnostics };
+}
+
+/** Directives that are nothing without a block. */
+const BLOCKS: ReadonlySet<string> = new Set([
+	'http',
+	'server',
+	'location',
+	'if',
+	'limit_except',
+	'upstream',
+	'map',
+	'geo',
+]);
+
+/** Reports directives that lack their blocks. In an `upstream`, `server` has none. */
+function checkBlocks(directives: readonly NginxDirective[], parent: string | undefined, report: Report): void {
+	for (const { name, block, span } of directives) {
+		const needsBlock = BLOCKS.has(name) && parent !== 'upstream' && parent !== 'map';
+		if (needsBlock && !block) {
+			const message = `\`${name}\` has no block.`;
+			report({ code: 'nginx/missing-block', severity: 'error', message, span, hint: 'Write `{ … }` in place of `;`.' });
+		}
+		if (block) checkBlocks(block, name, report);
+	}
 }

@@ -1,39 +1,122 @@
-/** Words of nginx as words of a Configfile: variables become placeholders. */
+/** Values of nginx as values of a Configfile: variables become placeholders, sizes and times change their units. */
+import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
+import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
+import { Untranslatable } from './untranslatable.ts';
 
-/** Thrown for a value that has no counterpart. The message is the reason that the import writes beside the directive. */
-export class Untranslatable extends Error {}
-
+/** Variables whose placeholders are the same everywhere. */
 const VARIABLES: { readonly [name: string]: string } = {
-	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{uri}' },
-	...{ args: '{query}', query_string: '{query}', scheme: '{scheme}', request_method: '{method}' },
-	...{ remote_addr: '{remote_host}', remote_port: '{remote_port}', server_port: '{port}' },
-	is_args_args: '{?query}',
+	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{orig_uri}' },
+	...{ args: '{query}', query_string: '{query}', is_args_args: '{?query}', scheme: '{scheme}' },
+	...{ request_method: '{method}', remote_port: '{remote_port}', server_port: '{http.request.local.port}' },
+	...{ server_addr: '{http.request.local.host}', server_protocol: '{http.request.proto}', request_id: '{uuid}' },
+	...{ remote_user: '{http.auth.user.id}', content_type: '{header.Content-Type}', hostname: '{system.hostname}' },
+	...{ content_length: '{header.Content-Length}', ssl_protocol: '{tls_version}', ssl_cipher: '{tls_cipher}' },
+	...{ ssl_client_fingerprint: '{tls_client_fingerprint}', ssl_client_serial: '{tls_client_serial}' },
+	...{ ssl_client_s_dn: '{tls_client_subject}', ssl_client_i_dn: '{tls_client_issuer}' },
+	...{ realip_remote_addr: '{remote_host}', proxy_add_x_forwarded_for: '{remote_host}' },
 };
 
-/** Returns a text with placeholders. `captures` is the name of the regular expression that `$1` refers to. */
-export function translated(text: string, captures?: string): string {
-	const plain = text
-		.replace('$is_args$args', '$is_args_args')
-		.replace(/[{}]/g, (brace, at: number) => (inVariable(text, at) ? brace : `\\${brace}`));
-	return plain.replace(/\$(?:\{(\w+)\}|(\w+))/g, (written, braced: string | undefined, bare: string | undefined) => {
-		const name = (braced ?? bare)!;
+/** Finds the placeholder of a variable that depends on the place; undefined if the place defines none of this name. */
+export type VariableLookup = (name: string) => string | undefined;
+
+/** The variables that a value may refer to. */
+export class Variables {
+	readonly #lookups: readonly VariableLookup[];
+	readonly #captures: string | undefined;
+
+	/** `captures` is the name of the regular expression that `$1` refers to. */
+	constructor(lookups: readonly VariableLookup[], captures?: string) {
+		this.#lookups = lookups;
+		this.#captures = captures;
+	}
+
+	/** Returns the variables after a regular expression has matched: its numbered and named groups. */
+	after(name: string, pattern: string): Variables {
+		const groups = new Set([...pattern.matchAll(/\(\?P?<(\w+)>/g)].map(([, group]) => group));
+		const own: VariableLookup = group => (groups.has(group) ? `{re.${name}.${group}}` : undefined);
+		return new Variables([own, ...this.#lookups], name);
+	}
+
+	/** Returns the placeholder of a variable. Throws Untranslatable if it has none. */
+	placeholder(name: string): string {
 		if (/^\d$/.test(name)) {
-			if (captures === undefined) throw new Untranslatable(`\`${written}\` refers to a group of another directive`);
-			return `{re.${captures}.${name}}`;
+			if (this.#captures === undefined) throw new Untranslatable(`\`$${name}\` refers to a group of another directive`);
+			return `{re.${this.#captures}.${name}}`;
 		}
-		const known = VARIABLES[name];
+		for (const lookup of this.#lookups) {
+			const found = lookup(name);
+			if (found !== undefined) return found;
+		}
+		const known = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
 		if (known !== undefined) return known;
 		const [, kind, rest] = /^(http|arg|cookie)_(\w+)$/.exec(name) ?? [];
-		if (kind === 'http') return `{header.${rest!.replaceAll('_', '-')}}`;
+		if (kind === 'http') return `{header.${fieldName(rest!)}}`;
 		if (kind === 'arg') return `{query.${rest}}`;
 		if (kind === 'cookie') return `{cookie.${rest}}`;
 		throw new Untranslatable(`the variable \`$${name}\` has no counterpart`);
-	});
+	}
 }
 
-function inVariable(text: string, at: number): boolean {
-	const open = text.lastIndexOf('${', at);
-	return open !== -1 && /^\$\{\w*\}?$/.test(text.slice(open, at + 1));
+function fieldName(text: string): string {
+	return text
+		.replaceAll('_', '-')
+		.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
+}
+
+/** Returns a text with placeholders in place of variables. Literal braces are escaped. Throws Untranslatable. */
+export function translated(text: string, variables: Variables): string {
+	return text
+		.replace(/\$is_args\$(?:args|query_string)\b/g, '$is_args_args')
+		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (written, braced: string | undefined, bare: string | undefined) => {
+			const name = braced ?? bare;
+			return name === undefined ? `\\${written}` : variables.placeholder(name);
+		});
+}
+
+/** Reports whether a text contains a variable. */
+export function hasVariable(text: string): boolean {
+	return /\$\{?\w/.test(text);
+}
+
+/** Returns a regular expression of nginx (PCRE) in our syntax. Throws Untranslatable. */
+export function regexpOf(pattern: string, ignoreCase = false): string {
+	const plain = withoutLookahead(pattern);
+	try {
+		parseRegexp(plain, ignoreCase);
+	} catch (error) {
+		if (!(error instanceof RegexpError)) throw error;
+		throw new Untranslatable(`the regular expression cannot be read here: ${error.message}`);
+	}
+	return ignoreCase ? `(?i)${plain}` : plain;
+}
+
+/**
+ * Replaces a negative lookahead for literal texts at the end of an expression, as in `/\.(?!well-known)`, by an expression for
+ * everything that begins otherwise. An anchored rest could not be matched after it, so that only `.*` may follow.
+ */
+function withoutLookahead(pattern: string): string {
+	const [, before, texts] = /^((?:[^(\\]|\\.)*)\(\?!((?:[\w\-/|]|\\[.\-/])+)\)(?:\.\*\$?)?$/.exec(pattern) ?? [];
+	if (before === undefined || texts === undefined) return pattern;
+	const literals = texts.split('|').map(text => text.replaceAll('\\', ''));
+	return `${before}${notBeginning(literals)}`;
+}
+
+function notBeginning(literals: readonly string[]): string {
+	const nexts = new Map<string, string[]>();
+	for (const text of literals) {
+		const rest = nexts.get(text[0]!);
+		if (rest) rest.push(text.slice(1));
+		else nexts.set(text[0]!, [text.slice(1)]);
+	}
+	const escaped = [...nexts.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));
+	const deeper = [...nexts].filter(([, rests]) => !rests.includes(''));
+	const further = deeper.map(([char, rests]) => `${/[\w/]/.test(char) ? char : `\\${char}`}${notBeginning(rests)}`);
+	return `(?:${['$', `[^${escaped.join('')}]`, ...further].join('|')})`;
+}
+
+/** Returns a text as part of a regular expression that matches it. */
+export function escapedRegexp(text: string): string {
+	return text.replace(/[.*+?^$()[\]{}|\\]/g, '\\$&');
 }
 
 /** Returns a size such as `20m` in our units. */
@@ -43,9 +126,21 @@ export function sizeOf(text: string): string {
 	return `${count}${{ '': 'B', k: 'KiB', m: 'MiB', g: 'GiB' }[unit!.toLowerCase()]}`;
 }
 
-/** Returns a time such as `1m 30s` or `30` in our units. */
+const SECONDS: { readonly [unit: string]: number } = {
+	...{ ms: 0.001, s: 1, m: 60, h: 3600, d: 86400, w: 604800, M: 2592000, y: 31536000 },
+};
+
+/** Returns a time such as `1m30s` or `30` in seconds. Throws Untranslatable. */
+export function secondsOf(text: string): number {
+	if (!/^(?:\d+(?:ms|[smhdwMy])?)+$/.test(text)) throw new Untranslatable(`\`${text}\` is not a time`);
+	return [...text.matchAll(/(\d+)(ms|[smhdwMy])?/g)].reduce(
+		(sum, [, n, unit = 's']) => sum + Number(n) * SECONDS[unit]!,
+		0,
+	);
+}
+
+/** Returns a time in our units. */
 export function durationOf(text: string): string {
-	if (/^\d+$/.test(text)) return `${text}s`;
-	if (/^(\d+(ms|s|m|h))+$/.test(text)) return text;
-	throw new Untranslatable(`\`${text}\` is not a time that the import knows`);
+	const seconds = secondsOf(text);
+	return Number.isInteger(seconds) ? `${seconds}s` : `${Math.round(seconds * 1000)}ms`;
 }

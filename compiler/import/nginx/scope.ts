@@ -1,28 +1,40 @@
 /** The directives that hold in a block: its own, and those that it inherits. */
 import type { NginxDirective } from './nginx-parser.ts';
 
-/** Directives that inner blocks inherit. Those of one group replace each other: a block with any of them inherits none. */
-const GROUPS: { readonly [name: string]: string } = Object.fromEntries(
-	[
-		...['root', 'index', 'autoindex', 'add_header', 'client_max_body_size', 'gzip', 'expires', 'error_page'],
-		...['proxy_set_header', 'proxy_connect_timeout', 'proxy_read_timeout', 'proxy_send_timeout', 'access_log'],
-		...[
-			'ssl_certificate',
-			'ssl_certificate_key',
-			'ssl_protocols',
-			'auth_basic',
-			'auth_basic_user_file',
-			'fastcgi_param',
-		],
-	]
-		.map(name => [name, name])
-		.concat([
-			['allow', 'access'],
-			['deny', 'access'],
-		]),
-);
+/** Directives that inner blocks inherit, besides those with the prefixes below. A block with any of them inherits none of the same name. */
+const INHERITED: ReadonlySet<string> = new Set([
+	...['root', 'index', 'autoindex', 'autoindex_format', 'autoindex_exact_size', 'autoindex_localtime', 'add_header'],
+	...['client_max_body_size', 'gzip', 'expires', 'error_page', 'access_log', 'auth_basic', 'auth_basic_user_file'],
+	...[
+		'auth_request',
+		'auth_request_set',
+		'satisfy',
+		'limit_req',
+		'limit_req_status',
+		'limit_req_dry_run',
+		'limit_conn',
+	],
+	...[
+		'limit_conn_status',
+		'limit_conn_dry_run',
+		'default_type',
+		'types',
+		'sub_filter',
+		'sub_filter_once',
+		'sub_filter_types',
+	],
+	...['sub_filter_last_modified', 'mirror', 'mirror_request_body', 'limit_rate', 'limit_rate_after', 'etag', 'charset'],
+	...['recursive_error_pages', 'real_ip_header', 'real_ip_recursive', 'set_real_ip_from', 'disable_symlinks'],
+]);
+const INHERITED_PREFIX = /^(?:proxy|fastcgi|grpc|gzip|ssl)_(?!pass$)/;
 
-/** One level: `http`, `server` or `location`. */
+function groupOf({ name, block }: NginxDirective): string | undefined {
+	if (block !== undefined && name !== 'types') return undefined;
+	if (name === 'allow' || name === 'deny') return 'access';
+	return INHERITED.has(name) || INHERITED_PREFIX.test(name) ? name : undefined;
+}
+
+/** One level: `http`, `server`, `location`, or an `if` in a location. */
 export class Scope {
 	readonly #parent: Scope | undefined;
 	readonly #own = new Map<string, NginxDirective[]>();
@@ -30,7 +42,7 @@ export class Scope {
 	constructor(parent: Scope | undefined, directives: readonly NginxDirective[]) {
 		this.#parent = parent;
 		for (const one of directives) {
-			const group = GROUPS[one.name];
+			const group = groupOf(one);
 			if (group === undefined) continue;
 			const found = this.#own.get(group);
 			if (found) found.push(one);
@@ -40,10 +52,10 @@ export class Scope {
 
 	/** Reports whether a directive is one of those that are inherited. */
 	holds(one: NginxDirective): boolean {
-		return GROUPS[one.name] !== undefined && one.block === undefined;
+		return groupOf(one) !== undefined;
 	}
 
-	/** Returns the directives of a group that hold here. */
+	/** Returns the directives of a group that hold here. `allow` and `deny` are the group `access`. */
 	all(group: string): readonly NginxDirective[] {
 		return this.#own.get(group) ?? this.#parent?.all(group) ?? [];
 	}
@@ -51,5 +63,10 @@ export class Scope {
 	/** Returns the directive of a group that holds here. */
 	last(group: string): NginxDirective | undefined {
 		return this.all(group).at(-1);
+	}
+
+	/** Returns the first argument of the directive that holds here. */
+	value(group: string): string | undefined {
+		return this.last(group)?.args[0];
 	}
 }

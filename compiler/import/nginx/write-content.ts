@@ -1,256 +1,275 @@
-/** Writes what answers a request in a location: a proxy, PHP or files, with access rules and header fields. */
-import { type ConfigfileWriter, word } from './configfile-writer.ts';
+/** Writes what answers a request in a location: a proxy, PHP or files, after the rules of access. */
+import { conditionOf } from './conditions.ts';
+import { word } from './configfile-writer.ts';
+import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { durationOf, sizeOf, translated, Untranslatable } from './nginx-values.ts';
-import type { Scope } from './scope.ts';
-import { orKeep } from './write-rewrites.ts';
-import { upstreamAddress } from './write-upstream.ts';
+import { hasVariable, translated, type Variables } from './nginx-values.ts';
+import { Scope } from './scope.ts';
+import { Untranslatable } from './untranslatable.ts';
+import { writeAccess } from './write-access.ts';
+import { textTypeOf, writeBodyLimit, writeCompression, writeFields } from './write-headers.ts';
+import { type Place, writePhp, writeProxy } from './write-proxy.ts';
+import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
-/** Which requests a location has. */
-export type Place =
-	| { readonly kind: 'exact' | 'prefix'; readonly path: string }
-	| { readonly kind: 'regexp'; readonly captures: string }
-	| { readonly kind: 'server' | 'named' };
-
-/** What {@link writeContent} needs to know. */
-export interface ContentContext {
-	readonly pools: ReadonlySet<string>;
-	readonly place: Place;
-	/** Finds a named location; the caller counts it. */
-	readonly named?: (name: string) => { readonly block: readonly NginxDirective[]; readonly scope: Scope } | undefined;
-}
-
-/** Writes the content of a location. */
-export function writeContent(
-	block: readonly NginxDirective[],
-	scope: Scope,
-	out: ConfigfileWriter,
-	cx: ContentContext,
-): void {
-	if (writeAccess(scope, out) || writeSettings(scope, out)) return;
-	const tries = block.find(({ name }) => name === 'try_files');
-	const proxy = block.find(({ name }) => name === 'proxy_pass');
-	const php = block.find(({ name }) => name === 'fastcgi_pass');
-	const alias = block.find(({ name }) => name === 'alias');
-	if (proxy || php) {
-		if (tries) out.keep(tries, 'beside a proxy, it is not translated');
-		if (proxy) writeProxy(proxy, scope, out, cx);
-		else if (php) writePhp(php, scope, out);
-		return;
-	}
-	if (alias) {
-		orKeep(alias, out, () => {
-			const folder = alias.args[0] ?? '';
-			if (cx.place.kind !== 'prefix')
-				throw new Untranslatable('`alias` is translated only in a location with a prefix');
-			out.line(`uri strip_prefix ${word(cx.place.path.replace(/\/$/, '') || '/')}`);
-			out.line(`root ${word(translated(folder))}`);
-		});
-		if (cx.place.kind !== 'prefix') out.line('error 500');
-	} else {
-		const root = scope.last('root');
-		if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? ''))}`));
-		else out.line('root html');
-	}
-	if (tries) orKeep(tries, out, () => writeTries(tries, out, cx));
-	const index = scope.last('index');
-	const browse = scope.last('autoindex');
-	if (browse) out.count(browse);
-	const head = browse?.args[0] === 'on' ? 'file_server browse' : 'file_server';
-	if (!index) {
-		out.line(head);
-		return;
-	}
-	out.count(index);
-	out.block(head, () => out.line(`index ${index.args.map(name => word(name.replace(/^\//, ''))).join(' ')}`));
-}
-
-/** Writes `allow` and `deny`, and returns whether no request passes them. What cannot be translated closes the location, so that an import never opens what was closed. */
-function writeAccess(scope: Scope, out: ConfigfileWriter): boolean {
-	const rules = scope.all('access');
-	const ranges = (name: string): string[] =>
-		rules.filter(one => one.name === name && one.args[0] !== 'all').map(({ args }) => args[0] ?? '');
-	const allowed = ranges('allow');
-	const denied = ranges('deny');
-	const last = rules.at(-1);
-	const closed = last?.name === 'deny' && last.args[0] === 'all';
-	const early = rules.slice(0, -1).some(({ args }) => args[0] === 'all');
-	if (rules.length === 0) return false;
-	if (early || (allowed.length > 0 && denied.length > 0) || [...allowed, ...denied].includes('unix:')) {
-		for (const one of rules) out.keep(one, 'rules in this order are not translated; access is denied');
-		out.line('error 403');
-		return true;
-	}
-	for (const one of rules) out.count(one);
-	if (closed && allowed.length > 0) out.block(`when not remote_ip ${allowed.join(' ')}`, () => out.line('error 403'));
-	else if (closed) out.line('error 403');
-	else if (denied.length > 0) out.block(`when remote_ip ${denied.join(' ')}`, () => out.line('error 403'));
-	return closed && allowed.length === 0;
-}
-
-/** Writes what holds for every kind of content, and returns whether no request passes it. */
-function writeSettings(scope: Scope, out: ConfigfileWriter): boolean {
-	const auth = scope.last('auth_basic');
-	const users = scope.last('auth_basic_user_file');
-	if (auth && auth.args[0] !== 'off') {
-		out.keep(auth, 'write the users in `basic_auth`; until then, access is denied');
-		if (users) out.keep(users, 'write its users in `basic_auth`');
-		out.line('error 403');
-		return true;
-	}
-	if (auth) out.count(auth);
-	const log = scope.last('access_log');
-	if (log) out.keep(log, '`log` in a site writes an access log');
-	const gzip = scope.last('gzip');
-	if (gzip) out.count(gzip);
-	if (gzip?.args[0] === 'on') out.line('encode gzip');
-	const size = scope.last('client_max_body_size');
-	// nginx limits bodies to 1 MiB unless told otherwise.
-	if (size?.args[0] === '0') out.count(size);
-	else if (size) orKeep(size, out, () => writeBodySize(sizeOf(size.args[0] ?? ''), out));
-	for (const one of scope.all('add_header')) {
-		orKeep(one, out, () => {
-			const [field = '', value = '', always] = one.args;
-			const edit = `${word(`+${field}`)} ${word(translated(value))}`;
-			out.block('header', () => {
-				out.line(edit);
-				if (always === 'always') out.line('defer');
-				else out.line('match status 200 201 204 206 301 302 303 304 307 308');
-			});
-		});
-	}
-	const expires = scope.last('expires');
-	if (expires) orKeep(expires, out, () => writeExpires(expires.args, out));
-	return false;
-}
-
-function writeBodySize(size: string, out: ConfigfileWriter): void {
-	out.block('request_body', () => out.line(`max_size ${size}`));
-}
-
-function writeExpires(args: readonly string[], out: ConfigfileWriter): void {
-	const [value = ''] = args;
-	if (value === 'off') return;
-	const seconds: { readonly [unit: string]: number } = {
-		'': 1,
-		s: 1,
-		m: 60,
-		h: 3600,
-		d: 86400,
-		w: 604800,
-		M: 2592000,
-		y: 31536000,
-	};
-	const [, count, unit] = /^(\d+)([smhdwMy]?)$/.exec(value) ?? [];
-	const age = value === 'max' ? 315360000 : count === undefined ? undefined : Number(count) * seconds[unit!]!;
-	if (value === 'epoch' || value === '-1') out.line('header Cache-Control no-cache');
-	else if (age === undefined || args.length > 1)
-		throw new Untranslatable('only a duration, `max`, `epoch` and `off` are translated');
-	else {
-		out.block('header', () => {
-			out.line(`Cache-Control max-age=${age}`);
-			out.line('match status 200 201 204 206 301 302 303 304 307 308');
-		});
-	}
-}
-
-function writeTries(one: NginxDirective, out: ConfigfileWriter, cx: ContentContext): void {
-	const last = one.args.at(-1) ?? '';
-	const files = one.args.slice(0, -1).map(text => word(translated(text)));
-	if (last.startsWith('@')) {
-		const named = cx.named?.(last);
-		if (!named) throw new Untranslatable(`there is no location ${last}`);
-		const missing = `@${out.unusedName('missing')}`;
-		out.block(missing, () => out.line(`not file ${files.join(' ')}`));
-		out.block(`handle ${missing}`, () =>
-			writeContent(named.block, named.scope, out, { pools: cx.pools, place: { kind: 'named' } }),
-		);
-		out.line(`try_files ${files.join(' ')}`);
-		return;
-	}
-	if (/^=\d{3}$/.test(last)) out.line(`try_files ${files.join(' ')} ${last}`);
-	else out.line(`try_files ${files.join(' ')} ${word(translated(last.replace('$is_args$args', '?$args')))}`);
-}
-
-const SENT: ReadonlySet<string> = new Set(['$host', '$http_host', '$host:$server_port']);
-/** The values that `reverse_proxy` sends by itself in these fields. */
-const SENT_VALUES: { readonly [field: string]: readonly string[] } = {
-	'x-forwarded-for': ['$remote_addr'],
-	'x-forwarded-proto': ['$scheme'],
-	'x-forwarded-host': ['$http_host'],
-	upgrade: ['$http_upgrade'],
-	connection: ['', 'upgrade', '$connection_upgrade', '$http_connection'],
+/** Handlers of content without a counterpart. */
+const ELSEWHERE: { readonly [name: string]: string } = {
+	uwsgi_pass: 'the uwsgi protocol is not spoken here: let the application listen with HTTP',
+	scgi_pass: 'the SCGI protocol is not spoken here: let the application listen with HTTP',
+	memcached_pass: 'memcached is not asked here',
+	stub_status: 'the global option `metrics` and the directive of this name have such numbers',
+	empty_gif: 'write a file',
+	dav_methods: 'files are only read here',
+	js_content: 'scripts have no counterpart',
+	content_by_lua_block: 'scripts have no counterpart',
+	perl: 'scripts have no counterpart',
 };
 
-/** Returns why a field that `reverse_proxy` sends by itself differs from the one of nginx. */
-function whyFieldDiffers(name: string, value: string): string {
-	if (name === 'x-forwarded-for' && value === '$proxy_add_x_forwarded_for')
-		return 'addresses that a client sends in this field are passed on only if `trusted_proxies` contains the client';
-	return '`reverse_proxy` sends this field with its own value';
-}
-
-function writeProxy(one: NginxDirective, scope: Scope, out: ConfigfileWriter, { pools, place }: ContentContext): void {
-	const [, scheme, host = '', uri] = /^(https?):\/\/(unix:[^:]*:?|[^/]*)(\/.*)?$/.exec(one.args[0] ?? '') ?? [];
-	if (scheme === undefined || one.args[0]!.includes('$')) {
-		out.keep(one, 'an address with variables has no counterpart');
-		out.line('error 502');
-		return;
-	}
-	out.count(one);
-	if (uri !== undefined && place.kind === 'prefix' && uri !== place.path) {
-		if (!/[{}$]/.test(uri))
-			out.line(`uri path_regexp ${word(`^${place.path.replace(/[.*+?^$()[\]{}|\\]/g, '\\$&')}`)} ${word(uri)}`);
-	} else if (uri !== undefined && place.kind === 'exact' && uri !== place.path) out.line(`rewrite ${word(uri)}`);
-	const to = pools.has(host)
-		? `upstream://${host}`
-		: scheme === 'https'
-			? `https://${/:\d+$/.test(host) ? host : `${host}:443`}`
-			: upstreamAddress(host);
-	const times = ['proxy_connect_timeout', 'proxy_read_timeout', 'proxy_send_timeout'].flatMap(
-		name => scope.last(name) ?? [],
-	);
-	const fields = scope.all('proxy_set_header');
-	out.block(`reverse_proxy ${word(to)}`, () => {
-		if (!fields.some(({ args }) => args[0]?.toLowerCase() === 'host')) out.line(`header_up Host ${word(host)}`);
-		for (const field of fields) {
-			const [name = '', value = ''] = field.args;
-			if (name.toLowerCase() === 'host' && SENT.has(value)) out.count(field);
-			else if (SENT_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) out.count(field);
-			else if (SENT_VALUES[name.toLowerCase()]) out.keep(field, whyFieldDiffers(name.toLowerCase(), value));
-			else if (value === '') orKeep(field, out, () => out.line(`header_up -${name}`));
-			else orKeep(field, out, () => out.line(`header_up ${name} ${word(translated(value))}`));
-		}
-		if (pools.has(host)) {
-			for (const time of times) out.keep(time, `write it in the block \`upstream ${host}\``);
+/** Writes a location from its rewrites to its content. `scope` is that of `block`. */
+export function writeLocationBody(
+	block: readonly NginxDirective[],
+	scope: Scope,
+	cx: ServerContext,
+	place: Place,
+	variables: Variables,
+	outer: Scope,
+): void {
+	const { out } = cx;
+	for (const one of block) {
+		const handler = Object.hasOwn(ELSEWHERE, one.name) ? ELSEWHERE[one.name] : undefined;
+		if (handler !== undefined) {
+			out.keep(one, handler);
+			out.line('error 502');
 			return;
 		}
-		if (times.length === 0) return;
-		out.block('transport http', () => {
-			for (const time of times) {
-				const setting =
-					{ proxy_connect_timeout: 'dial_timeout', proxy_read_timeout: 'read_timeout' }[time.name] ?? 'write_timeout';
-				orKeep(time, out, () => out.line(`${setting} ${durationOf(time.args[0] ?? '')}`));
-			}
-		});
+	}
+	const internal = block.find(({ name }) => name === 'internal');
+	if (internal) {
+		out.count(internal);
+		out.block('when not vars internal "yes"', () => out.line('error 404'));
+	}
+	const log = scope.last('access_log');
+	if (log?.args[0] === 'off') {
+		out.count(log);
+		if (outer.all('access_log').some(({ args }) => args[0] !== 'off')) out.line('log_skip');
+	}
+	const root = writeRoot(block, scope, cx, place, variables, outer);
+	const errors = cx.errorPlace(scope);
+	if (errors !== undefined) out.line(`vars errors ${errors}`);
+	else cx.noteEntry(out.slot());
+	const tries = block.find(({ name }) => name === 'try_files');
+	const leaves = mayLeave(block) || tries !== undefined || leavesByIndex(block, scope, cx);
+	const fields = (): void => writeFields(scope, out, variables);
+	if (!leaves) fields();
+	const referers = block.find(({ name }) => name === 'valid_referers');
+	if (referers) out.count(referers);
+	const ended = writeRewrites(block, {
+		out,
+		place: 'location',
+		condition: { variables, root, referers: referers?.args, unusedName: kind => out.unusedName(kind) },
+		chooseAgain: cx.choose,
+		beforeAnswer: leaves ? fields : () => {},
+		textType: textTypeOf(scope, out),
 	});
-}
-
-function writePhp(one: NginxDirective, scope: Scope, out: ConfigfileWriter): void {
-	const root = scope.last('root');
-	if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? ''))}`));
-	const address = one.args[0] ?? '';
-	if (address.includes('$')) {
-		out.keep(one, 'an address with variables has no counterpart');
-		out.line('error 502');
+	if (ended) {
+		const rules = block.filter(({ name }) => name === 'allow' || name === 'deny' || name.startsWith('auth_'));
+		for (const one of rules) out.keep(one, 'the `return` answers before access is looked at');
 		return;
 	}
-	out.count(one);
-	out.block(`php_fastcgi ${word(upstreamAddress(address))}`, () => {
-		out.line('index off');
-		for (const param of scope.all('fastcgi_param')) {
-			const [name = '', value = ''] = param.args;
-			if (name === 'SCRIPT_FILENAME') out.count(param);
-			else orKeep(param, out, () => out.line(`env ${name} ${word(translated(value))}`));
+	writeExcept(block, scope, cx, variables);
+	const isRewritten = block.some(({ name, args }) => name === 'rewrite' && args[2] === 'break');
+	const choices = block.filter(choosesContent).toReversed();
+	let isFirst = true;
+	for (const one of choices) {
+		orKeep(one, out, () => {
+			const condition = conditionOf(one.args, {
+				variables,
+				root,
+				referers: referers?.args,
+				unusedName: kind => out.unusedName(kind),
+			});
+			const inner = one.block!.filter(({ name }) => !['if', 'return', 'rewrite', 'set', 'break'].includes(name));
+			const handlers = inner.some(({ name }) => CONTENT.has(name)) ? [] : block.filter(({ name }) => CONTENT.has(name));
+			const own = new Scope(scope, inner);
+			out.branch(condition.expression, isFirst, () => {
+				const place2 = inner.some(({ name }) => name === 'proxy_pass') ? place : place;
+				writeRoot(inner, own, cx, place2, condition.variables, scope);
+				if (leaves || inner.some(({ name }) => name === 'add_header' || name === 'expires'))
+					writeFields(own, out, condition.variables);
+				writeAnswer([...handlers, ...inner], own, cx, place2, condition.variables, isRewritten, root);
+			});
+			isFirst = false;
+		});
+	}
+	const rest = (): void => {
+		if (tries) {
+			if (writeAccess(scope, cx, variables)) return;
+			orKeep(tries, out, () => writeTries(tries, cx, variables));
 		}
+		if (leaves) fields();
+		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tries !== undefined);
+	};
+	if (isFirst) rest();
+	else out.branch(undefined, false, rest);
+}
+
+const CONTENT: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
+
+function writeAnswer(
+	block: readonly NginxDirective[],
+	scope: Scope,
+	cx: ServerContext,
+	place: Place,
+	variables: Variables,
+	isRewritten: boolean,
+	root: string | undefined,
+	hasAccess = false,
+): void {
+	const { out } = cx;
+	if (!hasAccess && writeAccess(scope, cx, variables)) return;
+	if (cx.locationsCompress) writeCompression(scope, out);
+	const proxy = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
+	const php = block.find(({ name }) => name === 'fastcgi_pass');
+	if (proxy || php) {
+		writeBodyLimit(scope, out);
+		if (proxy) writeProxy(proxy, scope, cx, place, variables, isRewritten);
+		else writePhp(php!, scope, cx, variables);
+		return;
+	}
+	writeFiles(block, scope, cx, root);
+}
+
+/** Writes the folder of a location if it has another one than what is around it, and returns it as nginx has it. */
+function writeRoot(
+	block: readonly NginxDirective[],
+	scope: Scope,
+	cx: ServerContext,
+	place: Place,
+	variables: Variables,
+	outer: Scope,
+): string | undefined {
+	const { out } = cx;
+	const alias = block.find(({ name }) => name === 'alias');
+	if (alias) {
+		if (!orKeep(alias, out, () => writeAlias(alias.args[0] ?? '', cx, place, variables))) out.line('error 500');
+		return undefined;
+	}
+	const root = scope.last('root');
+	if (!root) return undefined;
+	const isOwn = root !== outer.last('root') || cx.directives.some(one => one.name === 'location' && hasRoot(one));
+	const readsFiles =
+		block.some(({ name }) => name === 'try_files' || name === 'if' || name === 'fastcgi_pass') ||
+		!block.some(({ name }) => name === 'return' || name === 'proxy_pass' || name === 'grpc_pass');
+	if (isOwn && readsFiles) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
+	return root.args[0]?.replace(/\/$/, '');
+}
+
+function hasRoot(location: NginxDirective): boolean {
+	return location.block!.some(one => one.name === 'root' || one.name === 'alias' || (one.block && hasRoot(one)));
+}
+
+function writeAlias(folder: string, { out }: ServerContext, place: Place, variables: Variables): void {
+	if (place.kind === 'prefix' && !hasVariable(folder)) {
+		const prefix = place.path.replace(/\/$/, '');
+		if (prefix !== '') out.line(`uri strip_prefix ${word(prefix)}`);
+		out.line(`root ${word(folder)}`);
+	} else if (place.kind === 'exact' && !hasVariable(folder)) {
+		const cut = folder.replace(/\/$/, '').lastIndexOf('/');
+		out.line(`rewrite ${word(folder.slice(cut))}`);
+		out.line(`root ${word(cut === 0 ? '/' : folder.slice(0, cut))}`);
+	} else if (place.kind === 'regexp') {
+		const first = folder.indexOf('$');
+		const cut = folder.lastIndexOf('/', first === -1 ? undefined : first);
+		if (cut < 1) throw new Untranslatable('the folder of `alias` is not fixed');
+		out.line(`rewrite ${word(translated(folder.slice(cut), variables))}`);
+		out.line(`root ${word(folder.slice(0, cut))}`);
+	} else throw new Untranslatable('`alias` is translated only in a location with a path');
+}
+
+function writeExcept(block: readonly NginxDirective[], scope: Scope, cx: ServerContext, variables: Variables): void {
+	const { out } = cx;
+	for (const one of block.filter(({ name, block }) => name === 'limit_except' && block)) {
+		out.count(one);
+		const methods = one.args.includes('GET') ? [...one.args, 'HEAD'] : one.args;
+		out.block(`when not method ${[...new Set(methods)].join(' ')}`, () => {
+			const before = out.capture(() => void writeAccess(new Scope(scope, one.block!), cx, variables));
+			if (before.length > 0) out.append(before);
+			else out.line('# Every client may use other methods.');
+		});
+	}
+}
+
+/** Writes `try_files`: what is answered if none of the files exists comes first. */
+function writeTries(one: NginxDirective, cx: ServerContext, variables: Variables): void {
+	const { out } = cx;
+	const last = one.args.at(-1) ?? '';
+	const files = one.args.slice(0, -1).map(text => tried(text, variables));
+	if (files.some(file => !/^(?:\/|\{path\}|\{map_)/.test(file)))
+		throw new Untranslatable('a file is no path below the root');
+	const fallback = (): void => {
+		if (last.startsWith('@')) {
+			const route = cx.named(last);
+			if (cx.hasInternal) out.line('vars internal "yes"');
+			out.line(`invoke ${route}`);
+		} else if (/^=\d{3}$/.test(last)) {
+			const status = Number(last.slice(1));
+			out.line(status < 400 ? `respond ${status}` : `error ${status}`);
+		} else {
+			const value = translated(last, variables);
+			out.line(`rewrite ${word(value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`)}`);
+			cx.choose();
+		}
+	};
+	if (files.length === 0) fallback();
+	else out.block(`when not file ${files.map(word).join(' ')}`, fallback);
+	const others = files.filter(file => file !== '{path}' && file !== '{path}/');
+	if (others.length === 0) return;
+	if (others.length === files.length) out.line(`try_files ${others.map(word).join(' ')}`);
+	else
+		out.block(`when not file ${files.filter(file => !others.includes(file)).join(' ')}`, () =>
+			out.line(`try_files ${others.map(word).join(' ')}`),
+		);
+}
+
+function tried(text: string, variables: Variables): string {
+	return translated(text.replace('$fastcgi_script_name', '$uri'), variables);
+}
+
+const INDEX = ['index.html'];
+
+/** Returns the names of index files, if a folder's index may belong to another location. */
+function leavesByIndex(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
+	if (block.some(({ name }) => CONTENT.has(name) || name === 'return')) return false;
+	const names = scope.last('index')?.args ?? INDEX;
+	return names.some(name =>
+		['/', '/x/'].some(folder => cx.mayBelongElsewhere(`${folder}${name.replace(/^\//, '')}`, block)),
+	);
+}
+
+function writeFiles(block: readonly NginxDirective[], scope: Scope, cx: ServerContext, root: string | undefined): void {
+	const { out } = cx;
+	const isAlias = block.some(({ name }) => name === 'alias');
+	if (root === undefined && !isAlias) {
+		out.line('# No `root` holds here. nginx looks into a folder of its own, `html`.');
+		out.line('error 404');
+		return;
+	}
+	const index = scope.last('index');
+	if (index) out.count(index);
+	const names = (index?.args ?? INDEX).filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
+	if (!isAlias && leavesByIndex(block, scope, cx)) {
+		out.block(`when path */ and file ${names.map(name => word(`{path}/${name}`)).join(' ')}`, () => {
+			out.line('rewrite {file_match.relative}');
+			cx.choose();
+		});
+	}
+	const browse = scope.last('autoindex');
+	if (browse) out.count(browse);
+	const precompressed = scope.last('gzip_static');
+	if (precompressed) out.count(precompressed);
+	const head = browse?.args[0] === 'on' ? 'file_server browse' : 'file_server';
+	const lines = index ? [`index ${names.map(word).join(' ')}`] : ['index index.html'];
+	if (precompressed?.args[0] === 'on') lines.push('precompressed gzip');
+	out.block(head, () => {
+		for (const line of lines) out.line(line);
 	});
 }

@@ -1,251 +1,382 @@
-/** Writes the locations of a server as `handle` blocks, in the order in which nginx chooses them. */
-import { type ConfigfileWriter, word } from './configfile-writer.ts';
+/** Writes the locations of a server as branches of a `when`, in the order in which nginx chooses them. */
+import { word } from './configfile-writer.ts';
+import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
+import { escapedRegexp, regexpOf, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
-import { type Place, writeContent } from './write-content.ts';
-import { writeRewrites } from './write-rewrites.ts';
+import { Untranslatable } from './untranslatable.ts';
+import { writeLocationBody } from './write-content.ts';
+import type { Place } from './write-proxy.ts';
+import { isRewrite } from './write-rewrites.ts';
 
-/** A `server` or `location` block, and where it is written. */
-export interface Level {
-	readonly directives: readonly NginxDirective[];
-	readonly scope: Scope;
-	readonly out: ConfigfileWriter;
-	readonly pools: ReadonlySet<string>;
-	/** The address of tests; undefined if none can be reached without a certificate. */
-	readonly address: string | undefined;
-	/** Writes a directive that the import does not know as a comment. */
-	readonly keepOther: (one: NginxDirective, out: ConfigfileWriter) => void;
-}
-
-interface Location {
+/** A location with those inside it. */
+export interface Location {
 	readonly directive: NginxDirective;
 	readonly kind: 'exact' | 'prefix' | 'final' | 'regexp' | 'regexp-nocase' | 'named';
 	readonly pattern: string;
+	readonly inner: readonly Location[];
 }
 
 const KINDS: { readonly [modifier: string]: Location['kind'] } = {
 	...{ '=': 'exact', '^~': 'final', '~': 'regexp', '~*': 'regexp-nocase' },
 };
 
-function locationOf(directive: NginxDirective): Location {
-	const [first = '/', second] = directive.args;
-	if (second !== undefined) return { directive, kind: KINDS[first] ?? 'prefix', pattern: second };
-	if (first.startsWith('@')) return { directive, kind: 'named', pattern: first };
-	const glued = /^(=|\^~|~\*|~)(.+)$/s.exec(first);
-	if (glued) return { directive, kind: KINDS[glued[1]!]!, pattern: glued[2]! };
-	return { directive, kind: 'prefix', pattern: first };
+/** Returns the locations of a block. */
+export function locationsOf(directives: readonly NginxDirective[]): Location[] {
+	return directives.filter(({ name, block }) => name === 'location' && block).map(locationOf);
 }
 
-/** Writes everything in a `server` block except its addresses and certificates. */
-export function writeLocations(level: Level): void {
-	const { directives, out } = level;
-	const locations = directives.filter(({ name, block }) => name === 'location' && block).map(locationOf);
-	writeOthers(level);
-	writeRewrites(directives, out, { captures: undefined, place: 'server' });
-	writeErrorPages(level);
-	// A server that always returns has no use for its locations.
-	if (directives.some(({ name }) => name === 'return')) return;
-	const body = (location: Location, place: Place): void => writeLocation(level, location, place, locations);
+function locationOf(directive: NginxDirective): Location {
+	const [first = '/', second] = directive.args;
+	const inner = locationsOf(directive.block!);
+	if (second !== undefined)
+		return { directive, kind: (Object.hasOwn(KINDS, first) && KINDS[first]) || 'prefix', pattern: second, inner };
+	if (first.startsWith('@')) return { directive, kind: 'named', pattern: first, inner };
+	const glued = /^(=|\^~|~\*|~)(.+)$/s.exec(first);
+	if (glued) return { directive, kind: KINDS[glued[1]!]!, pattern: glued[2]!, inner };
+	return { directive, kind: 'prefix', pattern: first, inner };
+}
+
+/** A location, and the condition for which it is chosen if none of the branches above it is. */
+interface Branch {
+	readonly location: Location;
+	readonly parents: readonly Location[];
+	/** Undefined if it is always chosen. */
+	readonly condition: string | undefined;
+	readonly place: Place;
+	/** A redirect to the path with a slash, which proxied locations make. */
+	readonly slash?: string;
+}
+
+function isRegexp({ kind }: Location): boolean {
+	return kind === 'regexp' || kind === 'regexp-nocase';
+}
+
+/** Orders locations as nginx searches them. Branches in `decided` end the search; those in `longest` are overruled by regular expressions outside. */
+function branchesOf(
+	locations: readonly Location[],
+	parents: readonly Location[],
+	cx: ServerContext,
+): { decided: Branch[]; longest: Branch[] } {
 	const prefixes = locations
 		.filter(({ kind }) => kind === 'prefix' || kind === 'final')
 		.sort((a, b) => b.pattern.length - a.pattern.length);
-	const label = (): string => `@${out.unusedName('location')}`;
-	for (const one of locations.filter(({ kind }) => kind === 'exact')) {
-		out.block(`handle ${exactMatcher(one.pattern, label, out)}`, () => body(one, { kind: 'exact', path: one.pattern }));
-		writeTest(level, one, one.pattern, locations);
-	}
-	for (const { pattern, directive } of prefixes) {
-		// A proxied location whose prefix ends with a slash redirects a request for the prefix without it.
-		const bare = pattern.slice(0, -1);
-		const isProxied = directive.block!.some(({ name }) => name === 'proxy_pass' || name === 'fastcgi_pass');
-		const isTaken = locations.some(other => other.kind !== 'named' && other.pattern === bare);
-		if (!isProxied || isTaken || bare === '' || !pattern.endsWith('/') || !isPlain(pattern)) continue;
-		out.block(`handle ${bare}`, () => out.line(`redir * ${pattern}{?query} 301`));
-	}
-	for (const one of prefixes.filter(({ kind }) => kind === 'final')) {
-		const longer = prefixes.filter(
-			({ kind, pattern }) => kind === 'prefix' && pattern !== one.pattern && pattern.startsWith(one.pattern),
-		);
-		if (longer.length === 0)
-			out.block(`handle ${prefixMatcher(one.pattern, label, out)}`, () =>
-				body(one, { kind: 'prefix', path: one.pattern }),
-			);
-		else {
-			const name = label();
-			out.block(name, () => {
-				out.line(`path ${word(`${one.pattern}*`)}`);
-				out.line(`not path ${longer.map(({ pattern }) => word(`${pattern}*`)).join(' ')}`);
-			});
-			out.block(`handle ${name}`, () => body(one, { kind: 'prefix', path: one.pattern }));
-		}
-		writeTest(level, one, one.pattern, locations);
-	}
-	for (const one of locations.filter(({ kind }) => kind === 'regexp' || kind === 'regexp-nocase')) {
-		const name = label();
-		const captures = name.slice(1);
-		const pattern = one.kind === 'regexp' ? one.pattern : `(?i)${one.pattern}`;
-		if (/\(\?[=!<]|\\[1-9]/.test(pattern)) {
-			out.keep(one.directive, 'the regular expression looks around or refers back, which ours cannot');
-			continue;
-		}
-		out.line(`${name} path_regexp ${captures} ${word(pattern)}`);
-		out.block(`handle ${name}`, () => body(one, { kind: 'regexp', captures }));
-	}
-	const rest = prefixes.filter(({ kind }) => kind === 'prefix');
-	for (const one of rest) {
-		const head = one.pattern === '/' ? 'handle' : `handle ${prefixMatcher(one.pattern, label, out)}`;
-		out.block(head, () => body(one, { kind: 'prefix', path: one.pattern }));
-		writeTest(level, one, one.pattern, locations);
-	}
-	for (const one of locations) {
-		if (one.kind === 'named' && !isUsed(one.pattern, directives)) out.keep(one.directive, 'no try_files refers to it');
-	}
-	if (!prefixes.some(({ pattern }) => pattern === '/')) {
-		out.block('handle', () =>
-			writeContent(directives, level.scope, out, { pools: level.pools, place: { kind: 'server' } }),
-		);
-	}
-}
-
-function isUsed(name: string, directives: readonly NginxDirective[]): boolean {
-	return directives.some(
-		one => (one.name === 'try_files' && one.args.at(-1) === name) || isUsed(name, one.block ?? []),
-	);
-}
-
-function writeLocation(level: Level, { directive }: Location, place: Place, all: readonly Location[]): void {
-	const { out } = level;
-	const block = directive.block!;
-	out.count(directive);
-	const scope = new Scope(level.scope, block);
-	for (const one of block) {
-		if (one.name === 'location') out.keep(one, 'nested locations are not translated');
-		else if (!scope.holds(one) && !KNOWN.has(one.name)) level.keepOther(one, out);
-	}
-	const captures = place.kind === 'regexp' ? place.captures : undefined;
-	writeRewrites(block, out, { captures, place: 'location' });
-	// A `return` ends the request, so what follows it is never reached.
-	if (block.some(({ name }) => name === 'return')) return;
-	const named = (name: string): { block: readonly NginxDirective[]; scope: Scope } | undefined => {
-		const found = all.find(({ kind, pattern }) => kind === 'named' && pattern === name);
-		if (!found) return undefined;
-		out.count(found.directive);
-		const inner = found.directive.block!;
-		const own = new Scope(level.scope, inner);
-		for (const one of inner) if (!own.holds(one) && !KNOWN.has(one.name)) level.keepOther(one, out);
-		return { block: inner, scope: own };
+	const decided: Branch[] = [];
+	const longest: Branch[] = [];
+	const guard = ({ pattern }: Location): string => {
+		const longer = prefixes.filter(other => other.pattern !== pattern && other.pattern.startsWith(pattern));
+		const own = prefixCondition(pattern);
+		return longer.length === 0 ? own : `${own} and not ${prefixCondition(...longer.map(({ pattern }) => pattern))}`;
 	};
-	writeContent(block, scope, out, { pools: level.pools, place, named });
+	for (const location of locations.filter(({ kind }) => kind === 'exact')) {
+		const { pattern } = location;
+		decided.push({
+			location,
+			parents,
+			condition: `path_regexp ${word(`^${escapedRegexp(pattern)}$`)}`,
+			place: { kind: 'exact', path: pattern },
+		});
+	}
+	for (const location of prefixes) {
+		const { pattern } = location;
+		const bare = pattern.slice(0, -1);
+		const isProxied = location.directive.block!.some(({ name }) => /^(?:proxy|fastcgi|grpc)_pass$/.test(name));
+		const isTaken = locations.some(other => other.kind === 'exact' && other.pattern === bare);
+		if (isProxied && !isTaken && pattern.endsWith('/') && bare !== '')
+			decided.push({
+				location,
+				parents,
+				condition: `path_regexp ${word(`^${escapedRegexp(bare)}$`)}`,
+				place: { kind: 'exact', path: bare },
+				slash: pattern,
+			});
+	}
+	const finals: string[] = [];
+	for (const location of prefixes) {
+		const inside = branchesOf(location.inner, [...parents, location], cx);
+		const own: Branch = {
+			location,
+			parents,
+			condition: location.pattern === '/' ? undefined : prefixCondition(location.pattern),
+			place: { kind: 'prefix', path: location.pattern },
+		};
+		for (const branch of inside.decided)
+			decided.push({ ...branch, condition: joined(guard(location), branch.condition) });
+		const weak = [...inside.longest, own];
+		if (location.kind === 'final' && parents.length === 0)
+			for (const branch of weak)
+				decided.push({
+					...branch,
+					condition: branch === own ? guard(location) : joined(guard(location), branch.condition),
+				});
+		else longest.push(...weak);
+		if (location.kind === 'final' && parents.length > 0) finals.push(guard(location));
+	}
+	const unless = finals.map(text => `not ( ${text} )`).join(' and ');
+	for (const location of locations.filter(isRegexp)) {
+		const name = cx.out.unusedName('location');
+		try {
+			const expression = `path_regexp ${name} ${word(regexpOf(location.pattern, location.kind === 'regexp-nocase'))}`;
+			decided.push({
+				location,
+				parents,
+				condition: unless === '' ? expression : `${expression} and ${unless}`,
+				place: { kind: 'regexp', captures: name },
+			});
+		} catch (error) {
+			if (!(error instanceof Untranslatable)) throw error;
+			cx.out.keep(location.directive, error.message);
+		}
+	}
+	return { decided, longest };
+}
+
+function joined(one: string, other: string | undefined): string {
+	return other === undefined ? one : `${one} and ${other}`;
+}
+
+function prefixCondition(...prefixes: readonly string[]): string {
+	const [first = ''] = prefixes;
+	const pattern = prefixes.length === 1 ? `^${escapedRegexp(first)}` : `^(?:${prefixes.map(escapedRegexp).join('|')})`;
+	return `path_regexp ${word(pattern)}`;
+}
+
+/** Writes the choice among the locations, and their content. */
+export function writeLocations(locations: readonly Location[], cx: ServerContext): void {
+	const { out } = cx;
+	const { decided, longest } = branchesOf(
+		locations.filter(({ kind }) => kind !== 'named'),
+		[],
+		cx,
+	);
+	let isFirst = true;
+	let isClosed = false;
+	for (const branch of [...decided, ...longest]) {
+		if (isClosed) continue;
+		out.branch(branch.condition, isFirst, () => writeBranch(branch, cx));
+		isFirst = false;
+		isClosed = branch.condition === undefined;
+		if (branch.slash === undefined) writeTest(branch, locations, cx);
+	}
+	if (!isClosed)
+		out.branch(undefined, isFirst, () =>
+			writeLocationBody(
+				cx.directives.filter(one => !isRewrite(one) && one.name !== 'location'),
+				cx.scope,
+				cx,
+				{ kind: 'server' },
+				cx.variables,
+				cx.scope,
+			),
+		);
+}
+
+function writeBranch({ location, parents, place, slash }: Branch, cx: ServerContext): void {
+	const { out } = cx;
+	if (slash !== undefined) {
+		out.line(`redir "${slash}{?query}" 301`);
+		return;
+	}
+	let scope = cx.scope;
+	for (const { directive } of parents) scope = new Scope(scope, directive.block!);
+	let { variables } = cx;
+	if (place.kind === 'regexp') variables = variables.after(place.captures, location.pattern);
+	out.line(`# ${location.directive.text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`);
+	writeBlock(location, scope, cx, place, variables);
+}
+
+/** Writes a location's own directives; those inside a regular expression's location are chosen there. */
+export function writeBlock(
+	location: Location,
+	scope: Scope,
+	cx: ServerContext,
+	place: Place,
+	variables: Variables,
+): void {
+	const { out } = cx;
+	const block = location.directive.block!;
+	out.count(location.directive);
+	const own = new Scope(scope, block);
+	for (const one of block) if (!own.holds(one) && !KNOWN.has(one.name)) out.keep(one, reasonOf(one.name));
+	const body = (): void => {
+		try {
+			writeLocationBody(block, own, cx, place, variables, cx.scope);
+		} catch (error) {
+			if (!(error instanceof Untranslatable)) throw error;
+			out.differs(location.directive, error.message);
+			out.line('error 500');
+		}
+	};
+	if (place.kind !== 'regexp' || location.inner.length === 0) {
+		body();
+		return;
+	}
+	const { decided, longest } = branchesOf(location.inner, [], cx);
+	let isFirst = true;
+	for (const branch of [...decided, ...longest]) {
+		const inner =
+			branch.place.kind === 'regexp' ? variables.after(branch.place.captures, branch.location.pattern) : variables;
+		out.branch(branch.condition ?? 'path *', isFirst, () => writeBlock(branch.location, own, cx, branch.place, inner));
+		isFirst = false;
+	}
+	out.branch(undefined, isFirst, body);
 }
 
 const KNOWN: ReadonlySet<string> = new Set([
 	...[
 		'return',
 		'rewrite',
+		'set',
+		'break',
+		'if',
 		'proxy_pass',
+		'grpc_pass',
 		'fastcgi_pass',
 		'alias',
 		'try_files',
 		'location',
+	],
+	...[
 		'listen',
 		'server_name',
-		'if',
+		'internal',
+		'limit_except',
+		'valid_referers',
+		'uwsgi_pass',
+		'scgi_pass',
+		'memcached_pass',
 	],
+	...['stub_status', 'empty_gif', 'dav_methods', 'js_content', 'content_by_lua_block', 'perl'],
 ]);
 
-function writeOthers({ directives, scope, out, keepOther }: Level): void {
-	for (const one of directives) {
-		if (!scope.holds(one) && !KNOWN.has(one.name)) keepOther(one, out);
-	}
+/** Reports whether a directive of a server or location is one that the import reads. */
+export function isKnown(name: string): boolean {
+	return KNOWN.has(name);
 }
 
-function writeErrorPages({ scope, out }: Level): void {
-	for (const one of scope.all('error_page')) {
-		const statuses = one.args.slice(0, -1);
-		const target = one.args.at(-1) ?? '';
-		const root = scope.last('root');
-		if (!target.startsWith('/') || /[${}]/.test(target) || statuses.some(text => !/^\d{3}$/.test(text)) || !root) {
-			out.keep(one, 'only a page in `root` with the same status is translated');
-			continue;
-		}
-		out.count(one);
-		out.count(root);
-		out.block(`handle_errors ${statuses.join(' ')}`, () => {
-			out.line(`root ${word(root.args[0] ?? '')}`);
-			out.line(`rewrite ${word(target)}`);
-			out.line('file_server');
-		});
-	}
-}
+/** What needs no word here, because it is always so. */
+const ALWAYS: { readonly [name: string]: string } = {
+	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
+	...{ server_tokens: 'no version is ever sent', default_type: 'used by `return` only', http2: 'always on' },
+	...{ types_hash_max_size: 'sizes itself', server_names_hash_bucket_size: 'sizes itself', gzip_vary: 'always on' },
+	...{ ssl_session_cache: 'built in', ssl_session_timeout: 'built in', ssl_prefer_server_ciphers: 'built in' },
+	...{ proxy_http_version: 'always 1.1 or later', proxy_buffering: 'bodies are passed on as they arrive' },
+	...{ types: 'content types are built in', log_not_found: 'missing files are not logged apart' },
+	...{ keepalive_timeout: '`servers { timeouts { idle … } }`', error_log: 'errors are in the process log' },
+	...{ limit_conn: '`servers { limits { connections_per_client … } }` limits all connections of a client' },
+	...{ limit_conn_zone: '`servers { limits { connections_per_client … } }` limits all connections of a client' },
+	...{ access_log: 'a log of a single location: `log_name` names it' },
+	...{
+		sub_filter: 'bodies are not changed',
+		mirror: 'requests are not sent twice',
+		limit_rate: 'the rate is not limited',
+	},
+	...{
+		split_clients: 'clients are not split by percentage',
+		geo: '`client_ip` compares addresses',
+		stream: 'only HTTP is served',
+	},
+	...{ secure_link: 'links are not signed', proxy_cache: 'write `cache`, which follows the upstream’s Cache-Control' },
+	...{
+		proxy_cache_path: 'write `cache`',
+		proxy_cache_valid: 'write `ttl` in `cache`',
+		resolver: 'the system’s resolver is asked',
+	},
+	...{
+		gzip_disable: 'old browsers are not told apart',
+		gzip_proxied: 'compressed for every client',
+		etag: 'always on',
+	},
+};
 
-/** Reports whether a text can be part of a path pattern and means itself. */
-function isPlain(path: string): boolean {
-	return /^\/[\w\-./~@+,:=!&']*$/.test(path) && !path.includes('//');
-}
-
-function exactMatcher(path: string, label: () => string, out: ConfigfileWriter): string {
-	return isPlain(path) ? path : regexpMatcher(`^${escapedRegexp(path)}$`, label, out);
-}
-
-function prefixMatcher(path: string, label: () => string, out: ConfigfileWriter): string {
-	return isPlain(path) ? `${path}*` : regexpMatcher(`^${escapedRegexp(path)}`, label, out);
-}
-
-function regexpMatcher(pattern: string, label: () => string, out: ConfigfileWriter): string {
-	const name = label();
-	out.line(`${name} path_regexp ${word(pattern)}`);
-	return name;
-}
-
-function escapedRegexp(text: string): string {
-	return text.replace(/[.*+?^$()[\]{}|\\]/g, '\\$&');
-}
-
-/** Reports whether a line is a `rewrite` that a path may match. */
-function mayRewrite({ name, args }: NginxDirective, path: string): boolean {
-	if (name !== 'rewrite') return false;
-	return matchesOrUnknown(args[0] ?? '', path, '');
+/** Returns why a directive has no counterpart. */
+export function reasonOf(name: string): string {
+	return (Object.hasOwn(ALWAYS, name) && ALWAYS[name]) || 'the import does not translate this directive';
 }
 
 /** Reports whether a regular expression matches, or cannot be read here. */
-function matchesOrUnknown(pattern: string, path: string, flags: string): boolean {
+function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 	try {
-		return new RegExp(pattern, flags).test(path);
+		return new RegExp(pattern, kind === 'regexp' ? '' : 'i').test(path);
 	} catch {
 		return true;
 	}
 }
 
-/** Reports whether nginx may choose another location for the path of a location. */
-function mayTake({ kind, pattern }: Location, path: string, of: Location['kind']): boolean {
-	if (kind === 'exact') return of !== 'exact' && pattern === path;
-	if (of !== 'prefix' || (kind !== 'regexp' && kind !== 'regexp-nocase')) return false;
-	return matchesOrUnknown(pattern, path, kind === 'regexp' ? '' : 'i');
+/** Reports whether nginx may choose another location than this one for a path. */
+export function mayBelongElsewhere(
+	path: string,
+	own: readonly NginxDirective[],
+	locations: readonly Location[],
+): boolean {
+	const isPrefix = (one: Location): boolean =>
+		(one.kind === 'prefix' || one.kind === 'final') && path.startsWith(one.pattern);
+	const chosen = locations.filter(isPrefix).sort((a, b) => b.pattern.length - a.pattern.length)[0];
+	return locations.some(one => {
+		if (one.directive.block === own) return false;
+		if (one.inner.length > 0 && isPrefix(one)) return true;
+		if (one.kind === 'exact') return one.pattern === path;
+		return isRegexp(one) ? matchesOrUnknown(one, path) : one === chosen && one.kind === 'final';
+	});
 }
 
 /** Writes a test that pins where a request for the location goes, where that does not depend on files or upstreams. */
 function writeTest(
-	{ out, address, directives }: Level,
-	{ directive, kind }: Location,
-	path: string,
+	{ location, place }: Branch,
 	locations: readonly Location[],
+	{ out, testAddress: address, directives }: ServerContext,
 ): void {
-	if (address === undefined || !isPlain(path) || directives.some(one => one.name === 'if' || mayRewrite(one, path)))
+	const path = place.kind === 'prefix' || place.kind === 'exact' ? place.path : undefined;
+	if (address === undefined || path === undefined || !/^\/[\w\-./~@+,:=!&']*$/.test(path) || path.includes('//'))
 		return;
-	if (locations.some(other => other.directive !== directive && mayTake(other, path, kind))) return;
-	const block = directive.block!;
-	const name = `${directive.text} (${address}${path})`;
+	if (directives.some(one => mayRewrite(one, path)) || mayBelongElsewhere(path, location.directive.block!, locations))
+		return;
+	const block = location.directive.block!;
+	const isGuarded = [...directives, ...block].some(({ name }) => GUARDS.has(name));
+	const back = block.find(({ name }) => name === 'return');
+	if (isGuarded || (back && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
+	const name = `${location.directive.text} (${address}${path})`;
 	const request = `GET ${address}${path}`;
-	if (block.some(one => ['rewrite', 'if', 'location', 'allow', 'deny', 'auth_basic', 'try_files'].includes(one.name)))
-		return;
-	const back = block.find(one => one.name === 'return');
 	if (back) {
 		const [status = '', target = ''] = back.args;
-		if (!/^\d{3}$/.test(status) || status === '444' || /\$/.test(target)) return;
+		if (
+			!/^\d{3}$/.test(status) ||
+			status === '444' ||
+			/[${}]/.test(target) ||
+			(Number(status) >= 400 && directives.some(({ name }) => name === 'error_page'))
+		)
+			return;
 		const lines = [request, `expect status ${status}`];
-		if (/^30[12378]$/.test(status)) lines.push(`expect header Location ${word(target)}`);
+		if (/^30[12378]$/.test(status) && target !== '') lines.push(`expect header Location ${word(target)}`);
 		out.test(name, lines);
-	} else if (block.some(one => one.name === 'proxy_pass' && !one.args[0]?.includes('$'))) {
+	} else if (
+		block.some(({ name, args }) => name === 'proxy_pass' && !args[0]?.includes('$')) &&
+		!block.some(({ name }) => isRewriteName(name))
+	) {
 		out.test(name, [request, 'upstream answers 200 "from the upstream"', 'expect body "from the upstream"']);
 	}
 }
+
+/** Reports whether a directive of the server may answer or change a request for a path. */
+function mayRewrite({ name, args }: NginxDirective, path: string): boolean {
+	if (name !== 'rewrite') return name === 'return' || name === 'if';
+	try {
+		return new RegExp(args[0] ?? '').test(path);
+	} catch {
+		return true;
+	}
+}
+
+function isRewriteName(name: string): boolean {
+	return ['return', 'rewrite', 'if', 'set', 'break'].includes(name);
+}
+
+const GUARDS: ReadonlySet<string> = new Set([
+	'allow',
+	'deny',
+	'auth_basic',
+	'auth_request',
+	'try_files',
+	'internal',
+	'limit_req',
+]);

@@ -1,99 +1,242 @@
-/** Writes `return`, `rewrite` and `if`. */
-import { type ConfigfileWriter, word } from './configfile-writer.ts';
+/** Writes `return`, `rewrite`, `set`, `break` and `if`: what nginx runs before it looks for content. */
+import { type Condition, type ConditionContext, conditionOf } from './conditions.ts';
+import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { translated, Untranslatable } from './nginx-values.ts';
+import { regexpOf, translated, type Variables } from './nginx-values.ts';
+import { Untranslatable } from './untranslatable.ts';
 
-/** Where the directives are. */
+/** Where the directives are, and what they need. */
 export interface RewritePlace {
-	/** The name of the location's regular expression. */
-	readonly captures: string | undefined;
+	readonly out: ConfigfileWriter;
 	readonly place: 'server' | 'location';
+	readonly condition: ConditionContext;
+	/** Sends a request, whose path has been changed, to the location that it now belongs to. */
+	readonly chooseAgain: () => void;
+	/** Writes what an answer from here needs, such as header fields. */
+	readonly beforeAnswer: () => void;
+	/** The type of the texts that `return` sends; undefined for text/plain. */
+	readonly textType: string | undefined;
 }
 
-/** Writes the directives in their order, up to the first `return`. */
-export function writeRewrites(directives: readonly NginxDirective[], out: ConfigfileWriter, at: RewritePlace): void {
-	let ended = false;
-	for (const one of directives) {
-		if (one.name !== 'return' && one.name !== 'rewrite' && one.name !== 'if') continue;
-		if (ended) {
-			out.keep(one, 'the `return` before it ends the request');
-			continue;
-		}
-		if (one.name === 'return') {
-			ended = true;
-			orKeep(one, out, () => writeReturn(one, out, at.captures));
+const NAMES: ReadonlySet<string> = new Set([
+	'return',
+	'rewrite',
+	'set',
+	'break',
+	'if',
+	'rewrite_log',
+	'uninitialized_variable_warn',
+]);
+
+/** Reports whether a directive belongs to this phase. */
+export function isRewrite({ name, block }: NginxDirective): boolean {
+	return NAMES.has(name) && (name === 'if') === (block !== undefined);
+}
+
+/** Reports whether an `if` contains something that is no rewrite, so that it decides about the content. */
+export function choosesContent(one: NginxDirective): boolean {
+	return one.name === 'if' && (one.block ?? []).some(inner => !isRewrite(inner));
+}
+
+/** Reports whether a request may leave its location in this phase. */
+export function mayLeave(directives: readonly NginxDirective[]): boolean {
+	return directives.some(
+		({ name, args, block }) =>
+			(name === 'rewrite' && !['break', 'redirect', 'permanent'].includes(args[2] ?? '')) ||
+			(name === 'if' && mayLeave(block ?? [])),
+	);
+}
+
+/** Writes the directives in their order, and returns whether one of them answers every request. */
+export function writeRewrites(
+	directives: readonly NginxDirective[],
+	at: RewritePlace,
+	variables: Variables = at.condition.variables,
+): boolean {
+	const steps = directives.filter(isRewrite);
+	for (const [index, one] of steps.entries()) {
+		const rest = steps.slice(index + 1);
+		const { out } = at;
+		try {
+			switch (one.name) {
+				case 'return':
+					at.beforeAnswer();
+					writeReturn(one, at, variables);
+					out.count(one);
+					keepRest(rest, out, 'the `return` before it ends the request');
+					return true;
+				case 'break':
+					out.count(one);
+					keepRest(rest, out, 'the `break` before it ends the rewrites');
+					return false;
+				case 'set':
+					writeSet(one, at, variables);
+					out.count(one);
+					break;
+				case 'rewrite': {
+					const stops = writeRewrite(one, at, variables, rest);
+					out.count(one);
+					if (stops) return false;
+					break;
+				}
+				case 'if':
+					if (writeIf(one, at, variables, rest)) return false;
+					break;
+				default:
+					out.keep(one, 'it changes only what is logged');
+			}
+		} catch (error) {
+			if (!(error instanceof Untranslatable)) throw error;
+			out.keep(one, error.message);
 			// A `return` that cannot be translated becomes an error. Otherwise, what follows would answer instead.
-			if (out.kept.some(({ directive }) => directive === one.text)) out.line('error 500');
-		} else if (one.name === 'rewrite') orKeep(one, out, () => writeRewrite(one, out, at));
-		else writeIf(one, out, at);
+			if (one.name === 'return') {
+				out.line('error 500');
+				keepRest(rest, out, 'the `return` before it ends the request');
+				return true;
+			}
+		}
 	}
+	return false;
 }
 
-function writeReturn({ args }: NginxDirective, out: ConfigfileWriter, captures: string | undefined): void {
+function keepRest(rest: readonly NginxDirective[], out: ConfigfileWriter, reason: string): void {
+	for (const one of rest) out.keep(one, reason);
+}
+
+function writeReturn({ args }: NginxDirective, { out, textType }: RewritePlace, variables: Variables): void {
 	const [first = '', second] = args;
 	const status = /^\d{3}$/.test(first) ? first : '302';
 	const text = /^\d{3}$/.test(first) ? second : first;
-	const value = text === undefined ? undefined : translated(text, captures);
 	if (status === '444') out.line('abort');
-	else if (/^30[12378]$/.test(status) && value !== undefined)
-		out.line(`redir ${value.startsWith('/') ? '* ' : ''}${word(value)} ${status}`);
-	else if (value !== undefined) out.line(`respond ${/^[/@*]/.test(value) ? '* ' : ''}${word(value)} ${status}`);
-	else if (Number(status) >= 400) out.line(`error ${status}`);
+	else if (/^30[12378]$/.test(status) && text !== undefined)
+		out.line(`redir ${quoted(translated(text, variables))} ${status}`);
+	else if (text !== undefined) {
+		const value = quoted(translated(text, variables));
+		if (textType !== undefined) out.line(`header Content-Type ${quoted(textType)}`);
+		out.line(/^\d{3}$/.test(text) ? `respond * ${value} ${status}` : `respond ${value} ${status}`);
+	} else if (Number(status) >= 400) out.line(`error ${status}`);
 	else out.line(`respond ${status}`);
 }
 
-function writeRewrite(one: NginxDirective, out: ConfigfileWriter, { place }: RewritePlace): void {
-	const [pattern = '', target = '', flag] = one.args;
-	if (/\(\?[=!<]|\\[1-9]/.test(pattern)) {
-		throw new Untranslatable('the regular expression looks around or refers back, which ours cannot');
-	}
-	const name = out.unusedName('rewrite');
-	const keepsQuery = !target.endsWith('?');
-	const value = translated(keepsQuery ? target : target.slice(0, -1), name);
-	const isUrl = /^(https?:\/\/|\$scheme)/.test(target);
-	const matcher = (): void => out.line(`@${name} path_regexp ${name} ${word(pattern)}`);
-	if (flag === 'permanent' || flag === 'redirect' || isUrl) {
-		if (keepsQuery && !target.includes('?')) {
-			matcher();
-			out.line(`redir @${name} ${word(`${value}{?query}`)} ${flag === 'permanent' ? 301 : 302}`);
-			return;
-		}
-		matcher();
-		out.line(`redir @${name} ${word(value)} ${flag === 'permanent' ? 301 : 302}`);
-		return;
-	}
-	if (place === 'location' && flag !== 'break') {
-		throw new Untranslatable('a location cannot send a request to another one');
-	}
-	if (!target.startsWith('/')) throw new Untranslatable('the target is no path');
-	matcher();
-	const query = target.includes('?') ? (keepsQuery ? '&{query}' : '') : keepsQuery ? '' : '?';
-	out.line(`rewrite @${name} ${word(`${value}${query}`)}`);
+function writeSet(one: NginxDirective, { out }: RewritePlace, variables: Variables): void {
+	const name = one.args[0]?.replace(/^\$/, '') ?? '';
+	const value = translated(one.args[1] ?? '', variables);
+	if (name === 'args') out.line(`rewrite ${word(`?${value}`)}`);
+	else if (/^(?:limit_rate|host|uri|request_uri|http_\w+)$/.test(name))
+		throw new Untranslatable(`\`$${name}\` cannot be set here`);
+	else out.line(`vars ${name} ${quoted(value)}`);
 }
 
-function writeIf(one: NginxDirective, out: ConfigfileWriter, at: RewritePlace): void {
-	const text = one.args.join(' ').replace(/^\(\s*|\s*\)$/g, '');
-	const inner = one.block ?? [];
-	const [, variable, operator, wanted] = /^\$(\w+)\s*(!?=)\s*(.*)$/.exec(text) ?? [];
-	const kind = { host: 'host', request_method: 'method' }[variable ?? ''];
-	const only = inner.length === 1 && inner[0]!.name === 'return' ? inner[0]! : undefined;
-	if (kind === undefined || wanted === undefined || /[*$"' ]/.test(wanted) || !only) {
-		out.keep(one, 'only a comparison of $host or $request_method with a `return` inside is translated');
-		return;
+/** Reports whether an expression matches every path, without groups. */
+function isAlways(pattern: string): boolean {
+	return ['^', '.*', '^.*', '^.*$', '^/', '/'].includes(pattern);
+}
+
+/** Writes a `rewrite`. Returns true if the rest has been written, because it runs only if this one does not match. */
+function writeRewrite(
+	one: NginxDirective,
+	at: RewritePlace,
+	variables: Variables,
+	rest: readonly NginxDirective[],
+): boolean {
+	const { out } = at;
+	const [pattern = '', target = '', flag] = one.args;
+	const name = out.unusedName('rewrite');
+	const inner = variables.after(name, pattern);
+	const isRedirect = flag === 'permanent' || flag === 'redirect' || /^(?:https?:\/\/|\$scheme)/.test(target);
+	const line = isRedirect ? redirectOf(target, flag, inner) : `rewrite ${word(rewriteTarget(target, inner))}`;
+	const head = isAlways(pattern) ? undefined : `path_regexp ${name} ${word(regexpOf(pattern))}`;
+	const continues = !isRedirect && flag === undefined && (at.place === 'server' || rest.length > 0);
+	if (continues && at.place === 'location' && rest.some(({ name }) => name !== 'set')) {
+		throw new Untranslatable('a `rewrite` without a flag is translated only at the end');
 	}
+	const leaves = at.place === 'location' && flag !== 'break' && !isRedirect;
+	out.branch(head, true, () => {
+		if (isRedirect) at.beforeAnswer();
+		if (leaves) for (const step of rest.filter(() => continues)) if (step.name === 'set') writeSet(step, at, inner);
+		out.line(line);
+		if (leaves) at.chooseAgain();
+	});
+	const stops = !isRedirect && !leaves && flag !== undefined;
+	if (!stops || rest.length === 0) return stops;
+	if (head === undefined) keepRest(rest, out, 'the `rewrite` before it ends the rewrites');
+	else {
+		const lines = out.capture(() => writeRewrites(rest, at, variables));
+		if (lines.length > 0) out.branchLines(lines);
+	}
+	return true;
+}
+
+function redirectOf(target: string, flag: string | undefined, variables: Variables): string {
+	const keepsQuery = !target.endsWith('?');
+	const value = translated(keepsQuery ? target : target.slice(0, -1), variables);
+	const query = !keepsQuery ? '' : target.includes('?') ? '&{query}' : '{?query}';
+	return `redir ${quoted(`${value}${query}`)} ${flag === 'permanent' ? 301 : 302}`;
+}
+
+function rewriteTarget(target: string, variables: Variables): string {
+	const keepsQuery = !target.endsWith('?');
+	const value = translated(keepsQuery ? target : target.slice(0, -1), variables);
+	const path = value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`;
+	if (!target.includes('?')) return path;
+	return keepsQuery ? `${path}&{query}` : target.indexOf('?') === target.length - 1 ? `${path}?` : path;
+}
+
+/** Writes an `if`. Returns true if the rest has been written, because it runs only if the condition does not hold. */
+function writeIf(
+	one: NginxDirective,
+	at: RewritePlace,
+	variables: Variables,
+	rest: readonly NginxDirective[],
+): boolean {
+	const { out } = at;
+	const steps = one.block!.filter(isRewrite);
+	if (steps.length === 0 && choosesContent(one)) return false;
+	const condition: Condition = conditionOf(one.args, { ...at.condition, variables });
+	const last = steps.at(-1);
+	const stopsHere =
+		last?.name === 'break' ||
+		(last?.name === 'rewrite' && (last.args[2] === 'break' || (at.place === 'server' && last.args[2] === 'last')));
+	if (steps.slice(0, -1).some(({ name, args }) => name === 'break' || (name === 'rewrite' && args[2] === 'break'))) {
+		throw new Untranslatable('a `break` before the end of an `if` is not translated');
+	}
+	if (
+		stopsHere &&
+		rest.length > 0 &&
+		last!.name === 'rewrite' &&
+		(steps.length > 1 || !isAlways(last!.args[0] ?? ''))
+	) {
+		throw new Untranslatable(
+			'a `rewrite` in an `if` that ends the rewrites is translated only if it matches every path',
+		);
+	}
+	out.count(one);
 	const before = out.kept.length;
-	out.block(`when ${operator === '=' ? '' : 'not '}${kind} ${wanted}`, () => writeRewrites([only], out, at));
-	if (out.kept.length === before) out.count(one);
-	else out.keep(one, 'see its `return`');
+	const lines = out.capture(() => writeRewrites(steps, at, condition.variables));
+	if (lines.length === 0) {
+		if (out.kept.length > before || !stopsHere) return false;
+		if (rest.length === 0) return false;
+		const others = out.capture(() => writeRewrites(rest, at, variables));
+		if (others.length > 0) out.branch(`not ( ${condition.expression} )`, true, () => out.append(others));
+		return true;
+	}
+	out.branch(condition.expression, true, () => out.append(lines));
+	if (out.kept.length > before) out.differs(one, 'see what its block has');
+	if (!stopsHere || rest.length === 0) return false;
+	const others = out.capture(() => writeRewrites(rest, at, variables));
+	if (others.length > 0) out.branchLines(others);
+	return true;
 }
 
 /** Runs a translation; a directive whose value has no counterpart is kept. */
-export function orKeep(one: NginxDirective, out: ConfigfileWriter, translate: () => void): void {
+export function orKeep(one: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
 	try {
 		translate();
 		out.count(one);
+		return true;
 	} catch (error) {
 		if (!(error instanceof Untranslatable)) throw error;
 		out.keep(one, error.message);
+		return false;
 	}
 }

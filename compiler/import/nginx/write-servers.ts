@@ -1,9 +1,17 @@
 /** Writes the `server` blocks of an nginx.conf as sites. */
-import { type ConfigfileWriter, word } from './configfile-writer.ts';
+import { type ConfigfileWriter, type Lines, Slot, word } from './configfile-writer.ts';
+import type { ImportContext, ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
+import { escapedRegexp, regexpOf, translated, type VariableLookup, Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
-import { writeLocations } from './write-locations.ts';
-import { poolNames, writeUpstream } from './write-upstream.ts';
+import { Untranslatable } from './untranslatable.ts';
+import { ErrorPlaces } from './write-error-pages.ts';
+import { textTypeOf, writeCompression, writeFields } from './write-headers.ts';
+import { isKnown, locationsOf, mayBelongElsewhere, reasonOf, writeBlock, writeLocations } from './write-locations.ts';
+import { writeLogs } from './write-logs.ts';
+import { MapTable } from './write-maps.ts';
+import { orKeep, writeRewrites } from './write-rewrites.ts';
+import { Pools } from './write-upstream.ts';
 
 /** What a `server` block listens for. */
 interface Listening {
@@ -16,6 +24,20 @@ interface Listening {
 	readonly directive: NginxDirective | undefined;
 }
 
+interface Site {
+	readonly server: NginxDirective;
+	readonly listens: readonly Listening[];
+	readonly names: readonly string[];
+	/** Expressions for hosts that no address can name, each with the name of its groups. */
+	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
+}
+
+/** A named route that several places of a site run. */
+interface Route {
+	readonly name: string;
+	readonly lines: Lines;
+}
+
 /** Reports whether a server listens on each of its addresses with each of its ports, as a site does. */
 function isProduct(listens: readonly Listening[]): boolean {
 	const hosts = new Set(listens.map(({ host }) => host));
@@ -24,85 +46,303 @@ function isProduct(listens: readonly Listening[]): boolean {
 	return pairs.size === hosts.size * ports.size && (hosts.size === 1 || !hosts.has(undefined));
 }
 
-/** What needs no word here, because it is always so. */
-const ALWAYS: { readonly [name: string]: string } = {
-	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
-	...{ server_tokens: 'no version is ever sent', default_type: 'content types are built in', http2: 'always on' },
-	...{ types_hash_max_size: 'sizes itself', server_names_hash_bucket_size: 'sizes itself', gzip_vary: 'always on' },
-	...{ ssl_session_cache: 'built in', ssl_session_timeout: 'built in', ssl_prefer_server_ciphers: 'built in' },
-	...{ proxy_http_version: 'always 1.1 or later', proxy_buffering: 'bodies are passed on as they arrive' },
-	types: 'content types are built in',
-};
-
 /** Writes everything in the `http` block. */
 export function writeServers(http: readonly NginxDirective[], out: ConfigfileWriter): void {
-	const servers = http.filter(({ name }) => name === 'server');
-	const claimed = new Set<string>();
-	const sites = servers.map(server => ({ server, listens: listensOf(server, out) }));
-	for (const port of new Set(sites.flatMap(({ listens }) => listens.map(({ port }) => port)))) {
-		const site =
-			sites.find(({ listens }) => listens.some(one => one.port === port && one.isDefault)) ??
-			sites.find(({ listens }) => listens.some(one => one.port === port));
-		if (site) claimed.add(`${servers.indexOf(site.server)} ${port}`);
-	}
+	const sites: Site[] = http
+		.filter(({ name }) => name === 'server')
+		.map(server => ({ server, listens: listensOf(server, out), ...namesOf(server, out) }));
 	out.line('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
-	out.line(
-		'# Unlike nginx, paths are compared without regard to case, and no limit for bodies applies unless one is written.',
-	);
-	if (hasPublicName(servers)) out.line('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
-	if (hasOpenPrefix(http)) out.line('# lint: off-file path/prefix-without-slash -- as the nginx.conf says');
-	if (sites.some(({ listens }) => listens.some(({ tls }) => tls))) {
-		out.block('', () => out.line('auto_https disable_redirects'));
-	}
+	const head = out.slot();
+	if (hasPublicName(sites)) head.line('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
+	if (hasFields(http))
+		head.line(
+			'# lint: off-file header/after-answer -- as in nginx, errors and other locations have fields of their own',
+		);
 	out.line('');
-	const pools = poolNames(http);
 	const scope = new Scope(undefined, http);
-	for (const one of http) {
-		if (one.name === 'server') continue;
-		if (one.name === 'upstream' && one.block) writeUpstream(one, out);
-		else if (!scope.holds(one)) keepOther(one, out);
-	}
-	for (const [index, { server, listens }] of sites.entries()) {
+	const everything = [...http, ...sites.flatMap(({ server }) => server.block!)];
+	const trusted = everything.filter(({ name }) => name === 'set_real_ip_from');
+	writeOptions(sites, everything, trusted, out);
+	const placeholder = trusted.length > 0 ? '{client_ip}' : '{remote_host}';
+	const byName = (kind: string): Map<string, NginxDirective> =>
+		new Map(http.filter(({ name }) => name === kind).map(one => [one.args[0] ?? '', one]));
+	const zones = new Map(
+		http.filter(({ name }) => name === 'limit_req_zone').map(one => [/ zone=([^:\s]+)/.exec(one.text)?.[1] ?? '', one]),
+	);
+	const address: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
+	const maps = new MapTable(http, out, placeholder);
+	const pools = new Pools(http, out, new Variables([address]));
+	const cx: ImportContext = {
+		...{ out, scope, pools, maps, zones, head },
+		logFormats: byName('log_format'),
+		address: { placeholder, matcher: trusted.length > 0 ? 'client_ip' : 'remote_ip' },
+	};
+	const routes: Route[] = [];
+	const lines = out.capture(() => {
+		const prepared = sites.map((site, index) => prepareSite(site, index, sites, cx, routes));
+		for (const site of prepared) writeSite(site, prepared, cx);
+	});
+	maps.write();
+	pools.write();
+	out.append(lines);
+	for (const route of routes) {
 		out.line('');
-		out.count(server);
-		const names = namesOf(server, out);
-		const addresses: string[] = [];
-		for (const { port, tls } of listens) {
-			const scheme = tls ? 'https' : 'http';
-			for (const name of names) addresses.push(`${scheme}://${name}:${port}`);
-			if (claimed.has(`${index} ${port}`)) addresses.push(`${scheme}://:${port}`);
-		}
-		if (addresses.length === 0) {
-			out.keep(server, 'it is reached by no name of its own, and another server is the default of its port');
-			continue;
-		}
-		out.block([...new Set(addresses)].join(', '), () => {
-			const hosts = listens.map(({ host }) => host);
-			if (!isProduct(listens)) {
-				const reason = hosts.includes(undefined)
-					? 'the site listens on all addresses, because another `listen` of this server does'
-					: 'the site listens on each of its addresses with each of its ports';
-				for (const { directive, host } of listens) if (directive && host !== undefined) out.differs(directive, reason);
-			}
-			if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
-			const inner = new Scope(scope, server.block!);
-			const tls = listens.some(one => one.tls);
-			writeCertificate(inner, tls, out);
-			const address = testAddress(addresses);
-			writeLocations({ directives: server.block!, scope: inner, out, pools, address, keepOther });
-		});
+		out.block(`&(${route.name})`, () => out.append(route.lines));
 	}
+	const used: ReadonlySet<string> = new Set(['server', 'map', 'upstream', 'limit_req_zone', 'log_format']);
+	for (const one of http) if (!used.has(one.name) && !scope.holds(one)) out.keep(one, reasonOf(one.name));
 }
 
-/** Returns the address for tests: one that needs no certificate of a name, if there is one. */
-function testAddress(addresses: readonly string[]): string | undefined {
-	const usable = addresses.find(address => !/[*]/.test(address) && address.startsWith('http:'));
-	return usable?.replace('://:', '://127.0.0.1:');
+function hasFields(directives: readonly NginxDirective[]): boolean {
+	return directives.some(({ name, block }) => name === 'add_header' || name === 'expires' || hasFields(block ?? []));
 }
 
-/** Keeps a directive that has no place in a location or server, or says that it needs none. */
-function keepOther(one: NginxDirective, out: ConfigfileWriter): void {
-	out.keep(one, ALWAYS[one.name] ?? 'the import does not translate this directive');
+/** Writes the global options. */
+function writeOptions(
+	sites: readonly Site[],
+	directives: readonly NginxDirective[],
+	trusted: readonly NginxDirective[],
+	out: ConfigfileWriter,
+): void {
+	const lines: string[] = [];
+	if (sites.some(({ listens }) => listens.some(({ tls }) => tls))) lines.push('auto_https disable_redirects');
+	const ranges = trusted.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
+	if (ranges.length > 0) {
+		const field = directives.find(({ name }) => name === 'real_ip_header');
+		lines.push('servers {', `\ttrusted_proxies static ${[...new Set(ranges)].join(' ')}`, '\ttrusted_proxies_strict');
+		if (field && /^[\w-]+$/.test(field.args[0] ?? '') && field.args[0] !== 'proxy_protocol')
+			lines.push(`\tclient_ip_headers ${field.args[0]}`);
+		lines.push('}');
+		for (const one of directives)
+			if (['real_ip_header', 'real_ip_recursive', 'set_real_ip_from'].includes(one.name)) out.count(one);
+	}
+	if (lines.length === 0) return;
+	out.block('', () => {
+		for (const line of lines) out.line(line);
+	});
+	out.line('');
+}
+
+/** A site whose content has been written apart. */
+interface PreparedSite extends Site {
+	readonly addresses: readonly string[];
+	/** The ports whose default server it is. */
+	readonly defaultOf: ReadonlySet<string>;
+	/** The named route with the content, if other sites run it. */
+	readonly route: string | undefined;
+	readonly body: Lines;
+	readonly context: ServerContext;
+	/** What answers the site's errors. */
+	readonly errors: Lines;
+}
+
+function prepareSite(
+	site: Site,
+	index: number,
+	sites: readonly Site[],
+	cx: ImportContext,
+	routes: Route[],
+): PreparedSite {
+	const { out } = cx;
+	const { server, listens, names } = site;
+	const defaultIndex = (port: string): number => {
+		const marked = sites.findIndex(other => other.listens.some(one => one.port === port && one.isDefault));
+		return marked !== -1 ? marked : sites.findIndex(other => other.listens.some(one => one.port === port));
+	};
+	const addresses = new Set<string>();
+	const defaultOf = new Set<string>();
+	for (const { port, tls } of listens) {
+		const scheme = tls ? 'https' : 'http';
+		for (const name of names) addresses.add(`${scheme}://${name}:${port}`);
+		if (defaultIndex(port) !== index) continue;
+		defaultOf.add(port);
+		addresses.add(`${scheme}://:${port}`);
+	}
+	const isRoute = site.patterns.length > 0;
+	const scope = new Scope(cx.scope, server.block!);
+	const errors = new ErrorPlaces(isRoute ? new Scope(undefined, []) : scope, kind => out.unusedName(kind));
+	const usable = [...addresses].find(address => !address.includes('*') && address.startsWith('http:'));
+	const top = new Slot();
+	const { context, finish } = serverContext(
+		site,
+		scope,
+		cx,
+		usable?.replace('://:', '://127.0.0.1:'),
+		routes,
+		errors,
+		top,
+	);
+	const route = isRoute ? `server${index + 1}` : undefined;
+	const isReached = addresses.size > 0 || isRoute;
+	const rewrites = isReached ? writeServerRewrites(context, top) : { lines: [], ended: true };
+	const locations = rewrites.ended ? [] : out.capture(() => writeLocations(locationsOf(context.directives), context));
+	const errorLines = isReached ? out.capture(() => errors.write(context)) : [];
+	const again = finish(locations);
+	const body = out.capture(() => {
+		out.append(rewrites.lines);
+		if (again !== undefined && !rewrites.ended) out.line(`invoke ${again}`);
+		else if (again === undefined) out.append(locations);
+	});
+	if (route !== undefined) routes.push({ name: route, lines: body });
+	return { ...site, addresses: [...addresses], defaultOf, route, body, context, errors: errorLines };
+}
+
+function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: ImportContext): void {
+	const { out } = cx;
+	const { server, listens, addresses, route, context } = site;
+	if (addresses.length === 0) {
+		if (route === undefined)
+			out.keep(server, 'it is reached by no name of its own, and another server is the default of its port');
+		else out.count(server);
+		return;
+	}
+	out.count(server);
+	// Servers with an expression as their name are chosen in the site of the port's default server.
+	const others = sites.filter(
+		other => other.route !== undefined && other.listens.some(({ port }) => site.defaultOf.has(port)),
+	);
+	out.line('');
+	out.block(addresses.join(', '), () => {
+		const hosts = listens.map(({ host }) => host);
+		if (!isProduct(listens)) {
+			const reason = hosts.includes(undefined)
+				? 'the site listens on all addresses, because another `listen` of this server does'
+				: 'the site listens on each of its addresses with each of its ports';
+			for (const { directive, host } of listens) if (directive && host !== undefined) out.differs(directive, reason);
+		}
+		if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
+		writeCertificate(
+			context.scope,
+			listens.some(one => one.tls),
+			out,
+		);
+		writeLogs(context.scope, cx);
+		for (const other of others) {
+			for (const { label, pattern } of other.patterns) {
+				out.block(`when vars_regexp ${label} {host} ${word(pattern)}`, () => out.line(`invoke ${other.route}`));
+			}
+		}
+		if (route === undefined) out.append(site.body);
+		else out.line(`invoke ${route}`);
+		for (const other of others) if (other !== site) out.append(other.errors);
+		out.append(site.errors);
+	});
+}
+
+/** Writes what a server does before a location is chosen. */
+function writeServerRewrites(cx: ServerContext, top: Slot): { readonly lines: Lines; readonly ended: boolean } {
+	const { out, directives, scope, variables } = cx;
+	let ended = false;
+	const lines = out.capture(() => {
+		out.slot(top);
+		for (const one of directives) if (!scope.holds(one) && !isKnown(one.name)) out.keep(one, reasonOf(one.name));
+		const root = scope.last('root');
+		if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
+		if (!cx.locationsCompress) writeCompression(scope, out);
+		const place = cx.errorPlace(scope);
+		if (place !== undefined) out.line(`vars errors ${place}`);
+		ended = writeRewrites(directives, {
+			...{ out, place: 'server' },
+			condition: {
+				variables,
+				root: root?.args[0]?.replace(/\/$/, ''),
+				referers: undefined,
+				unusedName: kind => out.unusedName(kind),
+			},
+			chooseAgain: () => {},
+			beforeAnswer: () => writeFields(scope, out, variables),
+			textType: textTypeOf(scope, out),
+		});
+	});
+	return { lines, ended };
+}
+
+function serverContext(
+	site: Site,
+	scope: Scope,
+	cx: ImportContext,
+	testAddress: string | undefined,
+	routes: Route[],
+	errors: ErrorPlaces,
+	top: Slot,
+): { readonly context: ServerContext; readonly finish: (lines: Lines) => string | undefined } {
+	const { out } = cx;
+	const directives = site.server.block!;
+	const locations = locationsOf(directives);
+	const sets = all(directives, 'set');
+	const authSets = [...all(directives, 'auth_request_set'), ...cx.scope.all('auth_request_set')];
+	const constants = new Map<string, string>();
+	for (const one of sets) {
+		const [name = '', value = ''] = one.args;
+		if (sets.filter(({ args }) => args[0] === name).length === 1 && !value.includes('$'))
+			constants.set(name.slice(1), value);
+	}
+	const own: VariableLookup = name => {
+		if (name === 'server_name') return site.names[0] ?? '';
+		if (name === 'https') return site.listens.every(({ tls }) => tls) ? 'on' : '';
+		if (/^(?:binary_)?remote_addr$/.test(name)) return cx.address.placeholder;
+		if (name === 'document_root' && scope.value('root') !== undefined) return translatedRoot(scope);
+		if (name === 'request_filename' && scope.value('root') !== undefined) return `${translatedRoot(scope)}{path}`;
+		if (sets.some(({ args }) => args[0] === `$${name}`)) return `{vars.${name}}`;
+		const field = authSets.find(({ args }) => args[0] === `$${name}`)?.args[1];
+		if (field?.startsWith('$upstream_http_')) return `{header.${field.slice(15).replaceAll('_', '-')}}`;
+		const map = cx.maps.placeholder(name);
+		if (!map) return undefined;
+		for (const snippet of map.snippets) top.line(`use ${snippet}`);
+		return map.placeholder;
+	};
+	let variables = new Variables([own]);
+	for (const { label, written } of site.patterns) variables = variables.after(label, written);
+	const hasInternal = all(directives, 'internal').length > 0;
+	const locationsCompress = directives.some(
+		({ name, block }) => name === 'location' && all(block!, 'gzip').length + all(block!, 'gzip_types').length > 0,
+	);
+	let route: string | undefined;
+	const named = new Map<string, string>();
+	const context: ServerContext = {
+		...cx,
+		...{ directives, scope, variables, constants, testAddress, hasInternal, locationsCompress },
+		choose: () => {
+			route ??= out.unusedName('locations');
+			if (hasInternal) out.line('vars internal "yes"');
+			out.line(`invoke ${route}`);
+		},
+		mayBelongElsewhere: (path: string, block: readonly NginxDirective[]) => mayBelongElsewhere(path, block, locations),
+		exact: (path: string) =>
+			(
+				locations.find(({ kind, pattern }) => kind === 'exact' && pattern === path) ??
+				locations.find(({ pattern }) => pattern === path)
+			)?.directive,
+		named: (name: string): string => {
+			const known = named.get(name);
+			if (known !== undefined) return known;
+			const found = locations.find(({ kind, pattern }) => kind === 'named' && pattern === name);
+			if (!found) throw new Untranslatable(`there is no location ${name}`);
+			const made = out.unusedName(`${name.slice(1).replace(/[^A-Za-z\d_]/g, '_')}_`);
+			named.set(name, made);
+			routes.push({
+				name: made,
+				lines: out.capture(() => writeBlock(found, scope, context, { kind: 'named' }, variables)),
+			});
+			return made;
+		},
+		errorPlace: (of: Scope) => errors.nameOf(of),
+		noteEntry: (slot: Slot) => errors.noteEntry(slot),
+	};
+	const finish = (lines: Lines): string | undefined => {
+		if (route !== undefined || named.size > 0) errors.writeEntries();
+		if (route !== undefined) routes.push({ name: route, lines });
+		return route;
+	};
+	return { context, finish };
+}
+
+function translatedRoot(scope: Scope): string {
+	return translated(scope.value('root')!.replace(/\/$/, ''), new Variables([]));
+}
+
+function all(directives: readonly NginxDirective[], name: string): NginxDirective[] {
+	return directives.flatMap(one => [...(one.name === name ? [one] : []), ...all(one.block ?? [], name)]);
 }
 
 function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
@@ -117,10 +357,10 @@ function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
 		}
 		out.count(one);
 		const [, host, port] = match;
-		const all = host === undefined || ['*', '0.0.0.0', '[::]'].includes(host);
+		const isEverywhere = host === undefined || ['*', '0.0.0.0', '[::]'].includes(host);
 		found.push({
 			port: port ?? '80',
-			host: all ? undefined : host === 'localhost' ? '127.0.0.1' : host,
+			host: isEverywhere ? undefined : host === 'localhost' ? '127.0.0.1' : host,
 			tls: flags.includes('ssl'),
 			isDefault: flags.includes('default_server') || flags.includes('default'),
 			directive: one,
@@ -131,62 +371,68 @@ function listensOf(server: NginxDirective, out: ConfigfileWriter): Listening[] {
 		: [{ port: '80', host: undefined, tls: false, isDefault: false, directive: undefined }];
 }
 
-/** Returns the names that an address can have. */
-function namesOf(server: NginxDirective, out: ConfigfileWriter): string[] {
+/** Returns the names that an address can have, and expressions for the others. */
+function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'names' | 'patterns'> {
 	const names: string[] = [];
+	const patterns: { label: string; pattern: string; written: string }[] = [];
 	for (const one of server.block ?? []) {
 		if (one.name !== 'server_name') continue;
-		const regexps = one.args.filter(name => name.startsWith('~') || /\*$/.test(name));
-		if (regexps.length > 0) out.keep(one, 'names that are regular expressions or end with `*` have no counterpart');
-		else out.count(one);
-		for (const name of one.args) {
-			if (name === '_' || name === '' || regexps.includes(name) || name.includes('$')) continue;
-			if (name.startsWith('.')) names.push(name.slice(1), `*${name}`);
-			else names.push(name);
-		}
+		orKeep(one, out, () => {
+			for (const name of one.args) {
+				if (name.startsWith('~')) {
+					const written = name.slice(1);
+					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written, true), written });
+				} else if (name.endsWith('*')) {
+					const written = `^${escapedRegexp(name.slice(0, -1))}.+$`;
+					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written), written });
+				} else if (/^\.?(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?$/.test(name) && name !== '_') {
+					const lowered = name.toLowerCase().replace(/\.$/, '');
+					if (lowered.startsWith('.')) names.push(lowered.slice(1), `*${lowered}`);
+					else names.push(lowered);
+				}
+			}
+		});
 	}
-	return names;
+	return { names, patterns };
 }
 
 function writeCertificate(scope: Scope, tls: boolean, out: ConfigfileWriter): void {
-	const certificate = scope.last('ssl_certificate');
-	const key = scope.last('ssl_certificate_key');
-	const protocols = scope.last('ssl_protocols');
-	if (!tls) {
-		for (const one of [certificate, key, protocols]) {
-			if (one) out.keep(one, 'this server does not listen with TLS');
-		}
-		return;
-	}
-	const lines: string[] = [];
+	const lines = [
+		'ssl_certificate',
+		'ssl_certificate_key',
+		'ssl_protocols',
+		'ssl_client_certificate',
+		'ssl_verify_client',
+	];
+	const [certificate, key, protocols, clients, verify] = lines.map(name => scope.last(name));
+	if (!tls) return;
+	const inner: string[] = [];
 	if (protocols) {
 		const versions = protocols.args.filter(name => /^TLSv1\.[23]$/.test(name)).map(name => `tls${name.slice(4)}`);
-		if (versions.length > 0) lines.push(`protocols ${versions.sort().join(' ')}`);
+		if (versions.length > 0) inner.push(`protocols ${versions.sort().join(' ')}`);
 		if (versions.length === protocols.args.length) out.count(protocols);
 		else out.keep(protocols, 'versions before TLS 1.2 are not supported');
 	}
-	if (certificate && key) {
-		out.count(certificate);
-		out.count(key);
-		const head = `tls ${word(certificate.args[0] ?? '')} ${word(key.args[0] ?? '')}`;
-		if (lines.length === 0) out.line(head);
-		else out.block(head, () => out.line(lines[0]!));
-	}
+	if (clients && verify && (verify.args[0] === 'on' || verify.args[0] === 'optional')) {
+		out.count(clients);
+		out.count(verify);
+		const mode = verify.args[0] === 'on' ? 'require_and_verify' : 'verify_if_given';
+		inner.push('client_auth {', `\tmode ${mode}`, `\ttrust_pool file ${word(clients.args[0] ?? '')}`, '}');
+	} else if (verify?.args[0] === 'off') out.count(verify);
+	if (!certificate || !key) return;
+	out.count(certificate);
+	out.count(key);
+	const head = `tls ${word(certificate.args[0] ?? '')} ${word(key.args[0] ?? '')}`;
+	if (inner.length === 0) out.line(head);
+	else
+		out.block(head, () => {
+			for (const line of inner) out.line(line);
+		});
 }
 
 /** Reports whether a server has a name that a public authority could certify. */
-function hasPublicName(servers: readonly NginxDirective[]): boolean {
-	const names = servers.flatMap(({ block }) => block ?? []).filter(({ name }) => name === 'server_name');
-	return names.some(({ args }) =>
-		args.some(name => /\.(?!test$|example$|localhost$|local$|internal$)[a-z]+$/i.test(name)),
+function hasPublicName(sites: readonly Site[]): boolean {
+	return sites.some(({ names }) =>
+		names.some(name => /\.(?!test$|example$|localhost$|local$|internal$)[a-z]+$/i.test(name)),
 	);
-}
-
-/** Reports whether a location has a prefix that does not end with a slash. */
-function hasOpenPrefix(directives: readonly NginxDirective[]): boolean {
-	return directives.some(({ name, args, block }) => {
-		const [first = '', second = first] = args;
-		const isPrefix = name === 'location' && (first === '^~' || args.length === 1) && !/^[@=~]/.test(first);
-		return (isPrefix && !second.endsWith('/')) || hasOpenPrefix(block ?? []);
-	});
 }

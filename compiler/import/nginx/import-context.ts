@@ -1,0 +1,48 @@
+/** What the parts of an import share: the writer, and what `http` and a server define for what is inside. */
+import type { ConfigfileWriter, Slot } from './configfile-writer.ts';
+import type { NginxDirective } from './nginx-parser.ts';
+import type { Variables } from './nginx-values.ts';
+import type { Scope } from './scope.ts';
+import type { MapTable } from './write-maps.ts';
+import type { Pools } from './write-upstream.ts';
+
+/** What all servers share. */
+export interface ImportContext {
+	readonly out: ConfigfileWriter;
+	readonly scope: Scope;
+	readonly pools: Pools;
+	readonly maps: MapTable;
+	/** The `limit_req_zone` lines by the names of their zones. */
+	readonly zones: ReadonlyMap<string, NginxDirective>;
+	readonly logFormats: ReadonlyMap<string, NginxDirective>;
+	/** The placeholder of `$remote_addr` and the matcher of its ranges; those of the client if proxies are trusted. */
+	readonly address: { readonly placeholder: string; readonly matcher: 'client_ip' | 'remote_ip' };
+	/** Comments at the head of the result. */
+	readonly head: Slot;
+}
+
+/** What the locations of a server share. */
+export interface ServerContext extends ImportContext {
+	readonly directives: readonly NginxDirective[];
+	readonly variables: Variables;
+	/** Variables that one `set` gives a constant value. */
+	readonly constants: ReadonlyMap<string, string>;
+	/** The address of tests; undefined if none can be reached without a certificate. */
+	readonly testAddress: string | undefined;
+	/** Writes the lines that send a request to the location of its path. */
+	readonly choose: () => void;
+	/** Reports whether nginx may choose another location than the one of `directives` for a path. */
+	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
+	/** Returns the name of the route of a named location. Throws Untranslatable if there is none. */
+	readonly named: (name: string) => string;
+	/** Returns the location for exactly this path; undefined if there is none. */
+	readonly exact: (path: string) => NginxDirective | undefined;
+	/** Returns the name of a place whose errors are answered in its own way; undefined if the server's rules hold. */
+	readonly errorPlace: (scope: Scope) => string | undefined;
+	/** Notes a place for the line that ends the rules of a location from which a request came here. */
+	readonly noteEntry: (slot: Slot) => void;
+	/** True if locations have their own lines about compression, so that the server has none. */
+	readonly locationsCompress: boolean;
+	/** True if a location can be reached only from inside, so that requests from inside have the variable `internal`. */
+	readonly hasInternal: boolean;
+}

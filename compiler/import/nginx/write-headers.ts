@@ -1,0 +1,90 @@
+/** Writes what holds for every kind of answer of a location: header fields, compression and the limit of bodies. */
+import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
+import type { NginxDirective } from './nginx-parser.ts';
+import { secondsOf, sizeOf, translated, type Variables } from './nginx-values.ts';
+import type { Scope } from './scope.ts';
+import { Untranslatable } from './untranslatable.ts';
+import { orKeep } from './write-rewrites.ts';
+
+/** The statuses to which nginx adds fields without `always`. */
+const SUCCESSES = 'match status 200 201 204 206 301 302 303 304 307 308';
+
+/** Writes `add_header` and `expires`. With `onError`, only what errors get too. */
+export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Variables, onError = false): void {
+	for (const one of scope.all('add_header')) {
+		const [field = '', value = '', always] = one.args;
+		if (onError && always !== 'always') continue;
+		// A field without a value is not sent, which is how a location turns the inherited ones off.
+		if (value === '') out.count(one);
+		else
+			orKeep(one, out, () => {
+				const edit = `${word(`+${field}`)} ${quoted(translated(value, variables))}`;
+				out.block('header', () => {
+					out.line(edit);
+					if (!onError) out.line(always === 'always' ? 'defer' : SUCCESSES);
+				});
+			});
+	}
+	const expires = onError ? undefined : scope.last('expires');
+	if (expires) orKeep(expires, out, () => writeExpires(expires.args, out));
+}
+
+/** Reports whether a scope adds fields to errors. */
+export function hasErrorFields(scope: Scope): boolean {
+	return scope.all('add_header').some(({ args }) => args[2] === 'always' && args[1] !== '');
+}
+
+function writeExpires(args: readonly string[], out: ConfigfileWriter): void {
+	const [value = ''] = args;
+	if (value === 'off') return;
+	if (args.length > 1) throw new Untranslatable('only a duration, `max`, `epoch` and `off` are translated');
+	const isPast = value === 'epoch' || value.startsWith('-');
+	const age = value === 'max' ? 315360000 : isPast ? 0 : secondsOf(value);
+	out.block('header', () => {
+		out.line(`+Cache-Control ${isPast ? 'no-cache' : `max-age=${age}`}`);
+		out.line(SUCCESSES);
+	});
+}
+
+/** Writes `gzip` and its settings. */
+export function writeCompression(scope: Scope, out: ConfigfileWriter): void {
+	const gzip = scope.last('gzip');
+	if (!gzip) return;
+	out.count(gzip);
+	if (gzip.args[0] !== 'on') return;
+	const types = scope.last('gzip_types');
+	const level = scope.last('gzip_comp_level');
+	const least = scope.last('gzip_min_length');
+	const lines: string[] = [`gzip${level ? ` ${level.args[0]}` : ''}`];
+	if (least) lines.push(`minimum_length ${least.args[0]}`);
+	for (const one of [types, level, least]) if (one) out.count(one);
+	if (types?.args.includes('*')) lines.push('match header Content-Type *');
+	else {
+		lines.push('match {');
+		for (const type of new Set(['text/html', ...(types?.args ?? [])]))
+			lines.push(`\theader Content-Type ${word(`${type}*`)}`);
+		lines.push('}');
+	}
+	out.block('encode', () => {
+		for (const line of lines) out.line(line);
+	});
+}
+
+/** Writes the largest body. nginx limits bodies to 1 MiB unless told otherwise. */
+export function writeBodyLimit(scope: Scope, out: ConfigfileWriter): void {
+	const size = scope.last('client_max_body_size');
+	const write = (): void => {
+		const limit = sizeOf(size?.args[0] ?? '1m');
+		if (size?.args[0] !== '0') out.block('request_body', () => out.line(`max_size ${limit}`));
+	};
+	if (size) orKeep(size, out, write);
+	else write();
+}
+
+/** Returns the type of texts that `return` sends; undefined for text/plain. */
+export function textTypeOf(scope: Scope, out: ConfigfileWriter): string | undefined {
+	const type: NginxDirective | undefined = scope.last('default_type');
+	if (!type) return undefined;
+	out.count(type);
+	return type.args[0] === 'text/plain' ? undefined : type.args[0];
+}

@@ -1,0 +1,153 @@
+/** `svc import` for any text: it never throws, ends soon, names what it keeps, and does not let a value become configuration. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../../compiler/compiler.ts';
+import { importNginx, type NginxImport } from '../../../compiler/import/nginx/import-nginx.ts';
+import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
+import { SeededChance } from '../../fuzz/chance.ts';
+import { ROOT } from '../../harness.ts';
+
+/** A reader of some files in memory, which records what is read. */
+function readerOf(files: { readonly [name: string]: string }): Reader & { readonly read: string[] } {
+	const read: string[] = [];
+	const textOf = (name: string): string => {
+		read.push(name);
+		const text = files[name];
+		if (text === undefined) throw new ReadError('ENOENT', name);
+		return text;
+	};
+	return {
+		read,
+		readText: textOf,
+		readBytes: name => Buffer.from(textOf(name)),
+		list: folder =>
+			Object.keys(files)
+				.filter(name => path.dirname(name) === folder)
+				.map(name => path.basename(name)),
+		kind: name => (Object.hasOwn(files, name) ? 'file' : undefined),
+		env: () => undefined,
+		workingDirectory: '/etc',
+	};
+}
+
+function imported(text: string, files: { readonly [name: string]: string } = {}): NginxImport {
+	return importNginx({ text, name: 'nginx.conf', folder: '/etc/nginx' }, readerOf(files));
+}
+
+/** Returns the Document of an import's result, which must have no errors. */
+function documentOf(text: string): { readonly sites: readonly object[] } {
+	const { document, diagnostics } = compile(
+		{ format: 'configfile', text, name: 'Configfile', path: '/etc/Configfile' },
+		readerOf({}),
+	);
+	const errors = diagnostics.filter(({ severity }) => severity === 'error');
+	assert.equal(
+		errors.map(({ message }) => message),
+		[],
+		text,
+	);
+	return document as unknown as { sites: object[] };
+}
+
+const imports = suite('imports of any text');
+
+imports('changed configurations are imported or refused, without an exception', () => {
+	const folder = path.join(ROOT, 'fixtures/import-nginx');
+	const texts = readdirSync(folder).map(name => readFileSync(path.join(folder, name, 'http.conf'), 'utf8'));
+	const words = texts.flatMap(text => text.match(/\S+/g) ?? []);
+	const chance = new SeededChance(20);
+	for (let round = 0; round < 1500; round++) {
+		const parts = chance.of(texts).split(/(\s+)/);
+		for (let change = chance.below(6); change >= 0; change--) {
+			const at = chance.below(Math.max(1, parts.length));
+			const kind = chance.below(6);
+			if (kind === 0) parts.splice(at, 1);
+			else if (kind === 1) parts.splice(at, 0, ` ${chance.of(words)} `);
+			else if (kind === 2) parts[at] = chance.of(words);
+			else if (kind === 3)
+				parts[at] = `${parts[at]}${chance.of(['$', '\\', '`', '"', "'", '{', '}', ';', '#', '\u0000', '${', '<<X'])}`;
+			else if (kind === 4) parts.splice(at, 0, ...parts.slice(chance.below(parts.length)).slice(0, 9));
+			else parts.length = Math.min(parts.length, Math.max(1, at));
+		}
+		const text = parts.join('').slice(0, 20_000);
+		try {
+			const { diagnostics, text: result } = imported(`http { ${text} }`);
+			assert.ok(diagnostics.length > 0 || result !== '');
+			for (const { span } of diagnostics) assert.ok(span);
+		} catch (error) {
+			throw new Error(`round ${round}: ${(error as Error).stack}\n${text}`, { cause: error });
+		}
+	}
+});
+
+imports('every directive is translated or kept', () => {
+	const { kept, text } = imported(
+		'http { strange 1; server { other { inner 2; } location / { third; return 204; } } } stream { server { listen 53; } }',
+	);
+	const names = kept.map(({ directive }) => directive);
+	assert.equal(names.toSorted(), ['inner 2', 'listen 53', 'other', 'server', 'strange 1', 'stream', 'third']);
+	for (const name of names) assert.ok(text.includes(name), name);
+});
+
+imports('a value cannot become configuration', () => {
+	const hostile = [
+		'x` }\n:81 {\n',
+		'a" }\n:81 {',
+		'} :81 {',
+		'{env.HOME}',
+		'{$HOME}',
+		'<<END\n} :81 {\nEND',
+		'# x',
+		'\\',
+		'not',
+		'{',
+	];
+	for (const value of hostile) {
+		const written = `"${value.replace(/[\\"$]/g, '\\$&')}"`;
+		for (const line of [
+			`return 200 ${written};`,
+			`add_header X-A ${written}; return 204;`,
+			`strange ${written}; return 204;`,
+			`if ($http_a = ${written}) { return 403; } return 204;`,
+		]) {
+			const { text, diagnostics } = imported(`http { server { listen 80; location / { ${line} } } }`);
+			assert.equal(diagnostics, [], line);
+			assert.is(documentOf(text).sites.length, 1, text);
+		}
+	}
+});
+
+imports('includes read only what is named, and end', () => {
+	const looping = importNginx(
+		{ text: 'include a.conf;', name: 'nginx.conf', folder: '/etc/nginx' },
+		readerOf({ '/etc/nginx/a.conf': 'include a.conf;' }),
+	);
+	assert.equal(
+		looping.diagnostics.map(({ code }) => code),
+		['nginx/include-depth'],
+	);
+	const reader = readerOf({
+		'/etc/nginx/sites/a.conf': 'server { return 204; }',
+		'/etc/nginx/sites/b.txt': 'x',
+		'/etc/passwd': 'x',
+	});
+	importNginx({ text: 'http { include sites/*.conf; }', name: 'nginx.conf', folder: '/etc/nginx' }, reader);
+	assert.equal(reader.read, ['/etc/nginx/sites/a.conf']);
+	const many = Object.fromEntries(Array.from({ length: 1100 }, (_, index) => [`/etc/nginx/many/${index}.conf`, '']));
+	assert.equal(
+		imported('include many/*.conf;', many).diagnostics.map(({ code }) => code),
+		['nginx/include-count'],
+	);
+	const fork = imported('include a.conf; include a.conf;', { '/etc/nginx/a.conf': 'include a.conf; include a.conf;' });
+	assert.ok(fork.diagnostics.length > 0);
+});
+
+imports('access stays closed where rules cannot be translated', () => {
+	const { text, kept } = imported('http { server { listen 80; location / { allow $x; deny all; root /srv; } } }');
+	assert.match(text, /error 403/);
+	assert.is(kept.length, 2);
+});
+
+imports.run();
