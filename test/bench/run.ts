@@ -4,7 +4,7 @@
  * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers take
  * turns for a few rounds, and a ratio is the median of the rounds' ratios; rows of starts compare the minima of ten
  * rounds, with any core. Absolute times mean little on a shared machine:
- * read the ratios. A full run writes latest.json and latest.svg next to this file, and the table in README.md.
+ * read the ratios. A full run writes latest.json and latest.svg next to this file, and the table in the README.md there.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */
@@ -58,7 +58,7 @@ if (wanted.length === TASKS.length) {
 	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
 	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
 	writeFileSync(path.join(import.meta.dirname, 'latest.svg'), renderChart(result));
-	const readme = path.join(import.meta.dirname, '../../README.md');
+	const readme = path.join(import.meta.dirname, 'README.md');
 	writeFileSync(readme, replaceBenchSummary(readFileSync(readme, 'utf8'), result));
 }
 

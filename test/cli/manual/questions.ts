@@ -39,5 +39,9 @@ export const QUESTIONS: readonly (readonly [question: string, topic: string, sec
 	['rollback', 'zero-downtime', 'Try it, and go back by itself'],
 	['zero downtime', 'zero-downtime', 'Zero-downtime operation'],
 	['apply a changed configuration', 'zero-downtime', 'Change the configuration'],
+	['what does a handover pass on?', 'handover', 'What passes to the new process'],
+	['admin api token', 'admin-api', 'Who may use it'],
+	['snippet with parameters', 'language', 'A larger example'],
+	['json schema', 'language', 'The JSON document'],
 	['graceful shutdown', 'zero-downtime', 'Stop gracefully'],
 ];
