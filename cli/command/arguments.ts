@@ -39,7 +39,7 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 /** Joins a command that may be written as two words, `storage export`, into one. */
 function inOneWord(words: readonly string[]): readonly string[] {
 	const [first, second] = words;
-	if (first !== 'storage' || (second !== 'export' && second !== 'import')) return words;
+	if (first !== 'storage' || (second !== 'export' && second !== 'import' && second !== 'migrate')) return words;
 	return [`storage-${second}`, ...words.slice(2)];
 }
 

@@ -9,7 +9,9 @@ export function findCommand(name: string): CommandEntry {
 	const entry = COMMANDS.find(command => command.name === (name === 'lsp' ? 'language-server' : name));
 	if (entry) return entry;
 	if (name === 'storage') {
-		throw new CommandFailure(`${quoteWord('svc storage')} needs ${quoteWord('export')} or ${quoteWord('import')}.`);
+		throw new CommandFailure(
+			`${quoteWord('svc storage')} needs ${quoteWord('export')}, ${quoteWord('import')} or ${quoteWord('migrate')}.`,
+		);
 	}
 	throw new UnknownWord(
 		`${quoteWord(name)} is not a command of svc`,

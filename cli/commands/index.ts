@@ -98,6 +98,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./storage-import.ts')).storageImport,
 	},
 	{
+		name: 'storage-migrate',
+		summary: 'Copy the certificate store between a folder and Redis',
+		load: async () => (await import('./storage-migrate.ts')).storageMigrate,
+	},
+	{
 		name: 'trust',
 		summary: "Add the internal authority's root certificate to this machine's trust stores",
 		load: async () => (await import('./trust.ts')).trust,

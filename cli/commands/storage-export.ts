@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import type { Store } from '../../runtime/storage/store.ts';
 import {
 	removeIfAbandoned,
 	UNFINISHED_SUFFIX,
@@ -12,7 +13,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { openStoreOf, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
+import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
 
 /** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {
@@ -36,41 +37,46 @@ export const storageExport: Command = {
 		ADAPTER_OPTION,
 	],
 	async run(invocation) {
-		const store = await openStoreOf(invocation);
-		const output = invocation.value('output')!;
-		const { exportStore } = await import('../../runtime/storage/archive-export.ts');
-		if (output === '-') {
-			if (process.stdout.isTTY) {
-				throw new CommandFailure('Standard output is a terminal; write the archive to a file or pipe it to a program.');
-			}
-			await exportStore(store, writeToStandardOutput).catch(storeFailure);
-			return 0;
-		}
-		const aside = unfinishedName(output);
-		await removeAbandonedBeside(output);
+		const { store } = await chooseStore(invocation);
 		try {
-			const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
-				error => {
-					throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
-				},
-			);
-			let exported: { readonly values: number };
-			try {
-				await handle.chmod(0o600);
-				exported = await exportStore(store, async bytes => void (await handle.writeFile(bytes)));
-				await handle.sync();
-			} finally {
-				await handle.close();
-			}
-			await rename(aside, output);
-			printError(`${exported.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
-			return 0;
-		} catch (error) {
-			await unlink(aside).catch(() => {});
-			throw storeFailureOf(error);
+			return await exportTo(store, invocation.value('output')!);
+		} finally {
+			await store.close?.();
 		}
 	},
 };
+
+async function exportTo(store: Store, output: string): Promise<number> {
+	const { exportStore } = await import('../../runtime/storage/archive-export.ts');
+	if (output === '-') {
+		if (process.stdout.isTTY) {
+			throw new CommandFailure('Standard output is a terminal; write the archive to a file or pipe it to a program.');
+		}
+		await exportStore(store, writeToStandardOutput).catch(storeFailure);
+		return 0;
+	}
+	const aside = unfinishedName(output);
+	await removeAbandonedBeside(output);
+	try {
+		const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(error => {
+			throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
+		});
+		let exported: { readonly values: number };
+		try {
+			await handle.chmod(0o600);
+			exported = await exportStore(store, async bytes => void (await handle.writeFile(bytes)));
+			await handle.sync();
+		} finally {
+			await handle.close();
+		}
+		await rename(aside, output);
+		printError(`${exported.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
+		return 0;
+	} catch (error) {
+		await unlink(aside).catch(() => {});
+		throw storeFailureOf(error);
+	}
+}
 
 /** Deletes temporary files of earlier exports to the same file that were killed. */
 async function removeAbandonedBeside(output: string): Promise<void> {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, unreadableFailure } from '../configuration/configuration.ts';
-import { STORE_RULE, storeFailure, storeFolderOf } from '../configuration/store-choice.ts';
+import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
 
 /** Imports a tar archive into the certificate store. */
 export const storageImport: Command = {
@@ -11,6 +11,7 @@ export const storageImport: Command = {
 	summary: 'Import a tar archive into the certificate store',
 	details: [
 		'Values that are not in the archive are left unchanged. An archive that is incomplete or empty, or contains anything other than files within the store, is refused, and the store is left unchanged.',
+		'If the store is in Redis and Redis fails during the import, some values may already be replaced; the import can be repeated.',
 		'A running server uses the imported certificates after its next restart.',
 		STORE_RULE,
 		'Can also be written as two words: `svc storage import`.',
@@ -28,21 +29,25 @@ export const storageImport: Command = {
 		ADAPTER_OPTION,
 	],
 	async run(invocation) {
-		const folder = await storeFolderOf(invocation);
+		const { store, folder } = await chooseStore(invocation);
 		const input = invocation.value('input')!;
-		const { importArchive } = await import('../../runtime/storage/archive-import.ts');
+		const { importArchive, importIntoStore } = await import('../../runtime/storage/archive-import.ts');
 		const archive = input === '-' ? process.stdin : createReadStream(input);
 		const reading: { error?: NodeJS.ErrnoException } = {};
 		archive.once('error', error => {
 			reading.error = error;
 		});
 		try {
-			const { values } = await importArchive(archive, folder);
-			printError(`${values} values imported into ${folder}.\n`);
+			const { values } = await (folder === undefined
+				? importIntoStore(archive, store)
+				: importArchive(archive, folder));
+			printError(`${values} values imported into ${folder ?? store.description}.\n`);
 			return 0;
 		} catch (error) {
 			if (reading.error !== undefined) throw unreadableFailure(input, reading.error.code ?? reading.error.message);
 			return storeFailure(error);
+		} finally {
+			await store.close?.();
 		}
 	},
 };

@@ -1,9 +1,13 @@
 /** `svc trust`. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Store } from '../../runtime/storage/store.ts';
 import type { Command, Invocation } from '../command/command.ts';
 import { CommandFailure } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { STORE_RULE, storeFolderOf } from '../configuration/store-choice.ts';
+import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
 
 /** Options of `trust` and `untrust`. */
 export const TRUST_OPTIONS: NonNullable<Command['options']> = [
@@ -36,12 +40,36 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 		import('../../runtime/trust/machine.ts'),
 		import('../../runtime/trust/trust-error.ts'),
 	]);
-	const root = await readRoot(await storeFolderOf(invocation), authority).catch(error => {
-		throw error instanceof TrustError ? new CommandFailure(error.message) : error;
-	});
-	const change = action === 'trust' ? trustRoot : untrustRoot;
-	const { sentences, failures } = await change(thisMachine(process.env), root);
-	for (const sentence of sentences) print(`${sentence}\n`);
-	if (failures.length > 0) throw new CommandFailure(failures.join(' '));
-	return 0;
+	const { store, folder } = await chooseStore(invocation);
+	const aside = folder === undefined ? await copyRoot(store, authority) : undefined;
+	try {
+		const root = await readRoot(folder ?? aside!, authority).catch(error => {
+			throw error instanceof TrustError ? new CommandFailure(error.message) : error;
+		});
+		const change = action === 'trust' ? trustRoot : untrustRoot;
+		const { sentences, failures } = await change(thisMachine(process.env), root);
+		for (const sentence of sentences) print(`${sentence}\n`);
+		if (failures.length > 0) throw new CommandFailure(failures.join(' '));
+		return 0;
+	} finally {
+		if (aside !== undefined) await rm(aside, { recursive: true, force: true });
+	}
+}
+
+/** Copies the root certificate of a store that is no folder to a temporary folder, and closes the store. Returns the folder. */
+async function copyRoot(store: Store, authority: string): Promise<string> {
+	const key = `pki/authorities/${authority}/root.crt`;
+	const pem = await store
+		.read(key)
+		.catch(storeFailure)
+		.finally(() => store.close?.());
+	if (!pem) {
+		throw new CommandFailure(
+			`There is no root at \`${key}\` in the store (${store.description}). A server creates it when it first needs it.`,
+		);
+	}
+	const folder = await mkdtemp(path.join(tmpdir(), 'svc-trust-'));
+	await mkdir(path.join(folder, path.dirname(key)), { recursive: true });
+	await writeFile(path.join(folder, key), pem);
+	return folder;
 }

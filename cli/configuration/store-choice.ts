@@ -1,7 +1,6 @@
 /** Determines which certificate store a command line refers to. */
 
 import { ArchiveError } from '../../runtime/storage/archive-error.ts';
-import { openFileStore } from '../../runtime/storage/file-store.ts';
 import type { StoreSelection } from '../../runtime/storage/open-store.ts';
 import { type Store, StoreError } from '../../runtime/storage/store.ts';
 import { STORE_VARIABLE, storeFolder } from '../../runtime/storage/store-location.ts';
@@ -11,18 +10,30 @@ import { configurationSource, readConfiguration } from './configuration.ts';
 /** How the store is chosen, for help texts. */
 export const STORE_RULE: string = `The store is the one named by the option \`storage\` in the file given with -c, otherwise by ${STORE_VARIABLE}, otherwise \`svc\` in the user's data directory.`;
 
-/** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
-export async function openStoreOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<Store> {
-	return openFileStore(await storeFolderOf(invocation));
+/** A store that a command line refers to. */
+export interface ChosenStore {
+	/** The caller closes it. */
+	readonly store: Store;
+	/** The absolute path of its folder; undefined if the store is no folder. */
+	readonly folder: string | undefined;
 }
 
-/** Returns the absolute folder of the store. Throws like {@link openStoreOf}. */
-export async function storeFolderOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<string> {
-	if (invocation.value('config') === undefined) return storeFolder(undefined, process.env);
-	const source = configurationSource(invocation)!;
+/** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
+export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>): Promise<ChosenStore> {
+	const { openStore } = await import('../../runtime/storage/open-store.ts');
+	const process_ = { workingDirectory: process.cwd(), environment: process.env };
+	const source = invocation.value('config') === undefined ? undefined : configurationSource(invocation)!;
+	if (!source) return { store: openStore(undefined, process_), folder: storeFolder(undefined, process.env) };
 	const { compileConfiguration } = await import('./compilation.ts');
-	const { document } = compileConfiguration(await readConfiguration(source));
-	return storeFolder(document.settings?.storage as StoreSelection | undefined, process.env);
+	const { settings = {} } = compileConfiguration(await readConfiguration(source)).document;
+	const selection = settings.storage as StoreSelection | undefined;
+	if (selection?.store !== 'redis' || !settings.cluster) {
+		return { store: openStore(selection, process_), folder: storeFolder(selection, process.env) };
+	}
+	const { Cluster } = await import('../../runtime/cluster/cluster.ts');
+	// A failed command reports the cause itself.
+	const cluster = new Cluster(settings.cluster, { log: () => {} });
+	return { store: openStore(selection, { ...process_, cluster: () => cluster }), folder: undefined };
 }
 
 /** Rethrows an error of a store or an archive as a {@link CommandFailure}. */

@@ -5,7 +5,7 @@ const GROUPS = {
 	Start: ['install', 'first-site', 'language', 'https'],
 	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers'],
 	'Check and change': ['testing', 'comparing', 'zero-downtime', 'handover', 'admin-api'],
-	Operate: ['logs', 'containers', 'performance', 'troubleshooting', 'production', 'security'],
+	Operate: ['logs', 'containers', 'cluster', 'performance', 'troubleshooting', 'production', 'security'],
 	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],
 } as const;
 

@@ -1,5 +1,6 @@
 /** The configuration as JSON, the only interface between text and runtime. Field names are those of the schema. */
 
+import type { ClusterSettings } from './cluster-settings.ts';
 import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
 import type { SiteTls } from './tls-settings.ts';
 
@@ -76,6 +77,8 @@ export interface Settings {
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the main one. */
 	readonly logs?: { readonly [name: string]: SiteLog };
+	/** The Redis server that machines share. */
+	readonly cluster?: ClusterSettings;
 	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
 	/** CIDRs of proxies whose `X-Forwarded-*` fields are trusted. */
 	readonly trusted_proxies?: readonly string[];

@@ -8,9 +8,27 @@ import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-
 import type { Reader } from '../source/reader.ts';
 import { escapePointer } from './validate.ts';
 
+/** Reports a store in Redis without a Redis server, or without a key to encrypt its values. */
+function checkStore({ settings }: Document, report: Report): void {
+	if ((settings?.storage as { readonly store?: unknown } | undefined)?.store !== 'redis') return;
+	const cluster = settings?.cluster;
+	if (cluster?.keys) return;
+	report({
+		code: cluster ? 'cluster/no-key' : 'cluster/missing',
+		severity: 'error',
+		pointer: '/settings/storage',
+		message: cluster
+			? '`storage redis` needs the `key` of `cluster`, which encrypts what is stored.'
+			: '`storage redis` needs the option `cluster`, which names the Redis server.',
+		hint: cluster
+			? 'Write `key {$CLUSTER_KEY}` in `cluster`.'
+			: 'Write `cluster redis://host:6379 { key {$CLUSTER_KEY} }`.',
+	});
+}
+
 /**
- * Reports invalid hosts to listen on, invalid ranges of addresses, logs without a name, and a required DNS provider that is
- * missing.
+ * Reports invalid hosts to listen on, invalid ranges of addresses, logs without a name, a store in Redis without what it needs, and a
+ * required DNS provider that is missing.
  */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
@@ -23,6 +41,7 @@ export function checkValues(document: Document, report: Report): void {
 			hint: 'Name a provider here, or with the option `dns`.',
 		});
 	}
+	checkStore(document, report);
 	const hosts = (list: unknown, pointer: string): void => {
 		if (!Array.isArray(list)) return;
 		list.forEach((host: unknown, index) => {

@@ -1,4 +1,4 @@
-/** The internal CAs: opened once, renewed, and kept in memory if the store is not writable. */
+/** The internal CAs: opened once, renewed, and kept in memory if their store is a folder that is not writable. */
 import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { createMemoryStore } from '../storage/memory-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
@@ -102,7 +102,8 @@ export class Authorities {
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
-			if (kept.authority || error instanceof AuthorityError) return;
+			// A CA in memory would differ from that of the other machines. The next use tries again.
+			if (kept.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
 			kept.authority = await openAuthority(kept.plan, createMemoryStore(), this.#now);
 			this.#log(
 				'warn',

@@ -124,8 +124,9 @@ class InternalAuthority implements Authority {
 		try {
 			// Another process may have created them while this one waited for the lock.
 			if (!(await this.#current())) {
-				await this.#makeRoot();
-				await this.#makeIntermediate();
+				const store = this.#store.fenced(lock);
+				await this.#makeRoot(store);
+				await this.#makeIntermediate(store);
 			}
 		} finally {
 			await lock.release();
@@ -153,7 +154,7 @@ class InternalAuthority implements Authority {
 	}
 
 	/** Creates or renews the root. A renewed root keeps its key and name, so that clients that trust the old one also trust the new one. */
-	async #makeRoot(): Promise<void> {
+	async #makeRoot(store: Store): Promise<void> {
 		if (this.#plan.root || (this.#root && !this.#due(this.#root))) return;
 		const key = this.#root?.key ?? (await makePrivateKey('p256'));
 		const now = this.#now();
@@ -164,10 +165,10 @@ class InternalAuthority implements Authority {
 			notBefore: new Date(now - BACKDATED),
 			notAfter: new Date(now + this.#plan.rootLifetime),
 		});
-		this.#root = await this.#save('root', der, key);
+		this.#root = await this.#save(store, 'root', der, key);
 	}
 
-	async #makeIntermediate(): Promise<void> {
+	async #makeIntermediate(store: Store): Promise<void> {
 		const root = this.#root!;
 		const old = this.#intermediate;
 		if (this.#plan.intermediate || (old && !this.#due(old) && isSignedBy(old, root))) return;
@@ -182,14 +183,14 @@ class InternalAuthority implements Authority {
 			notBefore: new Date(Math.max(now - BACKDATED, root.notBefore)),
 			notAfter: new Date(Math.min(now + this.#plan.intermediateLifetime, root.notAfter)),
 		});
-		this.#intermediate = await this.#save('intermediate', der, key);
+		this.#intermediate = await this.#save(store, 'intermediate', der, key);
 	}
 
 	/** Writes the key before its certificate. If the process dies in between, the mismatched pair is created again. */
-	async #save(level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
+	async #save(store: Store, level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
 		const pem = certificatePem(der);
-		await this.#store.write(authorityKey(this.#plan.id, `${level}.key`), privateKeyPem(key));
-		await this.#store.write(authorityKey(this.#plan.id, `${level}.crt`), pem);
+		await store.write(authorityKey(this.#plan.id, `${level}.key`), privateKeyPem(key));
+		await store.write(authorityKey(this.#plan.id, `${level}.crt`), pem);
 		return levelOf(pem, key)!;
 	}
 

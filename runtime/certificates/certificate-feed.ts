@@ -8,6 +8,7 @@ import type {
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
+import type { StoreDeps } from '../storage/open-store.ts';
 import type { CertificateReadings } from './certificate-metrics.ts';
 
 /** A certificate with its key, ready to be served. */
@@ -63,10 +64,8 @@ export type ChallengeAnswer =
 	| { readonly certificate: { readonly chain: string; readonly key: string } };
 
 /** Dependencies of a certificate manager. */
-export interface CertificateManagerDeps {
+export interface CertificateManagerDeps extends StoreDeps {
 	readonly sink: CertificateSink;
-	readonly workingDirectory: string;
-	readonly environment: { readonly [name: string]: string | undefined };
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 

@@ -219,7 +219,7 @@ export class CertificateKeeper {
 				throw new IssueError('issuer/lock-lost', 'Another process took over the order.');
 			});
 			const record = checked(issuer, entry.name, issued);
-			await this.#persist(record, issued, signal);
+			await this.#persist(this.#deps.store().fenced(lock), record, issued, signal);
 			this.#take(entry, issuer, record);
 			return true;
 		} finally {
@@ -259,14 +259,19 @@ export class CertificateKeeper {
 	}
 
 	/** Writes a certificate, with retries, because obtaining it again would count against the issuer's limits. */
-	async #persist(record: CertificateRecord, issued: IssuedCertificate, signal: AbortSignal): Promise<void> {
+	async #persist(
+		store: Store,
+		record: CertificateRecord,
+		issued: IssuedCertificate,
+		signal: AbortSignal,
+	): Promise<void> {
 		for (let tries = 0; ; tries++) {
 			try {
-				await writeCertificateRecord(this.#deps.store(), record, issued.details);
+				await writeCertificateRecord(store, record, issued.details);
 				await issued.kept?.();
 				return;
 			} catch (error) {
-				if (!(error instanceof StoreError) || tries === 3) throw error;
+				if (!(error instanceof StoreError) || error.code === 'store/lock-lost' || tries === 3) throw error;
 				await sleep(500 * 2 ** tries, undefined, { signal });
 			}
 		}

@@ -60,7 +60,7 @@ export class SharedChallenges {
 	async #read(key: string): Promise<SharedChallenge | undefined> {
 		try {
 			const store = await this.#store();
-			const text = await store.read(key);
+			const text = await store.read(key, true);
 			const found = text && (JSON.parse(text.toString('utf8')) as Partial<SharedChallenge> | null);
 			const whole = [found?.type, found?.name, found?.key_authorization].every(part => typeof part === 'string');
 			return whole ? (found as SharedChallenge) : undefined;

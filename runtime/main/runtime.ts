@@ -8,6 +8,7 @@ import type { AdminSettings, Settings } from '../../compiler/document/document.t
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
+import { Cluster } from '../cluster/cluster.ts';
 import type { PrepareResult } from '../compile/compiler-messages.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
@@ -118,6 +119,8 @@ export class Runtime implements RuntimeControl {
 	readonly #pageWork: PageWorkQueue;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
+	/** The cluster of the option `cluster`, which only a restart changes. */
+	#cluster: Cluster | undefined;
 	readonly #sockets: ListenerSockets;
 	/** Log outputs that could not be opened during the current load. */
 	readonly #sinkErrors: LogOutputError[] = [];
@@ -175,6 +178,7 @@ export class Runtime implements RuntimeControl {
 			workingDirectory,
 			environment,
 			ticketKeys: inheritance?.ticketKeys.map(key => Buffer.from(key, 'base64')),
+			cluster: () => this.#cluster,
 			broadcast: update => this.#threads.tell({ type: 'tls', update }),
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
@@ -348,6 +352,7 @@ export class Runtime implements RuntimeControl {
 		this.#pools.close();
 		void this.#endThreads();
 		void this.#tls.close();
+		this.#cluster?.close();
 		this.#sockets.close();
 		this.#log.close();
 	}
@@ -523,6 +528,10 @@ export class Runtime implements RuntimeControl {
 		this.#totals.wantVitals();
 	}
 
+	#joinCluster({ cluster }: Settings): void {
+		if (cluster) this.#cluster ??= new Cluster(cluster, { log: (...entry) => this.log(...entry) });
+	}
+
 	async #beforeListening(): Promise<void> {
 		try {
 			await this.#options.beforeListening?.(this);
@@ -538,6 +547,7 @@ export class Runtime implements RuntimeControl {
 		this.#pools.close();
 		this.#sockets.close();
 		await Promise.all([this.#endThreads(), this.#tls.close()]);
+		this.#cluster?.close();
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
@@ -653,6 +663,7 @@ export class Runtime implements RuntimeControl {
 		try {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
+			this.#joinCluster(facts.settings);
 			// Every thread receives the certificates and trust stores before any of them builds.
 			if (this.#waits) this.#options.onStep?.('threads');
 			await this.#tls.prepare(facts.certificates, facts.settings);
@@ -742,6 +753,7 @@ export class Runtime implements RuntimeControl {
 			withTimeLimit(this.#caches.close(), FLUSH_LIMIT),
 			this.#tls.close(),
 		]);
+		this.#cluster?.close();
 		if (!succeeded) await this.#queue.catch(() => {});
 		this.log('info', 'runtime', succeeded ? 'ended after a handover' : 'stopped');
 		this.#log.close();

@@ -1,15 +1,16 @@
 /**
- * Restores a tar archive into the folder of a store. The archive is unpacked to a temporary folder and checked before any file
+ * Restores a tar archive into a store. The archive is unpacked to a temporary folder and checked before any file
  * of the store changes. Replaced files are kept until the last one is in place, so that an interrupted import is rolled back.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, open, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Parser, type ReadEntry } from 'tar';
 import { ArchiveError } from './archive-error.ts';
 import { LOCKS_FOLDER, openFileStore } from './file-store.ts';
-import { checkKey, StoreError } from './store.ts';
+import { checkKey, type Store, StoreError } from './store.ts';
 import {
 	deletePlan,
 	hasPlan,
@@ -56,6 +57,24 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 		// Removes the folder of locks, so that an empty store is left as it was. The folder stays if it holds the locks of other
 		// processes.
 		await rmdir(path.join(folder, LOCKS_FOLDER)).catch(() => {});
+	}
+}
+
+/**
+ * Restores an archive into a store that is no folder. The whole archive is unpacked and checked before the first value is written; if
+ * the store fails then, the import can be repeated.
+ */
+export async function importIntoStore(archive: AsyncIterable<Uint8Array>, store: Store): Promise<ImportTotals> {
+	const aside = await mkdtemp(path.join(tmpdir(), 'svc-import-'));
+	try {
+		const unpacked = await unpack(archive, aside);
+		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
+		for (const key of unpacked.keys) await store.write(key, await readFile(path.join(aside, ...key.split('/'))));
+		return { values: unpacked.keys.length, bytes: unpacked.bytes };
+	} catch (error) {
+		throw asArchiveError(error);
+	} finally {
+		await rm(aside, { recursive: true, force: true });
 	}
 }
 

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { FencedStore } from './fenced-store.ts';
 import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 import { removeIfAbandoned, UNFINISHED_SUFFIX, unfinishedName } from './unfinished-files.ts';
@@ -113,6 +114,10 @@ class FileStore implements Store {
 
 	tryLock(name: string): Promise<StoreLock | undefined> {
 		return this.#locks.tryTake(name).catch(lockFailure);
+	}
+
+	fenced(lock: StoreLock): Store {
+		return new FencedStore(this, lock);
 	}
 
 	#fileOf(key: StoreKey): string {

@@ -49,6 +49,10 @@ class MemoryStore implements Store {
 		return this.#locks.has(name) ? undefined : this.#take(name);
 	}
 
+	fenced(): Store {
+		return this;
+	}
+
 	#take(name: string): StoreLock {
 		let free = () => {};
 		this.#locks.set(

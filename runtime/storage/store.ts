@@ -24,8 +24,13 @@ export interface StoreEntry {
 export interface Store {
 	/** A description for log entries: `file_system /var/lib/svc`. */
 	readonly description: string;
-	/** Reads a value. Resolves to undefined if there is none. */
-	read(key: StoreKey): Promise<Buffer | undefined>;
+	/** True if failures are expected to pass, because the store is on another machine. */
+	readonly isRemote?: true;
+	/**
+	 * Reads a value. Resolves to undefined if there is none. If a request waits for it (`urgent`), a store on another machine fails
+	 * within the time-out of `cluster`.
+	 */
+	read(key: StoreKey, urgent?: boolean): Promise<Buffer | undefined>;
 	/** Writes a value atomically: readers, even after a crash, see either the old value or the new one. */
 	write(key: StoreKey, value: string | Uint8Array): Promise<void>;
 	/** Removes a value, or everything below a key. A missing value is not an error. */
@@ -40,11 +45,18 @@ export interface Store {
 	lock(name: string, signal?: AbortSignal): Promise<StoreLock>;
 	/** Takes a lock if it is free. Resolves to undefined otherwise. */
 	tryLock(name: string): Promise<StoreLock | undefined>;
+	/**
+	 * Returns the same store for work under a lock of it. Its writes and removals reject with code `store/lock-lost` once the lock is
+	 * lost. A store in Redis checks this with every write; a store in a folder as soon as the holder notices it.
+	 */
+	fenced(lock: StoreLock): Store;
+	/** Closes connections. Absent in stores without any. */
+	close?(): Promise<void>;
 }
 
 /** A store operation failed. The message is a full sentence for the operator and contains no stored value. */
 export class StoreError extends Error {
-	/** `store/unreadable`, `store/unwritable`, `store/bad-key`. */
+	/** `store/unreadable`, `store/unwritable`, `store/bad-key`, `store/lock-lost`. */
 	readonly code: string;
 
 	constructor(code: string, message: string) {

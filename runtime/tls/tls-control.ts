@@ -20,7 +20,7 @@ import type {
 import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
 import type { SharedChallenges } from '../certificates/shared-challenges.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
-import type { StoreSelection } from '../storage/open-store.ts';
+import type { StoreDeps, StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
 import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tls-provision.ts';
 import { CertificateFiles } from './certificate-files.ts';
@@ -31,9 +31,7 @@ import type { TlsUpdate } from './tls-update.ts';
 import { TrustWatch } from './trust-watch.ts';
 
 /** Dependencies of {@link TlsControl}. */
-export interface TlsControlDeps {
-	readonly workingDirectory: string;
-	readonly environment: { readonly [name: string]: string | undefined };
+export interface TlsControlDeps extends StoreDeps {
 	/** The ticket keys of the predecessor in a handover. */
 	readonly ticketKeys?: readonly Uint8Array[] | undefined;
 	/** Sends an update to every thread. Returns the indexes of the threads. */
@@ -346,9 +344,12 @@ export class TlsControl implements CertificateSink {
 
 	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
 	#startManager(): Promise<CertificateManager> {
-		const { workingDirectory, environment, log } = this.#deps;
+		const { workingDirectory, environment, log, cluster } = this.#deps;
 		this.#manager ??= import('../certificates/manager/certificate-manager.ts').then(({ createCertificateManager }) => {
-			this.#made = createCertificateManager({ sink: this, workingDirectory, environment, log });
+			this.#made = createCertificateManager({
+				...{ sink: this, workingDirectory, environment, log },
+				...(cluster ? { cluster } : {}),
+			});
 			return this.#made;
 		});
 		return this.#manager;

@@ -32,6 +32,7 @@ const RARE = [
 		'@bufbuild',
 		'@opentelemetry',
 		'@peculiar',
+		'@redis',
 		'asn1js',
 		'aws4fetch',
 		'bcryptjs',

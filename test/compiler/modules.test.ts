@@ -13,7 +13,7 @@ const reader: Reader = {
 	readBytes: () => new Uint8Array(),
 	list: () => [],
 	kind: () => undefined,
-	env: () => 'sesame',
+	env: name => (name === 'CLUSTER_KEY' ? Buffer.alloc(32).toString('base64') : 'sesame'),
 	workingDirectory: '/work',
 };
 

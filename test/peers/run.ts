@@ -30,6 +30,7 @@ const PEERS: { [program: string]: string } = {
 	haproxy: 'haproxy',
 	varnishd: 'varnish',
 	promtool: 'prometheus',
+	'redis-server': 'redis-server',
 	chromium: 'chromium',
 	certutil: 'libnss3-tools',
 	named: 'bind9',

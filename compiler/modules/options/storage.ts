@@ -10,7 +10,7 @@ export const storage: GlobalOption = {
 	usage: 'storage <store> [<argument>…] [{ … }]',
 	summary: 'Sets where certificates, keys and accounts are kept.',
 	documentation: [
-		'The store is `file_system`, with a folder. The default is the folder in `SVC_TLS_STORE`, otherwise `svc` in the',
+		'The store is `file_system`, with a folder, or `redis`, which is the Redis server of the option `cluster`. The default is the folder in `SVC_TLS_STORE`, otherwise `svc` in the',
 		"user's data directory (`$XDG_DATA_HOME`, by default `~/.local/share`). Changing it needs a restart.",
 		'',
 		'```',

@@ -3,6 +3,7 @@
 import type { GlobalOption } from '../contract/option.ts';
 import { cacheOption } from '../directives/cache/cache-option.ts';
 import { admin } from '../options/admin.ts';
+import { cluster } from '../options/cluster.ts';
 import { defaultBind } from '../options/default-bind.ts';
 import { log } from '../options/log.ts';
 import { metrics } from '../options/metrics.ts';
@@ -57,6 +58,7 @@ export const options: readonly GlobalOption[] = [
 	tlsResolvers,
 	admin,
 	cacheOption,
+	cluster,
 	debug,
 	defaultBind,
 	gracePeriod,

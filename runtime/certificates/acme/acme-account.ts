@@ -34,7 +34,9 @@ export async function openAccount(
 	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
 	try {
 		// Another process may have registered the account while this one waited.
-		return (await storedAccount(store, folder)) ?? (await register(connection, store, folder, settings, signal));
+		return (
+			(await storedAccount(store, folder)) ?? (await register(connection, store.fenced(lock), folder, settings, signal))
+		);
 	} finally {
 		await lock.release();
 	}

@@ -19,7 +19,10 @@ const CONCURRENT = 3;
 const FOLDER = 'cli/manual';
 
 // Variables from which the guides take secrets.
-for (const name of ['CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN']) process.env[name] = 'secret-of-a-guide';
+for (const name of ['CLOUDFLARE_TOKEN', 'COOKIE_SECRET', 'ADMIN_TOKEN', 'REDIS_PASSWORD']) {
+	process.env[name] = 'secret-of-a-guide';
+}
+process.env.CLUSTER_KEY = Buffer.alloc(32).toString('base64');
 
 const guides = suite('guides');
 

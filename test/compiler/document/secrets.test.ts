@@ -294,4 +294,15 @@ secrets('a redacted value is refused in a new document', () => {
 	rejectRedactedSecrets(DOCUMENT, diagnostic => assert.unreachable(diagnostic.message));
 });
 
+secrets('the password and the keys of a cluster are redacted, and their redacted forms are refused', () => {
+	const cluster = { address: '127.0.0.1:6379', user: 'svc', password: 'hunter2', keys: ['new', 'old'] };
+	const document = { settings: { cluster } };
+	const shown = redactSecrets(document);
+	assert.not.match(JSON.stringify(shown), /hunter2|new|old/);
+	assert.match(JSON.stringify(shown), /"user":"svc"/);
+	const found: string[] = [];
+	rejectRedactedSecrets(shown, ({ pointer }) => found.push(pointer!));
+	assert.equal(found.sort(), ['/settings/cluster/keys/0', '/settings/cluster/keys/1', '/settings/cluster/password']);
+});
+
 secrets.run();

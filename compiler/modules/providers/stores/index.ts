@@ -1,10 +1,11 @@
 /** The registry of stores. */
 import type { Schema } from '../../../document/schema-type.ts';
 import { fileSystem } from './file-system.ts';
+import { redis } from './redis.ts';
 import type { StoreModule } from './store-module.ts';
 
 /** All kinds of stores, in the order of the manual. */
-export const stores: readonly StoreModule[] = [fileSystem];
+export const stores: readonly StoreModule[] = [fileSystem, redis];
 
 /** Returns the kind of store with an ID, or undefined. */
 export function storeById(id: string): StoreModule | undefined {

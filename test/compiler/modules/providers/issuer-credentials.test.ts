@@ -119,7 +119,7 @@ credentials('missing settings of a provider are reported, and unknown providers 
 	assert.match(mistakes('dns cloudflare', 'configfile')[0]!, /needs `api_token`/);
 	assert.match(mistakes('dns cloudflair x', 'configfile')[0]!, /`cloudflair` is not a DNS provider/);
 	assert.match(mistakes('dns rfc2136 127.0.0.1 {\nkey_alg md5\n}', 'configfile')[0]!, /not a valid `key_alg`/);
-	assert.match(mistakes('storage redis', 'configfile')[0]!, /`redis` is not a store/);
+	assert.match(mistakes('storage consul', 'configfile')[0]!, /`consul` is not a store/);
 	assert.match(mistakes('cert_issuer nobody', 'configfile')[0]!, /`nobody` is not an issuer/);
 	assert.match(
 		mistakes('cert_issuer zerossl key', 'configfile')[0]!,

@@ -1,0 +1,37 @@
+/** The option `cluster`: the Redis server that machines share. */
+
+/** TLS to Redis. */
+export interface ClusterTls {
+	/** PEM file of the certificates to trust, instead of the system's. */
+	readonly ca?: string;
+	/** The name to verify, and to send as SNI, instead of the host. */
+	readonly server_name?: string;
+	/** PEM files of the client certificate. */
+	readonly client?: { readonly cert: string; readonly key: string };
+}
+
+/** `settings.cluster` in documents. */
+export interface ClusterSettings {
+	/** `host:port`. */
+	readonly address: string;
+	/** Present if the connection uses TLS. */
+	readonly tls?: ClusterTls;
+	/** ACL user. Default: Redis' user `default`. */
+	readonly user?: string;
+	/** Secret. */
+	readonly password?: string;
+	readonly database?: number;
+	/** The start of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */
+	readonly prefix?: string;
+	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT}. */
+	readonly timeout?: number;
+	/** Secret. Keys of 32 bytes in base64. The first one encrypts what is stored; all of them decrypt. */
+	readonly keys?: readonly string[];
+}
+
+/** The prefix of keys in Redis if the settings have none. */
+export const DEFAULT_CLUSTER_PREFIX = 'svc';
+/** Default of `timeout`, in milliseconds. */
+export const DEFAULT_CLUSTER_TIMEOUT = 200;
+/** Matches 32 bytes in base64. */
+export const CLUSTER_KEY_PATTERN = '^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$';

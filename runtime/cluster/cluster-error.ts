@@ -1,0 +1,16 @@
+/** The error of commands to Redis. */
+
+/** A command to Redis failed. The message is a clause without a period that contains no value and no credential. */
+export class ClusterError extends Error {
+	/** `cluster/unavailable`: no answer in time or no connection. `cluster/refused`: Redis answered with an error. */
+	readonly code: 'cluster/unavailable' | 'cluster/refused';
+	/** The first word of Redis' error, for example `OOM`. */
+	readonly reply: string | undefined;
+
+	constructor(code: ClusterError['code'], message: string, reply?: string) {
+		super(message);
+		this.name = 'ClusterError';
+		this.code = code;
+		this.reply = reply;
+	}
+}

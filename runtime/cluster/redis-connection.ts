@@ -1,0 +1,233 @@
+/** A connection to Redis that reconnects, answers every command within a limit, and never waits longer. */
+import { readFile } from 'node:fs/promises';
+import { createClient, RESP_TYPES } from '@redis/client';
+import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
+import { ClusterError } from './cluster-error.ts';
+
+/** A reply, with strings as bytes. */
+export type RedisReply = Buffer | number | null | readonly RedisReply[];
+
+/** Dependencies of {@link RedisConnection}. */
+export interface RedisConnectionDeps {
+	/** Called when the connection is established. */
+	connected(): void;
+	/** Called when the connection or an attempt to connect has failed. The cause contains no credential. */
+	failed(cause: string): void;
+}
+
+/** Milliseconds for connecting, including the TLS handshake and authentication. */
+const CONNECT_LIMIT = 3000;
+/** Milliseconds after the first and after later failed attempts to connect. */
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 2000;
+/** Milliseconds without any reply, although one is due, after which the connection is replaced. */
+const SILENCE_LIMIT = 3000;
+/** Maximum commands that wait for a reply. */
+const MAX_PENDING = 10_000;
+
+const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer } } as const;
+
+interface Client {
+	sendCommand(args: readonly (string | Buffer)[], options: typeof AS_BYTES): Promise<unknown>;
+	connect(): Promise<unknown>;
+	destroy(): void;
+	readonly isOpen: boolean;
+}
+
+/** One connection. It connects at once and is never given up until it is closed. */
+export class RedisConnection {
+	readonly #settings: ClusterSettings;
+	readonly #deps: RedisConnectionDeps;
+	#client: Client | undefined;
+	/** The attempt to connect in progress. Resolves to false if it failed. */
+	#attempt: Promise<boolean> | undefined;
+	#timer: NodeJS.Timeout | undefined;
+	#pause = FIRST_PAUSE;
+	#cause = 'not connected yet';
+	#closed = false;
+	#pending = 0;
+	/** Time of the last reply, or of the first command that has none, by `performance.now()`. */
+	#heardAt = 0;
+
+	constructor(settings: ClusterSettings, deps: RedisConnectionDeps) {
+		this.#settings = settings;
+		this.#deps = deps;
+		this.#connect();
+	}
+
+	get isConnected(): boolean {
+		return this.#client !== undefined;
+	}
+
+	/** Why there is no connection. */
+	get cause(): string {
+		return this.#cause;
+	}
+
+	/**
+	 * Sends a command. Waits for an attempt to connect that is in progress, but not for the next one. Rejects with ClusterError, at
+	 * the latest after `limit` milliseconds; Redis may execute the command nevertheless.
+	 */
+	async command(args: readonly (string | Buffer)[], limit: number): Promise<RedisReply> {
+		if (this.#pending >= MAX_PENDING) throw unavailable('too many commands wait for a reply');
+		let timer: NodeJS.Timeout | undefined;
+		const timeout = new Promise<never>((_, reject) => {
+			timer = setTimeout(() => reject(unavailable(`no answer within ${limit} ms`)), limit);
+		});
+		try {
+			if (!this.#client) await Promise.race([this.#attempt, timeout]);
+			const client = this.#client;
+			if (!client) throw unavailable(this.#cause);
+			return await Promise.race([this.#send(client, args), timeout]);
+		} catch (error) {
+			if (this.#client && this.#pending > 0 && performance.now() - this.#heardAt > SILENCE_LIMIT) {
+				this.#fail(this.#client, `no answer for ${SILENCE_LIMIT / 1000} seconds`);
+			}
+			throw error;
+		} finally {
+			clearTimeout(timer);
+		}
+	}
+
+	close(): void {
+		this.#closed = true;
+		clearTimeout(this.#timer);
+		const client = this.#client;
+		this.#client = undefined;
+		if (client?.isOpen) client.destroy();
+	}
+
+	async #send(client: Client, args: readonly (string | Buffer)[]): Promise<RedisReply> {
+		if (this.#pending++ === 0) this.#heardAt = performance.now();
+		try {
+			const reply = (await client.sendCommand(args, AS_BYTES)) as RedisReply;
+			this.#heardAt = performance.now();
+			return reply;
+		} catch (error) {
+			const text = (error as Error).message;
+			const [, code] = /^(?:-)?([A-Z][A-Z0-9]{2,})\b/.exec(text) ?? [];
+			if (code === undefined) throw unavailable(this.#client === client ? plainCause(error) : this.#cause);
+			this.#heardAt = performance.now();
+			throw new ClusterError('cluster/refused', replyCause(code), code);
+		} finally {
+			this.#pending--;
+		}
+	}
+
+	#connect(): void {
+		this.#attempt = this.#open().then(
+			client => {
+				if (this.#closed) {
+					client.destroy();
+					return false;
+				}
+				this.#client = client;
+				this.#pause = FIRST_PAUSE;
+				this.#deps.connected();
+				return true;
+			},
+			error => {
+				this.#fail(undefined, plainCause(error));
+				return false;
+			},
+		);
+	}
+
+	async #open(): Promise<Client> {
+		const { address, tls, user, password, database } = this.#settings;
+		const [, host = '', port = ''] = /^\[?([^\]]+)\]?:(\d+)$/.exec(address) ?? [];
+		const common = { host, port: Number(port), connectTimeout: CONNECT_LIMIT, reconnectStrategy: false as const };
+		const socket = tls ? { ...common, tls: true as const, ...(await this.#tlsOptions(host)) } : common;
+		const client = createClient({
+			RESP: 2,
+			socket,
+			...(user === undefined ? {} : { username: user }),
+			...(password === undefined ? {} : { password }),
+			...(database === undefined ? {} : { database }),
+			disableOfflineQueue: true,
+		});
+		// A client without a listener would end the process.
+		client.on('error', error => this.#fail(client as unknown as Client, plainCause(error)));
+		let timer: NodeJS.Timeout | undefined;
+		const timeout = new Promise<never>((_, reject) => {
+			timer = setTimeout(() => reject(unavailable(`no connection within ${CONNECT_LIMIT} ms`)), CONNECT_LIMIT);
+		});
+		try {
+			const connecting = client.connect();
+			connecting.catch(() => {});
+			await Promise.race([connecting, timeout]);
+			return client as unknown as Client;
+		} catch (error) {
+			if (client.isOpen) client.destroy();
+			throw error;
+		} finally {
+			clearTimeout(timer);
+		}
+	}
+
+	async #tlsOptions(host: string) {
+		const { ca, server_name: name, client } = this.#settings.tls!;
+		const read = (file: string): Promise<Buffer> =>
+			readFile(file).catch(error => {
+				throw unavailable(`${file} cannot be read: ${error.code}`);
+			});
+		const servername = name ?? (/^[\d.]+$|:/.test(host) ? undefined : host);
+		return {
+			...(servername === undefined ? {} : { servername }),
+			...(ca === undefined ? {} : { ca: await read(ca) }),
+			...(client ? { cert: await read(client.cert), key: await read(client.key) } : {}),
+		};
+	}
+
+	/** Gives up a client and schedules the next attempt. */
+	#fail(client: Client | undefined, cause: string): void {
+		if (this.#closed || client !== this.#client) return;
+		this.#client = undefined;
+		this.#cause = cause;
+		this.#attempt = undefined;
+		if (client?.isOpen) client.destroy();
+		this.#deps.failed(cause);
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => this.#connect(), this.#pause * (0.75 + Math.random() / 2));
+		this.#timer.unref();
+		this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+	}
+}
+
+function unavailable(cause: string): ClusterError {
+	return new ClusterError('cluster/unavailable', cause);
+}
+
+/** Describes an error without quoting Redis, whose messages can contain arguments of commands. */
+function plainCause(error: unknown): string {
+	if (error instanceof ClusterError) return error.message;
+	const { code, message } = error as NodeJS.ErrnoException;
+	const [, reply] = /^([A-Z][A-Z0-9]{2,})\b/.exec(message) ?? [];
+	if (code === undefined && reply !== undefined && !/^E[A-Z]+$/.test(reply)) return replyCause(reply);
+	const causes: { readonly [code: string]: string } = {
+		ECONNREFUSED: 'connection refused',
+		ECONNRESET: 'connection reset',
+		ETIMEDOUT: 'connection timed out',
+		EHOSTUNREACH: 'host unreachable',
+		ENOTFOUND: 'host not found',
+		EAI_AGAIN: 'host not found',
+	};
+	return causes[code ?? ''] ?? code ?? 'connection closed';
+}
+
+/** Describes an error reply of Redis by its first word. */
+function replyCause(code: string): string {
+	const causes: { readonly [code: string]: string } = {
+		OOM: 'Redis is out of memory',
+		MISCONF: 'Redis cannot save its data and refuses writes',
+		READONLY: 'this Redis server is a read-only replica',
+		LOADING: 'Redis is loading its data',
+		BUSY: 'Redis is busy with a script',
+		NOAUTH: 'Redis requires a password',
+		WRONGPASS: 'Redis rejects the user or password',
+		NOPERM: 'the Redis user lacks a permission',
+		DENIED: 'Redis is in protected mode and accepts only its own machine',
+		CLUSTERDOWN: 'the Redis Cluster is down',
+	};
+	return causes[code] ?? `Redis answered ${code}`;
+}

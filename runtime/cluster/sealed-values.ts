@@ -1,0 +1,55 @@
+/** Encryption of private values that are kept in Redis: AES-256-GCM with keys from the configuration. */
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+
+const CIPHER = 'aes-256-gcm';
+const VERSION = 1;
+const KEY_ID_BYTES = 4;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
+
+interface SealingKey {
+	/** Identifies the key in sealed values. */
+	readonly id: Buffer;
+	readonly key: Buffer;
+}
+
+/**
+ * Seals and opens values. A sealed value consists of a version byte, the ID of its key, a random nonce, the ciphertext and the tag. The
+ * name of a value is authenticated, so that values cannot be exchanged in Redis.
+ */
+export class SealedValues {
+	readonly #keys: readonly SealingKey[];
+
+	/** @param keys 32 bytes each, in base64. The first one seals, all of them open. */
+	constructor(keys: readonly string[]) {
+		this.#keys = keys.map(text => {
+			const key = Buffer.from(hkdfSync('sha256', Buffer.from(text, 'base64'), '', 'svc sealed values', 32));
+			const id = createHash('sha256').update('svc key id').update(key).digest().subarray(0, KEY_ID_BYTES);
+			return { id, key };
+		});
+	}
+
+	seal(name: string, value: Uint8Array): Buffer {
+		const { id, key } = this.#keys[0]!;
+		const nonce = randomBytes(NONCE_BYTES);
+		const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(name));
+		return Buffer.concat([Buffer.of(VERSION), id, nonce, cipher.update(value), cipher.final(), cipher.getAuthTag()]);
+	}
+
+	/** Returns the value. Returns undefined if it was sealed with another key or under another name, or has been altered. */
+	open(name: string, sealed: Buffer): Buffer | undefined {
+		if (sealed.length < HEAD_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
+		const id = sealed.subarray(1, 1 + KEY_ID_BYTES);
+		const nonce = sealed.subarray(1 + KEY_ID_BYTES, HEAD_BYTES);
+		const found = this.#keys.find(one => one.id.equals(id));
+		if (!found) return undefined;
+		try {
+			const decipher = createDecipheriv(CIPHER, found.key, nonce, { authTagLength: TAG_BYTES });
+			decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(-TAG_BYTES));
+			return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
+		} catch {
+			return undefined;
+		}
+	}
+}

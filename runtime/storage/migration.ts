@@ -1,0 +1,55 @@
+/** Copies all values of one store to another, for example from a folder to Redis. */
+import { ArchiveError } from './archive-error.ts';
+import type { Store, StoreKey } from './store.ts';
+
+/** Maximum keys that a message names. */
+const NAMED = 5;
+
+/** Number of values, by what happened to them. */
+export interface MigrationTotals {
+	readonly copied: number;
+	/** Values that the other store already had. */
+	readonly same: number;
+}
+
+/**
+ * Copies every value and reads it back. The source is unchanged. Values that differ in the target are replaced only if `replace` is
+ * true; otherwise nothing is written and the promise rejects with ArchiveError. Rejects with StoreError if a store fails; the migration
+ * can then be repeated.
+ */
+export async function migrateStore(from: Store, to: Store, replace: boolean): Promise<MigrationTotals> {
+	await from.recover?.();
+	const keys = await from.list('');
+	if (keys.length === 0)
+		throw new ArchiveError(`The store (${from.description}) is empty; there is nothing to migrate.`);
+	const missing: StoreKey[] = [];
+	const different: StoreKey[] = [];
+	let same = 0;
+	for (const key of keys) {
+		const [value, existing] = [await from.read(key), await to.read(key)];
+		if (!value) continue;
+		if (!existing) missing.push(key);
+		else if (existing.equals(value)) same++;
+		else different.push(key);
+	}
+	if (different.length > 0 && !replace) {
+		const named = different.slice(0, NAMED).map(key => `\`${key}\``);
+		const more = different.length > NAMED ? ` and ${different.length - NAMED} more` : '';
+		throw new ArchiveError(
+			`The store (${to.description}) has other values at ${named.join(', ')}${more}. Nothing was written; to replace them, add --replace.`,
+		);
+	}
+	let copied = 0;
+	for (const key of [...missing, ...different]) {
+		const value = await from.read(key);
+		// A running server has removed the value since it was listed.
+		if (!value) continue;
+		await to.write(key, value);
+		const written = await to.read(key);
+		if (!written?.equals(value)) {
+			throw new ArchiveError(`\`${key}\` was written to the store (${to.description}), but does not read back.`);
+		}
+		copied++;
+	}
+	return { copied, same };
+}

@@ -1,0 +1,147 @@
+/**
+ * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all before it. Redis rejects
+ * writes with a token that is not the latest, even if their sender does not know yet that it lost the lock.
+ */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from '../cluster/cluster.ts';
+import { ClusterError } from '../cluster/cluster-error.ts';
+import type { StoreLock } from './store.ts';
+
+/** Milliseconds after which a lock that is not renewed is free. */
+const LIFETIME = 15_000;
+/** Milliseconds between two renewals. */
+const RENEWAL = 3000;
+/** Milliseconds that Redis remembers the last token of a lock. */
+const TOKEN_LIFETIME = 7 * 86_400_000;
+/** The first and the longest wait between two attempts to take a lock that is held, in milliseconds. */
+const POLL = 50;
+const SLOWEST_POLL = 500;
+/** Milliseconds that one command may take. No request waits for it. */
+const LIMIT = 5000;
+
+/** Takes the lock and returns its token, or returns 0. Tokens follow the clock, so that they also grow if Redis lost its data. */
+const TAKE = `
+local held = redis.call('GET', KEYS[1])
+local last = redis.call('GET', KEYS[2])
+if held then
+	if last and held == ARGV[1] .. ' ' .. last then
+		redis.call('PEXPIRE', KEYS[1], ARGV[2])
+		return last
+	end
+	return 0
+end
+local now = redis.call('TIME')
+local token = string.format('%.0f', math.max(now[1] * 1000000 + now[2], tonumber(last or '0') + 1))
+redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. token, 'PX', ARGV[2])
+redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
+return token`;
+
+/** Renews the lock, also if it has expired or Redis lost its data, unless somebody has taken it since. */
+const RENEW = `
+local held = redis.call('GET', KEYS[1])
+local last = redis.call('GET', KEYS[2])
+local mine = ARGV[1] .. ' ' .. ARGV[2]
+if (held and held ~= mine) or (last and last ~= ARGV[2]) then return 0 end
+redis.call('SET', KEYS[1], mine, 'PX', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[4])
+return 1`;
+
+const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[2] then redis.call('DEL', KEYS[1]) end`;
+
+/** The name of the Redis key with the last token of a lock. */
+export function tokenKey(cluster: Cluster, name: string): string {
+	return cluster.key(`lock_token:${name}`);
+}
+
+/** The locks of a cluster. All functions reject with ClusterError. */
+export class RedisLocks {
+	readonly #cluster: Cluster;
+
+	constructor(cluster: Cluster) {
+		this.#cluster = cluster;
+	}
+
+	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
+	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
+		const owner = randomBytes(12).toString('hex');
+		for (let pause = POLL; ; pause = Math.min(pause * 1.3, SLOWEST_POLL)) {
+			signal?.throwIfAborted();
+			const lock = await this.tryTake(name, owner);
+			if (lock) return lock;
+			await sleep(pause * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
+				throw signal?.aborted ? signal.reason : error;
+			});
+		}
+	}
+
+	/** Takes the lock if it is free. Resolves to undefined otherwise. */
+	async tryTake(name: string, owner: string = randomBytes(12).toString('hex')): Promise<StoreLock | undefined> {
+		const keys = [this.#cluster.key(`lock:${name}`), tokenKey(this.#cluster, name)];
+		const asked = performance.now();
+		const args = [owner, String(LIFETIME), String(TOKEN_LIFETIME)];
+		const token = await this.#cluster.script(TAKE, keys, args, LIMIT);
+		return Buffer.isBuffer(token) ? new RedisLock(this.#cluster, name, owner, token.toString(), asked) : undefined;
+	}
+}
+
+/** A held lock. It counts as lost when its lifetime ends without a renewal, because another process may have it then. */
+export class RedisLock implements StoreLock {
+	readonly name: string;
+	/** The fencing token. */
+	readonly token: string;
+	readonly #cluster: Cluster;
+	readonly #owner: string;
+	readonly #lost = new AbortController();
+	readonly #timer: NodeJS.Timeout;
+	/** When the last successful renewal was sent, by `performance.now()`. */
+	#renewed: number;
+	#renewing = false;
+
+	constructor(cluster: Cluster, name: string, owner: string, token: string, asked: number) {
+		this.#cluster = cluster;
+		this.name = name;
+		this.#owner = owner;
+		this.token = token;
+		this.#renewed = asked;
+		this.#timer = setInterval(() => void this.#renew(), RENEWAL);
+		this.#timer.unref();
+	}
+
+	get lost(): AbortSignal {
+		return this.#lost.signal;
+	}
+
+	async release(): Promise<void> {
+		clearInterval(this.#timer);
+		if (this.#lost.signal.aborted) return;
+		// A lock that cannot be released ends with its lifetime.
+		await this.#cluster.script(RELEASE, this.#keys.slice(0, 1), [this.#owner, this.token], LIMIT).catch(() => {});
+	}
+
+	get #keys(): string[] {
+		return [this.#cluster.key(`lock:${this.name}`), tokenKey(this.#cluster, this.name)];
+	}
+
+	async #renew(): Promise<void> {
+		if (performance.now() - this.#renewed >= LIFETIME) return this.#lose();
+		if (this.#renewing) return;
+		this.#renewing = true;
+		const asked = performance.now();
+		try {
+			const args = [this.#owner, this.token, String(LIFETIME), String(TOKEN_LIFETIME)];
+			const renewed = await this.#cluster.script(RENEW, this.#keys, args, LIMIT);
+			if (renewed === 1) this.#renewed = asked;
+			else this.#lose();
+		} catch (error) {
+			if (!(error instanceof ClusterError)) throw error;
+		} finally {
+			this.#renewing = false;
+		}
+	}
+
+	#lose(): void {
+		clearInterval(this.#timer);
+		if (!this.#lost.signal.aborted) this.#lost.abort(new Error('Another process took over the lock.'));
+	}
+}

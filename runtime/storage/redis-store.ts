@@ -1,0 +1,172 @@
+/** The store in Redis: encrypted values, an index of their keys, and locks whose holders Redis itself checks. */
+import type { Cluster } from '../cluster/cluster.ts';
+import { ClusterError } from '../cluster/cluster-error.ts';
+import type { SealedValues } from '../cluster/sealed-values.ts';
+import { lockLost } from './fenced-store.ts';
+import { type RedisLock, RedisLocks, tokenKey } from './redis-locks.ts';
+import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
+
+/** Milliseconds that one command may take if no request waits for it. */
+const LIMIT = 5000;
+/** Maximum bytes of a value. Keys and chains have a few thousand. */
+const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
+/** The first word of the error with which Redis rejects a write under a lock that has been lost. */
+const FENCED = 'FENCED';
+
+/** Rejects the script if the token in the argument is not the latest of its lock. Without a token, there is no lock. */
+const CHECK_TOKEN = `
+if ARGV[1] ~= '' then
+	local last = redis.call('GET', KEYS[2])
+	if last and last ~= ARGV[1] then return redis.error_reply('${FENCED} lock lost') end
+end`;
+
+const WRITE = `${CHECK_TOKEN}
+redis.call('HSET', KEYS[3], 'value', ARGV[2], 'size', ARGV[3], 'modified', ARGV[4])
+redis.call('ZADD', KEYS[1], 0, ARGV[5])
+return 1`;
+
+/** Removes a value and everything below its key. */
+const REMOVE = `${CHECK_TOKEN}
+local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[2] .. '/', '(' .. ARGV[2] .. '0')
+names[#names + 1] = ARGV[2]
+for _, name in ipairs(names) do
+	redis.call('DEL', ARGV[3] .. name)
+	redis.call('ZREM', KEYS[1], name)
+end
+return #names`;
+
+/** Opens the store of a cluster. Throws StoreError if the cluster has no key to encrypt with. */
+export function openRedisStore(cluster: Cluster): Store {
+	const { sealed } = cluster;
+	if (!sealed) throw new StoreError('store/unreadable', '`storage redis` needs the `key` of the option `cluster`.');
+	return new RedisStore(cluster, sealed, new RedisLocks(cluster));
+}
+
+class RedisStore implements Store {
+	readonly description: string;
+	readonly isRemote = true;
+	readonly #cluster: Cluster;
+	readonly #sealed: SealedValues;
+	readonly #locks: RedisLocks;
+	/** Writes succeed only while this lock is held. */
+	readonly #fence: RedisLock | undefined;
+
+	constructor(cluster: Cluster, sealed: SealedValues, locks: RedisLocks, fence?: RedisLock) {
+		this.#cluster = cluster;
+		this.#sealed = sealed;
+		this.#locks = locks;
+		this.#fence = fence;
+		this.description = `redis ${cluster.address}`;
+	}
+
+	async read(key: StoreKey, urgent?: boolean): Promise<Buffer | undefined> {
+		checkKey(key);
+		let sealed: Buffer | null;
+		try {
+			const limit = urgent ? this.#cluster.timeout : LIMIT;
+			sealed = (await this.#cluster.command(['HGET', this.#valueKey(key), 'value'], limit)) as Buffer | null;
+		} catch (error) {
+			throw unreadable(key, error);
+		}
+		if (sealed === null) return undefined;
+		const value = this.#sealed.open(key, sealed);
+		if (value) return value;
+		const message = `\`${key}\` in the store cannot be decrypted: it was written with another \`key\` of \`cluster\`.`;
+		throw new StoreError('store/unreadable', message);
+	}
+
+	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
+		checkKey(key);
+		const bytes = Buffer.from(value);
+		if (bytes.length > MAX_VALUE_BYTES) {
+			throw new StoreError('store/unwritable', `\`${key}\` is too large for the store.`);
+		}
+		const args = [this.#sealed.seal(key, bytes), String(bytes.length), String(Date.now()), key];
+		await this.#change(key, WRITE, [this.#valueKey(key)], args);
+	}
+
+	async remove(key: StoreKey): Promise<void> {
+		checkKey(key);
+		await this.#change(key, REMOVE, [], [key, this.#valueKey('')]);
+	}
+
+	async list(below: StoreKey): Promise<StoreKey[]> {
+		if (below !== '') checkKey(below);
+		const range = below === '' ? ['-', '+'] : [`[${below}/`, `(${below}0`];
+		try {
+			const names = await this.#cluster.command(['ZRANGEBYLEX', this.#indexKey, ...range], LIMIT);
+			return (names as readonly Buffer[]).map(name => name.toString()).sort();
+		} catch (error) {
+			throw unreadable(below, error);
+		}
+	}
+
+	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
+		checkKey(key);
+		try {
+			const fields = await this.#cluster.command(['HMGET', this.#valueKey(key), 'size', 'modified'], LIMIT);
+			const [size, modified] = fields as readonly (Buffer | null)[];
+			return size && modified ? { key, size: Number(size), modified: Number(modified) } : undefined;
+		} catch (error) {
+			throw unreadable(key, error);
+		}
+	}
+
+	lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
+		return this.#locks.take(name, signal).catch(lockFailure);
+	}
+
+	tryLock(name: string): Promise<StoreLock | undefined> {
+		return this.#locks.tryTake(name).catch(lockFailure);
+	}
+
+	fenced(lock: StoreLock): Store {
+		return new RedisStore(this.#cluster, this.#sealed, this.#locks, lock as RedisLock);
+	}
+
+	async close(): Promise<void> {
+		this.#cluster.close();
+	}
+
+	get #indexKey(): string {
+		return this.#cluster.key('store_keys');
+	}
+
+	#valueKey(key: StoreKey): string {
+		return this.#cluster.key(`store:${key}`);
+	}
+
+	/** Runs a script that changes values, unless the lock of this store has been lost. */
+	async #change(
+		key: StoreKey,
+		script: string,
+		keys: readonly string[],
+		args: readonly (string | Buffer)[],
+	): Promise<void> {
+		const fence = this.#fence;
+		if (fence?.lost.aborted) throw lockLost();
+		const lockKey = fence ? tokenKey(this.#cluster, fence.name) : this.#indexKey;
+		try {
+			await this.#cluster.script(script, [this.#indexKey, lockKey, ...keys], [fence?.token ?? '', ...args], LIMIT);
+		} catch (error) {
+			if (error instanceof ClusterError && error.reply === FENCED) throw lockLost();
+			throw unwritable(key, error);
+		}
+	}
+}
+
+function unreadable(key: StoreKey, error: unknown): unknown {
+	if (!(error instanceof ClusterError)) return error;
+	const what = key === '' ? 'The store' : `\`${key}\` in the store`;
+	return new StoreError('store/unreadable', `${what} cannot be read from Redis: ${error.message}.`);
+}
+
+function unwritable(key: StoreKey, error: unknown): unknown {
+	if (!(error instanceof ClusterError)) return error;
+	return new StoreError('store/unwritable', `\`${key}\` cannot be written to Redis: ${error.message}.`);
+}
+
+function lockFailure(error: unknown): never {
+	if (!(error instanceof ClusterError)) throw error;
+	throw new StoreError('store/unwritable', `The store cannot be locked in Redis: ${error.message}.`);
+}
