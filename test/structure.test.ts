@@ -243,6 +243,7 @@ const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 		'log',
 		'method',
 		'metrics',
+		'replace',
 	],
 	...['path', 'protocol', 'proxy', 'query', 'root', 'route', 'templates', 'timeouts', 'tls', 'tracing', 'uri', 'vars'],
 	...['expression', 'map', 'when'],

@@ -8,6 +8,7 @@ import { branchCovered } from './rules/branch-covered.ts';
 import { branchNeverRuns } from './rules/branch-never-runs.ts';
 import { cookieWithoutFlags } from './rules/cookie-flags.ts';
 import { corsForEveryone } from './rules/cors-credentials.ts';
+import { encodeAfterReplace } from './rules/encode-after-replace.ts';
 import { environmentUnset } from './rules/environment-unset.ts';
 import { filesPrivate } from './rules/files-private.ts';
 import { headerAfterAnswer } from './rules/header-after-answer.ts';
@@ -64,6 +65,7 @@ export const lintRules: readonly LintRule[] = [
 	corsForEveryone,
 	directiveCovered,
 	directiveNeverRuns,
+	encodeAfterReplace,
 	environmentUnset,
 	filesPrivate,
 	headerAfterAnswer,

@@ -1,12 +1,15 @@
 /** Replacement text for matches of a regular expression, with `$1`, `${name}` and placeholders. */
 import type { Exchange } from '../../exchange/exchange.ts';
-import type { CompileContext, Template } from '../../modules/contract/compile-context.ts';
+import type { CompileContext, EscapeValue, Template } from '../../modules/contract/compile-context.ts';
 
 /** Replaces the matches of a global expression in a subject. */
 export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
 
 /** One part of a replacement: text, or the number or name of a group. */
 type Piece = { readonly text: Template } | { readonly group: string };
+
+/** Returns the text of a group, by its number or name, in a match; empty if it has none. */
+export type GroupText = (group: string) => string;
 
 /**
  * Compiles a replacement. The name in `$name` extends over as many word characters as possible, `${name}` is delimited, `$$` is a
@@ -17,6 +20,24 @@ export function compilePatternReplacement(
 	cx: Pick<CompileContext, 'template'>,
 	unknown: 'keep' | 'empty',
 ): Replacement {
+	const replacement = compileMatchReplacement(text, cx, unknown);
+	return (subject, regexp, x) => {
+		regexp.lastIndex = 0;
+		const replace = replacement(x);
+		return subject.replace(regexp, (...match: unknown[]) => replace(group => groupText(match, group)));
+	};
+}
+
+/**
+ * Compiles a replacement as {@link compilePatternReplacement} does. The result renders its placeholders once per exchange, and
+ * returns the function that is called for each match.
+ */
+export function compileMatchReplacement(
+	text: string,
+	cx: Pick<CompileContext, 'template'>,
+	unknown: 'keep' | 'empty',
+	encode?: EscapeValue,
+): (x: Exchange) => (groupText: GroupText) => string {
 	const pieces: Piece[] = [];
 	let from = 0;
 	let literal = '';
@@ -25,24 +46,22 @@ export function compilePatternReplacement(
 		from = found.index + found[0].length;
 		const group = found[2] ?? found[3];
 		if (group === undefined) continue;
-		if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
+		if (literal !== '') pieces.push({ text: cx.template(literal, unknown, encode) });
 		literal = '';
 		pieces.push({ group });
 	}
 	literal += text.slice(from);
-	if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
-	return (subject, regexp, x) => {
-		regexp.lastIndex = 0;
-		// The texts are rendered once, not for each match.
+	if (literal !== '') pieces.push({ text: cx.template(literal, unknown, encode) });
+	return x => {
 		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
-		return subject.replace(regexp, (...match: unknown[]) => {
+		return groupText => {
 			let out = '';
 			for (let i = 0; i < pieces.length; i++) {
 				const piece = pieces[i]!;
-				out += 'text' in piece ? texts[i] : groupText(match, piece.group);
+				out += 'text' in piece ? texts[i] : groupText(piece.group);
 			}
 			return out;
-		});
+		};
 	};
 }
 

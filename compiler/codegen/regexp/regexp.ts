@@ -9,6 +9,7 @@ import { parseRegexp } from './parse-regexp.ts';
 import { compileProgram } from './program.ts';
 import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
+import type { ParsedRegexp } from './regexp-node.ts';
 import { regexpSource } from './regexp-source.ts';
 import { ReverseAutomaton } from './reverse-automaton.ts';
 
@@ -29,7 +30,11 @@ const PREFIXES: { readonly [starts in MatchStarts]: string } = { anywhere: '', l
  * Throws RegexpError.
  */
 export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS): RegExp {
-	const parsed = parseRegexp(source, flags.includes('i'), bounds);
+	return compileParsedRegexp(parseRegexp(source, flags.includes('i'), bounds), flags, bounds);
+}
+
+/** Compiles a parsed expression; the flag `i` was the parser's. Throws RegexpTooLarge. */
+export function compileParsedRegexp(parsed: ParsedRegexp, flags: string, bounds: RegexpBounds): RegExp {
 	// A search that continues in the middle of a line must find matches that begin there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
 	const length = maxFastSubjectLength(parsed.root, starts);

@@ -31,6 +31,7 @@ import { push } from '../directives/push.ts';
 import { rateLimit } from '../directives/rate-limit/rate-limit.ts';
 import { ready } from '../directives/ready.ts';
 import { redir } from '../directives/redir.ts';
+import { replace } from '../directives/replace/replace.ts';
 import { requestBody } from '../directives/request-body.ts';
 import { respond } from '../directives/respond.ts';
 import { intercept } from '../directives/responses/intercept.ts';
@@ -82,6 +83,7 @@ export const directives: readonly Directive[] = [
 	ready,
 	rateLimit,
 	redir,
+	replace,
 	requestBody,
 	requestHeader,
 	respond,

@@ -4,6 +4,7 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
+import { restartPoint } from '../../../exchange/restart-point.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { Suspension } from '../../templates/template-error.ts';
 import { executeTextTemplate } from '../../templates/text-template.ts';
@@ -49,12 +50,11 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 
 	return x => {
 		const page = beginPage(x);
-		const { stepBase } = x;
-		const range = x.request.headers.has('range') ? x.response.headers.clone() : undefined;
+		const restart = x.request.headers.has('range') ? restartPoint(x) : undefined;
 		const after = (): void | Promise<void> => {
-			if (range && isOwnPage(x) && isPart(x, isPage)) {
-				x.stepBase = stepBase;
-				return again(x, range, page);
+			if (restart && isOwnPage(x) && isPart(x, isPage)) {
+				restart();
+				return again(x, page);
 			}
 			return finish(x, page);
 		};
@@ -63,16 +63,10 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	};
 
 	/** Requests the whole response instead: a byte range of a template is not a template, and would reveal its source. */
-	function again(x: Exchange, headers: HeaderList, page: TemplatePage): void | Promise<void> {
-		const { request, response } = x;
-		if (isStream(response.body)) response.body.cancel();
-		response.body = null;
-		response.status = 0;
-		response.headers.clear();
-		for (const [name, value] of headers) response.headers.add(name, value);
-		request.headers.delete('range');
-		request.headers.delete('if-range');
-		x.answeredBy = '';
+	function again(x: Exchange, page: TemplatePage): void | Promise<void> {
+		x.keepReceivedHeaders();
+		x.request.headers.delete('range');
+		x.request.headers.delete('if-range');
 		const pending = next(x);
 		return pending instanceof Promise ? pending.then(() => finish(x, page)) : finish(x, page);
 	}

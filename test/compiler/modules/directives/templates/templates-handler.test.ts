@@ -207,6 +207,18 @@ for (const range of ['bytes=5-', 'bytes=0-3', 'bytes=0-1,10-11']) {
 	});
 }
 
+pages('for a range, what follows `templates` changes the request once', async () => {
+	const site: readonly Step[] = [
+		{ handler: 'set_variables', variables: { root } },
+		RENDER,
+		{ handler: 'rewrite_target', to: '/parts{http.request.uri}' },
+		{ handler: 'files' },
+	];
+	const x = await served(site, { target: '/defs.html', headers: [['Range', 'bytes=0-2']] });
+	assert.is(x.response.status, 200);
+	assert.is(x.request.path, '/parts/defs.html');
+});
+
 pages('a range of a response that is not a template is unchanged', async () => {
 	const x = await served(SITE, { target: '/image.png', headers: [['Range', 'bytes=0-2']] });
 	assert.is(x.response.status, 206);

@@ -1,0 +1,82 @@
+/** Several expressions searched for together, in time linear in the length of the subject. */
+import { parseRegexp } from './parse-regexp.ts';
+import { compileParsedRegexp } from './regexp.ts';
+import { CONFIGURED_REGEXP_BOUNDS } from './regexp-bounds.ts';
+import type { ParsedRegexp, RegexpNode } from './regexp-node.ts';
+
+/** One of several expressions. */
+export interface RegexpAlternative {
+	/** The number of the group that takes part in a match of this expression only, and contains all of it. */
+	readonly group: number;
+	/** Number of the expression's own groups. They follow `group`. */
+	readonly groups: number;
+	/** Numbers of the expression's named groups, counted from `group`. */
+	readonly names: ReadonlyMap<string, number>;
+}
+
+export interface RegexpAlternatives {
+	/** Matches any of the expressions, with the flags `g` and `u`. Where several match, the first is found. */
+	readonly regexp: RegExp;
+	/** The expressions as a single one. */
+	readonly parsed: ParsedRegexp;
+	readonly alternatives: readonly RegexpAlternative[];
+	/** Maximum length of a match in UTF-16 units; Infinity if there is none. */
+	readonly maxLength: number;
+}
+
+/** Compiles expressions to a single one. Throws RegexpError. */
+export function compileRegexpAlternatives(
+	expressions: readonly { readonly source: string; readonly ignoreCase: boolean }[],
+): RegexpAlternatives {
+	const alternatives: RegexpAlternative[] = [];
+	const nodes: RegexpNode[] = [];
+	let groups = 0;
+	for (const { source, ignoreCase } of expressions) {
+		const parsed = parseRegexp(source, ignoreCase);
+		const group = groups + 1;
+		alternatives.push({ group, groups: parsed.groups, names: parsed.names });
+		nodes.push({ kind: 'group', index: group, of: withGroupsAfter(parsed.root, group) });
+		groups += 1 + parsed.groups;
+	}
+	// Names of groups may be the same in several expressions, so the whole has none.
+	const parsed: ParsedRegexp = { root: { kind: 'alt', of: nodes }, groups, names: new Map() };
+	const regexp = compileParsedRegexp(parsed, 'g', CONFIGURED_REGEXP_BOUNDS);
+	return { regexp, parsed, alternatives, maxLength: maxLengthOf(parsed.root) };
+}
+
+/** Returns the node with the numbers of its groups increased. */
+function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
+	switch (node.kind) {
+		case 'group':
+			return { ...node, index: node.index + offset, of: withGroupsAfter(node.of, offset) };
+		case 'cat':
+		case 'alt':
+			return { ...node, of: node.of.map(child => withGroupsAfter(child, offset)) };
+		case 'repeat': {
+			const [from, to] = node.groups;
+			return { ...node, groups: [from + offset, to + offset], of: withGroupsAfter(node.of, offset) };
+		}
+		default:
+			return node;
+	}
+}
+
+/** Returns the maximum length of a match in UTF-16 units; Infinity if there is none. */
+function maxLengthOf(node: RegexpNode): number {
+	switch (node.kind) {
+		case 'assert':
+			return 0;
+		case 'set':
+			return (node.ranges.at(-1)?.[1] ?? 0) > 0xffff ? 2 : 1;
+		case 'cat':
+			return node.of.reduce((sum, child) => sum + maxLengthOf(child), 0);
+		case 'alt':
+			return node.of.reduce((longest, child) => Math.max(longest, maxLengthOf(child)), 0);
+		case 'repeat': {
+			const length = maxLengthOf(node.of);
+			return length === 0 || node.max === 0 ? 0 : length * node.max;
+		}
+		case 'group':
+			return maxLengthOf(node.of);
+	}
+}

@@ -1,0 +1,27 @@
+/** Lets a handler run later handlers a second time, as if they had not run. */
+import { isStream } from './body.ts';
+import type { Exchange } from './exchange.ts';
+
+/**
+ * Remembers what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
+ * to the request, so that a rewrite, an added field or a choice between alternatives happens once in the result. Variables remain.
+ */
+export function restartPoint(x: Exchange): () => void {
+	const { request, response, stepBase, exclusive, answeredBy } = x;
+	const { method, path, query } = request;
+	const received = request.headers.clone();
+	const headers = response.headers.clone();
+	return () => {
+		if (isStream(response.body)) response.body.cancel();
+		response.body = null;
+		response.status = 0;
+		response.trailers = undefined;
+		response.headers = headers.clone();
+		Object.assign(request, { method, path, query });
+		request.headers.clear();
+		for (const [name, value] of received) request.headers.add(name, value);
+		x.stepBase = stepBase;
+		x.exclusive = exclusive;
+		x.answeredBy = answeredBy;
+	};
+}

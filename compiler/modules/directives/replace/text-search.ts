@@ -1,0 +1,65 @@
+/** What a `replace` step searches for, compiled. */
+
+import { parseRegexp } from '../../../codegen/regexp/parse-regexp.ts';
+import { RegexpError, RegexpTooLarge } from '../../../codegen/regexp/regexp.ts';
+import { compileRegexpAlternatives, type RegexpAlternative } from '../../../codegen/regexp/regexp-alternatives.ts';
+import { isNullable } from '../../../codegen/regexp/regexp-node.ts';
+import { FollowedRegexp } from '../../../codegen/regexp/unfinished-matches.ts';
+import type { CompileContext } from '../../contract/compile-context.ts';
+import type { TextReplacement } from './replace.ts';
+
+export const NULLABLE_MESSAGE = 'The expression matches the empty text, which is everywhere.';
+export const NULLABLE_HINT = 'Use `+` instead of `*`, or add what must be there.';
+
+/** Reports whether an expression matches the empty text. Throws RegexpError. */
+export function matchesNothing(source: string): boolean {
+	return isNullable(parseRegexp(source, false).root);
+}
+
+/** One of the texts or expressions of a search. */
+export interface SearchAlternative extends RegexpAlternative {
+	readonly once: boolean;
+}
+
+export interface TextSearch {
+	readonly regexp: RegExp;
+	readonly followed: FollowedRegexp;
+	readonly alternatives: readonly SearchAlternative[];
+	/** Maximum length of a match that is replaced, in UTF-16 units. */
+	readonly longest: number;
+	/** Returns the index of the alternative that a match belongs to. */
+	alternativeOf(match: RegExpExecArray): number;
+}
+
+/** Compiles what a step searches for. Of several that match at the same place, the first is found. */
+export function compileTextSearch(
+	replacements: readonly TextReplacement[],
+	maxMatch: number,
+	cx: CompileContext,
+): TextSearch {
+	const expressions = replacements.map(({ find, regexp = false, ignore_case: ignoreCase = false }) => {
+		return { source: regexp ? find : escaped(find), ignoreCase };
+	});
+	try {
+		if (replacements.some(({ find, regexp }) => regexp && matchesNothing(find))) {
+			return cx.refuse(NULLABLE_MESSAGE, 'replace/matches-nothing', NULLABLE_HINT);
+		}
+		const { regexp, parsed, alternatives, maxLength } = compileRegexpAlternatives(expressions);
+		return {
+			regexp,
+			followed: new FollowedRegexp(parsed),
+			alternatives: alternatives.map((one, at) => ({ ...one, once: replacements[at]!.once === true })),
+			longest: Math.min(maxLength, maxMatch),
+			alternativeOf: match => alternatives.findIndex(({ group }) => match[group] !== undefined),
+		};
+	} catch (error) {
+		if (error instanceof RegexpTooLarge) return cx.refuse(error.message, 'regexp/too-large', error.hint);
+		if (error instanceof RegexpError) return cx.refuse(error.message, 'regexp/invalid');
+		throw error;
+	}
+}
+
+/** Returns an expression that matches a text. */
+function escaped(text: string): string {
+	return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
