@@ -165,7 +165,9 @@ function writeField(field: NginxDirective, cx: ServerContext, variables: Variabl
 		);
 	if (key === 'host' && value === '$host')
 		cx.head.line('# lint: off-file proxy/header-up-default -- nginx sends the host without its port');
-	if (key === 'connection' || (Object.hasOwn(SENT, key) && SENT[key]!.includes(value))) out.count(field);
+	// nginx sends no field whose value is empty, so a field that is passed on as it came needs no line.
+	const isPassedOn = value === `$http_${key.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(key);
+	if (key === 'connection' || isPassedOn || (Object.hasOwn(SENT, key) && SENT[key]!.includes(value))) out.count(field);
 	else if (value === '') orKeep(field, out, () => out.line(`header_up ${word(`-${name}`)}`));
 	else orKeep(field, out, () => out.line(`header_up ${word(name)} ${quoted(translated(value, variables))}`));
 }
