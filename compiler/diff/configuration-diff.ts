@@ -167,6 +167,10 @@ class Comparison {
 	readonly #seeded = new Set<string>();
 	/** What the rest of each of these drafts was like; see `restOf`. */
 	readonly #seededRests = new Set<string>();
+	/** True if what happens to a response depends on its status. */
+	readonly #judgesStatuses: boolean;
+	/** Classes of which a request has been made partial and conditional. */
+	readonly #askedForLess = new Set<string>();
 	#requests = 0;
 
 	constructor(before: Side, after: Side, maxRequests: number, hasTime: () => boolean) {
@@ -174,6 +178,7 @@ class Comparison {
 		this.#sides = [before, after];
 		this.#maxRequests = maxRequests;
 		const documents = [before.document, after.document];
+		this.#judgesStatuses = /"status":\[|\{http\.response\.status|\bstatus\(/.test(JSON.stringify(documents));
 		this.#assumptions = upstreamAssumptions(documents, answeredFields(documents));
 		this.#seed();
 	}
@@ -284,6 +289,8 @@ class Comparison {
 			this.#classes.add(key);
 			if (await this.#judge(request, upstream, before, after, isNew, reported)) differs = true;
 			if (isNew) this.#flip(draft, [before, after]);
+			if (isNew) this.#followRedirects(draft, [before, after]);
+			if (this.#judgesStatuses) this.#askForLess(draft, [before, after], key);
 			const sent = [before, after].map(({ result }) => result?.exchange.sent ?? []);
 			if (upstream === plain) {
 				const zones = new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace)));
@@ -369,6 +376,24 @@ class Comparison {
 		});
 	}
 
+	/** Adds requests for the paths to which the request is redirected: a folder is served only below its path with a slash. */
+	#followRedirects(draft: RequestDraft, runs: readonly SideRun[]): void {
+		for (const { outcome } of runs) {
+			const path = /^\/(?!\/)[\w./-]*/.exec(outcome.get('header location') ?? '')?.[0];
+			if (path !== undefined) this.#add(changedDraft(draft, { path }));
+		}
+	}
+
+	/** Adds the request as one for a part of the representation, and as one of a client that has it. `key` is that of its class. */
+	#askForLess(draft: RequestDraft, runs: readonly SideRun[], key: string): void {
+		const has = (aspect: string): boolean => runs.some(({ outcome }) => outcome.has(aspect));
+		if (this.#askedForLess.has(key) || !(has('header accept-ranges') || has('header etag'))) return;
+		this.#askedForLess.add(key);
+		if (draft.headers.has('range') || draft.headers.has('if-none-match')) return;
+		if (has('header accept-ranges')) this.#add(changedDraft(draft, { header: ['Range', 'bytes=0-0'] }));
+		if (has('header etag')) this.#add(changedDraft(draft, { header: ['If-None-Match', '*'] }));
+	}
+
 	#flipMatcher(draft: RequestDraft, { matcher }: MatcherEvent): void {
 		const module = MATCHERS_BY_TYPE.get(matcher.type);
 		if (!module?.witnesses) {
@@ -393,8 +418,8 @@ function restOf(draft: RequestDraft): string {
 /** Returns other spellings of a path, which only some steps treat as the same. */
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
 	const text = JSON.stringify(documents);
-	// `%*` in a pattern stands for a part with encoded slashes.
-	const hasEncoded = text.includes('%*');
+	// `%*` in a pattern stands for a part with encoded slashes, and regular expressions of `uri` see the path as it was sent.
+	const hasEncoded = /%\*|"path_regexp":/.test(text);
 	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
 	// Path patterns ignore case. What follows may not, and so tell apart requests that a pattern treats alike.
 	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);

@@ -337,7 +337,11 @@ function partOf(aspect: string, answer: Answer | 'dropped'): string {
 	if (answer === 'dropped') return 'dropped';
 	const { status, fields, body } = answer;
 	const name = /^header (.*)$/.exec(aspect)?.[1];
-	if (name !== undefined) return fields.filter(field => field.toLowerCase().startsWith(`${name}:`)).join();
+	if (name !== undefined)
+		return fields
+			.filter(field => field.toLowerCase().startsWith(`${name}:`))
+			.map(withoutSeconds)
+			.join();
 	if (aspect === 'status') return String(status);
 	return aspect === 'body' ? body : 'answered';
 }
@@ -356,7 +360,12 @@ function differenceOf(before: Answer | 'dropped', after: Answer | 'dropped'): st
 }
 
 function comparable({ status, fields, body }: Answer): string {
-	return JSON.stringify([status, fields.toSorted(), body], null, '\t');
+	return JSON.stringify([status, fields.map(withoutSeconds).toSorted(), body], null, '\t');
+}
+
+/** Returns a field without the seconds that are left of a rate limit: the two servers may answer in different seconds. */
+function withoutSeconds(field: string): string {
+	return field.replace(/^(RateLimit:.*;t=|Retry-After: )\d+$/i, '$1…');
 }
 
 if (import.meta.main) {

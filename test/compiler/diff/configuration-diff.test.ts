@@ -1,4 +1,6 @@
 /** `svc diff`: equal meanings are found equal, and different ones different. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
@@ -360,6 +362,30 @@ different('the folder of files that do not exist here', async () => {
 different('an encoded slash', async () => {
 	const site = (path: string) => `@pages path /%*\nhandle @pages {\n\trespond ${path} "one"\n}\nrespond "two"`;
 	assert.equal(await aspectsOf(site('/api/x'), site('/api/y')), ['body']);
+});
+
+different('an encoded slash that a regular expression in `uri` replaces', async () => {
+	const site = (path: string) => `uri ${path} path_regexp [0-9]+ N\nrespond {path}`;
+	assert.equal(await aspectsOf(site('/A/B'), site('/a')), ['body']);
+});
+
+for (const status of ['206', '304', '2xx']) {
+	different(`the status ${status} of a file, which only some requests get`, async () => {
+		const root = temporaryFolder();
+		writeFileSync(path.join(root, 'index.html'), 'a page');
+		const site = (edit: string) => `intercept {\n@found status ${status}\n${edit}\n}\nroot ${root}\nfile_server`;
+		const found = await aspectsOf(site('replace_status @found 200'), site(''));
+		assert.ok(found.includes('status'), found.join());
+	});
+}
+
+different('the page of a folder, to which its path without a slash is redirected', async () => {
+	const root = temporaryFolder();
+	mkdirSync(path.join(root, 'dir'));
+	writeFileSync(path.join(root, 'dir', 'index.html'), 'a page');
+	const site = (edit: string) => `intercept {\n@found status 206\n${edit}\n}\nroot ${root}\nfile_server /dir*`;
+	const found = await aspectsOf(site('replace_status @found 200'), site(''));
+	assert.ok(found.includes('status'), found.join());
 });
 
 different('upstreams that nothing watches are never taken to be unavailable', async () => {
