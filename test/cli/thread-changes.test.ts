@@ -17,7 +17,14 @@ const changes = suite('changes of the number of threads');
 /** Returns how many worker threads a process has. */
 function workersOf({ child: { pid } }: ServerProcess): number {
 	const threads = readdirSync(`/proc/${pid}/task`);
-	const names = threads.map(thread => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1').trim());
+	const names = threads.map(thread => {
+		try {
+			return readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1').trim();
+		} catch {
+			// The thread ended after the folder was listed.
+			return '';
+		}
+	});
 	return names.filter(name => name === 'svc-worker').length;
 }
 
