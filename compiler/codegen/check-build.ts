@@ -6,6 +6,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { BuildError } from '../modules/contract/compile-context.ts';
+import { readAccountFile } from '../modules/directives/basic-auth/account-file.ts';
 import { readTlsMaterial } from '../modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
@@ -87,14 +88,19 @@ function reportAt(error: BuildError, pointer: string, report: Report): void {
 }
 
 /**
- * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates. `live`: values
- * from the environment are known and are checked.
+ * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates, AccountFileError for
+ * unusable account files. `live`: values from the environment are known and are checked.
  */
 function checkingLeases(reader: Reader, live: boolean): Leases {
 	return {
 		lease(kind, settings) {
 			if (live && kind === 'password_verifier') {
 				return { ...fakeLeases.lease('password_verifier', {}), live } as LeaseKinds[typeof kind]['lease'];
+			}
+			if (kind === 'account_file') {
+				const { path } = settings as LeaseKinds['account_file']['settings'];
+				const accounts = readAccountFile(path, reader);
+				return { accounts: () => accounts } as LeaseKinds[typeof kind]['lease'];
 			}
 			if (kind === 'upstreams') checkPool(settings as LeaseKinds['upstreams']['settings'], reader);
 			return fakeLeases.lease(kind, settings);

@@ -1,6 +1,7 @@
 /** The registry of lint rules, one line each. */
 
 import type { LintRule } from './inspection/lint-rule.ts';
+import { accountsServed } from './rules/accounts-served.ts';
 import { adminApiOpen } from './rules/admin-open.ts';
 import { passwordOverPlainHttp } from './rules/auth-in-clear.ts';
 import { blockEmpty } from './rules/block-empty.ts';
@@ -57,6 +58,7 @@ import { upstreamUnused } from './rules/upstream-unused.ts';
 /** All lint rules, sorted by name. */
 export const lintRules: readonly LintRule[] = [
 	adminApiOpen,
+	accountsServed,
 	passwordOverPlainHttp,
 	blockEmpty,
 	branchCovered,

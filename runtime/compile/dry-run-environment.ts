@@ -2,10 +2,12 @@
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
 import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
+import { readAccountFile } from '../../compiler/modules/directives/basic-auth/account-file.ts';
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
 import { hostFacts } from '../threads/host-facts.ts';
+import { diskReader } from './disk-reader.ts';
 
 /** Returns the dependencies of a dry run in this process. None of them opens a socket. */
 export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
@@ -27,7 +29,15 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 	};
 	return {
 		facts: hostFacts(workingDirectory, process.env),
-		lease<K extends keyof LeaseKinds>(kind: K): LeaseKinds[K]['lease'] | undefined {
+		lease<K extends keyof LeaseKinds>(
+			kind: K,
+			settings: LeaseKinds[K]['settings'],
+		): LeaseKinds[K]['lease'] | undefined {
+			if (kind === 'account_file') {
+				const { path } = settings as LeaseKinds['account_file']['settings'];
+				const accounts = readAccountFile(path, diskReader(workingDirectory));
+				return { accounts: () => accounts } as LeaseKinds[typeof kind]['lease'];
+			}
 			return (real as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
 				| LeaseKinds[K]['lease']
 				| undefined;

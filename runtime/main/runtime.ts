@@ -24,6 +24,7 @@ import { NO_SCRAPE, type ScrapeResult, scrapeToString } from '../metrics/scrape-
 import { ThreadTotals } from '../metrics/thread-totals.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { PageWorkQueue } from '../page-work/page-work-queue.ts';
+import { AccountFiles } from '../passwords/account-files.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
 import { LimitTables } from '../rate-limits/limit-tables.ts';
@@ -116,6 +117,7 @@ export class Runtime implements RuntimeControl {
 	readonly #metrics: RuntimeMetrics;
 	readonly #vitals = new ThreadVitals();
 	readonly #passwords: PasswordQueue;
+	readonly #accountFiles = new AccountFiles((...entry) => this.log(...entry));
 	readonly #pageWork: PageWorkQueue;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
@@ -592,7 +594,7 @@ export class Runtime implements RuntimeControl {
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => {
-				const queues = { passwords: this.#passwords, pageWork: this.#pageWork };
+				const queues = { passwords: this.#passwords, accountFiles: this.#accountFiles, pageWork: this.#pageWork };
 				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
 				return answerThreadRequest(question, { ...queues, ...parts, unready: this.unready });
 			},

@@ -2,6 +2,7 @@
 import type { Settings } from '../../compiler/document/document.ts';
 import { scrapeToString } from '../metrics/scrape-memory.ts';
 import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
+import type { AccountFiles } from '../passwords/account-files.ts';
 import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 import type { MainThreadReplies, MainThreadRequest } from '../worker/main-thread-requests.ts';
@@ -11,6 +12,7 @@ import type { RuntimeMetrics } from './runtime-metrics.ts';
 /** The components of the main thread that answer requests. */
 export interface MainThreadServices {
 	readonly passwords: PasswordQueue;
+	readonly accountFiles: AccountFiles;
 	readonly pageWork: PageWorkQueue;
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
@@ -24,7 +26,7 @@ export interface MainThreadServices {
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
 	question: MainThreadRequest,
-	{ passwords, pageWork, metrics, tls, caches, unready, settings }: MainThreadServices,
+	{ passwords, accountFiles, pageWork, metrics, tls, caches, unready, settings }: MainThreadServices,
 ): Promise<MainThreadReplies[keyof MainThreadReplies]> {
 	switch (question.about) {
 		case 'password':
@@ -32,6 +34,8 @@ export async function answerThreadRequest(
 		case 'password_withdrawn':
 			passwords.withdraw(question.id);
 			return true;
+		case 'account_file':
+			return accountFiles.answer(question.question);
 		case 'metrics':
 			return scrapeToString(await metrics.render(question.format));
 		case 'health':

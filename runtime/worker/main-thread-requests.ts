@@ -14,6 +14,7 @@ import type {
 } from '../certificates/certificate-feed.ts';
 import type { ComputedTask } from '../page-work/do-page-task.ts';
 import type { PageTaskReply } from '../page-work/page-work-queue.ts';
+import type { AccountFileAnswer, AccountFileQuestion } from '../passwords/account-files.ts';
 import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
 import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tls-provision.ts';
 
@@ -21,6 +22,8 @@ export type MainThreadRequest =
 	| { readonly about: 'password'; readonly check: PasswordCheck }
 	/** Cancels a password check whose result is no longer needed. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
+	/** Asks for the current version of a file of accounts. */
+	| { readonly about: 'account_file'; readonly question: AccountFileQuestion }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
 	/** Asks whether the server is ready. */
 	| { readonly about: 'health' }
@@ -42,6 +45,7 @@ export interface MainThreadReplies {
 	password: PasswordAnswer;
 	/** Confirms the cancellation. */
 	password_withdrawn: true;
+	account_file: AccountFileAnswer;
 	/** All metrics as text. */
 	metrics: string;
 	/** Why the server is not ready; undefined if it is. */

@@ -17,6 +17,7 @@ import { countCacheEvent } from '../metrics/cache-counters.ts';
 import type { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
+import { ThreadAccountFile } from '../passwords/thread-account-file.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
 import { LimitTable, limitTableWords } from '../rate-limits/limit-table.ts';
 import { ThreadRateLimiter } from '../rate-limits/thread-rate-limiter.ts';
@@ -154,6 +155,13 @@ export class ThreadLeases implements LeaseSource {
 				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
 			case 'password_verifier':
 				return { value: this.#passwords, close: () => {} };
+			case 'account_file': {
+				const { path } = settings as LeaseKinds['account_file']['settings'];
+				const file = new ThreadAccountFile(path, question => this.#thread.ask({ about: 'account_file', question }));
+				// Reads the file before the first login, so that there is a version to keep if it becomes invalid until then.
+				void Promise.resolve(file.accounts()).catch(() => undefined);
+				return { value: file, close: () => {} };
+			}
 			case 'metrics':
 				return { value: this.#metrics, close: () => {} };
 			case 'health':

@@ -19,6 +19,7 @@ const PEERS: { [program: string]: string } = {
 	elvish: 'elvish',
 	groff: 'groff-base',
 	man: 'man-db',
+	htpasswd: 'apache2-utils',
 	patch: 'patch',
 	'systemd-analyze': 'systemd',
 	openssl: 'openssl',

@@ -18,3 +18,8 @@ export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 		yield { root: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };
 	}
 }
+
+/** Reports whether a pattern of `hide` covers a file of this name at every depth. */
+export function isHidden(patterns: readonly string[], name: string): boolean {
+	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
+}

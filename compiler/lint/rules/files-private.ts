@@ -1,7 +1,7 @@
 /** The lint rule `files/private-files`. */
 import { join } from 'node:path';
 import { traitsOf } from '../inspection/answering.ts';
-import { rootsOf } from '../inspection/file-roots.ts';
+import { isHidden, rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Names of files and folders that contain keys, passwords or history. */
@@ -32,7 +32,3 @@ export const filesPrivate: LintRule = {
 		}
 	},
 };
-
-function isHidden(patterns: readonly string[], name: string): boolean {
-	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
-}

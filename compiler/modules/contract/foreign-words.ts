@@ -73,7 +73,7 @@ const NGINX: readonly Entry[] = [
 	[
 		'auth_basic auth_basic_user_file',
 		'basic_auth',
-		'Write `basic_auth { USER HASH }`; `svc hash-password` computes the hash.',
+		'Write `basic_auth { USER HASH }`; `svc hash-password` computes the hash. In a Configfile, `htpasswd FILE` reads a file.',
 	],
 	['auth_request', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
 	['allow deny', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],

@@ -1,11 +1,12 @@
 /** The handler of `basic_auth`: reads the credentials, has the password verified, and admits or rejects the request. */
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import type { CompileContext } from '../../contract/compile-context.ts';
+import { BuildError, type CompileContext } from '../../contract/compile-context.ts';
+import { type AccountFile, AccountFileError, type Accounts } from './account-file.ts';
 import { decoyHashFor, type HashAlgorithm, type PasswordHash, parsePasswordHash } from './password-hash.ts';
 
 /** A name and password as sent. */
@@ -50,6 +51,8 @@ export interface BasicAuthStep extends Step {
 	readonly algorithm?: HashAlgorithm;
 	readonly realm?: string;
 	readonly accounts: readonly BasicAuthAccount[];
+	/** Path of a file with more accounts. */
+	readonly htpasswd?: string;
 }
 
 /** Variable that holds the name of the authenticated user, for placeholders and access logs. */
@@ -63,18 +66,16 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	const verifier = cx.lease('password_verifier', {});
 	const accounts = compileAccounts(step, cx, verifier.live);
 	const { step: number } = cx;
-	const decoyFor = compileDecoys([...accounts.values()]);
+	const inline = accountTable(accounts);
+	const tableOf = step.htpasswd === undefined ? undefined : mergedTables(leaseFile(step.htpasswd, cx), accounts);
 	const realm = (step.realm ?? DEFAULT_REALM).replace(/[\\"]/g, '\\$&');
 	const challenge = { headers: [['WWW-Authenticate', `Basic realm="${realm}"`]] as const };
 	const refuse = (x: Exchange, message: string): never => {
 		x.answered('basic_auth', number);
 		throw new HttpError(401, message, challenge);
 	};
-	return x => {
-		const credentials = readCredentials(x.request.headers);
-		if (!credentials) return refuse(x, 'No credentials were given.');
-		const { user, password } = credentials;
-		const hash = accounts.get(user);
+	const check = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
+		const hash = table.hashes.get(user);
 		const settle = (verdict: boolean): void | Promise<void> => {
 			if (!verdict || hash === undefined) {
 				x.variables.set(CANDIDATE_VARIABLE, user);
@@ -84,13 +85,64 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 			return next(x);
 		};
 		// Verifying an unknown user takes as long as verifying a known one.
-		const verdict = verifier.verify(x, user, hash ?? decoyFor(user), password);
+		const verdict = verifier.verify(x, user, hash ?? table.decoyFor(user), password);
 		if (typeof verdict === 'boolean') return settle(verdict);
 		return verdict.then(settle, (error: unknown) => {
 			// Too many verifications are pending. The error counts as the answer of this handler.
 			x.answered('basic_auth', number);
 			throw error;
 		});
+	};
+	return x => {
+		const credentials = readCredentials(x.request.headers);
+		if (!credentials) return refuse(x, 'No credentials were given.');
+		if (!tableOf) return check(x, credentials, inline);
+		const table = tableOf();
+		if (!(table instanceof Promise)) return check(x, credentials, table);
+		return table.then(
+			current => check(x, credentials, current),
+			(error: unknown) => {
+				x.answered('basic_auth', number);
+				throw error;
+			},
+		);
+	};
+}
+
+/** Hashes by user, and the hash against which the password of an unknown user is verified. */
+interface AccountTable {
+	readonly hashes: Accounts;
+	readonly decoyFor: (user: string) => PasswordHash;
+}
+
+function accountTable(hashes: Accounts): AccountTable {
+	return { hashes, decoyFor: compileDecoys([...hashes.values()]) };
+}
+
+/** Leases a file of accounts. Throws BuildError if the file is checked and cannot be used. */
+function leaseFile(path: string, cx: CompileContext): AccountFile {
+	try {
+		return cx.lease('account_file', { path });
+	} catch (error) {
+		if (!(error instanceof AccountFileError)) throw error;
+		throw new BuildError(error.code, `${cx.pointer}/htpasswd`, error.message, error.hint);
+	}
+}
+
+/** Returns a function that returns the accounts of a file and the inline ones, which take precedence. */
+function mergedTables(file: AccountFile, inline: Accounts): () => AccountTable | Promise<AccountTable> {
+	let from: Accounts | undefined;
+	let merged: AccountTable | undefined;
+	const merge = (accounts: Accounts): AccountTable => {
+		if (accounts !== from || !merged) {
+			from = accounts;
+			merged = accountTable(new Map([...accounts, ...inline]));
+		}
+		return merged;
+	};
+	return () => {
+		const accounts = file.accounts();
+		return accounts instanceof Promise ? accounts.then(merge) : merge(accounts);
 	};
 }
 
@@ -123,9 +175,23 @@ function fixed(text: string, what: string, cx: CompileContext): string {
  * accounts differ in cost, the name decides which hash, in a way that only someone who knows the hashes can predict.
  */
 function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
-	const decoys = hashes.map(decoyHashFor);
+	const byCost = new Map<string, PasswordHash>();
+	const decoys = hashes.map(hash => {
+		const cost = costOf(hash);
+		const decoy = byCost.get(cost) ?? decoyHashFor(hash);
+		byCost.set(cost, decoy);
+		return decoy;
+	});
 	const first = decoys[0] ?? decoyHashFor({ algorithm: 'bcrypt', text: '', cost: 10 });
-	if (new Set(decoys.map(({ text }) => text)).size <= 1) return () => first;
-	const key = hashes.map(({ text }) => text).join('\n');
+	if (byCost.size <= 1) return () => first;
+	const texts = hashes.map(({ text }) => text).join('\n');
+	const key = createHash('sha256').update(texts).digest();
 	return user => decoys[createHmac('sha256', key).update(user).digest().readUInt32LE() % decoys.length]!;
+}
+
+/** Returns a text that is equal for hashes whose verification takes equally long. */
+function costOf(hash: PasswordHash): string {
+	if (hash.algorithm === 'bcrypt') return `bcrypt ${hash.cost}`;
+	const { memory, passes, parallelism, salt, tag } = hash;
+	return `argon2id ${memory} ${passes} ${parallelism} ${salt.length} ${tag.length}`;
 }

@@ -1,14 +1,15 @@
 /** `basic_auth`: admits requests with the name and password of an account. */
 
-import type { Word } from '../../../syntax/ast.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { UNMENTIONED } from '../../contract/request-change.ts';
 import { type BasicAuthAccount, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
 import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
 
-const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash>… }';
+const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash>…; htpasswd <file> }';
 
-/** Syntax: `basic_auth [matcher] [<algorithm> [<realm>]] { <user> <hash> … }`. */
+/** Syntax: `basic_auth [matcher] [<algorithm> [<realm>]] { <user> <hash> …; htpasswd <file> }`. */
 export const basicAuth = handlerDirective<BasicAuthStep>({
 	kind: 'handler',
 	id: 'basic_auth',
@@ -33,6 +34,15 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 		'as a known one. If too many verifications are waiting, the status is 429 for a client with many of them and 503',
 		'otherwise, with `Retry-After`. Verifying a bcrypt hash of the default cost takes about a second of CPU time, an',
 		'argon2id hash about a tenth of that: prefer `svc hash-password --algorithm argon2id` if many users log in.',
+		'',
+		'`htpasswd FILE` (in a Configfile) adds the accounts of a file with lines `user:hash`, as `htpasswd -B` writes them: bcrypt',
+		'(`$2y$`, `$2a$`, `$2b$`) and argon2id hashes, in any mix. MD5-crypt, SHA-1, SHA-crypt, plain text and any other invalid line',
+		'make the whole file invalid, and `svc validate` names the lines. Such hashes cannot be converted; set the passwords again.',
+		'A configuration whose file is missing or invalid is not loaded. While the server runs, the file is checked for changes',
+		'when somebody logs in, about once a second. If its new version is missing, empty or invalid, this is logged and the',
+		'previous one stays in use. Replace the file by renaming a new one over it, so that no half-written version is read.',
+		'Accounts of the block take precedence over those of the file. An account with the name `htpasswd` is written in quotes.',
+		'Keep the file outside of folders that are served. It may have up to 1 MiB.',
 		'',
 		'```',
 		'basic_auth /admin/* bcrypt "Staff only" {',
@@ -61,9 +71,15 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			}
 		}
 		const accounts: BasicAuthAccount[] = [];
+		let htpasswd: Word | undefined;
 		const users = new Set<string>();
 		for (const [index, inner] of (line.block?.lines ?? []).entries()) {
 			cx.noBlock(inner);
+			const first = inner.words[0]!;
+			if (first.text === 'htpasswd' && first.quote === 'none' && cx.dialect === 'configfile') {
+				htpasswd = lowerFile(inner, htpasswd, cx) ?? htpasswd;
+				continue;
+			}
 			const [userWord, hashWord, surplus] = inner.words as readonly [Word, Word | undefined, Word | undefined];
 			const user = cx.template(userWord);
 			if (user === '' || hashWord === undefined || hashWord.text === '') {
@@ -83,7 +99,10 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			if (typeof parsed === 'string') {
 				const message = `The hash of \`${user}\` cannot be used: ${parsed}.`;
 				cx.problem('error', 'auth/bad-hash', hashWord.span, message, {
-					hint: `Create one with \`svc hash-password --algorithm ${algorithm}\`.`,
+					hint:
+						user === 'htpasswd'
+							? 'Files of accounts can be named in a Configfile only.'
+							: `Create one with \`svc hash-password --algorithm ${algorithm}\`.`,
 				});
 			}
 			accounts.push(cx.origin({ user, hash }, inner.span, { user: userWord.span, hash: hashWord.span }));
@@ -96,7 +115,14 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 		}
 		const realm = realmWord && realmWord.text !== DEFAULT_REALM ? { realm: realmWord.text } : {};
 		const named = algorithm && algorithm !== 'bcrypt' ? { algorithm } : {};
-		return cx.origin<BasicAuthStep>({ handler: 'basic_auth', ...named, ...realm, accounts }, line.span);
+		const step: BasicAuthStep = {
+			handler: 'basic_auth',
+			...named,
+			...realm,
+			accounts,
+			...(htpasswd && { htpasswd: cx.filePath(htpasswd.text, htpasswd.span) }),
+		};
+		return cx.origin(step, line.span, htpasswd ? { htpasswd: htpasswd.span } : {});
 	},
 	schema: {
 		properties: {
@@ -131,11 +157,42 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 					additionalProperties: false,
 				},
 			},
+			htpasswd: {
+				type: 'string',
+				minLength: 1,
+				description: 'Path of a file with more accounts, one `user:hash` a line; it is read again when it changes.',
+			},
 		},
 		required: ['accounts'],
 	},
 	compile: compileBasicAuth,
 });
+
+/** Lowers `htpasswd <file>`. Returns the path's word unless there is a mistake. */
+function lowerFile(line: Line, before: Word | undefined, cx: LowerContext): Word | undefined {
+	const args = line.words.slice(1);
+	if (!cx.count(line, args, 1, 1, 'htpasswd <file>')) return undefined;
+	const word = args[0]!;
+	if (before) {
+		cx.problem('error', 'auth/htpasswd-twice', word.span, 'A second file of accounts is named.', {
+			hint: 'Join the files, or write two `basic_auth` blocks for different requests.',
+		});
+		return undefined;
+	}
+	if (word.text.includes('{') || word.text === '') {
+		cx.problem(
+			'error',
+			'auth/htpasswd-path',
+			word.span,
+			'The path of a file of accounts cannot depend on a request or be empty.',
+			{
+				hint: 'Write a path without placeholders; `{$NAME}` takes one from the environment.',
+			},
+		);
+		return undefined;
+	}
+	return word;
+}
 
 function basicCredentials(user: string, password: string): string {
 	return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;

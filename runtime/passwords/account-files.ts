@@ -1,0 +1,139 @@
+/** The main thread's side of account files: reads them again when they change, once for all threads. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import {
+	AccountFileError,
+	MAX_ACCOUNT_FILE,
+	parseAccountFile,
+} from '../../compiler/modules/directives/basic-auth/account-file.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
+
+/** Milliseconds for which a file is not checked again. */
+export const ACCOUNT_CHECK_INTERVAL = 1000;
+/** Milliseconds after a modification during which another one may have the same time. */
+const SETTLING = 100;
+/** Maximum number of files to remember. */
+const MAX_FILES = 256;
+
+/** What a thread asks. */
+export interface AccountFileQuestion {
+	readonly path: string;
+	/** The version that the thread has; 0 if none. */
+	readonly version: number;
+}
+
+/** The last valid version of a file, without its contents if the thread has them. 0 if there has been none. */
+export interface AccountFileAnswer {
+	readonly version: number;
+	readonly bytes: Uint8Array | undefined;
+}
+
+/** Receives log entries. */
+export type AccountFileLog = (
+	level: LogLevel,
+	logger: string,
+	message: string,
+	fields: { readonly [name: string]: unknown },
+) => void;
+
+interface KnownFile {
+	/** Identifies the state of the file when it was last read. */
+	state: string;
+	version: number;
+	bytes: Uint8Array | undefined;
+	/** Time of the last check, by `performance.now()`. */
+	checkedAt: number;
+	checking: Promise<void> | undefined;
+	/** The last failure that was logged. */
+	reported: string | undefined;
+}
+
+/** Reads account files for all threads. */
+export class AccountFiles {
+	readonly #files = new Map<string, KnownFile>();
+	readonly #log: AccountFileLog;
+	#lastVersion = 0;
+
+	constructor(log: AccountFileLog) {
+		this.#log = log;
+	}
+
+	/** Resolves to the last valid version, after a check if the last one is too long ago. Never rejects. */
+	async answer({ path, version }: AccountFileQuestion): Promise<AccountFileAnswer> {
+		const known = this.#files.get(path);
+		const file = known ?? newFile();
+		// The most recently used file is the last.
+		this.#files.delete(path);
+		this.#files.set(path, file);
+		if (this.#files.size > MAX_FILES) this.#files.delete(this.#files.keys().next().value!);
+		if (performance.now() - file.checkedAt >= ACCOUNT_CHECK_INTERVAL / 2) {
+			file.checking ??= this.#check(path, file).finally(() => {
+				file.checking = undefined;
+			});
+			await file.checking;
+		}
+		return { version: file.version, bytes: file.version === version ? undefined : file.bytes };
+	}
+
+	async #check(path: string, file: KnownFile): Promise<void> {
+		let handle: FileHandle | undefined;
+		try {
+			// Without O_NONBLOCK, opening a pipe that nobody writes to would never end.
+			handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+			// The state is taken before reading, so that the next check notices a change in between.
+			const facts = await handle.stat({ bigint: true });
+			if (!facts.isFile()) throw new AccountFileError('auth/htpasswd-unreadable', 'it is not a regular file');
+			const { dev, ino, size, mtimeNs, ctimeNs } = facts;
+			const state = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+			if (state === file.state) return;
+			const bytes = await readBounded(handle);
+			// An invalid version is not parsed again, either.
+			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING;
+			file.state = isSettled ? state : '';
+			parseAccountFile(bytes, path);
+			file.reported = undefined;
+			if (file.bytes && Buffer.compare(bytes, file.bytes) === 0) return;
+			const message = file.bytes ? 'the file of accounts was read again' : 'the file of accounts was read';
+			file.bytes = bytes;
+			file.version = ++this.#lastVersion;
+			this.#log('info', 'passwords', message, { path });
+		} catch (error) {
+			const { message, hint } = error as AccountFileError | (Error & { readonly hint?: undefined });
+			if (!(error instanceof AccountFileError && error.code === 'auth/htpasswd-invalid')) file.state = '';
+			if (file.reported === message) return;
+			file.reported = message;
+			const stays = file.bytes ? 'its previous version stays in use' : 'nobody can log in';
+			this.#log('error', 'passwords', `the file of accounts cannot be used; ${stays}`, {
+				path,
+				error: message,
+				...(hint === undefined ? {} : { hint }),
+			});
+		} finally {
+			await handle?.close().catch(() => undefined);
+			file.checkedAt = performance.now();
+		}
+	}
+}
+
+/** Reads a file from its start, at most one byte more than a file of accounts may have. */
+async function readBounded(handle: FileHandle): Promise<Uint8Array> {
+	const buffer = new Uint8Array(MAX_ACCOUNT_FILE + 1);
+	let length = 0;
+	while (length < buffer.length) {
+		const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+		if (bytesRead === 0) break;
+		length += bytesRead;
+	}
+	return buffer.slice(0, length);
+}
+
+function newFile(): KnownFile {
+	return {
+		state: '',
+		version: 0,
+		bytes: undefined,
+		checkedAt: Number.NEGATIVE_INFINITY,
+		checking: undefined,
+		reported: undefined,
+	};
+}

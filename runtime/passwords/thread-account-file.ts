@@ -1,0 +1,44 @@
+/** A data-plane thread's view of a file of accounts. */
+import { HttpError } from '../../compiler/exchange/http-error.ts';
+import {
+	type AccountFile,
+	type Accounts,
+	parseAccountFile,
+} from '../../compiler/modules/directives/basic-auth/account-file.ts';
+import { ACCOUNT_CHECK_INTERVAL, type AccountFileAnswer, type AccountFileQuestion } from './account-files.ts';
+
+/** The accounts of one file. Requests that arrive during a check wait for it together. */
+export class ThreadAccountFile implements AccountFile {
+	readonly #path: string;
+	readonly #ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>;
+	#accounts: Accounts | undefined;
+	#version = 0;
+	/** Time of the last check, by `performance.now()`. */
+	#checkedAt = Number.NEGATIVE_INFINITY;
+	#checking: Promise<Accounts> | undefined;
+
+	/** @param ask Asks the main thread. */
+	constructor(path: string, ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>) {
+		this.#path = path;
+		this.#ask = ask;
+	}
+
+	accounts(): Accounts | Promise<Accounts> {
+		if (this.#accounts && performance.now() - this.#checkedAt < ACCOUNT_CHECK_INTERVAL) return this.#accounts;
+		this.#checking ??= this.#check().finally(() => {
+			this.#checking = undefined;
+		});
+		return this.#checking;
+	}
+
+	async #check(): Promise<Accounts> {
+		const { version, bytes } = await this.#ask({ path: this.#path, version: this.#version });
+		if (bytes) {
+			this.#accounts = parseAccountFile(bytes, this.#path);
+			this.#version = version;
+		}
+		this.#checkedAt = performance.now();
+		if (!this.#accounts) throw new HttpError(503, 'The file of accounts cannot be used.');
+		return this.#accounts;
+	}
+}
