@@ -1,5 +1,6 @@
 /** Builds a generation from the previous one and a delta, a few milliseconds at a time between requests. */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
+import { fakeLeases } from '../../compiler/codegen/context/fake-leases.ts';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { ListenedSite } from '../../compiler/codegen/plan/plan.ts';
 import { SharedCode } from '../../compiler/codegen/shared-code.ts';
@@ -168,7 +169,10 @@ export class GenerationBuild {
 			if (this.#aborted) throw new BuildAborted();
 			for (const entry of waiting.splice(0)) {
 				sites[entry.at] = this.#unit(entry.site, entry.at, shared);
-				if (!sites[entry.at]) waiting.push(entry);
+				if (!sites[entry.at]) {
+					waiting.push(entry);
+					this.#requestAll(entry.site, entry.at, shared);
+				}
 				await this.#breathe();
 			}
 		}
@@ -200,6 +204,34 @@ export class GenerationBuild {
 			for (const handle of handles) this.#source.release(handle);
 			if (error instanceof NeedsSharedMemory) return undefined;
 			throw error;
+		}
+	}
+
+	/**
+	 * Requests the memory of all leases of a site at once. A site with many of them would otherwise be built again for each. Builds the
+	 * site with fake leases in place of those that wait for memory, and discards it.
+	 */
+	#requestAll(site: Site, index: number, shared: SharedDocumentParts): void {
+		const handles: LeaseHandle[] = [];
+		const leases: Leases = {
+			lease: (kind, settings) => {
+				try {
+					const { lease, handle } = this.#source.acquire(kind, settings, materialOf(kind, settings, shared));
+					handles.push(handle);
+					return lease;
+				} catch (error) {
+					if (!(error instanceof NeedsSharedMemory)) throw error;
+					return fakeLeases.lease(kind, settings);
+				}
+			},
+			pageWork: this.#source.pageWork,
+		};
+		try {
+			buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer: undefined, shared: new SharedCode() });
+		} catch {
+			// The next attempt to build the site reports the error.
+		} finally {
+			for (const handle of handles) this.#source.release(handle);
 		}
 	}
 

@@ -181,6 +181,35 @@ generations('an aborted build releases its leases', async () => {
 	assert.is(bench.registry.size, 1);
 });
 
+generations('a site that needs shared memory for many leases waits for all of it at once', async () => {
+	const bench = new Bench();
+	const names = Array.from({ length: 30 }, (_, index) => `log${index}`);
+	const [requested, arrived] = [new Set<string>(), new Set<string>()];
+	let waits = 0;
+	const source: LeaseSource = {
+		...bench.source,
+		acquire: (kind, settings) => {
+			const key = leaseKey(kind, settings);
+			requested.add(key);
+			if (!arrived.has(key)) throw new NeedsSharedMemory();
+			return bench.source.acquire(kind, settings);
+		},
+		memory: async () => {
+			waits++;
+			for (const key of requested) arrived.add(key);
+		},
+	};
+	const logs = names.map(name => ({ name, output: { writer: 'discard' } }));
+	const delta = structuredClone(generationDelta(undefined, image([{ ...site(0, 'a'), logs }])));
+	const { generation } = await new GenerationBuild(source, FACTS).run(delta, 1, bench.generations, NOTHING);
+	assert.is(generation.sites[0]!.leases.length, names.length);
+	assert.is(bench.registry.size, names.length);
+	// Once for the first lease, and once for all others.
+	assert.is(waits, 2);
+	for (const handle of generation.sites[0]!.leases) bench.registry.release(handle);
+	assert.is(bench.registry.size, 0);
+});
+
 generations('a site that needs shared memory is built once the memory has arrived', async () => {
 	const bench = new Bench();
 	bench.wanting.add('pool');
