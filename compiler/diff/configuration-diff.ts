@@ -22,6 +22,7 @@ import { valueAt } from '../schema/validate.ts';
 import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
 import { RecordedFiles } from './recorded-files.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
+import { SecretMask } from './secret-mask.ts';
 import { scriptOf, type UpstreamAssumption, upstreamAssumptions } from './upstream-assumption.ts';
 
 /** A configuration to compare. */
@@ -203,12 +204,13 @@ class Comparison {
 
 	async result(): Promise<ConfigurationDiff> {
 		const [before, after] = this.#sides;
+		const mask = new SecretMask([before.document, after.document]);
 		const changes: MeaningChange[] = [];
 		for (const { request, upstream, aspects, classes } of this.#groups.values()) {
 			changes.push({
 				request,
 				upstream: upstream === this.#assumptions[0] ? undefined : upstream,
-				aspects,
+				aspects: aspects.map(aspect => masked(aspect, mask)),
 				classes,
 				before: await before.explain(request, upstream),
 				after: await after.explain(request, upstream),
@@ -216,7 +218,7 @@ class Comparison {
 		}
 		return {
 			changes,
-			settings: settingsChanges(before.document, after.document),
+			settings: settingsChanges(before.document, after.document).map(change => masked(change, mask)),
 			classes: this.#classes.size,
 			requests: this.#requests,
 			blindSpots: [...this.#blindSpots],
@@ -533,6 +535,12 @@ function settingsChanges(before: Document, after: Document): readonly ChangedAsp
 	return names
 		.map(name => ({ name, before: shown(one[name]), after: shown(other[name]) }))
 		.filter(change => change.before !== change.after);
+}
+
+/** Returns a change without the secrets in its values. */
+function masked({ name, before, after }: ChangedAspect, mask: SecretMask): ChangedAspect {
+	const hide = (text: string | undefined): string | undefined => text && mask.hide(text);
+	return { name, before: hide(before), after: hide(after) };
 }
 
 function shown(value: unknown): string | undefined {

@@ -422,6 +422,23 @@ different('the bound on requests is kept, and named', async () => {
 
 different.run();
 
+const secrets = suite('secrets in differences');
+
+secrets('are shown as numbers, equal ones as the same number', async () => {
+	const [first, second] = ['a', 'b'].map(c => `$2b$04$${c}htDU1s.zTjurSinO5o6pOxcas3hePGlWxp7j6ggvc/lyTAmhslhC`);
+	const text = (hash: string, token: string) =>
+		`{\n\tadmin 127.0.0.1:2019 ${token}\n}\nhttp://:8080 {\n\tbasic_auth {\n\t\tbob ${hash}\n\t}\n\treverse_proxy 127.0.0.1:9000 {\n\t\theader_up Authorization "Bearer ${token}"\n\t}\n}\n`;
+	const found = await diff(text(first!, 'old-token-1'), text(second!, 'new-token-2'));
+	const rendered = renderDiff(found, 'before', 'after');
+	const values = JSON.stringify([found.settings, found.changes.map(({ aspects }) => aspects)]);
+	assert.match(values, /\[redacted \d\].*\[redacted \d\]/);
+	for (const secret of [first!, second!, 'old-token-1', 'new-token-2'])
+		assert.not.ok(values.includes(secret), rendered);
+	assert.not.ok(isSame(found));
+});
+
+secrets.run();
+
 const random = suite('random pairs of configurations');
 
 random('what random requests tell apart, the comparison tells apart, and its witnesses are true', async () => {

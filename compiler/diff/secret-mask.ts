@@ -1,0 +1,39 @@
+/** Hides the secrets of configurations in what `svc diff` shows, which may become a comment on a code host. */
+import type { Document } from '../document/document.ts';
+import { findSecrets } from '../schema/secrets.ts';
+import { escapePointer, valueAt } from '../schema/validate.ts';
+
+/** Minimum characters of a secret. A shorter one would also be hidden where the same characters occur by chance. */
+const MIN_LENGTH = 4;
+
+/** Replaces secrets by numbers, and equal secrets by the same number, so that a reader still sees whether one has changed. */
+export class SecretMask {
+	/** Secrets as they are in texts and in JSON, the longest first, with their numbers. */
+	readonly #secrets: readonly (readonly [secret: string, number: number])[];
+
+	constructor(documents: readonly Document[]) {
+		const numbers = new Map<string, number>();
+		for (const document of documents) {
+			for (const { path, parts } of findSecrets(document)) {
+				const text = valueAt(document, path.map(key => `/${escapePointer(key)}`).join('')) as string;
+				for (const { start, end } of parts) {
+					const secret = text.slice(start, end);
+					if (secret.length >= MIN_LENGTH && !numbers.has(secret)) numbers.set(secret, numbers.size + 1);
+				}
+			}
+		}
+		this.#secrets = [...numbers]
+			.flatMap(([secret, number]) => {
+				const inJson = JSON.stringify(secret).slice(1, -1);
+				return [secret, ...(inJson === secret ? [] : [inJson])].map(text => [text, number] as const);
+			})
+			.sort(([one], [other]) => other.length - one.length);
+	}
+
+	/** Returns the text without secrets. */
+	hide(text: string): string {
+		let shown = text;
+		for (const [secret, number] of this.#secrets) shown = shown.replaceAll(secret, `[redacted ${number}]`);
+		return shown;
+	}
+}
