@@ -440,6 +440,16 @@ data('rate_limit: a key contains the data as sent, not expanded', async () => {
 	assert.is(await ask('{env.SVC_TEST_SECRET}'), 200);
 });
 
+data('replace: a replacement is the data as sent, not expanded', async () => {
+	const served = new DryRunServer(
+		`:8080 {\nreplace here "{query.x}"\nheader Content-Type text/plain\nrespond "It is here."\n}\n`,
+		{ format: 'configfile' },
+	);
+	const { body } = await served.ask(`http://a:8080/?x=${encodeURIComponent(DATA)}`);
+	assert.is(body, `It is ${DATA}.`);
+	assert.not.ok(body.includes(SECRET));
+});
+
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
 	// These directives accept no request placeholder, or only names that the configuration itself contains.
@@ -447,7 +457,7 @@ data('every directive that takes text is tested', () => {
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
 		// These are tested below.
-		...['cache', 'rate_limit'],
+		...['cache', 'rate_limit', 'replace'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

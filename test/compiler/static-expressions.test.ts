@@ -48,6 +48,7 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 	],
 	'where they begin to match they succeed': [
 		/[^A-Z0-9]+/g,
+		/[\udc80-\udcff]+/gu,
 		/[\s,]+/,
 		/[ \t]+/g,
 		/[ \t,]+/,

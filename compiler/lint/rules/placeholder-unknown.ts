@@ -4,6 +4,7 @@ import { suggestName } from '../../diagnostics/suggest.ts';
 import { mappedNamesOf } from '../../lower/context/mapped-placeholders.ts';
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
 import { registryOf } from '../../lower/registry.ts';
+import { namesLogFields } from '../../modules/providers/log-formats/log-text.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -21,6 +22,7 @@ export const placeholderUnknown: LintRule = {
 		const known = registryOf(cx.dialect).directives;
 		const mapped = mappedNamesOf(known, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
 		for (const { line } of linesOf(cx.tree)) {
+			if (namesLogFields(line.words)) continue;
 			const module = known.get(line.words[0]!.text);
 			const own = (module?.kind === 'handler' && module.ownPlaceholders) || [];
 			for (const word of line.words) {

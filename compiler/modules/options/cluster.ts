@@ -98,7 +98,7 @@ export const cluster: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			address: { type: 'string', pattern: `^${HOST}:[0-9]{1,5}$`, description: 'host:port of Redis.' },
+			address: { type: 'string', pattern: `^${HOST}:[0-9]{1,5}$`, description: '`host:port` of Redis.' },
 			tls: {
 				type: 'object',
 				description: 'Present if the connection uses TLS.',

@@ -1,6 +1,7 @@
 /** Reads the text of `format text`: literal text, and placeholders that stand for fields of an entry. */
 import { fullPlaceholderName, SHORTHANDS } from '../../../codegen/placeholders/shorthands.ts';
 import type { LogFormat } from '../../../document/log-settings.ts';
+import type { Word } from '../../../syntax/ast.ts';
 
 /** A part of a line. */
 export type LogTextPart =
@@ -131,4 +132,11 @@ function pathOf(path: string): LogTextPart {
 	// Entries have the host, which in HTTP/2 and HTTP/3 is no header field, beside the header fields.
 	const found = plain.join('>') === 'request>headers>host' ? ['request', 'host'] : plain;
 	return index ? { path: found, index: Number(index[1]) } : { path: found };
+}
+
+/** Reports whether a line selects a format whose text names fields of log entries in braces. They are no placeholders. */
+export function namesLogFields([word, format]: readonly Word[]): boolean {
+	return (
+		(word?.text === 'format' || word?.text === 'wrap') && (format?.text === 'text' || format?.text === 'transform')
+	);
 }
