@@ -14,12 +14,29 @@ function of(parent: string): (name: string) => string {
 	return name => `${parent}>${name}`;
 }
 
-/** Reports whether entries can have a field at this path, which is in lowercase. `added` are names of further fields. */
+/** Fields that every entry has and that filters cannot change: the format writes them by itself. */
+const UNFILTERED: readonly string[] = ['ts', 'level', 'logger', 'msg'];
+
+/** Those of the paths in {@link ENTRY_FIELDS} that filters can change. */
+export const FILTERED_FIELDS: readonly string[] = ENTRY_FIELDS.filter(field => !UNFILTERED.includes(field));
+
+/**
+ * Reports whether entries can have a field at this path, which is in lowercase. `added` are paths of further fields, below which
+ * any name may occur.
+ */
 export function isEntryField(path: readonly string[], added: ReadonlySet<string>): boolean {
-	if (added.has(path[0]!)) return true;
+	return isFieldAmong(ENTRY_FIELDS, path, added);
+}
+
+/** Reports whether filters can change a field at this path, like {@link isEntryField}. */
+export function isFilteredField(path: readonly string[], added: ReadonlySet<string>): boolean {
+	return isFieldAmong(FILTERED_FIELDS, path, added);
+}
+
+function isFieldAmong(known: readonly string[], path: readonly string[], added: ReadonlySet<string>): boolean {
 	const text = path.join('>');
-	return ENTRY_FIELDS.some(
-		field =>
-			field === text || field.startsWith(`${text}>`) || (field.endsWith('*') && text.startsWith(field.slice(0, -1))),
-	);
+	const isOrHolds = (field: string): boolean => field === text || field.startsWith(`${text}>`);
+	if (path.some((_, index) => added.has(path.slice(0, index + 1).join('>')))) return true;
+	if ([...added].some(isOrHolds)) return true;
+	return known.some(field => isOrHolds(field) || (field.endsWith('*') && text.startsWith(field.slice(0, -1))));
 }

@@ -111,6 +111,7 @@ export function lowerFilterFields(
 			cx.problem('error', 'log/filter-twice', field.span, message);
 			continue;
 		}
+		cx.origin(value, line.span);
 		Object.defineProperty(fields, path, { value, enumerable: true, configurable: true, writable: true });
 	}
 }
