@@ -19,16 +19,16 @@ export function interceptHandles(server: WithHandle<Server>, take: (handle: Stre
 	const listening = server._handle;
 	const ordinary = listening?.onconnection;
 	if (!listening || typeof ordinary !== 'function') return;
-	let known: unknown;
-	const fits = (handle: object): handle is StreamHandle => {
+	let knownPrototype: unknown;
+	const isUsable = (handle: object): handle is StreamHandle => {
 		const prototype = Object.getPrototypeOf(handle);
-		if (prototype === known) return true;
+		if (prototype === knownPrototype) return true;
 		if (!isDirectHandle(handle)) return false;
-		known = prototype;
+		knownPrototype = prototype;
 		return true;
 	};
 	listening.onconnection = (status, handle) => {
-		if (status === 0 && handle !== undefined && fits(handle) && take(handle)) return;
+		if (status === 0 && handle !== undefined && isUsable(handle) && take(handle)) return;
 		ordinary.call(listening, status, handle);
 	};
 }
@@ -44,11 +44,14 @@ export function setInheritedOptions(server: WithHandle<Server>, keepAlive: TcpKe
 	return listening.setNoDelay(true) === 0 && setKeepAlive(listening, keepAlive) === 0;
 }
 
-/** Sets the same options on one connection. */
+/**
+ * Disables Nagle's algorithm and sets TCP keep-alive on one connection, as {@link setInheritedOptions} does on a listening
+ * socket.
+ */
 export function setSocketOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
-		// Node's public method accepts neither an interval nor a number of probes.
+		// The public method accepts the idle time, but neither the interval nor the number of the keep-alive probes.
 		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
 		return;
 	}

@@ -1,29 +1,34 @@
 /** The listening sockets that a process hands over to its successor; see runtime/main/handover. */
 
-/** A UDP socket, and the channel by which the successor returns packets that belong to connections of its predecessor. */
+/**
+ * A UDP socket that a process hands over, and the channels by which the successor returns the packets of connections that stay
+ * behind.
+ */
 export interface BequeathedDatagrams {
 	readonly descriptor: number;
-	/** Undefined if that process has no connections. */
+	/** Channel to the process that hands over the socket; undefined if it has no connections left. */
 	readonly relay?: number | undefined;
-	/** The channels of that process to the processes before it whose connections are still open. */
+	/** Channels to even earlier processes (from previous handovers) that still have connections on this socket. */
 	readonly older?: readonly number[] | undefined;
 }
 
-/** Returns all descriptors of a UDP socket and its channels. */
+/** Returns the descriptors of a UDP socket and of all its channels. */
 export function descriptorsOf(datagrams: BequeathedDatagrams): number[] {
 	return [datagrams.descriptor, ...channelsOf(datagrams)];
 }
 
-/** Returns the descriptors of the channels of a UDP socket. */
+/** Returns the descriptors of all channels of a UDP socket. */
 export function channelsOf({ relay, older = [] }: BequeathedDatagrams): number[] {
 	return [...(relay === undefined ? [] : [relay]), ...older];
 }
 
 /** A UDP socket for one thread of the successor, and the channels that it uses. */
 export interface InheritedDatagrams extends BequeathedDatagrams {
-	/** Channels to threads that have no UDP socket of their own. They get their share of connections through this thread. */
+	/** Channels to threads that have no UDP socket of their own. This thread passes a share of the connections on to them. */
 	readonly branches?: readonly number[] | undefined;
-	/** Set in such a thread: the channel through which it gets what arrives at the socket. */
+	/**
+	 * Only for a thread without a UDP socket of its own: the channel on which it receives its packets from the thread that has one.
+	 */
 	readonly trunk?: number | undefined;
 }
 

@@ -17,15 +17,15 @@ export interface ClientSocket {
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): unknown;
 	cork(): void;
 	uncork(): void;
-	/** Closes our side. The connection closes when both sides have ended. */
+	/** Closes our side of the connection, which closes completely once the client has closed its side, too. */
 	end(finished?: () => void): unknown;
-	/** Closes both sides at once. */
+	/** Closes the connection immediately, in both directions. */
 	destroy(error?: Error): unknown;
 	pause(): unknown;
 	resume(): unknown;
 }
 
-/** Returns the number of bytes that were passed to the system and that it has not accepted yet. */
+/** Returns the number of written bytes that the system has not accepted yet. */
 export function queuedBytes(
 	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
 ): number {

@@ -26,14 +26,14 @@ export interface ClientCertificateTerms {
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
 	/** Enables verification for a context. Throws if the context's internals are not as expected. */
-	judge(context: SecureContext, terms: ClientCertificateCriteria): void;
+	judge(context: SecureContext, criteria: ClientCertificateCriteria): void;
 	/**
 	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link judge}. Returns false if it is
 	 * rejected. Never throws.
 	 * @param store The callback's `X509_STORE_CTX`, with the trusted authorities set.
 	 */
 	accepts(store: bigint, criteria: ClientCertificateCriteria): boolean;
-	/** Whether the last rejected certificate had expired. There is no other way to find this out. */
+	/** True if the last rejected certificate had expired. The rejection itself does not tell the reason. */
 	readonly refusedAsExpired: boolean;
 }
 
@@ -93,36 +93,36 @@ function makeVerifier(): ClientVerifier | undefined {
 	const digest = Buffer.allocUnsafeSlow(SHA256_BYTES);
 	const digestAt = ffi.getRawPointer(digest);
 	/**
-	 * Criteria by number; the number is passed to OpenSSL. There are few of them, and none is removed, because a handshake in
-	 * progress may refer to it.
+	 * All criteria that were ever used. OpenSSL's callback receives an index of this array, so nothing is removed: a handshake in
+	 * progress may refer to it. There are only a few.
 	 */
-	const terms: PreparedCriteria[] = [];
+	const criteriaByNumber: PreparedCriteria[] = [];
 	const numbers = new Map<string, number>();
-	const prepared = new WeakMap<ClientCertificateCriteria, PreparedCriteria>();
+	const preparedByCriteria = new WeakMap<ClientCertificateCriteria, PreparedCriteria>();
 	let expired = false;
 
-	// OpenSSL calls this for each certificate. It replaces Node's callback, which would ignore every problem.
-	const firstProblem = lib.registerCallback({ return: 'int32', arguments: ['int32', 'pointer'] }, sound => sound);
+	// OpenSSL calls this function for each certificate of a chain. Node's own callback, which it replaces, ignores every problem.
+	const stopAtFirstProblem = lib.registerCallback({ return: 'int32', arguments: ['int32', 'pointer'] }, sound => sound);
 	const leafVerdict = (certificate: bigint, leaves: ReadonlySet<string>): number => {
 		if (functions.X509_digest(certificate, sha256, digestAt, 0n) !== 1) return FAILED;
 		if (!leaves.has(digest.toString('hex'))) return REJECTED;
 		if (functions.X509_cmp_current_time(functions.X509_get0_notBefore(certificate)) > 0) return NOT_YET_VALID;
 		return functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) > 0 ? OK : EXPIRED;
 	};
-	const verdict = (store: bigint, one: PreparedCriteria | undefined): number => {
-		if (one === undefined) return FAILED;
-		if (one.chain) {
-			functions.X509_STORE_CTX_set_verify_cb(store, firstProblem);
+	const verdict = (store: bigint, preparedCriteria: PreparedCriteria | undefined): number => {
+		if (preparedCriteria === undefined) return FAILED;
+		if (preparedCriteria.chain) {
+			functions.X509_STORE_CTX_set_verify_cb(store, stopAtFirstProblem);
 			if (functions.X509_verify_cert(store) !== 1) return functions.X509_STORE_CTX_get_error(store) || FAILED;
 		}
-		if (one.leaves === undefined) return OK;
+		if (preparedCriteria.leaves === undefined) return OK;
 		const certificate = functions.X509_STORE_CTX_get0_cert(store);
-		return certificate === 0n ? FAILED : leafVerdict(certificate, one.leaves);
+		return certificate === 0n ? FAILED : leafVerdict(certificate, preparedCriteria.leaves);
 	};
-	const accepts = (store: bigint, one: PreparedCriteria | undefined): boolean => {
+	const accepts = (store: bigint, preparedCriteria: PreparedCriteria | undefined): boolean => {
 		let error = FAILED;
 		try {
-			error = verdict(store, one);
+			error = verdict(store, preparedCriteria);
 			functions.X509_STORE_CTX_set_error(store, error);
 		} catch {
 			error = FAILED;
@@ -132,20 +132,20 @@ function makeVerifier(): ClientVerifier | undefined {
 	};
 	const callback = lib.registerCallback(
 		{ return: 'int32', arguments: ['pointer', 'pointer'] },
-		(store, number): number => (accepts(store as bigint, terms[Number(number)]) ? 1 : 0),
+		(store, number): number => (accepts(store as bigint, criteriaByNumber[Number(number)]) ? 1 : 0),
 	);
 	return {
 		accepts(store, criteria) {
-			const one = prepared.get(criteria) ?? prepare(criteria);
-			prepared.set(criteria, one);
-			return accepts(store, one);
+			const preparedCriteria = preparedByCriteria.get(criteria) ?? prepare(criteria);
+			preparedByCriteria.set(criteria, preparedCriteria);
+			return accepts(store, preparedCriteria);
 		},
 		judge(context, criteria) {
 			const key = JSON.stringify([criteria.chain, criteria.leaves]);
 			let number = numbers.get(key);
 			if (number === undefined) {
-				number = terms.length;
-				terms.push(prepare(criteria));
+				number = criteriaByNumber.length;
+				criteriaByNumber.push(prepare(criteria));
 				numbers.set(key, number);
 			}
 			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), callback, BigInt(number));

@@ -1,8 +1,8 @@
 /**
- * Accepts the connections of a listening socket by the thread's poller and reads each of them at once. Most clients have sent their
- * request by then, so that a connection with a single request is never watched.
+ * Accepts the connections of a listening socket with the thread's poller, and reads from each connection immediately. Most
+ * clients have sent their request by then, so a connection that carries a single request is never registered with the poller.
  *
- * Node opens the socket and closes it. In between, its event loop does not watch it.
+ * Node opens and closes the listening socket, but Node's event loop does not watch it meanwhile.
  */
 import { closeSync, openSync } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
@@ -13,16 +13,19 @@ import type { ListeningOwner } from './listening-socket.ts';
 import { MAX_OWNED } from './owned-descriptors.ts';
 import type { PolledSocket } from './socket-poller.ts';
 
-/** Maximum connections that are accepted before other sockets are served. */
+/** Maximum connections accepted in a row before other sockets are served. */
 const ACCEPTS_A_TURN = 16;
-/** Milliseconds for which nothing is accepted after the system has failed for lack of memory. */
+/** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */
 const BACK_OFF = 100;
-/** Attempts, one in each turn of the event loop, to take over from Node. */
+/** Maximum attempts to take over the listening socket from Node's event loop. Each turn of the loop allows one attempt. */
 const MAX_ATTEMPTS = 50;
 
 const WOULD_BLOCK = -11;
 const NO_DESCRIPTOR = [-24, -23];
-/** ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. Other errors concern only the connection that was to be accepted. */
+/**
+ * Errors that the next `accept` would meet again: ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. All other errors concern
+ * a single connection.
+ */
 const LASTING = [-12, -105, -9, -22, -88, -95];
 
 /** Accepts the connections of one listening socket. */
@@ -35,11 +38,17 @@ export class ConnectionAcceptor implements PolledSocket {
 	#calls: ConnectionCalls | undefined;
 	#attempts = 0;
 	#closed = false;
-	/** A descriptor to close when no other is free, so that a connection can be accepted and closed. */
+	/**
+	 * A spare descriptor. When the process has no free descriptors, it is closed so that one connection can be accepted, and then
+	 * rejected.
+	 */
 	#reserve = -1;
 	#pause: NodeJS.Timeout | undefined;
 
-	/** Takes over from Node as soon as that is possible. Until then, or if it is not possible at all, Node accepts connections. */
+	/**
+	 * Takes over the listening socket from Node as soon as possible. Until then, or if that is never possible, Node accepts
+	 * connections.
+	 */
 	constructor(descriptor: number, owner: ListeningOwner, isUnix: boolean) {
 		this.#descriptor = descriptor;
 		this.#owner = owner;
@@ -47,11 +56,11 @@ export class ConnectionAcceptor implements PolledSocket {
 		setImmediate(attempt, this);
 	}
 
-	/** Tries to take over. Called by {@link attempt}. */
+	/** Tries to take over the listening socket from Node's event loop. */
 	attempt(): void {
 		if (this.#closed) return;
 		const calls = connectionCalls();
-		// Node's event loop watches the socket from the next turn on.
+		// Node's event loop registers a new socket only in its next turn, so the first attempts may be too early.
 		if (calls?.poller.takeFromLoop(this.#descriptor) !== true) {
 			if (++this.#attempts < MAX_ATTEMPTS) setImmediate(attempt, this);
 			return;
@@ -117,7 +126,7 @@ export class ConnectionAcceptor implements PolledSocket {
 		owner.accepted(owner.needsStream ? socket.toSocket() : socket);
 	}
 
-	/** Handles a failure. Returns true if nothing more can be accepted for now. */
+	/** Handles a failed `accept`. Returns true if no further connection can be accepted for now. */
 	#failed(status: number, calls: ConnectionCalls): boolean {
 		if (NO_DESCRIPTOR.includes(status)) return this.#turnAway(status, calls);
 		if (!LASTING.includes(status)) return false;
@@ -125,7 +134,10 @@ export class ConnectionAcceptor implements PolledSocket {
 		return this.#backOff(calls);
 	}
 
-	/** Accepts a connection and closes it, so that its client does not wait for a descriptor to become free. */
+	/**
+	 * Accepts a connection with the spare descriptor and closes it, so that the client does not wait until a descriptor becomes
+	 * free.
+	 */
 	#turnAway(status: number, calls: ConnectionCalls): boolean {
 		if (this.#reserve < 0) {
 			this.#owner.acceptFailed(acceptError(status));
@@ -133,7 +145,7 @@ export class ConnectionAcceptor implements PolledSocket {
 		}
 		closeSync(this.#reserve);
 		this.#reserve = -1;
-		// The system fails for lack of descriptors even if no connection is waiting.
+		// The first `accept` may have failed although no connection was waiting: without free descriptors, the system does not check.
 		const refused = calls.accept(this.#descriptor);
 		if (refused >= 0) {
 			calls.close(refused);

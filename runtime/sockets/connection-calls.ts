@@ -1,4 +1,4 @@
-/** The system calls for connections that a thread accepts by itself. */
+/** The system calls for connections that a thread accepts itself instead of leaving them to Node. */
 import type { DescriptorHandle } from './descriptor-handle.ts';
 import { isDirectHandle, type StreamHandle } from './direct-socket.ts';
 import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
@@ -11,7 +11,7 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 const SHUT_WR = 1;
 /** SOCK_NONBLOCK, SOCK_CLOEXEC. */
 const ACCEPT_FLAGS = 0o4000 | 0o2000000;
-/** Maximum bytes of several pieces that are joined into one write. */
+/** Maximum total size in bytes of the chunks that are joined into one write. */
 const JOINED_BYTES = 65_536;
 
 type Call = (...values: (number | bigint)[]) => number;
@@ -33,15 +33,15 @@ export class ConnectionCalls {
 	readonly #errno: () => number;
 	readonly #tcp: HandleClass;
 	readonly #pipe: HandleClass;
-	/** A `sockaddr` with its length in front. */
+	/** Memory that receives a peer's address: its length (4 bytes), followed by a `sockaddr`. */
 	readonly #address: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
 	readonly #addressBytes: Uint8Array = this.#address.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
 	readonly #addressAt: bigint;
-	readonly #joined: Buffer = Buffer.allocUnsafeSlow(JOINED_BYTES);
-	/** Handles that are closed, and whom to tell. */
-	#closed: [DescriptorHandle, (this: StreamHandle) => void][] = [];
+	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(JOINED_BYTES);
+	/** Handles that have been closed, each with the callback that is still to be called. */
+	#closedHandles: [DescriptorHandle, (this: StreamHandle) => void][] = [];
 
-	/** Throws if a function or one of Node's classes is missing. */
+	/** Throws if a C function or one of Node's classes is missing. */
 	constructor(poller: SocketPoller, owned: OwnedDescriptors) {
 		this.poller = poller;
 		this.owned = owned;
@@ -51,9 +51,9 @@ export class ConnectionCalls {
 		this.#pipe = binding.call(process, 'pipe_wrap').Pipe as HandleClass;
 		for (const handles of [this.#tcp, this.#pipe]) {
 			const probe = new handles(KIND_SOCKET);
-			const fits = isDirectHandle(probe) && typeof probe.open === 'function';
+			const isUsable = isDirectHandle(probe) && typeof probe.open === 'function';
 			probe.close();
-			if (!fits) throw new Error('handles are not as expected');
+			if (!isUsable) throw new Error('handles are not as expected');
 		}
 		if (ffi === undefined) throw new Error('not here');
 		const hot = uncheckedFunctionsOf(ffi, {
@@ -83,7 +83,7 @@ export class ConnectionCalls {
 
 	/** Returns a copy of the address of the connection that was accepted last. */
 	peer(): Uint8Array {
-		// Not part of a larger block of memory, which an idle connection would keep.
+		// `Buffer.from` would allocate from a shared pool, and an idle connection would then keep the whole pool in memory.
 		const copy = new Uint8Array(SOCKET_ADDRESS_BYTES);
 		copy.set(this.#addressBytes);
 		return copy;
@@ -103,7 +103,7 @@ export class ConnectionCalls {
 		return this.#shutdown(descriptor, SHUT_WR);
 	}
 
-	/** Returns how many bytes were written; −1 if none were, whatever the reason. */
+	/** Writes bytes. Returns the number of bytes that the system accepted, or −1 if it accepted none, for whatever reason. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return bytes.byteLength === 0 ? 0 : this.poller.write(descriptor, bytes);
 	}
@@ -113,24 +113,27 @@ export class ConnectionCalls {
 		return text.length === 0 ? 0 : this.poller.writeText(descriptor, text);
 	}
 
-	/** Joins pieces in memory that the next call uses again. Returns undefined if they are too large. */
+	/**
+	 * Joins chunks of bytes or text. The result is valid until the next call. Returns undefined if the chunks exceed {@link
+	 * JOINED_BYTES}.
+	 */
 	join(chunks: readonly unknown[], allBuffers: boolean): Uint8Array | undefined {
-		const joined = this.#joined;
+		const buffer = this.#joinBuffer;
 		let length = 0;
 		for (let at = 0; at < chunks.length; at += allBuffers ? 1 : 2) {
 			const chunk = chunks[at];
 			if (typeof chunk !== 'string') {
 				const bytes = chunk as Uint8Array;
 				if (length + bytes.byteLength > JOINED_BYTES) return undefined;
-				joined.set(bytes, length);
+				buffer.set(bytes, length);
 				length += bytes.byteLength;
 				continue;
 			}
-			// No encoding takes more bytes for a character of a string.
+			// No encoding needs more than three bytes for a character of a string.
 			if (length + chunk.length * 3 > JOINED_BYTES) return undefined;
-			length += joined.write(chunk, length, chunks[at + 1] as BufferEncoding);
+			length += buffer.write(chunk, length, chunks[at + 1] as BufferEncoding);
 		}
-		return joined.subarray(0, length);
+		return buffer.subarray(0, length);
 	}
 
 	/** Creates a Node handle that owns the descriptor. Returns undefined if that fails. */
@@ -141,22 +144,22 @@ export class ConnectionCalls {
 		return undefined;
 	}
 
-	/** Calls `closed` for a handle in a microtask, so that it does not run during the current call. */
-	later(handle: DescriptorHandle, closed: (this: StreamHandle) => void): void {
-		if (this.#closed.length === 0) queueMicrotask(() => this.#report());
-		this.#closed.push([handle, closed]);
+	/** Schedules a call of `closed` in a microtask, so that it does not run while its handle is still being closed. */
+	callLater(handle: DescriptorHandle, closed: (this: StreamHandle) => void): void {
+		if (this.#closedHandles.length === 0) queueMicrotask(() => this.#callClosed());
+		this.#closedHandles.push([handle, closed]);
 	}
 
-	#report(): void {
-		const all = this.#closed;
-		this.#closed = [];
-		for (const [handle, closed] of all) closed.call(handle);
+	#callClosed(): void {
+		const closedHandles = this.#closedHandles;
+		this.#closedHandles = [];
+		for (const [handle, closed] of closedHandles) closed.call(handle);
 	}
 }
 
 let calls: ConnectionCalls | undefined | null = null;
 
-/** Returns this thread's calls once its poller works; undefined before that, or if something is missing. */
+/** Returns this thread's calls; undefined until the thread's poller has passed its self-test, or if a function is missing. */
 export function connectionCalls(): ConnectionCalls | undefined {
 	const poller = threadPoller();
 	if (poller === undefined || !isDirectIo()) return undefined;

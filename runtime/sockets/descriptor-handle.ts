@@ -1,7 +1,7 @@
 /**
- * The handle of a connection that the thread has accepted by itself. It owns the descriptor and makes system calls on it. Node's
- * handle is created only when it is needed: to wait until the system accepts what is written, or for a stream. Creating and closing
- * one costs more than everything else that the system and the server do for a connection with a single small request.
+ * The handle of a connection that the thread has accepted itself. It owns the descriptor and makes system calls on it. A handle
+ * of Node is created only when one is needed: to wait until the system accepts more data, or for a stream. Creating and closing a
+ * Node handle costs more than all other work on a connection with a single small request.
  */
 import type { ConnectionCalls } from './connection-calls.ts';
 import type { DirectSocket, StreamHandle } from './direct-socket.ts';
@@ -11,7 +11,7 @@ import { readSocketAddress } from './socket-address.ts';
 /** libuv's error numbers. */
 const NOT_CONNECTED = -107;
 const UNSUPPORTED = -95;
-/** The result of `shutdown` if it is complete when it returns. */
+/** What a Node handle's `shutdown` returns if the shutdown is already complete. */
 const DONE = 1;
 
 /** The handle of a connection on a Unix socket, and the base class of the one for TCP. */
@@ -20,7 +20,7 @@ export class DescriptorHandle implements StreamHandle {
 	svcSocket?: DirectSocket;
 	readonly fd: number;
 	protected readonly calls: ConnectionCalls;
-	/** Node's handle, which then owns the descriptor. */
+	/** Node's handle for the same connection, once one was needed. It then owns the descriptor. */
 	#node: StreamHandle | undefined = undefined;
 	#closed = false;
 
@@ -48,7 +48,7 @@ export class DescriptorHandle implements StreamHandle {
 		return this.#node?.writeQueueSize ?? 0;
 	}
 
-	// Only Node's handle can read into memory by itself. Sockets switch to it before.
+	// This handle cannot read: a socket that is not read by the poller calls `toNodeHandle` and reads with the result.
 
 	useUserBuffer(): void {}
 
@@ -84,7 +84,7 @@ export class DescriptorHandle implements StreamHandle {
 		if (joined === undefined) return this.#rest(node => node.writev(null, chunks, allBuffers));
 		const written = this.calls.write(this.fd, joined);
 		if (written === joined.byteLength) return 0;
-		// The memory is used again for the next write.
+		// The next write reuses the memory of `joined`, so the rest is copied.
 		const rest = Buffer.from(written > 0 ? joined.subarray(written) : joined);
 		return this.#rest(node => keep(node.writeBuffer(null, rest), rest));
 	}
@@ -102,13 +102,14 @@ export class DescriptorHandle implements StreamHandle {
 			this.#node.close(() => closed?.call(this));
 			return;
 		}
-		// Another thread could be given the same number as soon as the descriptor is closed.
+		// The descriptor is removed from the set before it is closed, because another thread may get the same number immediately
+		// afterwards.
 		this.calls.owned.delete(this.fd);
 		this.calls.close(this.fd);
-		if (closed) this.calls.later(this, closed);
+		if (closed) this.calls.callLater(this, closed);
 	}
 
-	/** Lets Node's handle write what the system has not accepted, and find out why. */
+	/** Passes the bytes that the system has not accepted to a Node handle, which waits, or reports why the write failed. */
 	#rest(write: (node: StreamHandle) => number | PendingWrite): number | PendingWrite {
 		const node = this.toNodeHandle();
 		return node === undefined ? NOT_CONNECTED : write(node);
@@ -138,7 +139,7 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 		return address === undefined ? NOT_CONNECTED : fill(name, address);
 	}
 
-	// Connections inherit these options from the listening socket.
+	// The two options below do nothing, because accepted connections inherit them from the listening socket.
 
 	setNoDelay(): number {
 		return 0;

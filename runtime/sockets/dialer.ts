@@ -5,9 +5,9 @@ import type { UpstreamSocket } from './upstream-socket.ts';
 
 /** Callbacks of a connection attempt. Exactly one is called, unless the attempt is abandoned. */
 export interface DialOwner {
-	/** Called when the socket is ready for the protocol's first byte. The callee must replace the socket's owner at once. */
+	/** Called when the socket is ready for the protocol's first byte. The callee must become the socket's owner during the call. */
 	dialed(socket: UpstreamSocket): void;
-	/** Called when the attempt has failed with an error of phase `connect` or `timeout`. Nothing of the request has been sent. */
+	/** Called when the attempt has failed with an error of phase `connect` or `timeout`. No part of the request has been sent. */
 	dialFailed(error: UpstreamError): void;
 }
 
@@ -29,13 +29,16 @@ export type ClientTarget = { readonly host: string; readonly port: number } | { 
 export interface DialOptions {
 	/** Timeout of the attempt, including the setup of the tunnel if there is one. 0 means no limit. */
 	readonly connectTimeout: number;
-	/** Returns the read buffer. All sockets of a thread may share it, because data is consumed before the next read. */
+	/** Returns the read buffer, which all sockets of a thread share: data is processed or copied before the next read. */
 	readonly readBuffer: () => Buffer;
-	/** Time without traffic after which TCP keep-alive probes are sent. */
+	/** Idle time after which TCP keep-alive probes are sent; 0 sends none. */
 	readonly probeInterval: number;
 	readonly localAddress: string | undefined;
 	/** Resolves host names in place of the system. */
 	readonly lookup: LookupFunction | undefined;
-	/** Delay after which a host's next address is tried in parallel (RFC 8305). -1 tries the addresses in sequence. */
+	/**
+	 * Delay after which the host's next address is tried in parallel (RFC 8305). −1 tries the next address only after the previous
+	 * one has failed.
+	 */
 	readonly fallbackDelay: number;
 }

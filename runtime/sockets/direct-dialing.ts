@@ -1,6 +1,6 @@
 /**
- * Connects to an IP address without `net.Socket`, which for a refused connection costs several times as much as the system call.
- * Handles are internal to Node. If they are not as expected, `dialDirectly` returns undefined and `net` is used.
+ * Connects to an IP address without `net.Socket`, which makes a refused connection cost several times as much as its system call.
+ * It uses Node's internal handles. If they are not as expected, `dialDirectly` returns undefined, and the caller uses `net`.
  */
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
@@ -53,7 +53,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 	readonly #header: Uint8Array | undefined;
 	readonly #owner: DialOwner;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	#over = false;
+	#finished = false;
 
 	constructor(
 		handle: TcpHandle,
@@ -90,7 +90,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		if (this.#finish()) this.#handle.close();
 	}
 
-	/** Returns false, because the upstream must not send anything before the first request. */
+	/** Returns false to stop reading, because an upstream must not send anything before the first request. */
 	received(): boolean {
 		return false;
 	}
@@ -100,7 +100,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 	closed(): void {}
 
 	#connected(status: number): void {
-		if (this.#over) return;
+		if (this.#finished) return;
 		if (status !== 0) {
 			const { host, port } = this.#target;
 			this.#fail('connect', `connect ${getSystemErrorName(status)} ${host}:${port}`);
@@ -111,10 +111,10 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		const { probeInterval, readBuffer } = this.#options;
 		if (probeInterval > 0) handle.setKeepAlive(true, Math.floor(probeInterval / 1000), undefined, undefined);
 		const socket = new DirectSocket(handle as never);
-		const wire = new UpstreamSocket(this);
-		wire.attachDirect(socket, readBuffer());
+		const upstreamSocket = new UpstreamSocket(this);
+		upstreamSocket.attachDirect(socket, readBuffer());
 		if (this.#header) socket.write(this.#header);
-		this.#owner.dialed(wire);
+		this.#owner.dialed(upstreamSocket);
 	}
 
 	#fail(phase: 'connect' | 'timeout', message: string): void {
@@ -130,8 +130,8 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 
 	/** Marks the attempt as finished. Returns true only on the first call. */
 	#finish(): boolean {
-		if (this.#over) return false;
-		this.#over = true;
+		if (this.#finished) return false;
+		this.#finished = true;
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		return true;
 	}

@@ -6,7 +6,7 @@ import { descriptorOf } from './duplicate-descriptor.ts';
 import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';
 import { NodeListeningSocket } from './node-listening-socket.ts';
 
-/** The listening socket of the `direct` I/O mode. The thread accepts its connections by itself; Node does until that works. */
+/** The listening socket of the `direct` I/O mode. The thread accepts its connections itself; until it can, Node accepts them. */
 export class DirectListeningSocket extends NodeListeningSocket {
 	#keepAlive: TcpKeepAlive | undefined = undefined;
 	/** True if accepted connections inherit the options of the listening socket. */
@@ -25,11 +25,11 @@ export class DirectListeningSocket extends NodeListeningSocket {
 		try {
 			this.#acceptor = new ConnectionAcceptor(descriptorOf(this.server), this.owner, this.isUnix);
 		} catch {
-			// This Node does not show the descriptor.
+			// This release of Node does not expose the descriptor, so Node accepts the connections.
 		}
 	}
 
-	/** True once the thread accepts the connections by itself. */
+	/** True once the thread accepts the connections itself, without Node. */
 	get acceptsItself(): boolean {
 		return this.#acceptor?.hasTakenOver === true;
 	}

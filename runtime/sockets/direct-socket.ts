@@ -1,6 +1,6 @@
 /**
- * A client connection without `net.Socket`. What a stream does for each connection, read and write costs more than the system
- * calls of a small exchange. Handles are internal to Node. If they are not as expected, connections use `net.Socket` as usual.
+ * A client connection without `net.Socket`, because a stream's own work for each connection, read and write costs more than the
+ * system calls of a small exchange. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
@@ -10,11 +10,13 @@ import { type PolledSocket, type SocketPoller, threadPoller, WOULD_BLOCK } from 
 
 /** Receives the events of a socket. */
 export interface SocketOwner {
-	/** Called when `count` bytes have been read. They are at the start of the memory into which the socket reads, until this returns. */
+	/**
+	 * Called when `count` bytes have been read. They are at the start of the socket's read memory, and valid only during the call.
+	 */
 	received(count: number): void;
 	/** Called when the peer has closed its side. */
 	ended(): void;
-	/** Called when everything written has left the process, if some of it had not yet done so when the write returned. */
+	/** Called when the system has accepted everything written, unless it had already done so when the write returned. */
 	drained(): void;
 	/** Called when the connection has closed, with the error that caused it, if any. It is the last event. */
 	closed(error: Error | undefined): void;
@@ -27,11 +29,17 @@ export interface SocketOwner {
 
 /** Receives the first bytes of a connection, before it is known which protocol will take it over. */
 export interface PeekOwner extends SocketOwner {
-	/** Called when `count` bytes have been read. They are at the start of the memory until this returns. */
+	/**
+	 * Called when `count` bytes have been read. They are at the start of the memory passed to `peek`, and valid only during the
+	 * call.
+	 */
 	peeked(count: number): void;
 }
 
-/** Filled in by Node. Node sets the properties a quarter faster if the object already has them. */
+/**
+ * An address, filled in by Node. Objects are created with all properties, because setting existing ones takes Node a quarter less
+ * time.
+ */
 interface SocketName {
 	address?: string | undefined;
 	family?: string | undefined;
@@ -47,7 +55,7 @@ export interface StreamHandle {
 	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
 	/** Added by us: the socket to which the handle belongs. */
 	svcSocket?: DirectSocket;
-	/** Set by a `net.Socket` that used the handle before. */
+	/** True if a `net.Socket` that had the handle before was reading from it. */
 	reading?: boolean;
 	readonly writeQueueSize: number;
 	/** File descriptor of the connection; −1 if it has none. */
@@ -60,7 +68,7 @@ export interface StreamHandle {
 	shutdown(request: object): number;
 	close(closed?: (this: StreamHandle) => void): void;
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
-	/** Exists if this is not a Node handle. Creates one that takes its place. Returns undefined if that fails. */
+	/** Only on handles that are not Node's: creates a Node handle that replaces this one. Returns undefined on failure. */
 	toNodeHandle?(): StreamHandle | undefined;
 	/** This method and the methods below exist only on TCP handles, not on those of Unix sockets. */
 	getpeername?(name: SocketName): number;
@@ -69,7 +77,9 @@ export interface StreamHandle {
 	setKeepAlive?(on: boolean, idle: number, interval: number, count: number | undefined): number;
 }
 
-/** Node's internal binding for streams: where it stores the result of a read, and the request for closing our side. */
+/**
+ * Node's internal binding for streams: the array in which it stores the results of reads, and the class of `shutdown` requests.
+ */
 interface StreamBinding {
 	readonly streamBaseState: Int32Array;
 	readonly kReadBytesOrError: number;
@@ -80,7 +90,7 @@ const BINDING: StreamBinding | undefined = findBinding();
 const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
-/** Maximum reads of one socket, each of as much as there is room for, before other sockets are served. */
+/** Maximum reads from one socket, each as large as its memory, before other sockets are served. */
 const READS_A_TURN = 16;
 
 const METHODS = [
@@ -116,7 +126,10 @@ export class DirectSocket implements PolledSocket {
 	destroyed = false;
 	/** True if no more will be written. */
 	writableEnded = false;
-	/** The memory for the next read. The holder may set it while bytes are being received, and must keep it alive while it is in use. */
+	/**
+	 * The memory for the reads after the current one. The holder may set it in `received`, and must keep it alive as long as it is
+	 * in use.
+	 */
 	nextMemory: Uint8Array | undefined = undefined;
 	/** The result of the TLS handshake, if this socket carries the decrypted bytes of a TLS connection. */
 	tls: TlsInfo | undefined = undefined;
@@ -128,8 +141,8 @@ export class DirectSocket implements PolledSocket {
 	#finished = false;
 	#reading = false;
 	/**
-	 * Number of writes of this class that the handle has not completed. Data written while bypassing the handle would overtake
-	 * them.
+	 * Number of writes that the handle has not completed. Meanwhile nobody may write to the descriptor directly, because that data
+	 * would overtake them.
 	 */
 	#pending = 0;
 	pendingWrites = 0;
@@ -138,7 +151,10 @@ export class DirectSocket implements PolledSocket {
 	#error: Error | undefined = undefined;
 	#peeking: PeekOwner | undefined = undefined;
 	#peeked: Uint8Array | undefined = undefined;
-	/** The poller that reads the socket instead of its handle, if any; the socket's descriptor; and whether the poller watches it. */
+	/**
+	 * The poller that reads the socket in place of its handle, if any. The next two fields are for the poller: the descriptor, and
+	 * whether the poller watches it.
+	 */
 	#poller: SocketPoller | undefined = undefined;
 	#descriptor = -1;
 	#watched = false;
@@ -147,7 +163,7 @@ export class DirectSocket implements PolledSocket {
 	#isUnix = false;
 	/** True until the first read, after which the poller watches the socket if it is still open. */
 	#isFresh: boolean;
-	/** The memory into which the socket reads, and its address, for the poller. */
+	/** The memory into which the socket reads. The poller needs its address, too. */
 	#memory: Uint8Array | undefined = undefined;
 	#address = 0n;
 	#limit = 0;
@@ -215,32 +231,34 @@ export class DirectSocket implements PolledSocket {
 			this.#isUnix = handle.getpeername === undefined;
 			this.#address = poller!.addressOf(memory);
 		} else {
-			const own = this.#nodeHandle(handle);
-			if (own === null) return;
-			this.#peekByHandle(own, memory);
+			const nodeHandle = this.#nodeHandle(handle);
+			if (nodeHandle === null) return;
+			this.#peekByHandle(nodeHandle, memory);
 		}
 		this.resume();
 	}
 
 	/**
-	 * Returns the handle, or the one of Node that takes its place, because only those can read or become streams. Returns null, and
-	 * closes the connection, if that cannot be created.
+	 * Returns a Node handle for the connection, because only Node's handles can read by themselves or become streams: `handle`
+	 * itself, or one that replaces it. If none can be created, closes the connection and returns null.
 	 */
 	#nodeHandle(handle: StreamHandle): StreamHandle | null {
 		this.#isFresh = false;
 		if (handle.toNodeHandle === undefined) return handle;
-		const own = handle.toNodeHandle();
-		if (own === undefined) {
+		const nodeHandle = handle.toNodeHandle();
+		if (nodeHandle === undefined) {
 			this.destroy();
 			return null;
 		}
-		own.svcSocket = this;
-		own.onread = handle.onread;
-		this._handle = own;
-		return own;
+		nodeHandle.svcSocket = this;
+		nodeHandle.onread = handle.onread;
+		this._handle = nodeHandle;
+		return nodeHandle;
 	}
 
-	/** Reads a connection that has just been accepted. Has the poller watch it, unless it is closed then or is not to be read. */
+	/**
+	 * Reads from a connection that has just been accepted. Afterwards, the poller watches it, unless it has been closed or paused.
+	 */
 	readFirst(): void {
 		if (!this.#isFresh) return;
 		if (this.#reading && this.#poller !== undefined && this._handle !== null) this.readable(false, false);
@@ -320,7 +338,7 @@ export class DirectSocket implements PolledSocket {
 			}
 			if (peeking === undefined) this.holder?.received(count);
 			else {
-				// Whoever takes over the connection reads the rest.
+				// The new owner of the connection, chosen by `peeked`, reads the remaining data if `hasMore` is true.
 				this.#hasMore = hasEnd || hasMark || count === room;
 				peeking.peeked(count);
 				if (this.#poller === undefined) return;
@@ -332,12 +350,14 @@ export class DirectSocket implements PolledSocket {
 				this.#address = poller.addressOf(nextMemory);
 			}
 			if (this._handle === null) return;
-			// After a read that only detected data, the consumer who waits for the data lets the kernel move it.
+			// A limited read may only have checked for data. Its consumer then has the kernel move the rest, so nothing more is read here.
 			if (count < room ? hasEnd : this.#nextRead > room) break;
-			// New data will be reported. On a Unix socket, however, a read also stops after data that came with descriptors.
+			// The read was short, so the socket is empty, and the poller will report new data. A Unix socket may still have data: a read
+			// also ends after data that was sent together with descriptors.
 			if (count < room && !hasMark && !this.#isUnix) return;
 		}
-		// What the received bytes have caused runs first. Otherwise, a client might count as gone before its request is handled.
+		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. Otherwise, the end of the
+		// connection might be handled before its request.
 		this.#hasMore = true;
 		if (this.#reading) setImmediate(tellRest, this);
 	}
@@ -347,7 +367,7 @@ export class DirectSocket implements PolledSocket {
 		return this.#limit === 0 ? this.#memory!.length : this.#limit;
 	}
 
-	/** Has remaining data reported again if the socket is being read. If not, `resume` does so. */
+	/** Makes the poller report the remaining data, if the socket is being read. While it is paused, `resume` does this. */
 	tellRest(): void {
 		if (this.#hasMore && this.#reading && this.#watched) this.#tellAgain();
 	}
@@ -385,12 +405,12 @@ export class DirectSocket implements PolledSocket {
 		return this.#localName().port;
 	}
 
-	/** Number of bytes that the system has not accepted yet. */
+	/** Number of written bytes that the system has not accepted yet. */
 	get writableLength(): number {
 		return this._handle?.writeQueueSize ?? 0;
 	}
 
-	/** True if so many bytes are waiting that nothing more should be written before the holder's `drained` is called. */
+	/** True if so many bytes are waiting to be sent that nothing more should be written until `drained` is called. */
 	get writableNeedDrain(): boolean {
 		return this.#pending > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
@@ -400,8 +420,8 @@ export class DirectSocket implements PolledSocket {
 	uncork(): void {}
 
 	/**
-	 * Writes bytes, or text as Latin-1. `done` is called when they have left the process, or with the error that prevented it,
-	 * possibly before this returns.
+	 * Writes bytes, or text as Latin-1. `done` is called once the system has accepted them, or with an error, and possibly before
+	 * `write` returns.
 	 */
 	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): void;
 	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
@@ -426,33 +446,36 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Closes our side once everything written has left the process. `finished` is called then. The connection closes when both sides
-	 * have ended.
+	 * Closes our side once the system has accepted everything written, then calls `finished`. The connection closes when both sides
+	 * are closed.
 	 */
 	end(finished?: () => void): void {
 		const handle = this._handle;
 		if (handle === null || this.writableEnded) return;
 		this.writableEnded = true;
 		const request = new BINDING!.ShutdownWrap();
-		const over = (): void => {
+		const complete = (): void => {
 			if (this.destroyed) return;
 			this.#finished = true;
 			finished?.();
 			if (this.#received) this.destroy();
 		};
-		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : over());
+		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : complete());
 		const result = handle.shutdown(request);
 		// If the client has reset the connection, our side need not be closed.
-		if (result !== 0) over();
+		if (result !== 0) complete();
 	}
 
-	/** Closes both sides at once. */
+	/** Closes the connection immediately, in both directions. */
 	destroy(error?: Error): void {
 		if (!this.destroyed) this.#peerName();
 		this.leave(error);
 	}
 
-	/** Like `destroy`, but does not read the peer's address first, so an address not read before is lost. Written data is still sent. */
+	/**
+	 * Like `destroy`, but without reading the peer's address first: afterwards, the address is known only if it was read before.
+	 * Data that was written is still sent.
+	 */
 	leave(error?: Error): void {
 		const handle = this._handle;
 		if (handle === null) return;
@@ -464,7 +487,7 @@ export class DirectSocket implements PolledSocket {
 		handle.close(onClosed);
 	}
 
-	/** Closes both sides because a write has failed, unless the holder wants to continue reading. */
+	/** Closes the connection because a write has failed, unless the holder wants to continue reading. */
 	writeFailed(error: Error): void {
 		if (this.destroyed || this.holder?.writeFailed?.(error) === true) return;
 		this.destroy(error);
@@ -473,7 +496,7 @@ export class DirectSocket implements PolledSocket {
 	pause(): void {
 		if (!this.#reading) return;
 		this.#reading = false;
-		// A watched socket stays watched, because most are resumed before data arrives.
+		// The poller keeps watching a paused socket, because most sockets are resumed before data arrives.
 		if (this.#poller === undefined) this._handle?.readStop();
 	}
 
@@ -488,7 +511,7 @@ export class DirectSocket implements PolledSocket {
 		} else if (this.#hasMore) this.#tellAgain();
 	}
 
-	/** Has the poller report data that has arrived already, in the next iteration of the event loop. */
+	/** Makes the poller report, in the next iteration of the event loop, data that has already arrived. */
 	#tellAgain(): void {
 		this.#hasMore = false;
 		this.#poller!.tellAgain(this.#descriptor, this);
@@ -509,7 +532,10 @@ export class DirectSocket implements PolledSocket {
 		this.#startHandle(handle);
 	}
 
-	/** Called with the result of a read: the number of bytes in the memory, or the error code, which may stand for the end of the data. */
+	/**
+	 * Handles the result of a read: the number of bytes in the memory, or a negative error code, of which one means the end of the
+	 * data.
+	 */
 	read(count: number): void {
 		if (count > 0) {
 			this.holder?.received(count);
@@ -540,7 +566,7 @@ export class DirectSocket implements PolledSocket {
 	#await(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
 		this.#pending++;
 		this.pendingWrites++;
-		const over = (status: number): void => {
+		const complete = (status: number): void => {
 			this.#pending--;
 			this.pendingWrites--;
 			if (status < 0) {
@@ -553,15 +579,17 @@ export class DirectSocket implements PolledSocket {
 			if (this.#pending === 0 && !this.destroyed) this.holder?.drained();
 		};
 		write.buffer = data;
-		write.oncomplete = over;
+		write.oncomplete = complete;
 		const status = write.writeStatus;
 		if (status !== null && status !== undefined) {
 			write.writeStatus = null;
-			over(status);
+			complete(status);
 		}
 	}
 
-	/** Returns the peer's address. It is read before the connection closes at the latest, because the system then forgets it. */
+	/**
+	 * Returns the peer's address. The address must have been read before the connection closes, because the system forgets it then.
+	 */
 	#peerName(): SocketName {
 		let name = this.#peer;
 		if (name === undefined) {
@@ -617,7 +645,10 @@ function onPeek(this: StreamHandle): undefined {
 	else socket.read(count);
 }
 
-/** Copies the bytes of each read, because a stream expects to own them, but the handle keeps reading into the memory it was given. */
+/**
+ * Makes a stream receive a copy of the bytes of each read: streams keep what they receive, but the handle reads into the same
+ * memory again.
+ */
 function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 	const { onread } = handle;
 	handle.onread = function (this: StreamHandle) {

@@ -1,7 +1,7 @@
 /**
  * Duplicates file descriptors. Each thread listens on a descriptor of its own, because a thread that ends closes its descriptors.
- * Node has no function for this, so `node:ffi` is used even in `node` I/O mode. Without `node:ffi`, pass-socket.ts does the same
- * more slowly.
+ * Node has no function for duplicating, so `node:ffi` is used even in `node` I/O mode. Without `node:ffi`, pass-socket.ts is the
+ * slower replacement.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import type { Server } from 'node:net';
@@ -33,7 +33,10 @@ export function duplicateDescriptor(descriptor: number): number {
 	throw systemFailure('EBADF');
 }
 
-/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS if it is not there. */
+/**
+ * Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS if this release of Node
+ * does not have it.
+ */
 export function descriptorOf(server: Server): number {
 	const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd?: number } | null };
 	if (typeof handle?.fd !== 'number') throw systemFailure('ENOSYS');
@@ -76,7 +79,10 @@ export function replaceDescriptor(target: number, descriptor: number): void {
 	}
 }
 
-/** Closes a duplicate. Node closes only descriptors that it has adopted, and it may have refused this one. */
+/**
+ * Closes a duplicate on which Node could not listen. If Node has adopted and closed it already, its number may belong to
+ * something else, so it is closed only if it still refers to the same socket as `original`.
+ */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
 		if (isSame(copy, original)) closeSync(copy);
@@ -86,8 +92,8 @@ export function closeDuplicate(copy: number, original: number): void {
 }
 
 function isSame(a: number, b: number): boolean {
-	const [one, other] = [fstatSync(a), fstatSync(b)];
-	return one.ino === other.ino && one.dev === other.dev;
+	const [statA, statB] = [fstatSync(a), fstatSync(b)];
+	return statA.ino === statB.ino && statA.dev === statB.dev;
 }
 
 function systemFailure(code: string): Error {

@@ -1,7 +1,8 @@
 /**
- * Linux file functions that Node lacks. Sending bytes from a file to a socket inside the kernel costs half as much as reading and
- * writing them. Opening a path only if it contains no symbolic links makes it unnecessary to check where it led. The functions are
- * called through `node:ffi`; callers work without them. A call uses its descriptors only until it returns.
+ * Linux file functions that Node lacks. Sending a file to a socket inside the kernel costs half as much as reading and writing
+ * it. Opening a path only if it contains no symbolic links makes it unnecessary to check afterwards which file was opened. The
+ * functions are called through `node:ffi`; where they are not available, callers use Node's. A call uses its descriptors only
+ * until it returns.
  */
 
 import type { FileIdentity } from './file-identity.ts';
@@ -40,13 +41,15 @@ const RESOLVE_NO_SYMLINKS = 4n;
 const OPENAT2 = 437;
 const AT_FDCWD = -100;
 const RWF_NOWAIT = 8;
-/** Arguments of `statx`: the path is empty, so that the descriptor is used, and the fields of `stat` are wanted. */
+/**
+ * Arguments of `statx`: an empty path stands for the file of the descriptor, and the mask selects the fields that `stat` returns.
+ */
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 /** Offset of the result of `statx` within the block of memory that is used for calls. */
-const FACTS = 64;
+const METADATA_OFFSET = 64;
 /** Offset of a path within that block. */
-const PATH = FACTS + 256;
+const PATH_OFFSET = METADATA_OFFSET + 256;
 /** Maximum bytes of a path on Linux. */
 const MAX_PATH = 4095;
 const HALF = 2 ** 32;
@@ -82,26 +85,28 @@ function load(): SystemCalls | undefined {
 
 	// One block outside the heap, at a fixed address. It holds an offset, an iovec with its one-byte buffer, the arguments of
 	// openat2, metadata, and a path.
-	const memory = Buffer.allocUnsafeSlow(PATH + MAX_PATH + 1).fill(0);
+	const memory = Buffer.allocUnsafeSlow(PATH_OFFSET + MAX_PATH + 1).fill(0);
 	const start = ffi.getRawPointer(memory);
 	const iovec = start + 8n;
-	const how = start + 32n;
-	const facts = start + BigInt(FACTS);
-	const name = start + BigInt(PATH);
+	const openHow = start + 32n;
+	const metadata = start + BigInt(METADATA_OFFSET);
+	const name = start + BigInt(PATH_OFFSET);
 	/** Address of a byte that is always 0, which is an empty path. */
-	const noName = start + 56n;
+	const emptyPath = start + 56n;
 	memory.writeBigUInt64LE(start + 24n, 8);
 	memory.writeBigUInt64LE(1n, 16);
 	memory.writeBigUInt64LE(OPEN_FLAGS, 32);
 	memory.writeBigUInt64LE(RESOLVE_NO_SYMLINKS, 48);
 	const offsets = new BigInt64Array(memory.buffer, memory.byteOffset, 1);
-	const words = new Int32Array(memory.buffer, memory.byteOffset + FACTS, 64);
+	const words = new Int32Array(memory.buffer, memory.byteOffset + METADATA_OFFSET, 64);
 
-	const word = (offset: number): number => words[offset >> 2]! >>> 0;
+	const uint32 = (offset: number): number => words[offset >> 2]! >>> 0;
 	/** Returns the signed 64-bit number at an offset. */
-	const long = (offset: number): number => words[(offset >> 2) + 1]! * HALF + word(offset);
+	const int64 = (offset: number): number => words[(offset >> 2) + 1]! * HALF + uint32(offset);
 
-	/** The root that is in that memory, and its length there; −1 if the root is not suitable. */
+	/**
+	 * The root whose path is currently in `memory`. `rootLength` is the length of that path in bytes; −1 if the root cannot be used.
+	 */
 	let root: string | undefined;
 	let rootLength = -1;
 
@@ -114,26 +119,26 @@ function load(): SystemCalls | undefined {
 		openWithoutLinks(below, path) {
 			if (below !== root) {
 				root = below;
-				rootLength = below === '/' ? 0 : writeTidy(below, memory, PATH);
+				rootLength = below === '/' ? 0 : writeTidy(below, memory, PATH_OFFSET);
 			}
 			if (rootLength === -1) return -1;
-			const length = writeTidy(path, memory, PATH + rootLength);
+			const length = writeTidy(path, memory, PATH_OFFSET + rootLength);
 			if (length === -1) return -1;
-			memory[PATH + rootLength + length] = 0;
-			return syscall(OPENAT2, AT_FDCWD, name, how, 24);
+			memory[PATH_OFFSET + rootLength + length] = 0;
+			return syscall(OPENAT2, AT_FDCWD, name, openHow, 24);
 		},
 		identity(descriptor) {
-			if (statx(descriptor, noName, AT_EMPTY_PATH, STATX_BASIC_STATS, facts) !== 0) return undefined;
+			if (statx(descriptor, emptyPath, AT_EMPTY_PATH, STATX_BASIC_STATS, metadata) !== 0) return undefined;
 			return {
-				mode: word(28) & 0xffff,
-				size: long(40),
-				seconds: long(112),
-				nanoseconds: word(120),
-				changeSeconds: long(96),
-				changeNanoseconds: word(104),
-				device: word(136) * HALF + word(140),
-				inodeHigh: word(36),
-				inodeLow: word(32),
+				mode: uint32(28) & 0xffff,
+				size: int64(40),
+				seconds: int64(112),
+				nanoseconds: uint32(120),
+				changeSeconds: int64(96),
+				changeNanoseconds: uint32(104),
+				device: uint32(136) * HALF + uint32(140),
+				inodeHigh: uint32(36),
+				inodeLow: uint32(32),
 			};
 		},
 		read,
@@ -141,8 +146,9 @@ function load(): SystemCalls | undefined {
 		close: descriptor => void close(descriptor),
 	};
 	// To check that the functions work as expected, calls with an invalid descriptor must fail in the expected way.
-	const fails = calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.identity(-1) === undefined;
-	return fails ? calls : undefined;
+	const failsAsExpected =
+		calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.identity(-1) === undefined;
+	return failsAsExpected ? calls : undefined;
 }
 
 /**
@@ -155,7 +161,7 @@ function writeTidy(path: string, memory: Buffer, at: number): number {
 	let last = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
-		// A dot after a slash may be the start of an ordinary name, but such names are rarely requested, so the result is −1 for them, too.
+		// A dot after a slash may also begin an ordinary hidden name, but these are rarely requested, so they are refused as well.
 		if (code === 0 || code > 0x7e || (last === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
 		last = code;

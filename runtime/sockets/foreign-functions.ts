@@ -1,4 +1,4 @@
-/** Access to functions of the C library, for system features that Node does not offer. */
+/** Access to functions of the C library, for system calls that Node does not offer. */
 
 /** Returns the module `node:ffi`, or undefined if this Node does not have it. */
 export function foreignFunctions(): typeof import('node:ffi') | undefined {

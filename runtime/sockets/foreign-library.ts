@@ -1,4 +1,7 @@
-/** Calls functions of the C library and of Node's own OpenSSL: their lookup, addresses, callbacks and native memory. */
+/**
+ * Looks up functions of the C library and of Node's own OpenSSL, and gives callers what calling them takes: addresses, callbacks,
+ * native memory.
+ */
 import {
 	type ForeignFunction,
 	type ForeignSignature,
@@ -11,7 +14,7 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 /** Functions by name. Addresses and 64-bit numbers are BigInts. */
 export type ForeignCalls<Name extends string> = { readonly [name in Name]: ForeignFunction };
 
-/** Functions that were found, with everything needed for calling them. */
+/** The functions that were found, and what callers need besides: addresses of memory, callbacks, and access to native memory. */
 export interface ForeignLibrary<Name extends string = string> {
 	readonly f: ForeignCalls<Name>;
 	/** Returns the address of memory outside the heap. The memory must neither be freed nor move while the address is used. */
@@ -36,7 +39,7 @@ export type ForeignSupport<Name extends string> =
 	| { readonly library: ForeignLibrary<Name>; readonly missing?: undefined }
 	| { readonly library?: undefined; readonly missing: string };
 
-/** Simulates, for tests, a process in which a symbol, the module or the version of OpenSSL is missing. */
+/** What a test pretends about the process: a missing symbol, or another version of OpenSSL. */
 export interface LibrarySimulation {
 	/** Name of a symbol that cannot be found. */
 	readonly missing?: string;
@@ -69,12 +72,12 @@ export function findOpenssl<Name extends string>(
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return { missing: 'this Node has no `node:ffi`' };
 	try {
-		const all: { [name: string]: ForeignSignature } = { ...signatures };
-		if (simulated.missing !== undefined) all[`missing_${simulated.missing}`] = foreignSignature('void');
+		const allSignatures: { [name: string]: ForeignSignature } = { ...signatures };
+		if (simulated.missing !== undefined) allSignatures[`missing_${simulated.missing}`] = foreignSignature('void');
 		const unchecked = uncheckedFunctionsOf(ffi, hot as { [name: string]: ForeignSignature });
-		const f = { ...loadForeignFunctions(ffi, all), ...unchecked } as ForeignCalls<Name>;
-		const again = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
-		return { library: new BoundLibrary(ffi, f, again) };
+		const f = { ...loadForeignFunctions(ffi, allSignatures), ...unchecked } as ForeignCalls<Name>;
+		const reentrantSignatures = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
+		return { library: new BoundLibrary(ffi, f, reentrantSignatures) };
 	} catch (error) {
 		const cause = error instanceof Error ? error.message : String(error);
 		return { missing: `a function of OpenSSL or of the C library is missing (${cause})` };
@@ -104,8 +107,10 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 			...(reentrant as { [name: string]: never }),
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		const { __errno_location: errnoLocation, ...again } = functions as unknown as { [name: string]: ForeignFunction };
-		this.f = { ...found, ...again };
+		const { __errno_location: errnoLocation, ...reentrantSignatures } = functions as unknown as {
+			[name: string]: ForeignFunction;
+		};
+		this.f = { ...found, ...reentrantSignatures };
 		this.#library = lib as never;
 		this.#errnoAt = errnoLocation!() as bigint;
 	}

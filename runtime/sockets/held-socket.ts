@@ -13,13 +13,16 @@ export interface HeldSocket {
 
 /**
  * Binds a Unix socket at a path that does not exist yet, then calls `publish`, which moves the file to its final name. If
- * `publish` throws, the socket is closed. Rejects with an error with the system's code.
+ * `publish` throws, closes the socket. Rejects with an error that has the system's code.
  */
 export function holdUnixSocket(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	return canDuplicateDescriptors() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
 }
 
-/** Binds with a server, keeps a duplicate of its descriptor, and closes the server before it can accept connections. */
+/**
+ * Binds the socket with a `net.Server`, keeps a duplicate of its descriptor, and closes the server before it can accept
+ * connections.
+ */
 async function holdDuplicate(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const server = await new Promise<Server>((resolve, reject) => {
 		const binding = createServer();
@@ -38,11 +41,14 @@ async function holdDuplicate(path: string, backlog: number, publish: () => void)
 		// Closing it removes the file, unless `publish` has renamed it.
 		server.close();
 	}
-	const held = descriptor;
-	return { descriptor: held, close: () => closeSync(held) };
+	const heldDescriptor = descriptor;
+	return { descriptor: heldDescriptor, close: () => closeSync(heldDescriptor) };
 }
 
-/** The code of the thread of {@link holdInThread}. It binds, then blocks, because a server whose event loop runs accepts connections. */
+/**
+ * The code of the thread of {@link holdInThread}. It binds the socket, then blocks the thread, because a server accepts
+ * connections while the event loop runs.
+ */
 const HOLDER = `
 const { createServer } = require('node:net');
 const { parentPort, workerData: { path, backlog, state } } = require('node:worker_threads');

@@ -20,7 +20,7 @@ export interface MemoryFiles {
 	/** Creates a file with these bytes. Returns its descriptor, or −1 on failure. */
 	make(pieces: Iterable<Uint8Array>): number;
 	close(descriptor: number): void;
-	/** Returns the offset of some memory within its page. */
+	/** Returns the offset in bytes of a piece of memory from the start of its page. */
 	behindPage(memory: Uint8Array): number;
 	/** Returns whole pages of private memory, from an offset on, to the system. Returns false on failure. */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;

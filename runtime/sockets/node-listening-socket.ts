@@ -14,7 +14,7 @@ import { receiveServer } from './pass-socket.ts';
 /** Maximum connections that the kernel queues while the thread is busy. */
 export const LISTEN_BACKLOG = 2048;
 
-/** The listening socket of the `node` I/O mode, and the base class of the other one. */
+/** The listening socket of the `node` I/O mode, and the base class of `DirectListeningSocket`. */
 export class NodeListeningSocket implements ListeningSocket {
 	protected readonly owner: ListeningOwner;
 	#server: Server;
@@ -45,7 +45,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		if (!('descriptor' in target)) await this.#listen(target);
 		else if (canDuplicateDescriptors()) await this.#listenOnDuplicate(target.descriptor);
 		else await this.#listenOnReceived(target.descriptor);
-		// An error while accepting is reported here. It must not terminate the thread.
+		// `net.Server` reports errors of `accept` as events. Without a listener, such an event would terminate the thread.
 		this.#server.on('error', error => this.owner.acceptFailed(error));
 		const address = this.#server.address();
 		this.#isUnix = address === null || typeof address === 'string';
@@ -56,7 +56,7 @@ export class NodeListeningSocket implements ListeningSocket {
 	}
 
 	prepare(socket: AcceptedSocket): void {
-		// Node accepts neither an interval nor a number of probes.
+		// Node's method accepts the idle time, but neither the interval nor the number of the keep-alive probes.
 		if (this.#keepAlive) (socket as Socket).setKeepAlive(true, this.#keepAlive.idle);
 	}
 

@@ -11,7 +11,7 @@ import type { OpensslThread } from './openssl-thread.ts';
 const VERIFY_PEER = 1;
 const FAIL_IF_NO_PEER_CERT = 2;
 
-/** What a context does in its handshakes besides what Node's context says. */
+/** What a context does during handshakes in addition to the settings of Node's context. */
 export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled?: Uint8Array | undefined;
@@ -38,11 +38,11 @@ export class OpensslContext {
 	constructor(thread: OpensslThread, context: SecureContext, protocols: Uint8Array, duties: HandshakeDuties) {
 		this.thread = thread;
 		this.context = context;
-		// The names are copied into their own memory, because OpenSSL receives addresses within it.
-		const kept = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
-		kept.set(protocols);
-		this.protocols = kept;
-		this.protocolsAt = protocols.length === 0 ? 0n : thread.library.addressOf(kept);
+		// OpenSSL receives addresses within this list, so the list is copied into memory that is never moved.
+		const ownCopy = Buffer.allocUnsafeSlow(Math.max(1, protocols.length)).subarray(0, protocols.length);
+		ownCopy.set(protocols);
+		this.protocols = ownCopy;
+		this.protocolsAt = protocols.length === 0 ? 0n : thread.library.addressOf(ownCopy);
 		this.duties = duties;
 		const address = contextAddress(context);
 		const { f } = thread;

@@ -43,9 +43,12 @@ const CONNECTION_RESET = -104;
 const END_OF_STREAM = -4095;
 /** Maximum plaintext of one record. Longer writes are sent as several records in one call. */
 const RECORD_BYTES = 16_384;
-/** A socket from which fewer bytes than this were read is empty. */
+/** A read that returns fewer bytes than this has emptied the socket. */
 const SHORT_READ = READ_BYTES - 1024;
-/** Maximum writes to the BIO pair, which is emptied in between, because small records take more room than large ones. */
+/**
+ * Maximum attempts to write a block to the BIO pair. The pair is emptied after each attempt; a block that OpenSSL splits into
+ * small records may need several.
+ */
 const MAX_TRIES = 16;
 /** Maximum reads from one connection before others get their turn. */
 const READS_A_TURN = 32;
@@ -68,12 +71,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
 	/** The BIO that reads from and writes to the descriptor. */
-	#wire: bigint;
+	#socketBio: bigint;
 	/** The memory BIO from which OpenSSL reads during the handshake. */
-	readonly #firstAt: bigint;
-	/** True while OpenSSL reads from memory what this handle has read from the socket: until the handshake is over. */
-	#first = true;
-	/** True during calls of OpenSSL, which may call back: nothing may be freed then. */
+	readonly #memoryBio: bigint;
+	/** True until the handshake is over: meanwhile, this handle reads the socket, and OpenSSL reads from memory. */
+	#readsFromMemory = true;
+	/** True while OpenSSL is running, and possibly calling back. Nothing may be freed then. */
 	#busy = false;
 	#closed = false;
 	#closeAfter: ((this: StreamHandle) => void) | undefined = undefined;
@@ -83,19 +86,19 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#reading = true;
 	/** True if there may be data to read for which the poller reports no event. */
 	#hasMore = false;
-	#asked = false;
-	/** True if OpenSSL holds no data that it has read, so that the poller reports everything else. */
-	#clean = false;
+	#readScheduled = false;
+	/** True if OpenSSL has no buffered input. All further input is then reported by the poller. */
+	#inputEmpty = false;
 	/** Number of bytes that OpenSSL has read from the descriptor, modulo 2³². */
-	#wireBytes = 0;
+	#socketBytes = 0;
 	#memory: Uint8Array | undefined = undefined;
 	#address: bigint;
 	#room: number;
 	/** True if records are written to the thread's BIO pair: during the handshake, or because earlier bytes must be sent first. */
-	#paired = true;
+	#usesPair = true;
 	/** Number of writes that Node's handle has not completed. */
-	#queued = 0;
-	#listed = false;
+	#queuedWrites = 0;
+	#inBufferList = false;
 	#protocol: string | false = false;
 
 	/**
@@ -122,16 +125,17 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#address = thread.scratchAt;
 		this.#room = thread.scratch.length;
 		const ssl = context.connection();
-		const wire = ssl === 0n ? 0n : (f.BIO_new_socket(this.#descriptor, NO_CLOSE) as bigint);
-		const first = wire === 0n ? 0n : (f.BIO_new(thread.memoryMethod) as bigint);
-		if (first === 0n) {
-			if (wire !== 0n) f.BIO_free(wire);
+		const socketBio = ssl === 0n ? 0n : (f.BIO_new_socket(this.#descriptor, NO_CLOSE) as bigint);
+		const memoryBio = socketBio === 0n ? 0n : (f.BIO_new(thread.memoryMethod) as bigint);
+		if (memoryBio === 0n) {
+			if (socketBio !== 0n) f.BIO_free(socketBio);
 			if (ssl !== 0n) f.SSL_free(ssl);
 			throw thread.takeError();
 		}
-		// From here on, OpenSSL frees both BIOs with the connection, but `wire` only after it has been assigned.
+		// From here on, OpenSSL frees the memory BIO with the connection. It frees `socketBio` only if it has been assigned to the
+		// connection.
 		f.BIO_up_ref(thread.pairIn);
-		f.SSL_set0_rbio(ssl, first);
+		f.SSL_set0_rbio(ssl, memoryBio);
 		f.SSL_set0_wbio(ssl, thread.pairIn);
 		f.SSL_set_accept_state(ssl);
 		f.SSL_ctrl(ssl, CTRL_MODE, MODES, 0n);
@@ -140,14 +144,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		f.SSL_set_read_ahead(ssl, 1);
 		this.#ssl = ssl;
 		thread.connections++;
-		this.#wire = wire;
-		this.#firstAt = first;
+		this.#socketBio = socketBio;
+		this.#memoryBio = memoryBio;
 	}
 
 	/** Processes the first bytes and continues reading. */
 	begin(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
-		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#shake(true);
+		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#readHandshake(true);
 	}
 
 	/** Facts about the handshake. */
@@ -206,7 +210,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	// Implements BufferOwner.
 
 	freeBuffers(): void {
-		this.#listed = false;
+		this.#inBufferList = false;
 		if (this.#ssl !== 0n && !this.#busy) this.#thread.f.SSL_free_buffers(this.#ssl);
 	}
 
@@ -215,7 +219,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		if (this.#ssl === 0n || this.#ended) return;
 		if (!this.#reading) this.#hasMore = true;
-		else if (this.#end !== undefined) this.#shake(hasEnd || hasMark);
+		else if (this.#end !== undefined) this.#readHandshake(hasEnd || hasMark);
 		else this.#read(hasEnd || hasMark);
 	}
 
@@ -235,7 +239,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readStart(): number {
 		if (this.#closed) return CANCELED;
 		this.#reading = true;
-		if (this.#hasMore) this.#ask();
+		if (this.#hasMore) this.#scheduleRead();
 		return 0;
 	}
 
@@ -313,16 +317,19 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#poller.forget(this.#descriptor);
 		f.SSL_free(ssl);
 		this.#thread.connections--;
-		// Drops the reference that was taken when the BIO was replaced.
-		if (this.#paired) f.BIO_free(this.#wire);
+		// Releases the additional reference to the descriptor's BIO from `#pair`.
+		if (this.#usesPair) f.BIO_free(this.#socketBio);
 		f.ERR_clear_error();
 		this.#tcp.close(() => closed?.call(this));
 	}
 
 	// The handshake.
 
-	/** Reads the available bytes of the handshake; with `hasEnd`, until nothing is left. */
-	#shake(hasEnd: boolean): void {
+	/**
+	 * Reads the available bytes of the handshake. With `hasEnd`, which means that no further event follows, reads until the socket
+	 * is empty.
+	 */
+	#readHandshake(hasEnd: boolean): void {
 		const { inputAt, input } = this.#thread;
 		for (;;) {
 			const count = this.#poller.read(this.#descriptor, inputAt, input.length);
@@ -332,7 +339,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return;
 			}
 			const hasMore = hasEnd || count === input.length;
-			// Reads after the handshake start from this state.
+			// The first read after the handshake depends on whether the socket may have more data.
 			this.#hasMore = hasMore;
 			if (!this.#continue(inputAt, count) || !hasMore) return;
 		}
@@ -342,7 +349,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#continue(address: bigint, length: number): boolean {
 		const thread = this.#thread;
 		const { f } = thread;
-		if (f.BIO_write(this.#firstAt, address, length) !== length) {
+		if (f.BIO_write(this.#memoryBio, address, length) !== length) {
 			this.#fail(thread.takeError());
 			return false;
 		}
@@ -362,31 +369,31 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#secured();
 				return false;
 			}
-			// The BIO pair was full.
+			// The BIO pair was full, and `sendRecords` has emptied it.
 			if (reason === WANT_WRITE) {
 				f.ERR_clear_error();
 				continue;
 			}
 			if (reason === WANT_READ) {
 				f.ERR_clear_error();
-				if (!this.#listed) this.#keepBuffers();
+				if (!this.#inBufferList) this.#keepBuffers();
 				return true;
 			}
 			this.#broken = true;
 			const error = thread.takeError();
-			// The client has sent `close_notify`, and nothing is wrong.
+			// `ZERO_RETURN` is not an error of OpenSSL: the client has ended the connection with `close_notify`.
 			this.#fail(reason === ZERO_RETURN ? systemError(CONNECTION_RESET, 'read') : error);
 			return false;
 		}
 	}
 
 	/** Switches OpenSSL's input to the descriptor after the handshake. Returns true if there may be something to read. */
-	#nextInput(): boolean {
-		if (!this.#first) return false;
-		this.#first = false;
+	#switchInput(): boolean {
+		if (!this.#readsFromMemory) return false;
+		this.#readsFromMemory = false;
 		const { f } = this.#thread;
-		f.BIO_up_ref(this.#wire);
-		f.SSL_set0_rbio(this.#ssl, this.#wire);
+		f.BIO_up_ref(this.#socketBio);
+		f.SSL_set0_rbio(this.#ssl, this.#socketBio);
 		const hasMore = this.#hasMore;
 		this.#hasMore = false;
 		return hasMore;
@@ -395,7 +402,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#secured(): void {
 		const end = this.#end;
 		this.#end = undefined;
-		if (this.#queued === 0) this.#unpair();
+		if (this.#queuedWrites === 0) this.#unpair();
 		end?.secured(this.svcSocket);
 		if (this.#closed) return;
 		// OpenSSL may already hold data that the client has sent after its handshake.
@@ -414,19 +421,19 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	// Reading.
 
 	/** Schedules a read, because the poller reports no event for the available data. */
-	#ask(): void {
-		if (this.#asked) return;
-		this.#asked = true;
+	#scheduleRead(): void {
+		if (this.#readScheduled) return;
+		this.#readScheduled = true;
 		setImmediate(readOn, this);
 	}
 
 	/** Performs a read that was scheduled with `setImmediate`. */
 	readOn(): void {
-		this.#asked = false;
+		this.#readScheduled = false;
 		if (!this.#hasMore || !this.#reading || this.#ssl === 0n || this.#ended) return;
 		this.#hasMore = false;
 		if (this.#end === undefined) this.#read(false);
-		else this.#shake(false);
+		else this.#readHandshake(false);
 	}
 
 	#read(hasEnd: boolean): void {
@@ -439,10 +446,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			const ssl = this.#ssl;
 			const count = f.SSL_read(ssl, this.#address, this.#room) as number;
 			if (count <= 0) {
-				if (this.#stopped(count)) continue;
+				if (this.#handleNoData(count)) continue;
 				return;
 			}
-			if (this.#paired) this.#flush();
+			if (this.#usesPair) this.#flush();
 			if (this.#memory !== undefined) socket.read(count);
 			// The connection has been closed.
 			if (this.#ssl === 0n) return;
@@ -452,40 +459,40 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.useUserBuffer(nextMemory);
 			}
 			if (!this.#reading) {
-				this.#clean = false;
+				this.#inputEmpty = false;
 				this.#hasMore = true;
 				return;
 			}
-			if (hasEnd || !this.#clean || f.SSL_has_pending(ssl) !== 0) continue;
+			if (hasEnd || !this.#inputEmpty || f.SSL_has_pending(ssl) !== 0) continue;
 			// If the socket returned fewer bytes than requested, it is empty, and the poller reports whatever arrives next.
-			const bytes = f.BIO_number_read(this.#wire) as number;
-			const isEmpty = (bytes - this.#wireBytes) >>> 0 < SHORT_READ;
-			this.#wireBytes = bytes;
+			const bytes = f.BIO_number_read(this.#socketBio) as number;
+			const isEmpty = (bytes - this.#socketBytes) >>> 0 < SHORT_READ;
+			this.#socketBytes = bytes;
 			if (!isEmpty) continue;
-			if (!this.#listed) this.#keepBuffers();
+			if (!this.#inBufferList) this.#keepBuffers();
 			return;
 		}
-		this.#clean = false;
+		this.#inputEmpty = false;
 		this.#hasMore = true;
-		this.#ask();
+		this.#scheduleRead();
 	}
 
-	/** Handles a read without data. Returns true if the read must be repeated. */
-	#stopped(count: number): boolean {
+	/** Handles a read that returned no data. Returns true if the read must be repeated. */
+	#handleNoData(count: number): boolean {
 		const thread = this.#thread;
 		const { f } = thread;
 		const ssl = this.#ssl;
 		const reason = f.SSL_get_error(this.#ssl, count) as number;
 		const errno = reason === ERROR_SYSTEM ? thread.library.errno() : 0;
-		if (this.#paired) this.#flush();
+		if (this.#usesPair) this.#flush();
 		if (this.#ssl === 0n) return false;
 		switch (reason) {
 			case WANT_READ:
 				f.ERR_clear_error();
-				if (this.#nextInput()) return true;
-				this.#clean = f.SSL_has_pending(ssl) === 0;
-				this.#wireBytes = f.BIO_number_read(this.#wire) as number;
-				if (!this.#listed) this.#keepBuffers();
+				if (this.#switchInput()) return true;
+				this.#inputEmpty = f.SSL_has_pending(ssl) === 0;
+				this.#socketBytes = f.BIO_number_read(this.#socketBio) as number;
+				if (!this.#inBufferList) this.#keepBuffers();
 				return false;
 			case WANT_WRITE:
 				f.ERR_clear_error();
@@ -499,7 +506,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#broken = true;
 				if (reason === ERROR_SSL) this.#fail(thread.takeError());
 				else {
-					// The text of an error takes long to look up, and nobody reads it. Many clients end connections in this way.
+					// The error's text is not looked up: that takes long, nobody reads it, and many clients end connections in this way.
 					f.ERR_clear_error();
 					this.#finish(errno === 0 ? END_OF_STREAM : -errno);
 				}
@@ -512,9 +519,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.svcSocket.read(status);
 	}
 
-	/** Lets OpenSSL keep its buffers until the connection is idle, unless too many connections do. */
+	/**
+	 * Lets OpenSSL keep its buffers until the connection is idle. If too many connections keep theirs already, frees the buffers
+	 * now.
+	 */
 	#keepBuffers(): void {
-		if (this.#thread.keepBuffers(this)) this.#listed = true;
+		if (this.#thread.keepBuffers(this)) this.#inBufferList = true;
 		else this.#thread.f.SSL_free_buffers(this.#ssl);
 	}
 
@@ -525,10 +535,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#broken || this.#ssl === 0n || this.#end !== undefined) return CONNECTION_RESET;
 		const { f } = this.#thread;
 		f.ERR_clear_error();
-		if (!this.#paired && length <= RECORD_BYTES) {
+		if (!this.#usesPair && length <= RECORD_BYTES) {
 			const count = f.SSL_write(this.#ssl, address, length) as number;
 			if (count === length) {
-				if (!this.#listed) this.#keepBuffers();
+				if (!this.#inBufferList) this.#keepBuffers();
 				return 0;
 			}
 			if (!this.#mustWait(count)) return CONNECTION_RESET;
@@ -551,12 +561,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			}
 			if (typeof result === 'number' && result < 0) break;
 		}
-		if (this.#queued === 0) this.#unpair();
-		if (!this.#listed) this.#keepBuffers();
+		if (this.#queuedWrites === 0) this.#unpair();
+		if (!this.#inBufferList) this.#keepBuffers();
 		return result;
 	}
 
-	/** Handles a write that was not accepted. Returns false if the connection is broken. */
+	/** Handles a write that OpenSSL did not accept. Returns true if it must be repeated, and false if the connection is broken. */
 	#mustWait(count: number): boolean {
 		const { f } = this.#thread;
 		const reason = f.SSL_get_error(this.#ssl, count) as number;
@@ -568,32 +578,32 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Makes OpenSSL write records to the thread's BIO pair. */
 	#pair(): void {
-		if (this.#paired) return;
+		if (this.#usesPair) return;
 		const { f, pairIn } = this.#thread;
 		this.#thread.dropRecords();
-		this.#paired = true;
+		this.#usesPair = true;
 		f.BIO_up_ref(pairIn);
-		// Setting another BIO makes OpenSSL drop its reference to the descriptor's BIO, which it may still need for reading. This
-		// reference keeps the BIO.
-		f.BIO_up_ref(this.#wire);
+		// `SSL_set0_wbio` makes OpenSSL release its reference to the descriptor's BIO. An additional reference keeps that BIO for
+		// later.
+		f.BIO_up_ref(this.#socketBio);
 		f.SSL_set0_wbio(this.#ssl, pairIn);
 	}
 
 	/** Makes OpenSSL write records to the descriptor again. */
 	#unpair(): void {
-		if (!this.#paired || this.#ssl === 0n) return;
-		this.#paired = false;
-		// Passes on the reference that was taken when the BIO was replaced.
-		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#wire);
+		if (!this.#usesPair || this.#ssl === 0n) return;
+		this.#usesPair = false;
+		// OpenSSL takes over the additional reference to the descriptor's BIO from `#pair`.
+		this.#thread.f.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
 
 	/** Sends the records in the BIO pair. If nothing is pending then, OpenSSL writes to the descriptor again. */
 	#flush(): void {
 		this.#sendRecords();
-		if (this.#queued === 0) this.#unpair();
+		if (this.#queuedWrites === 0) this.#unpair();
 	}
 
-	/** Sends the records in the BIO pair. Returns the same as a write. */
+	/** Sends the records in the BIO pair. Returns 0, an error number, or the write in progress, as `#write` does. */
 	#sendRecords(): number | PendingWrite {
 		const thread = this.#thread;
 		let result: number | PendingWrite = 0;
@@ -601,14 +611,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (this.#closed || (typeof result === 'number' && result < 0)) continue;
 			const at = thread.pairAt;
 			let accepted = 0;
-			if (this.#queued === 0) accepted = Math.max(0, this.#poller.writeAt(this.#descriptor, at, count));
+			if (this.#queuedWrites === 0) accepted = Math.max(0, this.#poller.writeAt(this.#descriptor, at, count));
 			if (accepted === count) continue;
 			result = this.#enqueue(thread.library.copy(at + BigInt(accepted), count - accepted));
 		}
 		return result;
 	}
 
-	/** Passes records to Node's handle, which finds out why the system does not accept them. */
+	/** Passes records that the system has not accepted to Node's handle, which waits, or reports why the write failed. */
 	#enqueue(records: Buffer): number | PendingWrite {
 		const result = this.#tcp.writeBuffer(null, records);
 		if (typeof result === 'number') {
@@ -616,16 +626,16 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			return result;
 		}
 		const outer: PendingWrite = { oncomplete: nothing, buffer: undefined, writeStatus: null };
-		this.#queued++;
+		this.#queuedWrites++;
 		const done = (status: number): void => {
-			this.#queued--;
-			if (this.#queued === 0) this.#unpair();
+			this.#queuedWrites--;
+			if (this.#queuedWrites === 0) this.#unpair();
 			if (status < 0) this.#broken = true;
 			outer.oncomplete(status);
 		};
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
-			this.#queued--;
+			this.#queuedWrites--;
 			if (status < 0) this.#broken = true;
 			return status;
 		}
@@ -644,7 +654,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			f.SSL_shutdown(this.#ssl);
 		}
 		f.ERR_clear_error();
-		if (this.#paired) this.#flush();
+		if (this.#usesPair) this.#flush();
 	}
 }
 

@@ -23,7 +23,7 @@ const HOT = {
 	SSL_write: foreignSignature(I, P, P, I),
 	SSL_has_pending: foreignSignature(I, P),
 	SSL_free_buffers: foreignSignature(I, P),
-	// The low 32 bits of the number are sufficient here.
+	// The C function returns 64 bits. Only differences of small numbers are needed, so the low 32 bits are sufficient.
 	BIO_number_read: foreignSignature(U32, P),
 	ERR_clear_error: foreignSignature(V),
 	SSL_new: foreignSignature(P, P),
@@ -80,7 +80,7 @@ const PAIR_BYTES = WRITE_BYTES + 8192;
 export const READ_BYTES = 32_768;
 /** Maximum number of connections that keep OpenSSL's buffers between requests, about 50 KB each. */
 const MAX_BUFFERED = 256;
-/** Milliseconds for which idle connections keep them. */
+/** Milliseconds for which an idle connection keeps OpenSSL's buffers. */
 const BUFFER_TIME = 1000;
 const ALPN_OK = 0;
 const ALPN_FATAL = 2;
@@ -101,14 +101,17 @@ export interface CallbackTarget {
 	secret(line: string): void;
 }
 
-/** A connection whose buffers are freed when it is idle. */
+/** A connection whose OpenSSL buffers are freed when it is idle. */
 export interface BufferOwner {
-	/** Set when something is read, and cleared by each check for idle connections. */
+	/**
+	 * Set to true by each read, and to false by each check for idle connections. If it is still false at the next check, the
+	 * connection is idle.
+	 */
 	active: boolean;
 	freeBuffers(): void;
 }
 
-/** The parts that all TLS connections of one thread share. */
+/** What all TLS connections of one thread share; see the top of this file. */
 export class OpensslThread {
 	readonly library: OpensslLibrary;
 	readonly f: OpensslLibrary['f'];
@@ -131,9 +134,9 @@ export class OpensslThread {
 	readonly status: bigint;
 	readonly keyLog: bigint;
 	readonly memoryMethod: bigint;
-	/** OpenSSL's end of a BIO pair for records that must not be sent to a socket at once. */
+	/** OpenSSL's end of a BIO pair. Records that cannot be written to a socket directly pass through this pair. */
 	readonly pairIn: bigint;
-	/** Our end of that BIO pair. */
+	/** Our end of the BIO pair, from which records are taken. */
 	readonly #pairOut: bigint;
 	readonly #ciphers = new Map<bigint, string>();
 	#buffered: BufferOwner[] = [];
@@ -157,7 +160,7 @@ export class OpensslThread {
 		}
 		this.pairIn = this.results.readBigUInt64LE(0);
 		this.#pairOut = this.results.readBigUInt64LE(8);
-		// The callbacks must not throw, because only OpenSSL is between them and the caller.
+		// The callbacks must not throw, because OpenSSL calls them, and C code cannot pass an exception on.
 		const types = [P, P, P, P, U32, P];
 		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
 			try {
@@ -172,7 +175,7 @@ export class OpensslThread {
 			try {
 				this.current?.secret(library.text(line));
 			} catch {
-				// The log lacks the line.
+				// The connection continues; only the secrets log lacks this line.
 			}
 		});
 	}
@@ -217,8 +220,8 @@ export class OpensslThread {
 	}
 
 	/**
-	 * Removes records from the BIO pair, as many as it holds contiguously, and returns their size in bytes; 0 if there are none. They are
-	 * at {@link pairAt} until something is written to the pair.
+	 * Removes from the BIO pair the records that are contiguous in memory. Returns their size in bytes, or 0 if the pair is empty.
+	 * The records are at {@link pairAt} until the next write to the pair.
 	 */
 	takeRecords(): number {
 		const count = this.f.BIO_nread(this.#pairOut, this.resultsAt, PAIR_BYTES) as number;
@@ -230,7 +233,7 @@ export class OpensslThread {
 		return this.results.readBigUInt64LE(0);
 	}
 
-	/** Empties the pair. */
+	/** Discards all records in the BIO pair. */
 	dropRecords(): void {
 		while (this.takeRecords() > 0);
 	}
@@ -262,21 +265,21 @@ export class OpensslThread {
 	}
 
 	#freeIdle(): void {
-		const kept: BufferOwner[] = [];
+		const stillActive: BufferOwner[] = [];
 		for (const owner of this.#buffered) {
 			if (owner.active) {
 				owner.active = false;
-				kept.push(owner);
+				stillActive.push(owner);
 			} else owner.freeBuffers();
 		}
-		this.#buffered = kept;
-		if (kept.length > 0) return;
+		this.#buffered = stillActive;
+		if (stillActive.length > 0) return;
 		clearInterval(this.#sweep);
 		this.#sweep = undefined;
 	}
 }
 
-/** Looks up all functions. Tests simulate that something is missing. */
+/** Looks up all functions. Returns undefined if something is missing, which tests can simulate. */
 export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread | undefined {
 	if (withoutDirectIo()) return undefined;
 	const { library } = findOpenssl(SIGNATURES, ['SSL_do_handshake'], simulated);
@@ -290,7 +293,10 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 
 let thread: OpensslThread | undefined | null = null;
 
-/** Returns the shared part of this thread; undefined if not available. The first call decides. */
+/**
+ * Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly, which the first call
+ * decides.
+ */
 export function opensslThread(): OpensslThread | undefined {
 	if (withoutDirectIo()) return undefined;
 	if (thread === null) thread = findOpensslThread();

@@ -4,7 +4,7 @@
  */
 import { closeSync } from 'node:fs';
 
-/** Descriptors from this number on are left to Node handles. */
+/** The set holds descriptors below this number. A connection with a higher one gets a Node handle, which Node closes. */
 export const MAX_OWNED = 1 << 16;
 
 /** A set of descriptors in shared memory. */
@@ -33,33 +33,36 @@ export class OwnedDescriptors {
 
 	/** Closes all descriptors, after their thread has ended. Returns how many there were. */
 	closeAll(): number {
-		let closed = 0;
+		let closedCount = 0;
 		for (const [at, bits] of this.#bits.entries()) {
 			if (bits === 0) continue;
 			for (let bit = 0; bit < 32; bit++) {
 				if ((bits & (1 << bit)) === 0) continue;
 				try {
 					closeSync(at * 32 + bit);
-					closed++;
+					closedCount++;
 				} catch {
-					// The thread was terminated between the two steps of closing it.
+					// The descriptor is closed already: the thread was terminated after closing it, and before removing it from the set.
 				}
 			}
 			this.#bits[at] = 0;
 		}
-		return closed;
+		return closedCount;
 	}
 }
 
-let own: OwnedDescriptors | undefined;
+let ownDescriptors: OwnedDescriptors | undefined;
 
-/** Makes a thread note its descriptors in memory that it shares with the main thread. */
+/** Makes this thread record its descriptors in memory that it shares with the main thread. */
 export function shareDescriptors(memory: SharedArrayBuffer): void {
-	own = new OwnedDescriptors(memory);
+	ownDescriptors = new OwnedDescriptors(memory);
 }
 
-/** Returns the set in the memory given to {@link shareDescriptors}, or one that nobody else knows. */
+/**
+ * Returns the set in the memory given to {@link shareDescriptors}. In a thread without such memory, returns a set that is not
+ * shared.
+ */
 export function threadDescriptors(): OwnedDescriptors {
-	own ??= new OwnedDescriptors();
-	return own;
+	ownDescriptors ??= new OwnedDescriptors();
+	return ownDescriptors;
 }

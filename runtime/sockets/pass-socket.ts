@@ -1,6 +1,6 @@
 /**
- * Gets a second descriptor of a listening socket with Node's public modules alone: a child process inherits the descriptor and sends
- * the socket back. This takes about 50 milliseconds. It is for a Node that cannot call `dup`.
+ * Gets a second descriptor of a listening socket with Node's public modules alone: a child process inherits the descriptor and
+ * sends the socket back, which takes about 50 milliseconds. Used where Node cannot call `dup`.
  */
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
@@ -13,8 +13,8 @@ export const PASS_SOCKET_ARGUMENT = '--pass-socket';
 const INHERITED = 3;
 
 /**
- * Runs in the child process: sends the inherited socket to the parent and exits, in one iteration of the event loop. In a second
- * one, this process would accept connections.
+ * Runs in the child process: sends the inherited socket to the parent and exits within one iteration of the event loop, because
+ * in the next iteration, this process would begin to accept connections.
  */
 export function passSocket(): void {
 	const server = createServer();
@@ -42,7 +42,8 @@ export function receiveServer(descriptor: number): Promise<Server> {
 		child.once('error', (error: NodeJS.ErrnoException) => {
 			code = error.code ?? code;
 		});
-		// The channel to the child has closed, too. If the server has been received already, this has no effect.
+		// The child has ended, and every message that it sent has been delivered. If the server has been received, `reject` has no
+		// effect.
 		child.once('close', () => reject(Object.assign(new Error(code), { code })));
 	});
 }

@@ -21,9 +21,9 @@ interface BoundHandle {
 const ONLY_6 = 1;
 
 /**
- * Binds a port exclusively, and releases it again. Returns the port, or the name of the system's error. A socket that is bound but
- * does not listen refuses clients, whereas a listening one would accept them and then reset them. Returns undefined if this is
- * not possible, which is the case for host names, and on a Node without the function.
+ * Binds a port exclusively, and releases it again. Returns the port, or the name of the system's error. The socket is bound but
+ * does not listen, so that clients are refused rather than accepted and then reset. Returns undefined for a host name, and where
+ * Node does not have the internal function.
  */
 export function tryBindPort(
 	host: string,

@@ -14,7 +14,7 @@ interface InnerContext {
 	enableTicketKeyCallback?: () => void;
 }
 
-/** Node's constants for the indexes of the callback's result. */
+/** The indexes at which Node expects the parts of the callback's result. */
 interface Places {
 	readonly kTicketKeyReturnIndex: number;
 	readonly kTicketKeyHMACIndex: number;
@@ -33,9 +33,9 @@ export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buf
 	if (typeof inner?.enableTicketKeyCallback !== 'function' || !places || !isComplete(places)) return false;
 	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, encrypting: boolean) => {
 		const answer: unknown[] = [];
-		const known = encrypting || name.equals(oldKey.subarray(0, PART));
+		const isKnownKey = encrypting || name.equals(oldKey.subarray(0, PART));
 		const key = encrypting ? newKey : oldKey;
-		answer[places.kTicketKeyReturnIndex] = known ? (encrypting ? ACCEPT : RENEW) : UNKNOWN;
+		answer[places.kTicketKeyReturnIndex] = isKnownKey ? (encrypting ? ACCEPT : RENEW) : UNKNOWN;
 		answer[places.kTicketKeyHMACIndex] = key.subarray(PART, 2 * PART);
 		answer[places.kTicketKeyAESIndex] = key.subarray(2 * PART, 3 * PART);
 		answer[places.kTicketKeyNameIndex] = key.subarray(0, PART);

@@ -24,42 +24,46 @@ type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQu
 
 /** The user of a `SocketOutput`. */
 export interface OutputOwner {
-	/** Called when everything written has been sent, unless that was already so when the write returned. May be called repeatedly. */
+	/**
+	 * Called when everything written has been sent, unless it had already been sent when the write returned. Called once or more per
+	 * write.
+	 */
 	outputDrained(): void;
 }
 
 /**
- * Writes to a connected socket, in order with other writers. A stream's work for each write (queue, state, callback in the next
- * tick) costs more than the system call of a small one. Errors close the socket, which reports them.
+ * Writes to a connected socket, and keeps the order with data that others write to it. A stream's own work for each write (queue,
+ * state, callback in the next tick) costs more than the system call of a small write. An error closes the socket, which then
+ * reports it.
  */
 export class SocketOutput {
 	readonly #socket: WithHandle;
 	readonly #handle: StreamHandle | undefined;
 	readonly #owner: OutputOwner;
 	/** Whether the socket is a Node stream, which has its own queue. */
-	readonly #queues: boolean;
+	readonly #isStream: boolean;
 	/** Writes directly to the descriptor of `#plain` while nothing is pending; undefined if that is not possible. */
 	readonly #writer: SocketPoller | undefined;
-	readonly #plain: DirectSocket | undefined;
+	readonly #directSocket: DirectSocket | undefined;
 	readonly #descriptor: number;
 	/** Number of pending writes. */
 	#pending = 0;
-	/** A write has failed, and the socket is still being read. */
+	/** True if a write has failed and the socket is still being read. */
 	#failed = false;
 
 	constructor(socket: WrittenSocket, owner: OutputOwner) {
 		this.#socket = socket;
 		this.#handle = handleOf(socket);
 		this.#owner = owner;
-		this.#plain = socket instanceof DirectSocket ? socket : undefined;
-		this.#queues = this.#plain === undefined;
-		this.#descriptor = this.#queues ? -1 : (this.#handle?.fd ?? -1);
+		this.#directSocket = socket instanceof DirectSocket ? socket : undefined;
+		this.#isStream = this.#directSocket === undefined;
+		this.#descriptor = this.#isStream ? -1 : (this.#handle?.fd ?? -1);
 		this.#writer = this.#descriptor < 0 ? undefined : threadPoller();
 	}
 
-	/** True while bytes have not been sent: their memory must not change. */
+	/** True while written bytes have not been sent, so that their memory must not change. */
 	get pending(): boolean {
-		// The stream's callback runs a tick after the bytes have been sent.
+		// A stream calls back one tick after its bytes have been sent, so its queue length is examined, too.
 		return (this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#failed;
 	}
 
@@ -77,7 +81,7 @@ export class SocketOutput {
 
 	/** The socket's descriptor for direct writes; −1 over TLS, or while earlier bytes are pending. */
 	get freeDescriptor(): number {
-		if (this.pending || (this.#plain?.pendingWrites ?? 0) > 0) return -1;
+		if (this.pending || (this.#directSocket?.pendingWrites ?? 0) > 0) return -1;
 		return this.#direct()?.fd ?? -1;
 	}
 
@@ -87,9 +91,9 @@ export class SocketOutput {
 		if (handle) {
 			const writer = this.#writer;
 			const count =
-				writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
+				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
 			if (count === latin1.length) return this.#pending === 0;
-			// The handle writes the rest, and finds out why the system did not accept it.
+			// The handle writes the rest; it waits, or reports why the system did not accept it.
 			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
 		if (this.#socket.destroyed) return true;
@@ -103,7 +107,8 @@ export class SocketOutput {
 		const handle = this.#direct();
 		if (handle) {
 			const writer = this.#writer;
-			const count = writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
+			const count =
+				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
 			if (count === bytes.byteLength) return this.#pending === 0;
 			const rest = count > 0 ? bytes.subarray(count) : bytes;
 			return this.#written(handle.writeBuffer(null, rest), rest);
@@ -135,12 +140,15 @@ export class SocketOutput {
 		return !this.pending;
 	}
 
-	/** Returns the handle; undefined if bytes are queued in the stream, which must be sent first, or if something else owns the handle. */
+	/**
+	 * Returns the handle for direct writes; undefined if the stream still has queued bytes, which must be sent first, or if
+	 * something else owns the handle.
+	 */
 	#direct(): StreamHandle | undefined {
 		const handle = this.#handle;
 		const socket = this.#socket;
 		if (handle === undefined || socket._handle !== handle) return undefined;
-		return !this.#queues || socket.writableLength === 0 ? handle : undefined;
+		return !this.#isStream || socket.writableLength === 0 ? handle : undefined;
 	}
 
 	#written(result: Written, kept: unknown): boolean {
@@ -161,7 +169,7 @@ export class SocketOutput {
 	/** Handles a failed write. Returns the same as {@link text}. From then on the socket accepts no writes, and is read to its end. */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
-		if (this.#plain) this.#plain.writeFailed(error);
+		if (this.#directSocket) this.#directSocket.writeFailed(error);
 		else this.#socket.destroy(error);
 		this.#failed = !this.#socket.destroyed;
 		return !this.#failed;
@@ -169,7 +177,7 @@ export class SocketOutput {
 
 	#pend(more: number): void {
 		this.#pending += more;
-		if (this.#plain) this.#plain.pendingWrites += more;
+		if (this.#directSocket) this.#directSocket.pendingWrites += more;
 	}
 
 	/** Completes a write that could not be sent at once. */

@@ -53,11 +53,11 @@ const MARKED = 2;
 const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
-/** Result of `read` if nothing is available now: EAGAIN. */
+/** Result of `read` if no data is available (EAGAIN). */
 export const WOULD_BLOCK = -11;
 /** Maximum number of sockets reported by one call. The rest follow in the next one. */
 const MAX_EVENTS = 256;
-/** After this many reported sockets in one turn, the rest of the event loop gets its turn. */
+/** Number of sockets reported in one turn after which the event loop continues with other work. */
 const ENOUGH_EVENTS = 64;
 /** Maximum bytes of text that are copied to the poller's memory for one write. */
 const MAX_TEXT = 65_536;
@@ -82,13 +82,13 @@ export class SocketPoller {
 	readonly #eventsAt: bigint;
 	readonly #text: Buffer;
 	readonly #textAt: bigint;
-	readonly #poll: number;
+	readonly #epoll: number;
 	/** The `epoll` of Node's event loop. */
 	readonly #loop: number;
 	/** The watched sockets, indexed by descriptor. */
 	readonly #sockets: (PolledSocket | undefined)[] = [];
 	#turn = 1;
-	/** Handles that own our descriptors, so that these are closed even if the thread is terminated from outside. */
+	/** Node handles that own the poller's descriptors, so that Node closes them even if the thread is terminated. */
 	readonly #handles: readonly PipeHandle[];
 	#proven = false;
 
@@ -98,7 +98,7 @@ export class SocketPoller {
 		try {
 			return new SocketPoller();
 		} catch {
-			// This Node has no `node:ffi`, libc lacks a function, or no descriptor is free.
+			// Node has no `node:ffi`, the C library lacks a function, or no descriptor is free.
 			return undefined;
 		}
 	}
@@ -139,7 +139,7 @@ export class SocketPoller {
 
 		const handles: PipeHandle[] = [];
 		this.#handles = handles;
-		const owned = (descriptor: number): PipeHandle => {
+		const takeOwnership = (descriptor: number): PipeHandle => {
 			const pipe = new pipes.Pipe(pipes.constants.SOCKET);
 			handles.push(pipe);
 			pipe.unref();
@@ -148,18 +148,18 @@ export class SocketPoller {
 			throw new Error('no descriptor');
 		};
 		try {
-			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
-			owned(this.#poll);
+			this.#epoll = (functions.epoll_create1 as Call)(CLOEXEC);
+			takeOwnership(this.#epoll);
 			// The event loop watches the `epoll` through a handle for another descriptor, which is never readable: the handle tries to
 			// read that descriptor, finds nothing, and calls us back.
-			const told = owned((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
-			told.onread = () => this.#turnOver();
-			told.useUserBuffer(Buffer.allocUnsafeSlow(8));
-			if (told.readStart() !== 0) throw new Error('not read');
+			const wakeUp = takeOwnership((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
+			wakeUp.onread = () => this.#reportEvents();
+			wakeUp.useUserBuffer(Buffer.allocUnsafeSlow(8));
+			if (wakeUp.readStart() !== 0) throw new Error('not read');
 			this.#loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
-			if (!this.#control(this.#loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
+			if (!this.#control(this.#loop, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUp.fd, 0)) throw new Error('not watched');
 			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
-			const probe = owned((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
+			const probe = takeOwnership((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probe.fd;
 			const prove = (): void => {
 				this.#proven = true;
@@ -208,7 +208,7 @@ export class SocketPoller {
 		if (descriptor < 0 || descriptor >= MAX_DESCRIPTORS) return false;
 		const turn = this.#turn;
 		this.#turn = (turn + 1) | 0;
-		if (!this.#control(this.#poll, EPOLL_CTL_ADD, descriptor, events, descriptor, turn)) return false;
+		if (!this.#control(this.#epoll, EPOLL_CTL_ADD, descriptor, events, descriptor, turn)) return false;
 		while (this.#sockets.length <= descriptor) this.#sockets.push(undefined);
 		this.#sockets[descriptor] = socket;
 		socket.pollTurn = turn;
@@ -218,12 +218,12 @@ export class SocketPoller {
 	/** Stops watching a socket, which must still be open. */
 	remove(descriptor: number): void {
 		this.#sockets[descriptor] = undefined;
-		this.#controls(this.#poll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
+		this.#controls(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
 	}
 
 	/** Makes the poller report a watched socket again if it has unread data. */
 	tellAgain(descriptor: number, socket: PolledSocket): void {
-		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
+		this.#control(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}
 
 	/** Reports events of a watched descriptor to another socket object from now on. */
@@ -248,17 +248,20 @@ export class SocketPoller {
 		return count >= 0 ? count : -this.#errno();
 	}
 
-	/** Writes bytes at an address; returns how many were accepted, −1 for none, even because of an error. */
+	/**
+	 * Writes the bytes at an address. Returns the number of bytes that the system accepted, or −1 if it accepted none, for whatever
+	 * reason.
+	 */
 	writeAt(descriptor: number, address: bigint, length: number): number {
 		return this.#write(descriptor, address, length);
 	}
 
-	/** Writes bytes. Returns how many were accepted; −1 if none were, whatever the reason. */
+	/** Writes bytes. Returns the same as {@link writeAt}. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes Latin-1 text. Returns how many bytes were accepted; −1 if none were. */
+	/** Writes text as Latin-1. Returns the same as {@link writeAt}. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT) return -1;
@@ -274,11 +277,11 @@ export class SocketPoller {
 		return this.#controls(poll, what, descriptor, this.#eventAt) === 0;
 	}
 
-	#turnOver(): void {
+	#reportEvents(): void {
 		let told = 0;
 		for (;;) {
-			const count = this.#wait(this.#poll, this.#eventsAt, MAX_EVENTS, 0);
-			this.#tell(count);
+			const count = this.#wait(this.#epoll, this.#eventsAt, MAX_EVENTS, 0);
+			this.#reportBatch(count);
 			told += count;
 			// After a single event, usually no other one is waiting. After several, asking again is cheaper than another turn of
 			// the event loop.
@@ -286,7 +289,7 @@ export class SocketPoller {
 		}
 	}
 
-	#tell(count: number): void {
+	#reportBatch(count: number): void {
 		const words = this.#words;
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
@@ -306,21 +309,21 @@ export class SocketPoller {
 	}
 }
 
-let opened: SocketPoller | undefined;
-let tried = false;
+let sharedPoller: SocketPoller | undefined;
+let hasTriedOpening = false;
 let isOff = false;
 
 /** Returns this thread's poller once it has passed its self-test. The first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
 	if (!isDirectIo()) return undefined;
-	if (!tried) {
-		tried = true;
-		opened = SocketPoller.open();
+	if (!hasTriedOpening) {
+		hasTriedOpening = true;
+		sharedPoller = SocketPoller.open();
 	}
-	return opened?.proven && !isOff ? opened : undefined;
+	return sharedPoller?.proven && !isOff ? sharedPoller : undefined;
 }
 
-/** For tests with both implementations: false leaves new sockets to Node. */
+/** Enables or disables pollers for new sockets, for tests of both implementations: without a poller, Node handles the sockets. */
 export function setPollerEnabled(on: boolean): void {
 	isOff = !on;
 }

@@ -12,15 +12,15 @@ const PIPE_FLAGS = 0o2004000;
 /** The command that sets a pipe's size. */
 const F_SETPIPE_SZ = 1031;
 /**
- * The size of a pipe. It limits the number of segments, however small they are, rather than bytes. A pipe keeps its default size if
- * the user has too many pipes.
+ * Requested size of a pipe in bytes. In effect, it limits the number of segments in the pipe, even if they are small. The system
+ * refuses the request if the user has too many large pipes; the pipe then keeps its default size.
  */
 const PIPE_SIZE = 1_048_576;
 /** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;
 /** MSG_PEEK, MSG_DONTWAIT. */
 const PEEK = 0x42;
-/** Maximum bytes per move: what the other socket does not accept must be held in memory. */
+/** Maximum bytes per move, which is also the most that must be held in memory if the other socket does not accept them. */
 const MAX_A_MOVE = 131_072;
 /** After a move of at least this many bytes, another one is worth its system calls. */
 const LARGE_MOVE = 32_768;
@@ -33,7 +33,7 @@ export class SocketRelay {
 	taken = 0;
 	/** Number of bytes that the last move wrote to the other socket. */
 	given = 0;
-	/** Bytes that were read but could not be written. */
+	/** Bytes that the last move read from one socket but could not write to the other. */
 	rest: Buffer | undefined = undefined;
 	readonly #splice: Call;
 	readonly #read: Call;
@@ -98,20 +98,20 @@ export class SocketRelay {
 		this.given = 0;
 		this.rest = undefined;
 		if (this.#closed) return true;
-		const bound = Math.min(most, MAX_A_TURN);
-		while (this.taken < bound) {
-			const got = this.#move(from, this.#input, Math.min(bound - this.taken, MAX_A_MOVE));
-			if (got <= 0) return true;
-			this.taken += got;
-			let left = got;
-			while (left > 0) {
-				const put = this.#move(this.#output, to, left);
-				if (put <= 0) break;
-				left -= put;
+		const limit = Math.min(most, MAX_A_TURN);
+		while (this.taken < limit) {
+			const readCount = this.#move(from, this.#input, Math.min(limit - this.taken, MAX_A_MOVE));
+			if (readCount <= 0) return true;
+			this.taken += readCount;
+			let remaining = readCount;
+			while (remaining > 0) {
+				const writtenCount = this.#move(this.#output, to, remaining);
+				if (writtenCount <= 0) break;
+				remaining -= writtenCount;
 			}
-			this.given += got - left;
-			if (left > 0) return this.#takeBack(left);
-			if (got < LARGE_MOVE) return true;
+			this.given += readCount - remaining;
+			if (remaining > 0) return this.#takeBack(remaining);
+			if (readCount < LARGE_MOVE) return true;
 		}
 		return true;
 	}
@@ -139,12 +139,12 @@ export class SocketRelay {
 		const rest = Buffer.allocUnsafeSlow(count);
 		const start = this.#pointer(rest);
 		for (let at = 0; at < count; ) {
-			const got = Number(this.#read(this.#output, start + BigInt(at), BigInt(count - at)));
-			if (got <= 0) {
+			const readCount = Number(this.#read(this.#output, start + BigInt(at), BigInt(count - at)));
+			if (readCount <= 0) {
 				this.close();
 				return false;
 			}
-			at += got;
+			at += readCount;
 		}
 		this.rest = rest;
 		return true;

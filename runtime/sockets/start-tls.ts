@@ -41,12 +41,15 @@ export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
 	return (socket._handle as TlsHandle | OpensslHandle).facts;
 }
 
-/** Returns what the client has proven; undefined if that is not known, so that the client must be rejected. */
+/**
+ * Returns the client's certificate and the result of its verification; undefined if they cannot be read, so that the client must
+ * be rejected.
+ */
 export function clientProof(socket: DirectSocket): ClientProof | undefined {
 	try {
 		return socket._handle instanceof OpensslHandle ? socket._handle.client : undefined;
 	} catch {
-		// Node cannot parse what OpenSSL has accepted.
+		// Node cannot parse a certificate that OpenSSL has accepted.
 		return undefined;
 	}
 }

@@ -1,6 +1,6 @@
 /**
- * TLS on the handle of an accepted connection, without `tls.TLSSocket`, whose overhead for a handshake and its first reads and
- * writes equals OpenSSL's own cost of resuming a session. A DirectSocket uses it like any other handle.
+ * TLS by Node on the handle of an accepted connection, without `tls.TLSSocket`: for a handshake and the first reads and writes,
+ * that class alone costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
@@ -18,7 +18,7 @@ export interface HandshakeFacts {
 	isSessionReused(): boolean;
 }
 
-/** What a client has proven about itself. The names are those of `tls.TLSSocket`. */
+/** A client's certificate and the result of its verification. The names are those of `tls.TLSSocket`. */
 export interface ClientProof {
 	readonly certificate: X509Certificate | undefined;
 	/** True if OpenSSL has verified the certificate. */
@@ -32,7 +32,7 @@ interface TlsWrap extends HandshakeFacts {
 	onread: (this: TlsWrap) => Uint8Array | undefined;
 	onhandshakedone: (this: TlsWrap) => void;
 	onerror: (this: TlsWrap, error: Error) => void;
-	/** The owner. Set by this file. */
+	/** The object of this file that owns the TLSWrap. */
 	svcHandle?: TlsHandle;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;
@@ -84,7 +84,7 @@ export interface HandshakeOptions {
 	readonly protocols: Uint8Array;
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly stapled: Uint8Array | undefined;
-	/** The same for OpenSSL itself, where that does the handshakes. */
+	/** The settings for handshakes by OpenSSL without Node; undefined if Node performs the handshakes. */
 	readonly openssl?: OpensslContext | undefined;
 }
 
@@ -113,21 +113,21 @@ export class TlsHandle implements StreamHandle {
 	#destroyed = false;
 	/** True while a write that was passed to OpenSSL is incomplete. */
 	#writing = false;
-	/** The callers' writes that this write consists of, if the system has not accepted all of it. */
-	#under: readonly PendingWrite[] | undefined = undefined;
-	#waiting: Waiting[] | undefined = undefined;
-	#waitingBytes = 0;
+	/** The callers' writes that were joined into the current write; undefined if none is waiting for the system. */
+	#currentWrites: readonly PendingWrite[] | undefined = undefined;
+	#queuedWrites: Waiting[] | undefined = undefined;
+	#queuedBytes = 0;
 	#shutdown: object | undefined = undefined;
 	/** Number of writes passed to Node. */
-	#writes = 0;
-	/** True while a check for progress of the last write is scheduled. */
-	#looking = false;
-	/** Read buffers: Node's own, and the one that the socket provides. */
+	#writeCount = 0;
+	/** True while a check whether the last write makes progress is scheduled. */
+	#checkScheduled = false;
+	/** The buffer in use for reads. `#wanted` is the one that the socket wants to use from the next read on. */
 	#memory: Uint8Array | undefined = undefined;
-	#wanted: Uint8Array | undefined = undefined;
+	#wantedMemory: Uint8Array | undefined = undefined;
 	#paused = false;
 	/** Data decrypted while reading was paused. A number at the end is the status with which the connection ended. */
-	#held: (Uint8Array | number)[] | undefined = undefined;
+	#heldData: (Uint8Array | number)[] | undefined = undefined;
 
 	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
 	constructor(socket: DirectSocket, terms: HandshakeOptions, end: HandshakeCallbacks) {
@@ -163,19 +163,19 @@ export class TlsHandle implements StreamHandle {
 
 	/** Bytes written here that the system has not accepted. */
 	get writeQueueSize(): number {
-		return this.#waitingBytes + this.#tcp.writeQueueSize;
+		return this.#queuedBytes + this.#tcp.writeQueueSize;
 	}
 
 	useUserBuffer(memory: Uint8Array): void {
 		this.#memory = memory;
-		this.#wanted = memory;
+		this.#wantedMemory = memory;
 		if (!this.#closed) this.#tls.useUserBuffer(memory);
 	}
 
 	readStart(): number {
 		this.#paused = false;
-		if (this.#held === undefined) return this.#startReading();
-		// As with any handle, data is delivered only after the caller has returned.
+		if (this.#heldData === undefined) return this.#startReading();
+		// Delivered in a microtask, because the caller of a handle does not expect data before the call returns.
 		queueMicrotask(() => this.#release());
 		return 0;
 	}
@@ -212,7 +212,7 @@ export class TlsHandle implements StreamHandle {
 		if (this.#closed) return CANCELED;
 		if (!this.#writing) return this.#tls.shutdown(request);
 		this.#shutdown = request;
-		this.#look();
+		this.#checkProgress();
 		return 0;
 	}
 
@@ -257,13 +257,18 @@ export class TlsHandle implements StreamHandle {
 	/** See {@link StreamHandle.onread}. */
 	read(count: number): Uint8Array | undefined {
 		const socket = this.svcSocket;
-		if (this.#held === undefined && !this.#paused && this.#memory === this.#wanted && this.#memory !== undefined) {
+		if (
+			this.#heldData === undefined &&
+			!this.#paused &&
+			this.#memory === this.#wantedMemory &&
+			this.#memory !== undefined
+		) {
 			socket.read(count);
 			const { nextMemory } = socket;
 			if (nextMemory === undefined) return undefined;
 			socket.nextMemory = undefined;
 			this.#memory = nextMemory;
-			this.#wanted = nextMemory;
+			this.#wantedMemory = nextMemory;
 			return nextMemory;
 		}
 		if (this.#closed || count === 0) return undefined;
@@ -274,12 +279,12 @@ export class TlsHandle implements StreamHandle {
 			return undefined;
 		}
 		if (this.#memory === undefined && count > 0) return undefined;
-		this.#held ??= [];
-		this.#held.push(count < 0 ? count : Uint8Array.prototype.slice.call(this.#memory, 0, count));
+		this.#heldData ??= [];
+		this.#heldData.push(count < 0 ? count : Uint8Array.prototype.slice.call(this.#memory, 0, count));
 		if (!this.#paused) this.#release();
-		if (this.#memory === this.#wanted) return undefined;
-		this.#memory = this.#wanted;
-		return this.#wanted;
+		if (this.#memory === this.#wantedMemory) return undefined;
+		this.#memory = this.#wantedMemory;
+		return this.#wantedMemory;
 	}
 
 	#startReading(): number {
@@ -290,28 +295,28 @@ export class TlsHandle implements StreamHandle {
 	#release(): void {
 		const socket = this.svcSocket;
 		for (;;) {
-			const held = this.#held;
-			if (held === undefined || this.#paused || this.#closed) return;
-			const first = held[0];
+			const heldData = this.#heldData;
+			if (heldData === undefined || this.#paused || this.#closed) return;
+			const first = heldData[0];
 			if (first === undefined) {
-				this.#held = undefined;
+				this.#heldData = undefined;
 				this.#startReading();
 				return;
 			}
 			if (typeof first === 'number') {
-				held.shift();
+				heldData.shift();
 				socket.read(first);
 				continue;
 			}
-			const memory = this.#wanted!;
-			if (first.length <= memory.length) held.shift();
-			else held[0] = first.subarray(memory.length);
+			const memory = this.#wantedMemory!;
+			if (first.length <= memory.length) heldData.shift();
+			else heldData[0] = first.subarray(memory.length);
 			memory.set(first.length <= memory.length ? first : first.subarray(0, memory.length));
 			socket.read(Math.min(first.length, memory.length));
 			const { nextMemory } = socket;
 			if (nextMemory === undefined) continue;
 			socket.nextMemory = undefined;
-			this.#wanted = nextMemory;
+			this.#wantedMemory = nextMemory;
 		}
 	}
 
@@ -328,25 +333,25 @@ export class TlsHandle implements StreamHandle {
 		}
 		if (this.#tcp.writeQueueSize === 0) return 0;
 		const outer: PendingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null };
-		this.#under = [outer];
+		this.#currentWrites = [outer];
 		return outer;
 	}
 
 	#begun(write: PendingWrite, kept: unknown): void {
 		this.#writing = true;
-		this.#writes++;
+		this.#writeCount++;
 		write.buffer = kept;
 		write.oncomplete = status => this.#done(status);
 	}
 
 	#wait(chunks: readonly unknown[], bytes: number): PendingWrite {
 		const write: Waiting = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
-		if (this.#waiting === undefined) {
-			this.#waiting = [];
-			this.#look();
+		if (this.#queuedWrites === undefined) {
+			this.#queuedWrites = [];
+			this.#checkProgress();
 		}
-		this.#waiting.push(write);
-		this.#waitingBytes += bytes;
+		this.#queuedWrites.push(write);
+		this.#queuedBytes += bytes;
 		return write;
 	}
 
@@ -355,30 +360,30 @@ export class TlsHandle implements StreamHandle {
 	 * data of OpenSSL's own, such as session tickets for a client that has reset the connection, Node stops writing without
 	 * reporting it, and the pending writes must be failed.
 	 */
-	#look(write = -1, before = -1): void {
-		if (this.#looking) return;
-		this.#looking = true;
+	#checkProgress(write = -1, before = -1): void {
+		if (this.#checkScheduled) return;
+		this.#checkScheduled = true;
 		setImmediate(() => {
-			this.#looking = false;
+			this.#checkScheduled = false;
 			if (!this.#writing || this.#closed || this.#tcp.writeQueueSize > 0) return;
-			const left = this.#tls.writeQueueSize;
-			// Anything that the system has accepted is completed before the next turn.
-			if (write !== this.#writes || left !== before) this.#look(this.#writes, left);
+			const pendingBytes = this.#tls.writeQueueSize;
+			// A write that the system has accepted is completed before the next turn, and the pending bytes have changed.
+			if (write !== this.#writeCount || pendingBytes !== before) this.#checkProgress(this.#writeCount, pendingBytes);
 			else this.#done(CONNECTION_RESET);
 		});
 	}
 
 	#done(status: number): void {
 		this.#writing = false;
-		const under = this.#under;
-		this.#under = undefined;
+		const currentWrites = this.#currentWrites;
+		this.#currentWrites = undefined;
 		if (status < 0 || this.#closed) {
-			this.#giveUp(under, status < 0 ? status : CANCELED);
+			this.#giveUp(currentWrites, status < 0 ? status : CANCELED);
 			return;
 		}
 		// Queued writes go first, because the completion callbacks may write again.
 		this.#writeWaiting();
-		if (under) for (const write of under) write.oncomplete(0);
+		if (currentWrites) for (const write of currentWrites) write.oncomplete(0);
 		if (this.#writing || this.#shutdown === undefined) return;
 		const request = this.#shutdown;
 		this.#shutdown = undefined;
@@ -387,21 +392,21 @@ export class TlsHandle implements StreamHandle {
 
 	/** Writes queued data, as much at once as is possible without large copies. */
 	#writeWaiting(): void {
-		const waiting = this.#waiting;
-		if (waiting === undefined) return;
+		const queuedWrites = this.#queuedWrites;
+		if (queuedWrites === undefined) return;
 		if (this.#closed) {
 			this.#giveUp(undefined, CANCELED);
 			return;
 		}
 		let count = 0;
 		let bytes = 0;
-		while (count < waiting.length && (count === 0 || bytes + waiting[count]!.bytes <= JOINED_BYTES)) {
-			bytes += waiting[count]!.bytes;
+		while (count < queuedWrites.length && (count === 0 || bytes + queuedWrites[count]!.bytes <= JOINED_BYTES)) {
+			bytes += queuedWrites[count]!.bytes;
 			count++;
 		}
-		const writes = count === waiting.length ? waiting : waiting.splice(0, count);
-		if (writes === waiting) this.#waiting = undefined;
-		this.#waitingBytes -= bytes;
+		const writes = count === queuedWrites.length ? queuedWrites : queuedWrites.splice(0, count);
+		if (writes === queuedWrites) this.#queuedWrites = undefined;
+		this.#queuedBytes -= bytes;
 		const chunks = writes.length === 1 ? writes[0]!.chunks : writes.flatMap(write => write.chunks);
 		const result = this.#tls.writev(null, chunks, false);
 		if (typeof result === 'number') {
@@ -411,7 +416,7 @@ export class TlsHandle implements StreamHandle {
 		this.#begun(result, chunks);
 		const status = result.writeStatus;
 		if (typeof status !== 'number') {
-			this.#under = writes;
+			this.#currentWrites = writes;
 			return;
 		}
 		this.#writing = false;
@@ -423,13 +428,13 @@ export class TlsHandle implements StreamHandle {
 		if (!this.#writing) this.#writeWaiting();
 	}
 
-	/** Fails all writes. */
-	#giveUp(under: readonly PendingWrite[] | undefined, status: number): void {
-		const waiting = this.#waiting;
-		this.#waiting = undefined;
-		this.#waitingBytes = 0;
-		for (const write of under ?? []) write.oncomplete(status);
-		for (const write of waiting ?? []) write.oncomplete(status);
+	/** Completes all pending and queued writes with an error status. */
+	#giveUp(currentWrites: readonly PendingWrite[] | undefined, status: number): void {
+		const queuedWrites = this.#queuedWrites;
+		this.#queuedWrites = undefined;
+		this.#queuedBytes = 0;
+		for (const write of currentWrites ?? []) write.oncomplete(status);
+		for (const write of queuedWrites ?? []) write.oncomplete(status);
 		if (status < 0 && !this.#closed) this.svcSocket.destroy();
 	}
 }
@@ -464,7 +469,8 @@ function nothing(): undefined {}
 
 /** Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected. */
 function findBinding(): TlsBinding | undefined {
-	// Node's TLS aborts the process if it is used in a way that it does not expect, and that may change in any release.
+	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change it, so the direct mode is
+	// required.
 	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {
 		return undefined;
 	}

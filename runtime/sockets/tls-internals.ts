@@ -1,4 +1,4 @@
-/** Undocumented properties of Node's TLS objects. If one is missing, the caller works without it. */
+/** Access to undocumented properties of Node's TLS objects. If one is missing, these functions do nothing or return undefined. */
 import type { Socket } from 'node:net';
 import type { SecureContext, Server, TLSSocket } from 'node:tls';
 

@@ -1,4 +1,4 @@
-/** Selects what performs the TLS of accepted connections. */
+/** Selects the implementation of TLS for accepted connections: OpenSSL itself or Node's objects. */
 import { opensslThread } from './openssl-thread.ts';
 
 /**
@@ -17,7 +17,9 @@ export function environmentTlsMode(environment: NodeJS.ProcessEnv = process.env)
 
 let isWanted = environmentTlsMode() !== 'node';
 
-/** The mode of new connections on this thread: `openssl` unless the environment or the absence of a function rules it out. */
+/**
+ * Returns the mode of new connections on this thread: `openssl`, unless the environment selects `node` or a function is missing.
+ */
 export function tlsMode(): TlsMode {
 	return isWanted && opensslThread() !== undefined ? 'openssl' : 'node';
 }

@@ -18,10 +18,10 @@ const STREAM_READ = 65_536;
 
 type Done = (error?: Error | null) => void;
 
-/** A socket that can no longer be written to is closed after this many turns of the event loop without data. */
+/** Number of turns of the event loop without data after which a socket with a failed write is closed. */
 const QUIET_TURNS = 3;
-/** Milliseconds between these checks while the owner has paused reading. */
-const PAUSED_LOOK = 50;
+/** Milliseconds between two checks for the end of a socket with a failed write, while its owner has paused reading. */
+const PAUSED_CHECK_MS = 50;
 
 /** Callbacks of the connection or dialer that currently owns the socket. */
 export interface UpstreamSocketOwner {
@@ -33,7 +33,7 @@ export interface UpstreamSocketOwner {
 	closed(error: Error | undefined): void;
 	/** Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `closed` follows. */
 	writeFailed?(): void;
-	/** True while a response is being received, whose rest may still be read after a failed write. */
+	/** True while the owner is receiving a response. If a write fails then, the rest of the response is still read. */
 	readonly answering?: boolean;
 }
 
@@ -45,10 +45,13 @@ export class UpstreamSocket implements SocketOwner {
 	#socket: Socket | undefined = undefined;
 	#direct: DirectSocket | undefined = undefined;
 	#error: Error | undefined = undefined;
-	/** The current read buffers: shared memory, or memory of the owner. */
+	/**
+	 * The read buffer that all sockets of the thread share. `#memory` is the buffer in use: the shared one, or one that the owner
+	 * has provided.
+	 */
 	#shared: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
-	/** The first bytes of shared memory. */
+	/** The start of the shared memory, for limited reads. */
 	#short: Buffer | undefined = undefined;
 	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
 	#nextReadLimit = 0;
@@ -110,7 +113,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.on('close', () => this.closed(this.#error));
 	}
 
-	/** Attaches a connection without a stream: `bare` returns it, and `socket` is invalid. */
+	/** Attaches a connection without a stream. From then on, `bare` returns it, and `socket` must not be used. */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
 		this.#shared = memory;
 		this.#memory = memory;
@@ -118,7 +121,7 @@ export class UpstreamSocket implements SocketOwner {
 		socket.start(memory, this);
 	}
 
-	/** Converts the connection to one without a stream, if possible; `socket` is then invalid. May be called once. */
+	/** Converts the connection to one without a stream, if possible. Afterwards, `socket` must not be used. May be called once. */
 	bare(): ClientSocket {
 		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
@@ -156,8 +159,8 @@ export class UpstreamSocket implements SocketOwner {
 		const direct = this.#direct;
 		const shared = this.#shared;
 		if (!direct || shared === undefined || this.#memory !== shared) return;
-		const least = bytes < MEDIUM_READ ? SHORT_READ : MEDIUM_READ;
-		if (direct.limitRead(least)) this.#nextReadLimit = least;
+		const readSize = bytes < MEDIUM_READ ? SHORT_READ : MEDIUM_READ;
+		if (direct.limitRead(readSize)) this.#nextReadLimit = readSize;
 		else if (this.#receiving) {
 			this.#short ??= shared.subarray(0, SHORT_READ);
 			direct.nextMemory = this.#short;
@@ -180,7 +183,7 @@ export class UpstreamSocket implements SocketOwner {
 		direct.nextMemory = this.#memory;
 	}
 
-	// SocketOwner.
+	// Implements SocketOwner.
 
 	received(count: number): void {
 		this.#filled = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
@@ -193,9 +196,9 @@ export class UpstreamSocket implements SocketOwner {
 
 	#told(bytes: Buffer, count: number): boolean {
 		this.#arrived = true;
-		const wanted = this.holder.received(bytes, count);
-		this.#paused = !wanted;
-		return wanted;
+		const wantsMore = this.holder.received(bytes, count);
+		this.#paused = !wantsMore;
+		return wantsMore;
 	}
 
 	ended(): void {
@@ -210,8 +213,8 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/**
-	 * Handles a failed write, usually because the other side has closed the connection. What it sent before that has arrived and may be
-	 * unread: an upstream may respond and disconnect before it has read the whole request.
+	 * Handles a failed write. Usually, the upstream has closed the connection, perhaps after responding before it had read the whole
+	 * request. Its response may have arrived and not been read yet, so reading continues.
 	 */
 	writeFailed(error: Error): boolean {
 		if (this.#ending) return false;
@@ -231,7 +234,7 @@ export class UpstreamSocket implements SocketOwner {
 				this.#readOn(QUIET_TURNS);
 			} else if (turns > 1) this.#readOn(turns - 1);
 			else if (this.#paused || (this.#direct !== undefined && this.holder.answering === true)) {
-				setTimeout(() => this.#readOn(QUIET_TURNS), PAUSED_LOOK).unref();
+				setTimeout(() => this.#readOn(QUIET_TURNS), PAUSED_CHECK_MS).unref();
 			} else this.#giveUp();
 		});
 	}
@@ -244,7 +247,7 @@ export class UpstreamSocket implements SocketOwner {
 
 /** Returns the message of a socket error. */
 export function socketErrorText(error: Error): string {
-	// Several addresses were tried, and the summarizing error has no message of its own.
+	// If connecting to several addresses has failed, the error that contains their errors has no message of its own.
 	if (error instanceof AggregateError && error.message === '') {
 		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
 	}

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto';
 
 /** Milliseconds after which counting starts anew. */
 export const SHARE_WINDOW_MS = 100;
-/** Two clients may have the same counter, but not in the next window. */
+/**
+ * Number of counters. Two clients may share a counter by chance, but hardly in the next window as well, because the hash changes.
+ */
 const COUNTERS = 8192;
 const MAX_COUNT = 65_535;
 const AF_INET = 2;
@@ -12,7 +14,7 @@ const AF_INET = 2;
 export class ClientShares {
 	readonly #counts = new Uint16Array(COUNTERS);
 	#seed = 0;
-	#since = Number.NEGATIVE_INFINITY;
+	#windowStart = Number.NEGATIVE_INFINITY;
 
 	/**
 	 * Counts a packet. Returns the number of packets of its client in this window.
@@ -20,15 +22,15 @@ export class ClientShares {
 	 * @param now `performance.now()`.
 	 */
 	count(names: Buffer, at: number, now: number): number {
-		if (now - this.#since >= SHARE_WINDOW_MS) {
-			this.#since = now;
+		if (now - this.#windowStart >= SHARE_WINDOW_MS) {
+			this.#windowStart = now;
 			this.#counts.fill(0);
-			// Which clients share a counter is unpredictable.
+			// A new random seed, so that nobody can predict which clients share a counter.
 			this.#seed = randomBytes(4).readInt32LE(0);
 		}
-		const place = this.#hash(names, at);
-		if (this.#counts[place]! < MAX_COUNT) this.#counts[place]!++;
-		return this.#counts[place]!;
+		const index = this.#hash(names, at);
+		if (this.#counts[index]! < MAX_COUNT) this.#counts[index]!++;
+		return this.#counts[index]!;
 	}
 
 	#hash(names: Buffer, at: number): number {

@@ -1,7 +1,8 @@
 /**
- * The pair of memory BIOs between OpenSSL and our UDP sockets. All connections of a thread share one pair, because only one of them
- * uses it at a time: its datagrams are put in, OpenSSL processes them, and what it sends is taken out, before the next one's turn.
- * A pair for each connection would take 48 KB more memory, most of which would not be in the processor's cache when it is needed.
+ * The pair of memory BIOs between OpenSSL and our UDP sockets. All connections of a thread share one pair, because only one
+ * connection uses it at a time: its received datagrams are put in, OpenSSL processes them, and the datagrams that OpenSSL sends
+ * are taken out before another connection runs. A pair for each connection would take 48 KB more memory per connection, and would
+ * rarely be in the processor's cache.
  */
 import type { QuicLibrary } from './quic-library.ts';
 import * as BOUND from './quic-limits.ts';
@@ -19,7 +20,7 @@ const MESSAGE_WORDS = 10;
 const MESSAGE_LONGS = 5;
 const LENGTH_WORD = 2;
 const LOCAL_LONG = 3;
-/** Maximum datagrams put in at a time. OpenSSL reads at most so many at once. */
+/** Maximum datagrams put in at a time, which is also the most that OpenSSL reads at a time. */
 const MAX_PUT_DATAGRAMS = 32;
 const TWO_POWER_32 = 2 ** 32;
 
@@ -31,9 +32,9 @@ export class DatagramPipe {
 	readonly #inner: bigint;
 	/** Our end. */
 	readonly #outer: bigint;
-	/** The `BIO_MSG`s of datagrams to put in, followed by the number that was accepted. */
+	/** The `BIO_MSG`s of received datagrams that are put in. */
 	readonly #input: Messages;
-	/** The `BIO_MSG`s of datagrams to take out, each of which points to its place in the memory of datagrams to send. */
+	/** The `BIO_MSG`s into which datagrams are taken out. Each points to its place in the thread's memory for datagrams to send. */
 	readonly #output: Messages;
 	/** Address of the first received datagram. Addresses are less than 2^48. */
 	readonly #receivedAt: number;
@@ -70,11 +71,12 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Puts in received datagrams, given as pairs of offset and length in the thread's memory, from index `from` on. Returns the
-	 * index after the last one. If there are more, it must be called again after OpenSSL has processed these.
+	 * Puts in received datagrams. `received` has two numbers for each: its offset in the thread's memory, and its length. `from` is
+	 * the index of the first number to use. Returns the index of the first number not used; OpenSSL must process the datagrams
+	 * before the next call.
 	 */
 	put(received: readonly number[], from: number, peerAt: bigint): number {
-		const { words, longs, counts } = this.#input;
+		const { words, longs, bigInts } = this.#input;
 		const count = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
 		for (let i = 0; i < count; i++) {
 			const at = this.#receivedAt + received[from + i * 2]!;
@@ -85,10 +87,10 @@ export class DatagramPipe {
 			longs[i * MESSAGE_LONGS + LOCAL_LONG] = peerAt;
 		}
 		const { at, countAt } = this.#input;
-		const done = this.#f.BIO_sendmmsg(this.#outer, at[0]!, MESSAGE_STRIDE, counts[count]!, 0n, countAt) as number;
-		if (done === 1) return from + 2 * this.#input.done;
+		const result = this.#f.BIO_sendmmsg(this.#outer, at[0]!, MESSAGE_STRIDE, bigInts[count]!, 0n, countAt) as number;
+		if (result === 1) return from + 2 * this.#input.done;
 		this.#f.ERR_clear_error();
-		// The pair is empty, so the datagram is larger than the pair. It is dropped.
+		// The pair was empty and did not accept the datagram, so the datagram is too large. It is dropped.
 		return from + 2;
 	}
 
@@ -107,12 +109,22 @@ export class DatagramPipe {
 		return (this.#f.BIO_ctrl(this.#outer, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
 	}
 
-	/** Takes at most `most` datagrams, appending them to those that wait in the thread's memory. Returns their number. */
-	take(most: number): number {
-		const { words, counts, at, countAt } = this.#output;
+	/**
+	 * Takes at most `most` datagrams and appends them to those that wait in the thread's memory to be sent. Returns how many it
+	 * took.
+	 */
+	take(max: number): number {
+		const { words, bigInts, at, countAt } = this.#output;
 		const { waiting, lengths } = this.#memory;
-		const done = this.#f.BIO_recvmmsg(this.#outer, at[waiting]!, MESSAGE_STRIDE, counts[most]!, 0n, countAt) as number;
-		if (done !== 1) {
+		const result = this.#f.BIO_recvmmsg(
+			this.#outer,
+			at[waiting]!,
+			MESSAGE_STRIDE,
+			bigInts[max]!,
+			0n,
+			countAt,
+		) as number;
+		if (result !== 1) {
 			this.#f.ERR_clear_error();
 			return 0;
 		}
@@ -133,8 +145,8 @@ class Messages {
 	/** The address of each message. */
 	readonly at: readonly bigint[];
 	readonly countAt: bigint;
-	/** Each number of messages as a BigInt. */
-	readonly counts: readonly bigint[];
+	/** The numbers from 0 to the number of messages, as BigInts, so that calls need not allocate any. */
+	readonly bigInts: readonly bigint[];
 	readonly #count: number;
 
 	constructor(library: QuicLibrary, count: number) {
@@ -144,7 +156,7 @@ class Messages {
 		this.longs = new BigUint64Array(bytes.buffer);
 		this.at = Array.from({ length: count }, (_, i) => at + BigInt(i * MESSAGE_BYTES));
 		this.countAt = at + BigInt(count * MESSAGE_BYTES);
-		this.counts = Array.from({ length: count + 1 }, (_, i) => BigInt(i));
+		this.bigInts = Array.from({ length: count + 1 }, (_, i) => BigInt(i));
 		this.#count = count * MESSAGE_WORDS;
 	}
 

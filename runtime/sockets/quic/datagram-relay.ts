@@ -35,7 +35,7 @@ const QUEUE = 4 * 1024 * 1024;
 const MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
 const MOST_ID_BYTES = 32_000;
-/** Milliseconds until messages that found the queue full are sent again. */
+/** Milliseconds after which messages that did not fit into the queue are sent again. */
 const AGAIN = 2;
 
 const TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
@@ -53,7 +53,7 @@ export interface RelayOwner {
 	hello?(): void;
 	/** Called with connection IDs of the predecessor. */
 	ids?(ids: readonly string[]): void;
-	/** Called with connection IDs of a process before the predecessor: the one to which the inherited channel at an index leads. */
+	/** Called with connection IDs of an older process: the one at the other end of the inherited channel with this index. */
 	older?(index: number, ids: readonly string[]): void;
 	/** Called when the predecessor has sent all its IDs and no longer reads the socket. */
 	listed?(): void;
@@ -85,7 +85,10 @@ export class DatagramRelay implements PolledSocket {
 	readonly #memoryAt: bigint;
 	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
 	readonly #outgoingAt: bigint;
-	/** Messages that found the queue full. Datagrams are dropped in that case, as by any full queue. */
+	/**
+	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, as any full queue
+	 * drops it.
+	 */
 	readonly #unsent: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
 	#closed = false;
@@ -119,12 +122,15 @@ export class DatagramRelay implements PolledSocket {
 		return this.#closed;
 	}
 
-	/** The channel's descriptor at this end, for duplicates. */
+	/** The descriptor of this end of the channel, for making duplicates. */
 	get descriptor(): number {
 		return this.#fd;
 	}
 
-	/** Leaves messages to another process that has the same end of the channel. Messages can still be sent. */
+	/**
+	 * Stops receiving messages, because another process that has the same end of the channel receives them. Sending is still
+	 * possible.
+	 */
 	pause(): void {
 		if (this.#closed || this.#paused) return;
 		this.#paused = true;
@@ -195,7 +201,8 @@ export class DatagramRelay implements PolledSocket {
 				continue;
 			}
 			if (length < 0) {
-				// Either nothing is left, or an error occurred, after which the end follows. `errno` may have changed since the call.
+				// After one failed read, either the queue is empty or an error occurred, which the next read reports as the end. The two
+				// cannot be told apart, because `errno` may have changed since the call.
 				if (failed) break;
 				failed = true;
 				continue;
@@ -259,7 +266,7 @@ export class DatagramRelay implements PolledSocket {
 		}
 	}
 
-	/** Returns false if the queue is full or the other process has ended, which shows when reading. */
+	/** Writes a message. Returns false if the queue is full, or if the other process has ended, which the next read reports. */
 	#write(length: number): boolean {
 		const { f } = this.#library;
 		return Number(f.send(this.#fd, this.#outgoingAt, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;

@@ -1,18 +1,18 @@
-/** Deadlines in order: a binary heap whose members know their position, so that each can be moved. */
+/** A binary heap of deadlines. Each member knows its position in the heap, so that its deadline can be changed. */
 
 /** A member of a heap. */
 export interface Deadline {
-	/** When the member is due, by `performance.now()`. */
+	/** Time at which the member is due, by `performance.now()`. */
 	due: number;
 	/** Position in the heap, set by the heap; −1 while the member is in none. */
 	place: number;
 }
 
-/** Keeps deadlines ordered, so that the earliest one is known. */
+/** Finds the earliest of many deadlines; see the top of this file. */
 export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 
-	/** When the earliest deadline is due; Infinity if there is none. */
+	/** Time of the earliest deadline, by `performance.now()`; Infinity if there is none. */
 	get next(): number {
 		return this.#members[0]?.due ?? Infinity;
 	}
@@ -27,13 +27,13 @@ export class DeadlineHeap<Member extends Deadline> {
 			this.delete(member);
 			return;
 		}
-		const before = member.due;
+		const previousDue = member.due;
 		member.due = due;
 		if (member.place < 0) {
 			member.place = this.#members.length;
 			this.#members.push(member);
 			this.#rise(member);
-		} else if (due < before) this.#rise(member);
+		} else if (due < previousDue) this.#rise(member);
 		else this.#sink(member);
 	}
 
@@ -61,12 +61,12 @@ export class DeadlineHeap<Member extends Deadline> {
 		const members = this.#members;
 		let at = member.place;
 		while (at > 0) {
-			const above = (at - 1) >> 1;
-			const other = members[above]!;
-			if (other.due <= member.due) break;
-			members[at] = other;
-			other.place = at;
-			at = above;
+			const parentIndex = (at - 1) >> 1;
+			const parent = members[parentIndex]!;
+			if (parent.due <= member.due) break;
+			members[at] = parent;
+			parent.place = at;
+			at = parentIndex;
 		}
 		members[at] = member;
 		member.place = at;
@@ -76,14 +76,14 @@ export class DeadlineHeap<Member extends Deadline> {
 		const members = this.#members;
 		let at = member.place;
 		for (;;) {
-			let below = at * 2 + 1;
-			if (below >= members.length) break;
-			if (below + 1 < members.length && members[below + 1]!.due < members[below]!.due) below++;
-			const other = members[below]!;
-			if (other.due >= member.due) break;
-			members[at] = other;
-			other.place = at;
-			at = below;
+			let childIndex = at * 2 + 1;
+			if (childIndex >= members.length) break;
+			if (childIndex + 1 < members.length && members[childIndex + 1]!.due < members[childIndex]!.due) childIndex++;
+			const child = members[childIndex]!;
+			if (child.due >= member.due) break;
+			members[at] = child;
+			child.place = at;
+			at = childIndex;
 		}
 		members[at] = member;
 		member.place = at;

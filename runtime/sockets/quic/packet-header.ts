@@ -2,7 +2,7 @@
 
 /** Bytes of the connection IDs that OpenSSL's server chooses. Packets with a short header do not contain this length. */
 export const SERVER_ID_LENGTH = 8;
-/** Maximum bytes of a connection ID in version 1 (RFC 9000 §17.2). */
+/** Maximum bytes of a connection ID in QUIC version 1 (RFC 9000 §17.2). */
 export const MAX_ID_LENGTH = 20;
 /** QUIC version 1, the only one that OpenSSL supports. */
 export const VERSION_1 = 1;
@@ -20,7 +20,10 @@ export class PacketHeader {
 	version = 0;
 	destination = '';
 	source = '';
-	/** Where the token of an Initial packet begins and ends in the bytes; equal if it has none. */
+	/**
+	 * Offset at which the token of an Initial packet begins. `tokenEnd` is the offset at which it ends; the two are equal if there
+	 * is no token.
+	 */
 	tokenAt = 0;
 	tokenEnd = 0;
 
@@ -65,7 +68,7 @@ export class PacketHeader {
 	#readToken(bytes: Buffer, at: number, end: number): boolean {
 		if (at >= end) return false;
 		const size = 1 << (bytes[at]! >> 6);
-		// A longer length has no place in a datagram.
+		// A length that takes more than 4 bytes exceeds any datagram.
 		if (size > 4 || at + size > end) return false;
 		let length = bytes[at]! & 0x3f;
 		for (let i = 1; i < size; i++) length = length * 256 + bytes[at + i]!;
@@ -86,7 +89,7 @@ export function versionNegotiation(header: PacketHeader, random: number): Buffer
 	packet[at++] = destination.length;
 	at += packet.write(destination, at, 'latin1');
 	at = packet.writeUInt32BE(VERSION_1, at);
-	// A version that nobody supports, so that clients learn to ignore versions that they do not know (RFC 9000 §6.3).
+	// Offers a reserved version that nobody supports, so that clients must be able to ignore unknown versions (RFC 9000 §6.3).
 	packet.writeUInt32BE(0x0a0a0a0a | ((random & 0xf) << 4), at);
 	return packet;
 }

@@ -12,10 +12,12 @@ export const POLL = {
 	readable: 1 << 6,
 } as const;
 
-/** Assumed of streams that could not be asked: everything that may have happened is looked at. */
-export const UNKNOWN_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
+/**
+ * All events of a stream that are polled. They are also assumed for a stream that could not be polled, so that each is checked.
+ */
+export const ALL_STREAM_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
 
-const POLLED_EVENTS = BigInt(UNKNOWN_EVENTS);
+const EVENT_MASK = BigInt(ALL_STREAM_EVENTS);
 /** BIO_POLL_DESCRIPTOR_TYPE_SSL */
 const TYPE_SSL = 2;
 /** SSL_POLL_FLAG_NO_HANDLE_EVENTS */
@@ -30,7 +32,7 @@ const RESULT_WORD = 6;
 /** Maximum streams per call. A client may open 100 in each direction, and of each kind. */
 const MAX_STREAMS = 256;
 
-/** The memory of one thread for these calls. */
+/** Polls the streams of one connection at a time, with memory that belongs to the thread. */
 export class PolledStreams {
 	readonly #f: QuicLibrary['f'];
 	readonly #words: Uint32Array;
@@ -38,12 +40,13 @@ export class PolledStreams {
 	readonly #at: bigint;
 	readonly #timeAt: bigint;
 	readonly #countAt: bigint;
-	readonly #counts: readonly bigint[] = Array.from({ length: MAX_STREAMS + 1 }, (_, i) => BigInt(i));
+	readonly #bigInts: readonly bigint[] = Array.from({ length: MAX_STREAMS + 1 }, (_, i) => BigInt(i));
 	#count = 0;
 
 	constructor(library: QuicLibrary) {
 		this.#f = library.f;
-		// After the items: a time of zero, which means that the call does not wait, and the number of objects with events.
+		// Behind the items are two more values: a timeout of zero, so that the call does not wait, and the number of items with events,
+		// which the call writes.
 		const bytes = Buffer.allocUnsafeSlow(MAX_STREAMS * ITEM_BYTES + 24).fill(0);
 		this.#words = new Uint32Array(bytes.buffer);
 		this.#longs = new BigUint64Array(bytes.buffer);
@@ -60,7 +63,7 @@ export class PolledStreams {
 		return !this.#poll(1) || this.#words[RESULT_WORD]! !== 0;
 	}
 
-	/** Asks about streams. The results are valid until the next call. */
+	/** Polls streams. Their events, in the same order, are valid until the next call. */
 	ask(streams: Iterable<{ readonly ssl: bigint }>): void {
 		const longs = this.#longs;
 		let count = 0;
@@ -68,20 +71,27 @@ export class PolledStreams {
 			if (count === MAX_STREAMS) break;
 			const at = count++ * ITEM_LONGS;
 			longs[at + 1] = ssl;
-			longs[at + EVENTS_LONG] = POLLED_EVENTS;
+			longs[at + EVENTS_LONG] = EVENT_MASK;
 		}
 		this.#count = count > 0 && this.#poll(count) ? count : 0;
 	}
 
-	/** Returns the events of the stream that was asked with this index. */
+	/** Returns the events of the stream with this index in the last call of {@link ask}. */
 	eventsOf(index: number): number {
-		return index < this.#count ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : UNKNOWN_EVENTS;
+		return index < this.#count ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : ALL_STREAM_EVENTS;
 	}
 
 	#poll(count: number): boolean {
-		const counts = this.#counts[count]!;
-		const done = this.#f.SSL_poll(this.#at, counts, ITEM_STRIDE, this.#timeAt, NO_HANDLE_EVENTS, this.#countAt);
-		if (done === 1) return true;
+		const countAsBigInt = this.#bigInts[count]!;
+		const result = this.#f.SSL_poll(
+			this.#at,
+			countAsBigInt,
+			ITEM_STRIDE,
+			this.#timeAt,
+			NO_HANDLE_EVENTS,
+			this.#countAt,
+		);
+		if (result === 1) return true;
 		this.#f.ERR_clear_error();
 		return false;
 	}

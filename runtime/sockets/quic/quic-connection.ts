@@ -12,11 +12,11 @@ export interface QuicHandshakeFacts {
 	readonly client?: QuicClientFacts | undefined;
 }
 
-/** How a client authenticated with a certificate. */
+/** The result of requesting a certificate from a client. */
 export interface QuicClientFacts {
-	/** What was demanded: the object that was chosen for the handshake. */
+	/** What the handshake demanded of the client. */
 	readonly auth: QuicClientAuth;
-	/** In DER; undefined if the client has shown none. */
+	/** The client's certificate in DER; undefined if the client sent none. */
 	readonly certificate: Buffer | undefined;
 	readonly verified: boolean;
 }
@@ -25,7 +25,10 @@ export interface QuicClientFacts {
 export interface QuicClose {
 	/** True if the peer closed the connection or it was lost; false if we closed it. */
 	readonly byPeer: boolean;
-	/** True if the code is one of QUIC itself (RFC 9000 §20.1), false if it is one of the protocol above it. */
+	/**
+	 * True if `code` is an error code of QUIC itself (RFC 9000 §20.1); false if it belongs to the application protocol, such as
+	 * HTTP/3.
+	 */
 	readonly transport: boolean;
 	readonly code: number;
 }
@@ -34,7 +37,7 @@ export interface QuicClose {
 export interface QuicConnectionOwner {
 	/** Called when the peer has opened a stream. The owner must set `stream.owner` during the call. */
 	opened(stream: QuicStream): void;
-	/** Called after all events that arrived together have been delivered. What the owner writes now is sent together. */
+	/** Called after a group of events has been delivered. Data that the owner writes during the call is sent together. */
 	settled(): void;
 	/** Called once, when the connection has closed. Its streams can no longer be used. */
 	closed(close: QuicClose): void;
@@ -51,16 +54,19 @@ export interface QuicConnection {
 	readonly localPort: number;
 	/** Opens a unidirectional stream for sending. Returns undefined if the peer allows no more of them, or the connection has closed. */
 	openUni(): QuicStream | undefined;
-	/** Sends data written since the last event. Needed only outside of callbacks. */
+	/** Sends the data written so far. Needed only for data that is not written in a callback of the owner. */
 	flush(): void;
 	/**
-	 * Ends the connection with a code of the protocol, once the peer has acknowledged everything written, or after a timeout. The owner
-	 * must reject streams that the peer opens meanwhile.
+	 * Ends the connection with an error code of the application protocol, once the peer has acknowledged everything written, or
+	 * after a timeout. The owner must reject streams that the peer opens meanwhile.
 	 */
 	end(code: number): void;
-	/** Closes the connection at once, with a code of the protocol. The owner's `closed` is called during this call. */
+	/**
+	 * Closes the connection immediately, with an error code of the application protocol. The owner's `closed` is called during this
+	 * call.
+	 */
 	close(code: number): void;
-	/** Closes the connection at once, without notifying the peer. */
+	/** Closes the connection immediately, without notifying the peer. */
 	destroy(): void;
 }
 
@@ -73,7 +79,7 @@ export interface QuicStreamOwner {
 	data(bytes: Buffer, end: boolean): boolean;
 	/** Called when the peer has reset its sending side. */
 	reset(code: number): void;
-	/** Called when the peer no longer wants our bytes (STOP_SENDING). */
+	/** Called when the peer has asked us to stop sending (STOP_SENDING). */
 	stopped(): void;
 	/** Called once after each {@link QuicStream.awaitRoom}, when there is room to write. */
 	drained(): void;
@@ -86,7 +92,7 @@ export interface QuicStream {
 	readonly id: number;
 	/** True if both sides may send. */
 	readonly bidirectional: boolean;
-	/** Maximum bytes that should be written now. Exceeding it by the header of a frame does no harm. */
+	/** Number of bytes that may be written now. Exceeding it by the size of a frame header is harmless. */
 	readonly room: number;
 	/** Requests that `drained` be called when there is room. */
 	awaitRoom(): void;
@@ -94,7 +100,7 @@ export interface QuicStream {
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean;
 	/** Pauses or resumes reading. While paused, flow control stops the peer. */
 	pause(paused: boolean): void;
-	/** Resets our sending side with a code. */
+	/** Resets our sending side with an error code. */
 	reset(code: number): void;
 	/** Releases a stream that is no longer needed. If the peer still sends, it is asked to stop. No callback is called afterwards. */
 	release(): void;

@@ -47,10 +47,10 @@ export interface QuicEndpointOwner {
 	failed(error: unknown): void;
 }
 
-/** Milliseconds by which a timer may be early. */
+/** Maximum milliseconds by which a timer may fire too early. */
 const TIMER_SLACK_MS = 0.5;
 
-interface Closing {
+interface EndedConnection {
 	readonly path: DatagramPath;
 	readonly datagram: Uint8Array;
 	readonly until: number;
@@ -58,18 +58,18 @@ interface Closing {
 }
 
 interface Client {
-	/** Handshakes from this address, oldest first, whose clients have not proven that the address is theirs. */
+	/** Unfinished handshakes with this client, oldest first, in which it has not yet proven its address. */
 	readonly unproven: Set<QuicEngine>;
-	/** Unfinished handshakes that have proven the address. */
+	/** Number of unfinished handshakes in which the client has proven its address. */
 	handshakes: number;
 	connections: number;
 }
 
-/** What an engine counts toward. It must be released once. */
+/** The client to whose limits a connection counts, and how to stop counting it. */
 interface Claim {
 	readonly client: Client;
 	readonly key: string;
-	/** The function that `admit` returned. Set once the address is proven. */
+	/** The function returned by `admit`, to call when the connection ends. Undefined until the address is proven. */
 	leave: (() => void) | undefined;
 }
 
@@ -89,28 +89,28 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	/** Unfinished handshakes whose clients have not proven their addresses. */
 	readonly #unproven = new Set<QuicEngine>();
 	#limits: QuicLimits;
-	readonly #initials = new ClientShares();
-	readonly #starts = new ClientShares();
+	readonly #initialPackets = new ClientShares();
+	readonly #handshakeStarts = new ClientShares();
 	#retries = 0;
-	#retriesFrom = 0;
-	#begun = 0;
-	#begunFrom = 0;
+	#retriesSince = 0;
+	#handshakesBegun = 0;
+	#handshakesBegunSince = 0;
 	/** The handshake that is being evicted in favor of another one. */
 	#evicted: QuicEngine | undefined;
 	/** Recently ended connections, by each of their connection IDs. */
-	readonly #closing = new Map<string, Closing>();
+	readonly #endedConnections = new Map<string, EndedConnection>();
 	#dirty: QuicEngine[] = [];
-	/** True while several engines run, whose datagrams are then sent together. */
-	#collects = false;
+	/** True while several engines run one after the other. Their datagrams are sent together afterwards. */
+	#isBatching = false;
 	#timer: NodeJS.Timeout | undefined;
 	#timerAt = Infinity;
 	#draining = false;
 	#closed = false;
-	#received = 0;
-	#sent = 0;
-	#lost = 0;
+	#receivedCount = 0;
+	#sentCount = 0;
+	#lostCount = 0;
 	readonly #sharing: SocketSharing;
-	readonly #look: () => void = () => this.#onTimer();
+	readonly #timerCallback: () => void = () => this.#onTimer();
 
 	/**
 	 * Binds the socket, or takes a duplicate of an inherited one, with its channels. Throws an error with the system's code.
@@ -187,7 +187,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	*connectionIds(): Generator<string> {
 		yield* this.#router.ids();
-		yield* this.#closing.keys();
+		yield* this.#endedConnections.keys();
 	}
 
 	/** Passes on a datagram that belongs to another process or thread. Returns true if it does. */
@@ -196,7 +196,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	datagram(bytes: Buffer, start: number, end: number, name: number): void {
-		this.#received++;
+		this.#receivedCount++;
 		const now = performance.now();
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
@@ -206,12 +206,12 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 				return;
 			case 'negotiate':
 				this.#socket.sendOne(this.#socket.pathOf(name), versionNegotiation(this.#router.header, Math.random() * 256));
-				this.#sent++;
+				this.#sentCount++;
 				return;
 			case 'new': {
 				if (this.#answerEnded(now, end - start) || this.#pass(start, end, name)) return;
 				const engine = this.#begin(bytes, name, now);
-				if (engine !== undefined) this.#give(engine, start, end);
+				if (engine !== undefined) this.#enqueue(engine, start, end);
 				return;
 			}
 		}
@@ -220,22 +220,24 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			return;
 		}
 		// A client knows a connection ID that we chose only if it receives what is sent to its address.
-		if (!target.proven && this.#router.header.destination !== target.firstId && !this.#prove(target)) return;
-		this.#give(target, start, end);
+		if (!target.addressProven && this.#router.header.destination !== target.firstId && !this.#recordProof(target))
+			return;
+		this.#enqueue(target, start, end);
 	}
 
 	received(): void {
 		this.#socket.flushReplies();
-		// Running these may cause writes, but engines only become dirty when datagrams are received.
+		// The list is replaced first. Running an engine cannot add to it, because engines become dirty only when datagrams are
+		// received.
 		const dirty = this.#dirty;
 		this.#dirty = [];
-		this.#collects = true;
+		this.#isBatching = true;
 		for (const engine of dirty) {
 			engine.run();
-			// What looked like a first packet could not be decrypted. Under load, no state is kept for it.
+			// The datagram looked like the first packet of a connection, but could not be decrypted. Under load, its engine is not kept.
 			if (!engine.begun && this.#handshaking.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
 		}
-		this.#collects = false;
+		this.#isBatching = false;
 		this.#socket.flush();
 		this.#report();
 	}
@@ -244,17 +246,17 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		return this.#socket.room();
 	}
 
-	send(engine: QuicEngine, made: number): void {
+	send(engine: QuicEngine, datagramCount: number): void {
 		const { sent, lengths, waiting } = this.#socket.memory;
-		const count = engine.permitted(lengths, waiting, made);
+		const count = engine.permitted(lengths, waiting, datagramCount);
 		if (count === 0) return;
 		if (!engine.established) {
-			// A Retry means that OpenSSL has not accepted our token.
+			// If OpenSSL answers with a Retry packet (type bits 0xf0), it has not accepted our token.
 			const first = waiting * SENT_DATAGRAM_BYTES;
-			if (engine.answersRetry) this.#thread.retryTokens?.tried((sent[first]! & 0xf0) !== 0xf0);
+			if (engine.answersRetry) this.#thread.retryTokens?.recordResult((sent[first]! & 0xf0) !== 0xf0);
 			for (let i = waiting; i < waiting + count; i++) {
 				const id = this.#router.learnFrom(sent, i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!, engine);
-				// Before the client can use it.
+				// Announces a new connection ID before the packet is sent, so that the client cannot use it earlier.
 				if (id !== undefined) this.#sharing.announce(id);
 				engine.keep(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
 			}
@@ -265,11 +267,11 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			engine.lastSent = new Uint8Array(sent.subarray(start, start + lengths[last]!));
 		}
 		this.#socket.append(engine.path, count);
-		this.#sent += count;
+		this.#sentCount += count;
 	}
 
 	flush(): void {
-		if (!this.#collects) this.#socket.flush();
+		if (!this.#isBatching) this.#socket.flush();
 	}
 
 	established(engine: QuicEngine): void {
@@ -283,7 +285,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	deadline(engine: QuicEngine, due: number): void {
 		const latest = engine.established ? Infinity : engine.startedAt + this.#limitOf(engine);
 		this.#deadlines.set(engine, Math.min(due, latest));
-		this.#wind();
+		this.#scheduleTimer();
 	}
 
 	ended(engine: QuicEngine): void {
@@ -294,16 +296,16 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#unproven.delete(engine);
 		claim.client.unproven.delete(engine);
 		if (this.#handshaking.delete(engine)) {
-			if (engine.proven) claim.client.handshakes--;
-			const late = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimit;
+			if (engine.addressProven) claim.client.handshakes--;
+			const isLate = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimit;
 			if (engine === this.#evicted) this.#owner.refused('evicted');
-			else if (engine.begun) this.#owner.handshake(late ? 'timeout' : 'failed', false, engine.failure);
+			else if (engine.begun) this.#owner.handshake(isLate ? 'timeout' : 'failed', false, engine.failure);
 			else this.#owner.refused('noise');
 		}
-		if (engine.proven) claim.client.connections--;
+		if (engine.addressProven) claim.client.connections--;
 		const { client } = claim;
 		if (client.connections === 0 && client.unproven.size === 0) this.#clients.delete(claim.key);
-		this.#rememberClosing(engine);
+		this.#rememberEnded(engine);
 		this.#router.forget(engine);
 		claim.leave?.();
 		this.#owner.ended();
@@ -315,7 +317,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	resumed(engine: QuicEngine): void {
-		// The certificate lookup may have ended during the handshake's own callback.
+		// The engine runs later, because the certificate may have been found during a callback of its own handshake.
 		setImmediate(() => engine.run());
 	}
 
@@ -325,7 +327,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		return engine.begun ? handshakeLimit : Math.min(handshakeLimit, BOUND.UNOPENED_PACKET_MS);
 	}
 
-	#give(engine: QuicEngine, start: number, end: number): void {
+	#enqueue(engine: QuicEngine, start: number, end: number): void {
 		engine.receive(start, end - start);
 		if (engine.dirty) return;
 		engine.dirty = true;
@@ -336,15 +338,16 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		if (this.#draining) return this.#refuse('draining');
 		const limits = this.#limits;
 		const { names } = this.#socket.memory;
-		// What comes first is cheapest, so that a flood costs little more than receiving its datagrams.
-		const share = (this.#initials.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+		// The cheapest checks come first, so that rejecting the packets of a flood costs little more than receiving them.
+		const packetRate = (this.#initialPackets.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
 		const { header } = this.#router;
 		const tokens = this.#thread.retryTokens;
 		const isAddressProven =
 			header.tokenEnd > header.tokenAt && tokens?.usable === true && tokens.accepts(bytes, header, names, name);
-		// Others may send packets in the name of a client. Its own have the token, once it has got one.
-		if (!isAddressProven && share > limits.maxClientInitialRate) return this.#refuse('client_rate');
-		const isLoaded = this.#unproven.size >= limits.retryAbove || share > limits.maxClientInitialRate / 4;
+		// Attackers may forge packets with a client's address. Only packets with a valid token are certain to come from the client
+		// itself.
+		if (!isAddressProven && packetRate > limits.maxClientInitialRate) return this.#refuse('client_rate');
+		const isLoaded = this.#unproven.size >= limits.retryAbove || packetRate > limits.maxClientInitialRate / 4;
 		if (isLoaded && !isAddressProven && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 		if (isLoaded && !isAddressProven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		const { address } = readSocketAddress(names, name);
@@ -354,12 +357,13 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			return this.#refuse('client_limit');
 		}
 		if (isAddressProven) {
-			const begun = (this.#starts.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
-			if (begun > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
+			const startRate = (this.#handshakeStarts.count(names, name, now) * 1000) / SHARE_WINDOW_MS;
+			if (startRate > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
 			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unproven.size > 0) {
 			const most = Math.min(limits.maxHandshakesPerClient - client.handshakes, Math.ceil(limits.retryAbove / 2));
-			// The client's address may be used by others to send forged packets. These must not lock out the client.
+			// Attackers may send packets with the client's forged address, and their handshakes must not lock out the client. With a
+			// Retry, it can prove its address.
 			if (client.unproven.size >= most && tokens?.usable === true) return this.#sendRetry(tokens, name, now);
 			if (client.handshakes + client.unproven.size >= limits.maxHandshakesPerClient) this.#evict(client);
 		}
@@ -380,37 +384,40 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#handshaking.add(engine);
 		this.#unproven.add(engine);
 		this.#router.learn(engine.firstId, engine);
-		return isAddressProven && !this.#prove(engine) ? undefined : engine;
+		return isAddressProven && !this.#recordProof(engine) ? undefined : engine;
 	}
 
 	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */
 	#sendRetry(tokens: RetryTokens, name: number, now: number): undefined {
-		if (now - this.#retriesFrom >= SHARE_WINDOW_MS) {
-			this.#retriesFrom = now;
+		if (now - this.#retriesSince >= SHARE_WINDOW_MS) {
+			this.#retriesSince = now;
 			this.#retries = 0;
 		}
 		if (++this.#retries > (this.#limits.maxRetryRate * SHARE_WINDOW_MS) / 1000)
 			return this.#refuse('too_many_handshakes');
 		const { names } = this.#socket.memory;
 		this.#socket.reply(name, (to, at) => tokens.write(this.#router.header, names, name, to, at));
-		this.#sent++;
+		this.#sentCount++;
 		return this.#refuse('retry');
 	}
 
-	/** Called when a client has proven that its address is its own. From now on, the connection counts toward the address's limits. */
-	#prove(engine: QuicEngine): boolean {
+	/**
+	 * Records that a client has proven its address. From now on, the connection counts toward the client's limits. If they are
+	 * exceeded, destroys the engine and returns false.
+	 */
+	#recordProof(engine: QuicEngine): boolean {
 		const claim = this.#engines.get(engine);
 		if (claim === undefined) return false;
 		const { client } = claim;
-		const full = client.connections >= this.#limits.maxConnectionsPerClient;
-		const leave = full ? undefined : this.#owner.admit(engine.remoteAddress);
+		const isFull = client.connections >= this.#limits.maxConnectionsPerClient;
+		const leave = isFull ? undefined : this.#owner.admit(engine.remoteAddress);
 		if (leave === undefined) {
-			this.#refuse(full ? 'client_limit' : 'admission');
+			this.#refuse(isFull ? 'client_limit' : 'admission');
 			engine.destroy();
 			return false;
 		}
 		claim.leave = leave;
-		engine.proven = true;
+		engine.addressProven = true;
 		this.#unproven.delete(engine);
 		client.unproven.delete(engine);
 		client.handshakes++;
@@ -419,16 +426,16 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	#mayBegin(now: number): boolean {
-		if (now - this.#begunFrom >= SHARE_WINDOW_MS) {
-			this.#begunFrom = now;
-			this.#begun = 0;
+		if (now - this.#handshakesBegunSince >= SHARE_WINDOW_MS) {
+			this.#handshakesBegunSince = now;
+			this.#handshakesBegun = 0;
 		}
-		return ++this.#begun <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
+		return ++this.#handshakesBegun <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
 	}
 
 	/**
-	 * Evicts the oldest handshake of a client whose address is not proven; without a client, of the one that has most of them. Returns
-	 * false if there are none.
+	 * Evicts a client's oldest handshake with an unproven address. By default, the client is the one with the most of these
+	 * handshakes. Returns false if there are none.
 	 */
 	#evict(client = this.#mostUnproven()): boolean {
 		const oldest = client?.unproven.values().next().value;
@@ -452,62 +459,67 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#owner.refused(reason);
 	}
 
-	#rememberClosing(engine: QuicEngine): void {
+	#rememberEnded(engine: QuicEngine): void {
 		const datagram = engine.lastSent;
-		if (!engine.closing || datagram === undefined || this.#closing.size >= BOUND.MAX_CLOSING_CONNECTIONS) return;
+		if (!engine.closing || datagram === undefined || this.#endedConnections.size >= BOUND.MAX_CLOSING_CONNECTIONS)
+			return;
 		const until = performance.now() + BOUND.CLOSING_STATE_MS;
-		const closing = { path: engine.path, datagram, until, answers: BOUND.MAX_CLOSING_ANSWERS };
-		for (const id of engine.ids) this.#closing.set(id, closing);
+		const ended = { path: engine.path, datagram, until, answers: BOUND.MAX_CLOSING_ANSWERS };
+		for (const id of engine.ids) this.#endedConnections.set(id, ended);
 		setTimeout(() => {
-			for (const [id, one] of this.#closing) if (one === closing) this.#closing.delete(id);
+			for (const [id, one] of this.#endedConnections) if (one === ended) this.#endedConnections.delete(id);
 		}, BOUND.CLOSING_STATE_MS).unref();
 	}
 
-	/** Answers a datagram that belongs to a connection that has ended, at most a few times. Returns true if it belongs to one. */
+	/**
+	 * Returns true if a datagram belongs to a connection that has ended recently. The first few of these datagrams are answered with
+	 * the connection's last datagram.
+	 */
 	#answerEnded(now: number, length: number): boolean {
-		const closing = this.#closing.get(this.#router.header.destination);
-		if (closing === undefined) return false;
-		if (closing.answers > 0 && now < closing.until && closing.datagram.length <= BOUND.AMPLIFICATION * length) {
-			closing.answers--;
-			this.#socket.sendOne(closing.path, closing.datagram);
-			this.#sent++;
+		const ended = this.#endedConnections.get(this.#router.header.destination);
+		if (ended === undefined) return false;
+		if (ended.answers > 0 && now < ended.until && ended.datagram.length <= BOUND.AMPLIFICATION * length) {
+			ended.answers--;
+			this.#socket.sendOne(ended.path, ended.datagram);
+			this.#sentCount++;
 		}
 		return true;
 	}
 
-	#wind(): void {
+	#scheduleTimer(): void {
 		const { next } = this.#deadlines;
 		if (next >= this.#timerAt) return;
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		this.#timerAt = next;
 		if (next === Infinity) return;
-		this.#timer = setTimeout(this.#look, Math.max(0, Math.min(next - performance.now(), 60_000)));
+		this.#timer = setTimeout(this.#timerCallback, Math.max(0, Math.min(next - performance.now(), 60_000)));
 	}
 
 	#onTimer(): void {
 		this.#timerAt = Infinity;
 		this.#timer = undefined;
 		const now = performance.now() + TIMER_SLACK_MS;
-		// Collected first: a deadline that is due again immediately waits for the next run.
+		// All due engines are collected before any of them runs, so that an engine that is due again immediately waits for the next
+		// timer.
 		const due: QuicEngine[] = [];
 		for (let engine = this.#deadlines.take(now); engine !== undefined; engine = this.#deadlines.take(now))
 			due.push(engine);
-		this.#collects = true;
+		this.#isBatching = true;
 		for (const engine of due) {
 			if (!engine.established && now - engine.startedAt >= this.#limitOf(engine)) engine.destroy();
 			else engine.run();
 		}
-		this.#collects = false;
+		this.#isBatching = false;
 		this.#socket.flush();
-		this.#wind();
+		this.#scheduleTimer();
 		this.#report();
 	}
 
 	#report(): void {
-		const lost = this.#socket.lost - this.#lost;
-		this.#lost = this.#socket.lost;
-		this.#owner.datagrams(this.#received, this.#sent, lost);
-		this.#received = 0;
-		this.#sent = 0;
+		const lost = this.#socket.lost - this.#lostCount;
+		this.#lostCount = this.#socket.lost;
+		this.#owner.datagrams(this.#receivedCount, this.#sentCount, lost);
+		this.#receivedCount = 0;
+		this.#sentCount = 0;
 	}
 }

@@ -39,12 +39,14 @@ const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
 /** Offsets of results in the thread's memory for results. */
 const AT = { time: 48n, infinite: 64n, close: 72n } as const;
-/** What QUIC adds to the number of a TLS alert (RFC 9001 §4.8). */
+/** Offset of the error codes that stand for TLS alerts: an error code is this number plus the alert (RFC 9001 §4.8). */
 const CRYPTO_ERROR = 0x100;
 const INTERNAL_ERROR = 80;
 const HANDSHAKE_FAILURE = 40;
 const NO_APPLICATION_PROTOCOL = 120;
-/** Result of the ClientHello callback that makes OpenSSL call it again when events are handled next. */
+/**
+ * Result with which the ClientHello callback pauses the handshake. OpenSSL calls it again when it handles events the next time.
+ */
 const LATER = -1;
 const CTRL_MODE = 33;
 /** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
@@ -54,11 +56,11 @@ const PARTIAL_MOVING_WRITES = 3n;
 export interface EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
-	/** Makes room in the thread's memory for datagrams of this endpoint. Returns for how many, at least one. */
+	/** Makes room in the thread's memory for datagrams to send. Returns the number of datagrams that fit, at least one. */
 	room(): number;
-	/** Sends the engine's `count` datagrams, which follow those that wait in the thread's memory. */
+	/** Sends `count` datagrams of an engine. They are in the thread's memory, behind the datagrams that already wait there. */
 	send(engine: QuicEngine, count: number): void;
-	/** Called after a run of an engine that has sent something. */
+	/** Called after each run of an engine, so that its datagrams are sent. */
 	flush(): void;
 	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
 	established(engine: QuicEngine): void;
@@ -73,8 +75,8 @@ export interface EngineOwner {
 }
 
 /**
- * How the client's address is proven: by the handshake itself, by a Retry that OpenSSL sends, or by a token of ours that the client
- * has shown already.
+ * How a client proves its address: by completing the handshake, by answering a Retry packet that OpenSSL sends, or with the token
+ * of a Retry packet that we sent before.
  */
 export type AddressProof = 'handshake' | 'retry' | 'token';
 
@@ -87,9 +89,9 @@ export interface HandshakeAlert {
 /** State of the graceful end of a connection. */
 interface Ending {
 	readonly code: number;
-	/** When to stop waiting for acknowledgments, by `performance.now()`. */
+	/** Time at which to stop waiting for acknowledgments, by `performance.now()`. */
 	readonly until: number;
-	/** When the last datagram from the peer arrived. */
+	/** Time at which the last datagram from the peer arrived, by `performance.now()`. */
 	heardAt: number;
 }
 
@@ -99,7 +101,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
-	/** Key of the client to which the connection counts. */
+	/** Key of the client to whose limits the connection counts. */
 	readonly client: string;
 	readonly startedAt: number;
 	owner: QuicConnectionOwner | undefined = undefined;
@@ -109,25 +111,27 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	dirty = false;
 	established = false;
 	/** True once the client has sent a connection ID that we chose, which proves that it receives what is sent to its address. */
-	proven = false;
-	/** True if the client has shown a token of ours. */
+	addressProven = false;
+	/** True if the client's first packet had the token of a Retry packet that we sent. */
 	readonly answersRetry: boolean;
 	/** The connection ID of the client's first packet to this engine. */
 	readonly firstId: string;
-	/** True if we are closing the connection, so that the last datagram sent says so. */
+	/** True once the connection is closing: the datagrams sent from then on tell the peer so. */
 	closing = false;
 	/** The last datagram sent since `closing` was set. */
 	lastSent: Uint8Array | undefined = undefined;
-	/** The first datagrams of an unfinished handshake, in case they are lost. */
+	/** Copies of the first datagrams of an unfinished handshake, for sending them again. */
 	#flight: Uint8Array[] = [];
-	/** When the first of them was sent last, by `performance.now()`, and how often they have been repeated. */
+	/**
+	 * Time at which the datagrams of `#flight` were last sent, by `performance.now()`. `#repeats` is how often they were sent again.
+	 */
 	#flightAt = 0;
 	#repeats = 0;
 	#repeating = false;
-	/** Bytes written but not acknowledged, on all streams. */
+	/** Number of written bytes, on all streams, that the peer has not acknowledged. */
 	buffered = 0;
 	stapled: Uint8Array | undefined = undefined;
-	/** The TLS alert with which the handshake failed, unless the owner chose it. */
+	/** The TLS alert that ended the handshake; undefined if the owner chose the alert itself. */
 	failure: HandshakeAlert | undefined = undefined;
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -152,11 +156,11 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#begun = false;
 	/** True while OpenSSL is running, possibly in a callback. Nothing may be freed then. */
 	#handling = false;
-	/** Ends the connection as requested during a callback. Called once OpenSSL has returned. */
+	/** Ends the connection after OpenSSL has returned. Set if the end was requested while OpenSSL was running. */
 	#endAfter: (() => void) | undefined = undefined;
 	#ending: Ending | undefined = undefined;
-	#heard = false;
-	/** Bytes that may be sent to an address that is not proven. */
+	#heardPeer = false;
+	/** Number of bytes that may still be sent to an unproven address. */
 	#credit = 0;
 
 	/** Throws if OpenSSL cannot allocate the connection. */
@@ -211,7 +215,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return this.#owner.port;
 	}
 
-	/** True once a packet could be decrypted. At least an acknowledgment has been sent then. */
+	/** True once OpenSSL has sent a datagram, which means that it could decrypt a packet of the client. */
 	get begun(): boolean {
 		return this.#begun;
 	}
@@ -221,20 +225,21 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return this.#gone;
 	}
 
-	/** Accepts a datagram, which is at an offset of the thread's memory and stays there until `run` is called. */
+	/** Accepts a datagram. Its bytes are in the thread's memory, and stay valid until `run` is called. */
 	receive(offset: number, length: number): void {
 		if (this.#gone) return;
-		this.#heard = true;
-		if (!this.proven) this.#credit += BOUND.AMPLIFICATION * length;
+		this.#heardPeer = true;
+		if (!this.addressProven) this.#credit += BOUND.AMPLIFICATION * length;
 		this.#received.push(offset, length);
 	}
 
 	/**
-	 * Returns how many of the engine's datagrams may be sent. An unproven address gets at most three times what came from it
-	 * (RFC 9000 §8.1), and OpenSSL exceeds this by part of a datagram. Others count as lost.
+	 * Returns how many of the engine's datagrams may be sent. At most three times the bytes received from an unproven address may be
+	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The datagrams that are not sent count as
+	 * lost.
 	 */
 	permitted(lengths: Uint32Array, from: number, count: number): number {
-		if (this.proven) return count;
+		if (this.addressProven) return count;
 		for (let i = 0; i < count; i++) {
 			const length = lengths[from + i]!;
 			if (length > this.#credit) return i;
@@ -253,7 +258,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#running = true;
 		this.dirty = false;
 		try {
-			this.#work();
+			this.#runOnce();
 		} catch (error) {
 			this.#owner.failed(error);
 			this.destroy();
@@ -263,15 +268,18 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#owner.flush();
 	}
 
-	/** Runs once OpenSSL has returned from the callback of another connection, which uses the pair of BIOs. */
+	/**
+	 * Runs the engine in the next turn of the event loop, because a callback of another connection, which is using the pair of BIOs,
+	 * is in progress.
+	 */
 	#runLater(): void {
-		// The thread's memory will contain other datagrams then. These count as lost.
+		// By then, the thread's memory will contain other datagrams, so the received ones count as lost.
 		this.#received.length = 0;
 		setImmediate(() => this.run());
 	}
 
-	#work(): void {
-		const hears = this.#received.length > 0;
+	#runOnce(): void {
+		const hasReceived = this.#received.length > 0;
 		this.#tick();
 		if (!this.#gone && this.#connection !== 0n && !this.established) this.#establish();
 		if (this.established && !this.#gone && this.#ending === undefined) this.#deliver();
@@ -279,7 +287,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (this.#gone) return;
 		this.#output();
 		if (this.#gone) return;
-		if (hears && !this.established) this.#repeat();
+		if (hasReceived && !this.established) this.#repeat();
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#schedule();
 	}
@@ -296,9 +304,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	/**
-	 * Repeats the datagrams of an unfinished handshake if the client is still there and some time has passed. Without this, some
-	 * handshakes would never end: when OpenSSL gets no acknowledgment, it sends probes without content, and learns from their
-	 * acknowledgment which packets are missing; if the probes are lost, too, it doubles its waiting time each time.
+	 * Sends the datagrams of an unfinished handshake again, if some time has passed and the client was heard. OpenSSL itself does so
+	 * too slowly: without an acknowledgment, it only sends probes without content, whose acknowledgment would tell it which packets
+	 * are missing. If the probes are lost, too, it doubles its timeout each time, and some handshakes would never complete.
 	 */
 	#repeat(): void {
 		const now = performance.now();
@@ -334,13 +342,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return tls.use(ssl, choice) ? 1 : INTERNAL_ERROR;
 	}
 
-	/** Fails the handshake for a reason that the owner does not know. */
+	/** Fails the handshake with an alert that the owner did not choose, so that it is reported to the owner. */
 	#fail(alert: number): number {
 		this.failure = { alert, byPeer: false };
 		return this.#refuse(alert);
 	}
 
-	/** If the handshake fails before its first packet, OpenSSL does not send the reason. So an acknowledgment is sent first. */
+	/**
+	 * Fails the handshake with an alert. OpenSSL would not send the alert before it has sent any packet, so it first sends an
+	 * acknowledgment.
+	 */
 	#refuse(alert: number): number {
 		this.#refusal = alert;
 		return LATER;
@@ -366,7 +377,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	close(code: number): void {
 		if (this.#gone) return;
 		this.closing = true;
-		// In a callback of OpenSSL, another connection may be using the pair of BIOs.
+		// While an OpenSSL callback is in progress, another connection may be using the pair of BIOs.
 		if (this.#connection !== 0n && this.thread.current === undefined) {
 			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
 			this.#output();
@@ -379,16 +390,19 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (this.#gone || this.#ending !== undefined) return;
 		const now = performance.now();
 		this.#ending = { code, until: now + BOUND.MAX_FLUSH_MS, heardAt: now };
-		this.#heard = false;
+		this.#heardPeer = false;
 		this.run();
 	}
 
-	/** Continues the graceful end. OpenSSL flushes only the data that it has, so all data must be passed to it first. */
+	/**
+	 * Continues the graceful end of the connection. Before OpenSSL can flush the streams, all of their data must have been passed to
+	 * it.
+	 */
 	#finish(ending: Ending): void {
 		const now = performance.now();
-		if (this.#heard) ending.heardAt = now;
-		this.#heard = false;
-		// OpenSSL would wait for streams that nobody has accepted. They are accepted here, and the owner rejects them.
+		if (this.#heardPeer) ending.heardAt = now;
+		this.#heardPeer = false;
+		// OpenSSL would wait for streams that have not been accepted. They are accepted here, so that the owner can reject them.
 		this.#acceptStreams();
 		this.#tidy();
 		if (this.#gone) return;
@@ -416,7 +430,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#end(this.established ? { byPeer: false, transport: false, code: 0 } : undefined);
 	}
 
-	/** Frees a stream that is no longer needed. If it has many unacknowledged bytes, it is kept for a while, so that they still count. */
+	/**
+	 * Frees a stream that its owner has released. A stream with many unacknowledged bytes is kept until fewer are left, so that they
+	 * count toward the connection's limit.
+	 */
 	released(stream: EngineStream): void {
 		this.streams.delete(stream.ssl);
 		if (stream.finished && !stream.settled && !this.#gone) {
@@ -446,7 +463,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			if (this.#gone) return;
 			if (!this.established) {
 				if (this.#connection === 0n) this.#accept();
-				// The datagrams sent now say why the handshake has failed. They are sent again if the client retries.
+				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the client
+				// retries.
 				if (this.#connection !== 0n && this.#hasCloseInfo()) this.closing = true;
 			}
 			if (pipe.hasOutput) this.#take();
@@ -513,11 +531,11 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { polled } = this.thread;
 		polled.ask(this.streams.values());
 		let index = 0;
-		// The results are kept, because other connections may be run during the events of a stream.
+		// The results are copied first, because delivering a stream's events may run other connections, which poll as well.
 		for (const stream of this.streams.values()) stream.polled = polled.eventsOf(index++);
-		// If the streams together are near the limit, each is asked how much of it has been acknowledged.
-		const tight = this.buffered > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
-		for (const stream of this.streams.values()) if (tight || stream.starved) stream.refresh();
+		// If all streams together are near the limit, the number of acknowledged bytes is read for each of them.
+		const isNearLimit = this.buffered > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
+		for (const stream of this.streams.values()) if (isNearLimit || stream.needsRoom) stream.refresh();
 		for (const stream of this.streams.values()) {
 			if (this.#gone) return;
 			stream.events();
@@ -538,7 +556,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		}
 	}
 
-	/** Passes on the rest of streams that were written completely and released, and frees those that are done. */
+	/** Writes the remaining data of released streams, and frees those that are settled. */
 	#tidy(): void {
 		for (const stream of this.#lingering.values()) {
 			stream.refresh();
@@ -556,7 +574,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		return stream;
 	}
 
-	/** Sends output until OpenSSL has no more. OpenSSL pauses whenever the pair of BIOs is full. */
+	/** Sends datagrams until OpenSSL has no more. OpenSSL stops whenever the pair of BIOs is full, so it is asked repeatedly. */
 	#output(): void {
 		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
 			this.#handleEvents();
@@ -567,22 +585,22 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Takes all datagrams that OpenSSL has sent. Returns their number. */
 	#take(): number {
 		const { pipe } = this.thread;
-		let taken = 0;
+		let takenCount = 0;
 		for (;;) {
 			const room = this.#owner.room();
 			const count = pipe.take(room);
-			taken += count;
-			if (count === 0) return taken;
+			takenCount += count;
+			if (count === 0) return takenCount;
 			this.#begun = true;
 			this.#owner.send(this, count);
-			if (count < room) return taken;
+			if (count < room) return takenCount;
 		}
 	}
 
 	/** Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed. */
 	#hasCloseInfo(): boolean {
 		const { library, polled, resultsAt } = this.thread;
-		// Asking about a connection that is open would be an error, which takes longer.
+		// Reading the close information of an open connection would be an error, and handling that error is slower than polling first.
 		if (!polled.ends(this.#connection)) return false;
 		if ((library.f.SSL_get_conn_close_info(this.#connection, resultsAt + AT.close, 40n) as number) === 1) return true;
 		library.f.ERR_clear_error();

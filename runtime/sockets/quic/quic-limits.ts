@@ -2,13 +2,13 @@
 
 /** Limits of one socket on one thread, for protection against attackers. */
 export interface QuicLimits {
-	/** Maximum unfinished handshakes. Beyond it, the oldest one whose client has not proven its address is evicted. */
+	/** Maximum number of unfinished handshakes. Beyond it, a handshake whose client has not proven its address is evicted. */
 	readonly maxHandshakes: number;
 	/** Maximum unfinished handshakes per client, which is an IPv4 address or the /64 prefix of an IPv6 address. */
 	readonly maxHandshakesPerClient: number;
 	/**
-	 * If so many handshakes have unproven addresses, new clients must prove theirs first (Retry, RFC 9000 §8.1.2). A client with
-	 * half of them must do so even before.
+	 * Number of handshakes with unproven addresses from which on every new client must prove its address with a Retry first (RFC
+	 * 9000 §8.1.2). A client that has half that number of them itself must do so even earlier.
 	 */
 	readonly retryAbove: number;
 	/** Maximum Retry packets per second. */
@@ -40,7 +40,8 @@ export const AMPLIFICATION = 3;
 /** With more unfinished handshakes than this, a first packet that cannot be decrypted is discarded at once. */
 export const PRESSURE_HANDSHAKES = 32;
 /**
- * Otherwise, such a packet is kept for this many milliseconds, because the next packet may contain the data needed to decrypt it.
+ * Milliseconds for which a first packet that cannot be decrypted is kept otherwise, because the next packet may contain the
+ * missing part of the handshake.
  */
 export const UNOPENED_PACKET_MS = 1000;
 /**
@@ -54,7 +55,10 @@ export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept to be repeated. */
 export const MAX_KEPT_DATAGRAMS = 8;
-/** Milliseconds after which they are repeated when the client is heard, and how often. Clients ask again after one second at first. */
+/**
+ * Milliseconds after which the kept datagrams may be sent again, when the client is heard. Clients repeat their first packet
+ * after about one second.
+ */
 export const REPEAT_FLIGHT_MS = 250;
 export const MAX_REPEATS = 8;
 /** Bytes of a thread's buffer for datagrams on their way to OpenSSL, each of which takes 232 bytes more than its length. */
@@ -77,11 +81,14 @@ export const MAX_FLUSH_MS = 10_000;
  * the peer is gone.
  */
 export const MAX_FLUSH_SILENCE_MS = 3000;
-/** If the system refuses to split a long write into datagrams, they are sent one by one on that path for this many milliseconds. */
+/**
+ * Milliseconds for which datagrams to a peer are sent one by one, after the system has refused to split a long write into
+ * datagrams.
+ */
 export const SEGMENTATION_RETRY_MS = 10_000;
-/** For this many milliseconds, datagrams for an ended connection are answered with its last datagram (RFC 9000 §10.2). */
+/** Milliseconds for which datagrams for an ended connection are answered with the connection's last datagram (RFC 9000 §10.2). */
 export const CLOSING_STATE_MS = 3000;
-/** Maximum number of such answers per connection. */
+/** Maximum number of datagrams per ended connection that are answered. */
 export const MAX_CLOSING_ANSWERS = 4;
 /** Maximum number of ended connections that are remembered. */
 export const MAX_CLOSING_CONNECTIONS = 1024;

@@ -1,6 +1,6 @@
 /** One stream of a QUIC engine. */
 
-import { POLL, UNKNOWN_EVENTS } from './polled-streams.ts';
+import { ALL_STREAM_EVENTS, POLL } from './polled-streams.ts';
 import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
 import type { QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
@@ -20,30 +20,30 @@ export class EngineStream implements QuicStream {
 	owner: QuicStreamOwner | undefined = undefined;
 	readonly id: number;
 	readonly ssl: bigint;
-	/** Bytes that were written and, as far as is known, have not been acknowledged. */
+	/** Number of written bytes that were not acknowledged when OpenSSL was last asked. */
 	buffered = 0;
 	/** True once the last byte has been written. */
 	finished = false;
-	/** What has happened, as OpenSSL reports it. */
-	polled = UNKNOWN_EVENTS;
+	/** The stream's events when it was last polled, as bits of {@link POLL}. */
+	polled = ALL_STREAM_EVENTS;
 	readonly #engine: QuicEngine;
 	#paused = false;
 	#readEnded: boolean;
 	#writeEnded = false;
 	/** True if the owner waits for room. */
-	#starved = false;
+	#ownerWaits = false;
 	#released = false;
-	/** Bytes for which OpenSSL had no room (`#pending`), and whether they are the last ones. */
+	/** Written bytes for which OpenSSL has had no room yet. `#finAfter` is true if nothing follows them. */
 	#pending: Buffer | undefined = undefined;
 	#finAfter = false;
-	/** True if a write has failed because the peer has asked us to stop, and the owner has not been told yet. */
+	/** True if a write has failed because the peer has asked us to stop sending, and the owner has not been notified yet. */
 	#broken = false;
 
 	constructor(engine: QuicEngine, ssl: bigint, id: number) {
 		this.#engine = engine;
 		this.ssl = ssl;
 		this.id = id;
-		// We only read unidirectional streams that the client opened, and only write those that we opened.
+		// Unidirectional streams can only be read if the client opened them, and only be written if we did.
 		const isUni = (id & 2) !== 0;
 		this.#readEnded = isUni && (id & 1) === 1;
 		this.#writeEnded = isUni && (id & 1) === 0;
@@ -59,7 +59,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	awaitRoom(): void {
-		this.#starved = true;
+		this.#ownerWaits = true;
 	}
 
 	get #space(): number {
@@ -76,10 +76,10 @@ export class EngineStream implements QuicStream {
 			if (fin) this.#endPending();
 			return true;
 		}
-		const taken = this.#give(bytes, start, end, fin);
-		if (taken < 0) return false;
-		if (taken === end - start) return true;
-		this.#pending = Buffer.from(bytes.subarray(start + taken, end));
+		const acceptedBytes = this.#writeToOpenssl(bytes, start, end, fin);
+		if (acceptedBytes < 0) return false;
+		if (acceptedBytes === end - start) return true;
+		this.#pending = Buffer.from(bytes.subarray(start + acceptedBytes, end));
 		if (fin) this.#endPending();
 		return true;
 	}
@@ -91,7 +91,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	/** Writes to OpenSSL. Returns the number of bytes accepted, or −1 if the stream can no longer send. */
-	#give(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
+	#writeToOpenssl(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
 		const { library, resultsAt, results, written: scratch, writtenAt } = this.#engine.thread;
 		const { f } = library;
 		// The bytes are copied to memory whose address is known. Looking up an address costs more than copying a frame.
@@ -111,10 +111,10 @@ export class EngineStream implements QuicStream {
 				}
 				return at - start;
 			}
-			const taken = results.readUInt32LE(0);
-			at += taken;
-			this.#count(taken);
-			if (taken < size) return at - start;
+			const acceptedBytes = results.readUInt32LE(0);
+			at += acceptedBytes;
+			this.#count(acceptedBytes);
+			if (acceptedBytes < size) return at - start;
 		}
 		if (!fin) return at - start;
 		if (start === end && (f.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
@@ -132,8 +132,8 @@ export class EngineStream implements QuicStream {
 	flushPending(): void {
 		const pending = this.#pending;
 		if (pending === undefined) return;
-		const taken = this.#give(pending, 0, pending.length, this.#finAfter);
-		this.#pending = taken < 0 || taken === pending.length ? undefined : pending.subarray(taken);
+		const acceptedBytes = this.#writeToOpenssl(pending, 0, pending.length, this.#finAfter);
+		this.#pending = acceptedBytes < 0 || acceptedBytes === pending.length ? undefined : pending.subarray(acceptedBytes);
 	}
 
 	/** True if OpenSSL has everything that was written, and few bytes of it are unacknowledged. */
@@ -169,8 +169,8 @@ export class EngineStream implements QuicStream {
 	}
 
 	/** True if the owner, or data that has been written, waits for room on this stream. */
-	get starved(): boolean {
-		return this.#starved || this.#pending !== undefined;
+	get needsRoom(): boolean {
+		return this.#ownerWaits || this.#pending !== undefined;
 	}
 
 	/** Asks OpenSSL how many bytes have been acknowledged, and updates `buffered`. */
@@ -212,13 +212,15 @@ export class EngineStream implements QuicStream {
 			this.owner?.stopped();
 			return;
 		}
-		if (this.#starved) this.#fed();
+		if (this.#ownerWaits) this.#notifyOfRoom();
 	}
 
-	/** Notifies the owner if there is room for at least one whole frame. With less, it would write small frames. */
-	#fed(): void {
+	/**
+	 * Notifies the owner once there is room for at least one whole frame. With less room, the owner would write many small frames.
+	 */
+	#notifyOfRoom(): void {
 		if (this.#pending !== undefined || this.#space < 2 * BOUND.SMALL_REST_BYTES) return;
-		this.#starved = false;
+		this.#ownerWaits = false;
 		this.owner?.drained();
 	}
 
@@ -253,9 +255,9 @@ export class EngineStream implements QuicStream {
 		}
 		const state = f.SSL_get_stream_read_state(this.ssl) as number;
 		if (state === STATE_CONNECTION_CLOSED) return;
-		const known = (f.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
+		const hasCode = (f.SSL_get_stream_read_error_code(this.ssl, resultsAt) as number) === 1;
 		f.ERR_clear_error();
-		this.owner?.reset(known ? Number(results.readBigUInt64LE(0)) : 0);
+		this.owner?.reset(hasCode ? Number(results.readBigUInt64LE(0)) : 0);
 	}
 
 	#count(bytes: number): void {

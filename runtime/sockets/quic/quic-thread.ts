@@ -54,7 +54,7 @@ export class QuicThread {
 	readonly status: bigint;
 	readonly verify: bigint;
 	readonly keyLog: bigint;
-	/** Undefined if OpenSSL lacks a function that they need. */
+	/** Writes and verifies the tokens of Retry packets; undefined if OpenSSL lacks a function that this needs. */
 	readonly retryTokens: RetryTokens | undefined = makeRetryTokens();
 	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
 
@@ -103,7 +103,7 @@ export class QuicThread {
 			try {
 				this.current?.secret(library.text(line));
 			} catch {
-				// The log lacks a line. The connection is not affected.
+				// The connection continues; only the secrets log lacks this line.
 			}
 		});
 		this.status = stapleCallback(library, () => this.current?.stapled);
@@ -114,7 +114,8 @@ export class QuicThread {
 const MOST_TURNS = 200;
 
 /**
- * Resolves once the thread's poller works, without which no datagrams are read. If there is none, resolves after a while.
+ * Resolves once the thread's poller works, because no datagrams are read before. If it never does, resolves after {@link
+ * MOST_TURNS} turns.
  */
 export async function waitForPoller(): Promise<void> {
 	for (let turn = 0; turn < MOST_TURNS && threadPoller() === undefined; turn++) {

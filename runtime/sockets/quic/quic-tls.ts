@@ -21,12 +21,12 @@ export interface QuicClientAuth {
 	readonly authorities: readonly string[];
 	/** Whether a client without a certificate is rejected. */
 	readonly required: boolean;
-	/** At most 32 bytes. A session can be resumed only in the same context. */
+	/** Session ID context of at most 32 bytes. A session can be resumed only in the context in which it was established. */
 	readonly context: string;
 	readonly criteria: ClientCertificateCriteria;
 }
 
-/** A certificate with its key in PEM. Each published version of a certificate has its own `serial`. */
+/** A certificate with its key in PEM. Each publication of a certificate has its own `serial`. */
 export interface QuicCertificate {
 	readonly serial: number;
 	readonly chain: string;
@@ -44,9 +44,9 @@ export interface QuicCertificate {
 /** The authorities that verify client certificates, in parsed form. */
 interface Authorities {
 	readonly certificates: readonly bigint[];
-	/** The same certificates, as an OpenSSL stack. */
+	/** `certificates` as an OpenSSL stack. */
 	readonly stack: bigint;
-	/** Their names, as an OpenSSL stack. */
+	/** The subject names of `certificates`, as an OpenSSL stack. */
 	readonly names: bigint;
 }
 
@@ -95,7 +95,7 @@ const VERIFY_OK = 0n;
 interface ParsedCertificate {
 	readonly certificate: bigint;
 	readonly key: bigint;
-	/** The rest of the chain, as an OpenSSL stack. */
+	/** The intermediate certificates of the chain, as an OpenSSL stack. */
 	readonly stack: bigint;
 	readonly chain: readonly bigint[];
 }
@@ -107,7 +107,7 @@ export class QuicTls {
 	readonly #thread: QuicThread;
 	/** Parsed certificates by their serial number in {@link QuicCertificate}. */
 	readonly #certificates = new Map<number, ParsedCertificate>();
-	/** By {@link QuicClientAuth.context}. */
+	/** Parsed authorities by {@link QuicClientAuth.context}. */
 	readonly #authorities = new Map<string, Authorities>();
 	#logsKeys = false;
 
@@ -130,7 +130,7 @@ export class QuicTls {
 		f.SSL_CTX_set_alpn_select_cb(context, thread.alpn, 0n);
 		f.SSL_CTX_set_client_hello_cb(context, thread.clientHello, 0n);
 		f.SSL_CTX_callback_ctrl(context, CTRL_STATUS_CALLBACK, thread.status);
-		// Called only for connections that request a certificate.
+		// OpenSSL calls this only in handshakes that request a client certificate.
 		f.SSL_CTX_set_cert_verify_callback(context, thread.verify, 0n);
 		f.ERR_clear_error();
 	}
@@ -150,7 +150,7 @@ export class QuicTls {
 	hello(ssl: bigint): Pick<QuicHello, 'serverName' | 'cipherSuites' | 'signatureSchemes'> & { offersHttp3: boolean } {
 		const protocols = this.#extension(ssl, EXTENSION_PROTOCOLS);
 		return {
-			// Skips the length of the list.
+			// The extension begins with the length of the list, in two bytes, which are skipped.
 			offersHttp3: offersHttp3(protocols.subarray(2)),
 			serverName: parseServerName(this.#extension(ssl, EXTENSION_SERVER_NAME)),
 			cipherSuites: this.#suites(ssl),
@@ -194,7 +194,7 @@ export class QuicTls {
 		const verifier = clientVerifier();
 		const authorities = this.#authoritiesOf(auth);
 		if (verifier === undefined || authorities === undefined) return false;
-		// The context's own store is shared by all sites, so it stays empty.
+		// The authorities are set for this verification only, because all sites share the context and its certificate store.
 		this.#thread.library.f.X509_STORE_CTX_set0_trusted_stack(store, authorities.stack);
 		return verifier.accepts(store, auth.criteria);
 	}
@@ -245,7 +245,7 @@ export class QuicTls {
 		if (authorities === undefined || clientVerifier() === undefined) return false;
 		const context = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
 		context.write(auth.context);
-		// This is before OpenSSL decrypts the client's ticket, whose session must have the same context.
+		// OpenSSL decrypts the client's ticket only after this, and rejects it if its session belongs to another context.
 		if ((f.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1) return false;
 		const names = f.SSL_dup_CA_list(authorities.names) as bigint;
 		if (names === 0n) return false;
@@ -256,8 +256,8 @@ export class QuicTls {
 
 	/** Returns undefined if a certificate cannot be parsed. */
 	#authoritiesOf({ context, authorities: pems }: QuicClientAuth): Authorities | undefined {
-		const known = this.#authorities.get(context);
-		if (known !== undefined) return known;
+		const cached = this.#authorities.get(context);
+		if (cached !== undefined) return cached;
 		const { f } = this.#thread.library;
 		const certificates = pems.flatMap(pem =>
 			this.#readAll(pem, bio => f.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
@@ -266,12 +266,12 @@ export class QuicTls {
 		const names = f.OPENSSL_sk_new_null() as bigint;
 		for (const one of certificates) {
 			f.OPENSSL_sk_push(stack, one);
-			// The name belongs to the certificate. Each connection gets a copy.
+			// The stack refers to the name inside the certificate. Each connection gets a copy of the stack.
 			f.OPENSSL_sk_push(names, f.X509_get_subject_name(one));
 		}
-		const made = { certificates, stack, names };
+		const parsedAuthorities = { certificates, stack, names };
 		if (certificates.length < pems.length) {
-			this.#freeAuthorities(made);
+			this.#freeAuthorities(parsedAuthorities);
 			return undefined;
 		}
 		if (this.#authorities.size >= MAX_AUTHORITIES) {
@@ -279,8 +279,8 @@ export class QuicTls {
 			this.#authorities.delete(oldest);
 			this.#freeAuthorities(first);
 		}
-		this.#authorities.set(context, made);
-		return made;
+		this.#authorities.set(context, parsedAuthorities);
+		return parsedAuthorities;
 	}
 
 	#freeAuthorities({ certificates, stack, names }: Authorities): void {
@@ -362,7 +362,7 @@ function cString(text: string): Buffer {
 	return bytes;
 }
 
-/** Returns the IDs, of two bytes each, that follow `skip` bytes of length. */
+/** Returns the two-byte IDs in a list, as hexadecimal. The list begins after `skip` bytes, which hold its length. */
 function pairs(bytes: Buffer, skip: number): string[] {
 	const found: string[] = [];
 	for (let at = skip; at + 2 <= bytes.length; at += 2) found.push(bytes.toString('hex', at, at + 2));

@@ -39,22 +39,25 @@ const SIGNATURES = {
 /** Maximum bytes of a Retry packet that we send. */
 export const MAX_RETRY_BYTES = 160;
 /**
- * Milliseconds for which a token is valid: the client answers at once. OpenSSL accepts it for ten seconds, so one that is valid
- * here is valid there.
+ * Milliseconds for which a token is valid, which is long enough, because clients answer a Retry immediately. OpenSSL accepts
+ * tokens for ten seconds, so it accepts every token that is valid here.
  */
 const LIFETIME_MS = 8000;
 const CTRL_GET_TAG = 0x10;
 const CTRL_SET_TAG = 0x11;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** Bytes of a token in the clear without addresses and IDs: its kind, the time, and three lengths. */
+/** Bytes of the fixed parts of a token before encryption: its kind, the time, and three lengths. */
 const FIXED_TOKEN_BYTES = 12;
 const MAX_TOKEN_TEXT = FIXED_TOKEN_BYTES + MAX_ID_LENGTH + SERVER_ID_LENGTH + 16;
 const AF_INET = 2;
 /** Key and nonce for the integrity tag of Retry packets (RFC 9001 §5.8). They are public. */
 const INTEGRITY_KEY = 'be0c690b9f66575a1d766b54e368c84e';
 const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
-/** The block that the replaced generator repeats. The token key is two of it, wherever OpenSSL's key begins. */
+/**
+ * Size of the block that the replaced generator repeats. The token key has the size of two blocks, so it is the same wherever in
+ * the generator's output it begins.
+ */
 const BLOCK_BYTES = 16;
 const TAPE_BYTES = 4096;
 const STRENGTH_BITS = 256;
@@ -74,7 +77,7 @@ const LISTENER_VALIDATE = 0n;
 export class RetryTokens {
 	readonly #library: ForeignLibrary<keyof typeof SIGNATURES>;
 	readonly #generator: bigint;
-	/** The parameters of the replaced generator, and what they point to. */
+	/** The parameters of the replaced generator, followed by the values to which they point. */
 	readonly #settings = Buffer.allocUnsafeSlow(TAPE + TAPE_BYTES).fill(0);
 	readonly #settingsAt: bigint;
 	readonly #sealing: bigint;
@@ -87,7 +90,7 @@ export class RetryTokens {
 	#randomLeft = 0;
 	#state: 'untried' | 'accepted' | 'rejected' = 'untried';
 
-	/** Throws if OpenSSL refuses. */
+	/** Throws if OpenSSL cannot create one of the objects. */
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#library = library;
 		const { f } = library;
@@ -117,8 +120,8 @@ export class RetryTokens {
 	}
 
 	/**
-	 * Derives the token key from a secret that other threads have, and the processes before and after this one. A client that got
-	 * its token from one of them is then accepted here.
+	 * Derives the token key from a secret that all threads share, and that is handed over to successors, so that a token from any of
+	 * them is accepted here.
 	 */
 	useSecret(secret: Buffer): void {
 		const block = Buffer.from(hkdfSync('sha256', secret, '', 'svc retry tokens of QUIC', BLOCK_BYTES));
@@ -138,8 +141,11 @@ export class RetryTokens {
 		return this.#state !== 'rejected';
 	}
 
-	/** Notes whether a listener of {@link listener} accepted a client's token. One that expires on its way says nothing. */
-	tried(accepted: boolean): void {
+	/**
+	 * Records whether OpenSSL accepted a client's token on a listener from {@link listener}. If OpenSSL rejects the first token,
+	 * tokens are not used any more. Later rejections are ignored, because those tokens may have expired on their way.
+	 */
+	recordResult(accepted: boolean): void {
 		if (accepted) this.#state = 'accepted';
 		else if (this.#state === 'untried') this.#state = 'rejected';
 	}
@@ -148,16 +154,17 @@ export class RetryTokens {
 	listener(context: bigint): bigint {
 		const { f } = this.#library;
 		const generator = this.#generator;
-		const usual = f.RAND_get0_public(0n) as bigint;
-		if (usual === 0n) return 0n;
+		const usualGenerator = f.RAND_get0_public(0n) as bigint;
+		if (usualGenerator === 0n) return 0n;
 		f.EVP_RAND_uninstantiate(generator);
 		if ((f.EVP_RAND_instantiate(generator, STRENGTH_BITS, 0, 0n, 0n, this.#settingsAt) as number) !== 1) return 0n;
-		// Replacing a generator releases it, so both need another reference.
-		if ((f.EVP_RAND_CTX_up_ref(usual) as number) !== 1 || (f.EVP_RAND_CTX_up_ref(generator) as number) !== 1) return 0n;
+		// `RAND_set0_public` releases the generator that it replaces, so both generators need an additional reference.
+		if ((f.EVP_RAND_CTX_up_ref(usualGenerator) as number) !== 1 || (f.EVP_RAND_CTX_up_ref(generator) as number) !== 1)
+			return 0n;
 		if ((f.RAND_set0_public(0n, generator) as number) !== 1) return 0n;
 		const listener = f.SSL_new_listener(context, LISTENER_VALIDATE) as bigint;
-		// Nothing else may use this generator. It cannot fail to be replaced, because the thread has a place for it.
-		f.RAND_set0_public(0n, usual);
+		// The usual generator is restored immediately, because nothing else may use the predictable one. This call cannot fail.
+		f.RAND_set0_public(0n, usualGenerator);
 		return listener;
 	}
 
@@ -171,7 +178,7 @@ export class RetryTokens {
 		const memory = this.#memory;
 		const random = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
 		const idAt = random + IV_BYTES;
-		// The integrity tag also covers the connection ID that the client chose, in front of the packet.
+		// The integrity tag covers the packet and, in front of it, the connection ID that the client chose (RFC 9001 §5.8).
 		let at = PACKET_OFFSET;
 		memory[at++] = destination.length;
 		at += memory.write(destination, at, 'latin1');
@@ -231,7 +238,7 @@ export class RetryTokens {
 		const memory = this.#memory;
 		let at = TEXT_OFFSET;
 		memory[at++] = 1;
-		// In nanoseconds.
+		// OpenSSL's tokens contain the time in nanoseconds.
 		at = memory.writeBigUInt64LE(BigInt(Date.now()) * 1_000_000n, at);
 		memory[at++] = destination.length;
 		at += memory.write(destination, at, 'latin1');
@@ -270,7 +277,7 @@ const TEXT_AT = BigInt(TEXT_OFFSET);
 const NONCE_AT = BigInt(NONCE_OFFSET);
 const LENGTH = 800n;
 
-/** Returns where the address, without its port, begins and ends in a `sockaddr`. */
+/** Returns the offsets at which the IP address in a `sockaddr` begins and ends. */
 function addressIn(names: Buffer, name: number): readonly [start: number, end: number] {
 	return names.readUInt16LE(name) === AF_INET ? [name + 4, name + 8] : [name + 8, name + 24];
 }

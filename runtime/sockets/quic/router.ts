@@ -1,16 +1,16 @@
 /** Assigns datagrams to connections by their connection IDs, and decides what to do with datagrams of no known connection. */
 import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 
-/** The target of a route: something identified by connection IDs. */
+/** The target of a route: a connection, identified by its connection IDs. */
 export interface RouteTarget {
-	/** The IDs that the router has registered for it. The router maintains the set. */
+	/** The connection IDs that the router has registered for this target. Only the router changes the set. */
 	readonly ids: Set<string>;
 }
 
 /** What to do with a datagram that belongs to no connection. */
 export type UnroutedVerdict = 'new' | 'negotiate' | 'drop';
 
-/** Maximum number of version negotiation packets sent per second: they go to anybody who claims to be a client. */
+/** Maximum number of version negotiation packets sent per second. They are limited because they may go to forged addresses. */
 const NEGOTIATIONS_A_SECOND = 100;
 /** Maximum number of IDs per connection. OpenSSL's server uses two, including the one that the client chose first. */
 const MOST_IDS = 8;
@@ -33,9 +33,10 @@ export class DatagramRouter<Target extends RouteTarget> {
 		const { header } = this;
 		const kind = header.read(bytes, start, end);
 		if (kind === 'noise') return 'drop';
-		const known = this.#routes.get(header.destination);
-		if (known !== undefined) return known;
-		// In reply to a smaller datagram, we could send more than we received (RFC 9000 §8.1, §14.1).
+		const target = this.#routes.get(header.destination);
+		if (target !== undefined) return target;
+		// A reply to a smaller datagram could be larger than the datagram itself, and serve an attacker for amplification (RFC 9000
+		// §8.1, §14.1).
 		if (end - start < MIN_INITIAL_BYTES) return 'drop';
 		if (kind === 'unknown_version') return this.#mayNegotiate(now) ? 'negotiate' : 'drop';
 		return kind === 'initial' ? 'new' : 'drop';

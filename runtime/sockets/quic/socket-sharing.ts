@@ -13,7 +13,9 @@ import { DatagramRelay, type RelayedDatagram, relayPair } from './datagram-relay
 import type { QuicLibrary } from './quic-library.ts';
 import type { DatagramSink, UdpSocket } from './udp-socket.ts';
 
-/** Milliseconds in which the process that this one succeeds must stop reading the socket. */
+/**
+ * Milliseconds that the direct predecessor has for sending its connection IDs. After that, this process reads the socket anyway.
+ */
 const LIST_LIMIT = 2000;
 
 /** A process before this one, and the IDs of its connections. */
@@ -24,7 +26,7 @@ interface Predecessor {
 
 /** The endpoint that uses the socket. */
 export interface SharingEndpoint extends DatagramSink {
-	/** The IDs of its connections, including those that ended recently. */
+	/** The IDs of this endpoint's connections, including connections that ended recently. */
 	connectionIds(): Iterable<string>;
 }
 
@@ -33,24 +35,27 @@ export class SocketSharing {
 	readonly #library: QuicLibrary;
 	readonly #socket: UdpSocket;
 	readonly #endpoint: SharingEndpoint;
-	/** The process that this one succeeds, followed by those before it, as they were inherited. */
+	/** The processes before this one, as inherited: the direct predecessor first, then older ones. */
 	readonly #inherited: Predecessor[] = [];
-	/** Those that have not ended. */
+	/** Members of `#inherited` that have not ended. */
 	#predecessors: readonly Predecessor[] = [];
-	/** Undefined where a thread has ended: its share returns to this thread. */
+	/**
+	 * The channels to threads without a socket. An element becomes undefined when its thread ends; this thread then takes that
+	 * thread's share of clients.
+	 */
 	readonly #branches: (DatagramRelay | undefined)[] = [];
 	/** The number of branches that have not listed their IDs for the successor. */
-	#unlisted = 0;
+	#unlistedBranches = 0;
 	readonly #trunk: DatagramRelay | undefined;
 	#successor: DatagramRelay | undefined;
 	#opened = false;
-	/** False while the process that this one succeeds may read the socket. */
-	#reads = true;
+	/** False while the direct predecessor may still read the socket. */
+	#isReader = true;
 	/** True while the successor reads the socket. */
-	#left = false;
-	/** True once the successor will never return the socket, unless it ends. */
-	#settled = false;
-	/** True once the thread that reads the socket wants to know the IDs of new connections. */
+	#successorReads = false;
+	/** True once the handover is final: the successor keeps the socket as long as it lives. */
+	#isFinal = false;
+	/** True once this thread must send the IDs of its new connections to the thread or process that reads the socket. */
 	#announces = false;
 	#timer: NodeJS.Timeout | undefined;
 
@@ -62,7 +67,7 @@ export class SocketSharing {
 		const { relay, older = [], branches = [], trunk } = inherited ?? {};
 		try {
 			if (relay !== undefined) {
-				this.#reads = false;
+				this.#isReader = false;
 				for (const descriptor of [relay, ...older]) this.#inherited.push(this.#predecessor(descriptor));
 				this.#predecessors = this.#inherited;
 			}
@@ -78,7 +83,7 @@ export class SocketSharing {
 	open(): void {
 		this.#opened = true;
 		this.#socket.attach(this.#endpoint);
-		if (!this.#reads && this.#trunk === undefined) {
+		if (!this.#isReader && this.#trunk === undefined) {
 			// Both processes must not read the socket at once, or datagrams of one would reach the other.
 			this.#timer = setTimeout(() => this.#takeSocket(), LIST_LIMIT);
 			this.#inherited[0]?.relay.hello();
@@ -95,12 +100,12 @@ export class SocketSharing {
 		const pair = relayPair(this.#library);
 		if (pair === undefined) return undefined;
 		this.#successor?.close();
-		this.#returned();
+		this.#takeBack();
 		const predecessors = this.#predecessors;
 		const relay: DatagramRelay = new DatagramRelay(this.#library, pair[0], {
-			hello: () => this.#leave(relay, predecessors),
+			hello: () => this.#handOver(relay, predecessors),
 			datagram: datagram => this.#relayed(datagram),
-			ended: () => this.#returned(),
+			ended: () => this.#takeBack(),
 		});
 		this.#successor = relay;
 		const older = predecessors.map(({ relay: { descriptor } }) => duplicateDescriptor(descriptor));
@@ -109,7 +114,7 @@ export class SocketSharing {
 
 	/** Called with the ID of a new connection, before the client can use it. */
 	announce(id: string): void {
-		if (this.#left) this.#successor?.ids([id]);
+		if (this.#successorReads) this.#successor?.ids([id]);
 		if (this.#announces) this.#trunk?.ids([id]);
 	}
 
@@ -121,7 +126,7 @@ export class SocketSharing {
 	 */
 	pass(start: number, end: number, name: number, destination: string): boolean {
 		for (const { relay, ids } of this.#predecessors) {
-			// It may have told of new connections since.
+			// The channel may hold IDs of new connections, which are read before the datagram is assigned.
 			relay.readable();
 			if (relay.closed || !ids.has(destination)) continue;
 			relay.pass(this.#socket.relayable(start, end, name));
@@ -135,8 +140,8 @@ export class SocketSharing {
 
 	/** Called when another process accepts all new connections, for as long as it lives. */
 	settle(): void {
-		this.#settled = true;
-		this.#closeLeft();
+		this.#isFinal = true;
+		this.#closeChannelsIfFinal();
 	}
 
 	close(): void {
@@ -155,11 +160,11 @@ export class SocketSharing {
 			this.#library,
 			duplicateDescriptor(descriptor),
 			{
-				ids: listed => {
-					for (const id of listed) ids.add(id);
+				ids: newIds => {
+					for (const id of newIds) ids.add(id);
 				},
-				older: (index, listed) => {
-					for (const id of listed) this.#inherited[index + 1]?.ids.add(id);
+				older: (index, newIds) => {
+					for (const id of newIds) this.#inherited[index + 1]?.ids.add(id);
 				},
 				listed: () => this.#takeSocket(),
 				ended: () => {
@@ -167,7 +172,8 @@ export class SocketSharing {
 					if (isFirst) this.#takeSocket();
 				},
 			},
-			// Until it has listed the others, the first receives their messages itself.
+			// The direct predecessor receives the messages of older processes itself until it has sent all IDs, so those channels start
+			// paused.
 			!isFirst,
 		);
 		return { relay, ids };
@@ -176,7 +182,7 @@ export class SocketSharing {
 	#branch(index: number, descriptor: number): DatagramRelay {
 		return new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
 			ids: ids => {
-				if (this.#left) this.#successor?.ids(ids);
+				if (this.#successorReads) this.#successor?.ids(ids);
 			},
 			listed: () => this.#branchListed(),
 			ended: () => {
@@ -187,7 +193,7 @@ export class SocketSharing {
 	}
 
 	#trunkOf(descriptor: number): DatagramRelay {
-		this.#reads = false;
+		this.#isReader = false;
 		const relay: DatagramRelay = new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
 			hello: () => {
 				this.#announces = true;
@@ -195,27 +201,27 @@ export class SocketSharing {
 				relay.listed();
 			},
 			datagram: datagram => this.#relayed(datagram),
-			// The thread that reads the socket has died.
+			// If the thread that reads the socket has died, this thread can do nothing about it.
 			ended: () => {},
 		});
 		return relay;
 	}
 
 	/** Leaves the socket to the successor, and tells it which connections are not its own. */
-	#leave(successor: DatagramRelay, bequeathed: readonly Predecessor[]): void {
-		this.#left = true;
+	#handOver(successor: DatagramRelay, bequeathed: readonly Predecessor[]): void {
+		this.#successorReads = true;
 		this.#update();
 		successor.ids(this.#endpoint.connectionIds());
 		for (const [index, { relay, ids }] of bequeathed.entries()) {
-			// From now on, the successor receives its messages.
+			// From now on, the successor receives the older process's messages.
 			relay.pause();
 			successor.older(index, ids);
 		}
 		const branches = this.#branches.filter(branch => branch !== undefined);
-		this.#unlisted = branches.length;
+		this.#unlistedBranches = branches.length;
 		for (const branch of branches) branch.hello();
-		if (this.#unlisted === 0) successor.listed();
-		this.#closeLeft();
+		if (this.#unlistedBranches === 0) successor.listed();
+		this.#closeChannelsIfFinal();
 	}
 
 	#relayed(datagram: RelayedDatagram): void {
@@ -224,43 +230,43 @@ export class SocketSharing {
 	}
 
 	#branchListed(): void {
-		if (this.#unlisted > 0 && --this.#unlisted === 0) this.#successor?.listed();
+		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successor?.listed();
 	}
 
 	/** Called when a successor has ended, or never began to read. */
-	#returned(): void {
-		this.#left = false;
-		this.#settled = false;
-		this.#unlisted = 0;
+	#takeBack(): void {
+		this.#successorReads = false;
+		this.#isFinal = false;
+		this.#unlistedBranches = 0;
 		this.#hearPredecessors();
 		this.#update();
 	}
 
 	#hearPredecessors(): void {
-		if (this.#left) return;
+		if (this.#successorReads) return;
 		for (const predecessor of this.#predecessors) {
-			if (this.#reads || predecessor === this.#inherited[0]) predecessor.relay.resume();
+			if (this.#isReader || predecessor === this.#inherited[0]) predecessor.relay.resume();
 		}
 	}
 
 	/** Reads the socket, because the process that this one succeeds does not. */
 	#takeSocket(): void {
 		clearTimeout(this.#timer);
-		if (this.#reads || this.#trunk !== undefined) return;
-		this.#reads = true;
+		if (this.#isReader || this.#trunk !== undefined) return;
+		this.#isReader = true;
 		this.#hearPredecessors();
 		this.#update();
 	}
 
 	#update(): void {
 		if (!this.#opened) return;
-		if (this.#reads && !this.#left) this.#socket.resume();
+		if (this.#isReader && !this.#successorReads) this.#socket.resume();
 		else this.#socket.pause();
 	}
 
 	/** Closes the channels that the successor uses now. Otherwise, the processes before this one would not notice its end. */
-	#closeLeft(): void {
-		if (this.#settled && this.#left) this.#closePredecessors();
+	#closeChannelsIfFinal(): void {
+		if (this.#isFinal && this.#successorReads) this.#closePredecessors();
 	}
 
 	#closePredecessors(): void {

@@ -12,13 +12,13 @@ import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 
 /** Maximum messages read by one `recvmmsg`, and bytes of each. With GRO, a message is a series of datagrams. */
-const RECEIVED = 16;
-const RECEIVED_BYTES = 65_536;
+const MAX_RECEIVED_MESSAGES = 16;
+const RECEIVED_MESSAGE_BYTES = 65_536;
 /** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
 const RECEIVES_A_TURN = 8;
 /** Maximum datagrams taken from an engine at once. */
 export const MAX_SENT_DATAGRAMS = 64;
-/** Distance in bytes between two datagrams in {@link DatagramMemory.sent}. */
+/** Bytes reserved for each datagram in {@link DatagramMemory.sent}. */
 export const SENT_DATAGRAM_BYTES = 2048;
 /** The kernel's limits for one GSO write: bytes and number of segments. */
 const MOST_SEGMENT_BYTES = 65_000;
@@ -58,15 +58,15 @@ const SOCKET_BUFFER = 4 * 1024 * 1024;
 
 /** Buffers for sending and receiving. A thread needs only one set, because they are used only during calls. */
 export class DatagramMemory {
-	readonly received: Buffer = Buffer.allocUnsafeSlow(RECEIVED * RECEIVED_BYTES);
-	readonly names: Buffer = Buffer.allocUnsafeSlow(RECEIVED * NAME_BYTES);
-	readonly controls: Buffer = Buffer.allocUnsafeSlow(RECEIVED * CONTROL_BYTES);
-	readonly incoming: Buffer = Buffer.allocUnsafeSlow(RECEIVED * MESSAGE).fill(0);
+	readonly received: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * RECEIVED_MESSAGE_BYTES);
+	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * NAME_BYTES);
+	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * CONTROL_BYTES);
+	readonly incoming: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE).fill(0);
 	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
 	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
-	/** The length of each of them. */
+	/** The length in bytes of each datagram in {@link sent}. */
 	readonly lengths: Uint32Array = new Uint32Array(MAX_SENT_DATAGRAMS);
-	/** The path of each of them. */
+	/** The path of each datagram in {@link sent}. */
 	readonly paths: DatagramPath[] = [];
 	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link sender}. */
 	waiting = 0;
@@ -80,7 +80,7 @@ export class DatagramMemory {
 	readonly outgoingAt: bigint;
 	readonly partsAt: bigint;
 	readonly outgoingControlsAt: bigint;
-	readonly #parts: Buffer = Buffer.allocUnsafeSlow(RECEIVED * 16).fill(0);
+	readonly #parts: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * 16).fill(0);
 
 	constructor(library: QuicLibrary) {
 		this.receivedAt = library.addressOf(this.received);
@@ -92,9 +92,9 @@ export class DatagramMemory {
 		const namesAt = library.addressOf(this.names);
 		const controlsAt = library.addressOf(this.controls);
 		const receivedPartsAt = library.addressOf(this.#parts);
-		for (let i = 0; i < RECEIVED; i++) {
-			this.#parts.writeBigUInt64LE(this.receivedAt + BigInt(i * RECEIVED_BYTES), i * 16);
-			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_BYTES), i * 16 + 8);
+		for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
+			this.#parts.writeBigUInt64LE(this.receivedAt + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
+			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_MESSAGE_BYTES), i * 16 + 8);
 			const message = i * MESSAGE;
 			this.incoming.writeBigUInt64LE(namesAt + BigInt(i * NAME_BYTES), message);
 			this.incoming.writeBigUInt64LE(receivedPartsAt + BigInt(i * 16), message + 16);
@@ -105,7 +105,7 @@ export class DatagramMemory {
 			this.outgoingParts.writeBigUInt64LE(this.sentAt + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 
-	/** Puts in a datagram after those that wait. */
+	/** Copies a datagram to the place behind those that wait to be sent. */
 	put(datagram: Uint8Array): void {
 		this.sent.set(datagram, this.waiting * SENT_DATAGRAM_BYTES);
 		this.lengths[this.waiting] = datagram.length;
@@ -206,22 +206,23 @@ export class UdpSocket implements PolledSocket {
 		this.#poller = poller;
 		const { f } = library;
 		const family = name.readUInt16LE(0);
-		const given = to.descriptor;
+		const inheritedDescriptor = to.descriptor;
 		const fd =
-			given === undefined
+			inheritedDescriptor === undefined
 				? (f.socket(family, SOCK_DGRAM | NONBLOCK | CLOEXEC, 0) as number)
-				: duplicateDescriptor(given);
+				: duplicateDescriptor(inheritedDescriptor);
 		if (fd < 0) throw systemError(errorName(library.errno()));
 		this.#descriptor = new OwnedDescriptor(fd, number => void f.close(number));
 		this.#fd = fd;
-		if (given !== undefined) {
+		if (inheritedDescriptor !== undefined) {
 			this.#segments = this.#set(SOL_UDP, UDP_SEGMENT, 0);
 			return;
 		}
 		const isV6 = family !== 2;
 		if (to.shared) this.#set(SOL_SOCKET, SO_REUSEPORT, 1);
 		else this.#set(SOL_SOCKET, SO_REUSEADDR, 0);
-		// With the privilege for it, the system's limit for buffers does not matter.
+		// A privileged process may exceed the system's limit on socket buffers. Without the privilege, SO_RCVBUF requests as much as is
+		// allowed.
 		if (!this.#set(SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER)) this.#set(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
 		this.#set(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
 		if (isV6) {
@@ -266,14 +267,17 @@ export class UdpSocket implements PolledSocket {
 		this.#paused = true;
 	}
 
-	/** Leaves what arrives to another process or thread, which has the same socket. Datagrams can still be sent, and {@link relayed}. */
+	/**
+	 * Stops reading, because another process or thread reads the same socket. Datagrams can still be sent, and delivered with {@link
+	 * relayed}.
+	 */
 	pause(): void {
 		if (this.#sink === undefined || this.#paused) return;
 		this.#paused = true;
 		this.#poller.remove(this.#fd);
 	}
 
-	/** Reads what arrives. Throws an error with the system's code. */
+	/** Reads the socket again after {@link pause}. Throws an error with the system's code. */
 	resume(): void {
 		if (this.#sink === undefined || !this.#paused) return;
 		if (!this.#poller.add(this.#fd, this)) throw systemError('EMFILE');
@@ -287,11 +291,11 @@ export class UdpSocket implements PolledSocket {
 		for (let at = name, end = name + (names[name] === 2 ? 8 : 24); at < end; at++) {
 			hash = Math.imul(hash ^ names[at]!, 0x01000193);
 		}
-		// The low bits of this hash alone are not even.
+		// The low bits of the hash alone are not distributed evenly, so the high bits are mixed in.
 		return ((hash ^ (hash >>> 15)) >>> 0) % count;
 	}
 
-	/** Returns the datagram that is being delivered, for another process. */
+	/** Returns the datagram that is being delivered, in the form in which it is passed to another process or thread. */
 	relayable(start: number, end: number, name: number): RelayedDatagram {
 		const { names, controls, received } = this.memory;
 		return {
@@ -309,8 +313,8 @@ export class UdpSocket implements PolledSocket {
 		control.copy(controls, 0, 0, CONTROL_BYTES);
 		this.#control = 0;
 		this.#controlLength = Math.min(control.length, CONTROL_BYTES);
-		payload.copy(received, 0, 0, RECEIVED_BYTES);
-		this.#sink?.datagram(received, 0, Math.min(payload.length, RECEIVED_BYTES), 0);
+		payload.copy(received, 0, 0, RECEIVED_MESSAGE_BYTES);
+		this.#sink?.datagram(received, 0, Math.min(payload.length, RECEIVED_MESSAGE_BYTES), 0);
 	}
 
 	close(): void {
@@ -325,16 +329,16 @@ export class UdpSocket implements PolledSocket {
 		const { f } = this.#library;
 		let failed = false;
 		for (let turn = 0; turn < RECEIVES_A_TURN; turn++) {
-			for (let i = 0; i < RECEIVED; i++) {
+			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
 				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE + 8);
 				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE + 40);
 			}
-			const count = f.recvmmsg(this.#fd, memory.incomingAt, RECEIVED, DONTWAIT, 0n) as number;
+			const count = f.recvmmsg(this.#fd, memory.incomingAt, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
-			// The next datagrams take the place of these.
+			// The next call overwrites these datagrams, so the sink must finish with them.
 			if (count > 0) this.#sink?.received();
 			if (this.#sink === undefined) return;
-			if (count < RECEIVED) {
+			if (count < MAX_RECEIVED_MESSAGES) {
 				// Either nothing has arrived, or an error occurred after which more may follow. `errno` is not read, because code that
 				// runs between two of our calls may change it. Two failures in a row mean that nothing is left.
 				if (count < 0 && !failed) {
@@ -452,7 +456,7 @@ export class UdpSocket implements PolledSocket {
 		return MAX_SENT_DATAGRAMS - memory.waiting;
 	}
 
-	/** Lets `count` datagrams wait, which follow those that wait already. Their lengths are in the memory, too. */
+	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in the memory. */
 	append(path: DatagramPath, count: number): void {
 		const { memory } = this;
 		for (let i = 0; i < count; i++) memory.paths[memory.waiting++] = path;
@@ -468,7 +472,7 @@ export class UdpSocket implements PolledSocket {
 		for (let from = 0; from < count; ) {
 			from = this.#send(from, count, this.#segments);
 			if (from === count) return;
-			// The network device does not support GSO, or segments of this size exceed its MTU. A full queue fails in the same way.
+			// The network device does not support GSO, or the segments exceed its MTU. A full queue causes the same failure.
 			const path = paths[from]!;
 			let end = from + 1;
 			while (end < count && paths[end] === path) end++;
@@ -562,7 +566,7 @@ export class UdpSocket implements PolledSocket {
 	#deliver(index: number): void {
 		const { memory } = this;
 		const message = index * MESSAGE;
-		const start = index * RECEIVED_BYTES;
+		const start = index * RECEIVED_MESSAGE_BYTES;
 		const end = start + memory.incoming.readUInt32LE(message + 56);
 		const { controls } = memory;
 		this.#control = index * CONTROL_BYTES;

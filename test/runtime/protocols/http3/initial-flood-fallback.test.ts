@@ -14,7 +14,7 @@ const test = http3Suite('a flood of first packets without tokens of ours');
 const open: { close(): void }[] = [];
 
 test.before(() => {
-	quicThread()!.retryTokens!.tried(false);
+	quicThread()!.retryTokens!.recordResult(false);
 });
 
 test.after.each(() => {
