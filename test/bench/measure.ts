@@ -1,7 +1,7 @@
 /** Measures the servers of one row of the bench. They take turns, so that no server benefits when the machine's speed changes. */
 import { connect, type Socket } from 'node:net';
 import { freePorts } from '../harness.ts';
-import { runLoad } from './load.ts';
+import { openIdleHttp3, runLoad } from './load.ts';
 import { type BenchServer, isInstalled, PROGRAMS, startBenchServer } from './servers.ts';
 import { sampleStart } from './starting.ts';
 import { BACKEND_FILES, backendConfiguration } from './tasks/proxying.ts';
@@ -85,6 +85,7 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 				value: median(taken.map(sample => sample.value)),
 				...(index > 0 && { ratio: [median(ratios), Math.min(...ratios), Math.max(...ratios)] }),
 				...(bound !== undefined && { bound }),
+				...(index === 0 && 'limit' in task && { limit: task.limit }),
 				...(taken[0]!.rate !== undefined && {
 					rate: median(taken.map(sample => sample.rate!)),
 					p50: median(taken.map(sample => sample.p50!)),
@@ -193,6 +194,13 @@ async function sampleIdle(
 	conditions: MeasurementConditions,
 ): Promise<Sample> {
 	const server = await start(contender, backends, conditions);
+	if (task.protocol === 'http3') {
+		try {
+			return { value: await http3MemoryPerConnection(server, task.idle, Number(conditions.loadCore)) };
+		} finally {
+			await server.stop();
+		}
+	}
 	const sockets: Socket[] = [];
 	try {
 		await useOnce(server.port, 200, sockets);
@@ -204,6 +212,26 @@ async function sampleIdle(
 	} finally {
 		for (const socket of sockets) socket.destroy();
 		await server.stop();
+	}
+}
+
+/** Connections that are opened before the measurement, so that it does not include what a server allocates once. */
+const FIRST_HTTP3 = 20;
+
+async function http3MemoryPerConnection(server: BenchServer, count: number, core: number): Promise<number> {
+	const first = await openIdleHttp3(server.port, FIRST_HTTP3, core);
+	try {
+		await new Promise(resolve => setTimeout(resolve, 1000));
+		const before = server.residentBytes();
+		const others = await openIdleHttp3(server.port, count, core);
+		try {
+			await new Promise(resolve => setTimeout(resolve, 2000));
+			return (server.residentBytes() - before) / 1024 / count;
+		} finally {
+			await others.stop();
+		}
+	} finally {
+		await first.stop();
 	}
 }
 

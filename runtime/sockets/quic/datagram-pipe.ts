@@ -10,6 +10,7 @@ import { type DatagramMemory, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './
 
 const CTRL_RESET = 1;
 const CTRL_PENDING = 10;
+const CTRL_SET_MTU = 42;
 const CTRL_SET_CAPS = 87;
 const CTRL_SET_LOCAL_ADDRESS = 84;
 const ALL_CAPS = 15n;
@@ -62,6 +63,8 @@ export class DatagramPipe {
 		this.#f.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
 		this.#f.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
 		this.#f.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
+		// Each OpenSSL listener allocates 32 buffers of this size, and never frees them before it is freed itself.
+		this.#f.BIO_ctrl(this.#inner, CTRL_SET_MTU, BigInt(BOUND.USUAL_DATAGRAM_BYTES), 0n);
 	}
 
 	/** Makes an OpenSSL listener use the pair. */
@@ -75,23 +78,45 @@ export class DatagramPipe {
 	 * the index of the first number to use. Returns the index of the first number not used; OpenSSL must process the datagrams
 	 * before the next call.
 	 */
-	put(received: readonly number[], from: number, peerAt: bigint): number {
+	put(listener: bigint, received: readonly number[], from: number, peerAt: bigint): number {
 		const { words, longs, bigInts } = this.#input;
-		const count = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
-		for (let i = 0; i < count; i++) {
-			const at = this.#receivedAt + received[from + i * 2]!;
-			const word = i * MESSAGE_WORDS;
+		const most = Math.min(MAX_PUT_DATAGRAMS, (received.length - from) / 2);
+		let count = 0;
+		for (; count < most; count++) {
+			const length = received[from + count * 2 + 1]!;
+			if (length > BOUND.USUAL_DATAGRAM_BYTES) break;
+			const at = this.#receivedAt + received[from + count * 2]!;
+			const word = count * MESSAGE_WORDS;
 			words[word] = at;
 			words[word + 1] = at / TWO_POWER_32;
-			words[word + LENGTH_WORD] = received[from + i * 2 + 1]!;
-			longs[i * MESSAGE_LONGS + LOCAL_LONG] = peerAt;
+			words[word + LENGTH_WORD] = length;
+			longs[count * MESSAGE_LONGS + LOCAL_LONG] = peerAt;
 		}
+		if (count === 0) return this.#inject(listener, received, from, from + most * 2, peerAt);
 		const { at, countAt } = this.#input;
 		const result = this.#f.BIO_sendmmsg(this.#outer, at[0]!, MESSAGE_STRIDE, bigInts[count]!, 0n, countAt) as number;
 		if (result === 1) return from + 2 * this.#input.done;
 		this.#f.ERR_clear_error();
 		// The pair was empty and did not accept the datagram, so the datagram is too large. It is dropped.
 		return from + 2;
+	}
+
+	/**
+	 * Hands the longer datagrams at the start of `received[from, end)` to OpenSSL one by one, which enlarges a single buffer for
+	 * each. Returns the index after the last one. Those that are too long are dropped.
+	 */
+	#inject(listener: bigint, received: readonly number[], from: number, end: number, peerAt: bigint): number {
+		let index = from;
+		for (; index < end; index += 2) {
+			const length = received[index + 1]!;
+			if (length <= BOUND.USUAL_DATAGRAM_BYTES) break;
+			if (length > BOUND.MAX_DATAGRAM_BYTES) continue;
+			const at = BigInt(this.#receivedAt + received[index]!);
+			if ((this.#f.SSL_inject_net_dgram(listener, at, BigInt(length), peerAt, 0n) as number) !== 1) {
+				this.#f.ERR_clear_error();
+			}
+		}
+		return index;
 	}
 
 	/** Drops datagrams that OpenSSL has not read yet, so that no other connection reads them. */

@@ -1,6 +1,8 @@
 /**
  * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
- * them for each datagram. Datagrams pass through the thread's pair of memory BIOs, which is empty except during the calls here.
+ * them for each datagram: each idle one among them adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. In return,
+ * the buffers of its listener are 48 of the 100 KB that an idle connection takes. Datagrams pass through the thread's pair of memory
+ * BIOs, which is empty except during the calls here.
  * Everything here runs on one thread. Every OpenSSL object is freed exactly once, by `destroy`.
  */
 
@@ -456,7 +458,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		let at = 0;
 		do {
 			if (at < received.length) {
-				at = pipe.put(received, at, this.path.peerAt);
+				at = pipe.put(this.#listener, received, at, this.path.peerAt);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();

@@ -82,6 +82,7 @@ const SIGNATURES = {
 	SSL_new_listener: foreignSignature(P, P, U64),
 	SSL_listen: foreignSignature(I, P),
 	SSL_handle_events: foreignSignature(I, P),
+	SSL_inject_net_dgram: foreignSignature(I, P, P, U64, P, P),
 	SSL_accept_connection: foreignSignature(P, P, U64),
 	SSL_CIPHER_standard_name: foreignSignature(P, P),
 	SSL_get_conn_close_info: foreignSignature(I, P, P, U64),
@@ -125,5 +126,5 @@ export function quicSupport(): QuicSupport {
 
 /** Looks up every function. Returns them, or the reason why QUIC is not available. */
 export function findQuicLibrary(simulated: LibrarySimulation = {}): QuicSupport {
-	return findOpenssl(SIGNATURES, ['SSL_handle_events'], simulated, HOT);
+	return findOpenssl(SIGNATURES, ['SSL_handle_events', 'SSL_inject_net_dgram'], simulated, HOT);
 }

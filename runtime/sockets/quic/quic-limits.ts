@@ -61,6 +61,13 @@ export const MAX_KEPT_DATAGRAMS = 8;
  */
 export const REPEAT_FLIGHT_MS = 250;
 export const MAX_REPEATS = 8;
+/**
+ * Maximum bytes of most received datagrams: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only the first datagrams
+ * of a client, and those of a client that does not obey, are longer.
+ */
+export const USUAL_DATAGRAM_BYTES = 1200;
+/** Maximum bytes of a received datagram: an Ethernet frame's payload without the headers of IPv4 and UDP. Longer ones are dropped. */
+export const MAX_DATAGRAM_BYTES = 1472;
 /** Bytes of a thread's buffer for datagrams on their way to OpenSSL, each of which takes 232 bytes more than its length. */
 export const INCOMING_BUFFER_BYTES = 65_536;
 /** Bytes of a thread's buffer for datagrams that OpenSSL sends. */

@@ -18,7 +18,8 @@ function root(): string {
 	return folder;
 }
 
-const SERVERS: readonly Contender[] = [
+/** The servers of all rows of HTTP/3. */
+export const HTTP3_CONTENDERS: readonly Contender[] = [
 	{
 		server: 'svc',
 		configuration: port => {
@@ -43,25 +44,25 @@ export const HTTP3_TASKS: readonly LoadTask[] = [
 	{
 		name: 'h3 respond 14 B, 10 streams on each of 8 connections',
 		load: small,
-		contenders: SERVERS,
+		contenders: HTTP3_CONTENDERS,
 		bounds: { caddy: 0.5 },
 	},
 	{
 		name: 'h3 respond 14 B, beside 1,000 idle connections',
 		load: { ...small, idle: 1000 },
-		contenders: SERVERS,
+		contenders: HTTP3_CONTENDERS,
 		bounds: { caddy: 0.5 },
 	},
 	{
 		name: 'h3 file 1 MB',
 		load: { kind: 'http3', path: '/large', connections: 4, streams: 2, bytes: LARGE_BYTES },
-		contenders: SERVERS,
+		contenders: HTTP3_CONTENDERS,
 		bounds: { caddy: 0.9 },
 	},
 	{
 		name: 'h3 handshakes, a connection for each request',
 		load: { kind: 'http3', path: '/', connections: 8, streams: 1, handshakes: true },
-		contenders: SERVERS,
+		contenders: HTTP3_CONTENDERS,
 		bounds: { caddy: 1 },
 	},
 ];

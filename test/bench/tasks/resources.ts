@@ -1,4 +1,5 @@
-/** The bench row of the memory of idle connections. */
+/** The bench rows of the memory of idle connections. */
+import { HTTP3_CONTENDERS } from './http3.ts';
 import { CONTENDERS_FOR_10K_CONNECTIONS } from './responding.ts';
 import type { IdleTask } from './task.ts';
 
@@ -8,5 +9,13 @@ export const RESOURCE_TASKS: readonly IdleTask[] = [
 		idle: 10_000,
 		contenders: CONTENDERS_FOR_10K_CONNECTIONS,
 		bounds: { caddy: 1 },
+	},
+	{
+		// At most 1,024 connections come from one client by default.
+		name: 'memory of 1,000 idle HTTP/3 connections',
+		idle: 1000,
+		protocol: 'http3',
+		contenders: HTTP3_CONTENDERS,
+		limit: 60,
 	},
 ];

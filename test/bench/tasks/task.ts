@@ -46,6 +46,10 @@ export interface LoadTask {
 export interface IdleTask {
 	readonly name: string;
 	readonly idle: number;
+	/** The protocol of the connections; HTTP/1.1 by default. */
+	readonly protocol?: 'http3';
+	/** Upper bound of our own value, in KiB. */
+	readonly limit?: number;
 	readonly contenders: readonly Contender[];
 	readonly bounds?: { readonly [label: string]: number };
 }

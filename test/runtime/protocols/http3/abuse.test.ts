@@ -306,4 +306,34 @@ test('everything works over IPv6, with and without Retry', async () => {
 	await ask(await opened(both, '::1'));
 });
 
+/** Bytes that a packet of a forging client has beside its frames. */
+const AROUND_FRAMES = 13 + 16;
+
+/** Returns frames, padded so that their datagram has a length. */
+function datagramOf(length: number, frames: Buffer): Buffer {
+	return Buffer.concat([frames, Buffer.alloc(length - AROUND_FRAMES - frames.length)]);
+}
+
+test('datagrams that are longer than a client may send are read whole, in any order, up to the length of an Ethernet frame', async () => {
+	const server = await start();
+	const client = await forging(server);
+	const request = headers();
+	const lengths = [1200, 1201, 1472, 600, 1201, 1300, 1200];
+	const count = 60;
+	for (let i = 1; i <= count; i++) {
+		const stream = Buffer.concat([Buffer.of(0x0b), varintOf(4 * i), varintOf(request.length), request]);
+		await client.send(datagramOf(lengths[i % lengths.length]!, stream));
+	}
+	await until('all requests', () => server.exchanges.length === 1 + count);
+	const close = Buffer.of(0x1c, 0, 0, 0);
+	await client.send(datagramOf(1473, close));
+	client.received = { bytes: 0, datagrams: 0 };
+	await client.send(PING);
+	await until('an acknowledgment after a datagram that is too long', () => client.received.datagrams > 0);
+	assert.is(server.counts.connections, 1);
+	assert.equal(server.failures, []);
+	await client.send(datagramOf(1472, close));
+	await until('the end of the connection', () => server.counts.connections === 0);
+});
+
 test.run();
