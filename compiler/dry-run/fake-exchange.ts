@@ -98,6 +98,8 @@ export class FakeExchange extends Exchange {
 	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
 	readonly sent: RequestToUpstream[] = [];
+	/** Copies of the request that were sent to mirrors, in order. */
+	readonly mirrored: RequestToUpstream[] = [];
 	readonly #upstreams: UpstreamAnswer | UpstreamScript;
 	readonly #at: number | undefined;
 

@@ -12,6 +12,7 @@ import {
 	type UpstreamRequest,
 	type UpstreamResponse,
 } from '../exchange/leases.ts';
+import { MirrorExchange } from '../exchange/mirror-exchange.ts';
 import { compilePoolBalance } from '../modules/directives/reverse-proxy/pool-choice.ts';
 import {
 	parseResolvedUpstream,
@@ -83,6 +84,9 @@ export class FakePool implements UpstreamPool, BalancerView {
 		const fake = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => trimBlanks(value));
 		fake?.sent.push({ settings: this.settings, upstream, request });
+		if (x instanceof MirrorExchange && x.of instanceof FakeExchange) {
+			x.of.mirrored.push({ settings: this.settings, upstream, request });
+		}
 		await drain(request);
 		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
 		const { status, body, headers, unreachable, timesOut, disconnects } = answer;

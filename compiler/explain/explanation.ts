@@ -84,6 +84,8 @@ export interface Explanation {
 	} | null;
 	readonly steps: readonly ExplainedStep[];
 	readonly upstreams: readonly ExplainedUpstream[];
+	/** The copies that mirrors receive; omitted if there are none. */
+	readonly mirrors?: readonly ExplainedUpstream[];
 	/** Null if the connection is closed. If an upstream is involved, it is assumed to have answered 200 with an empty body. */
 	readonly answer: {
 		readonly status: number;
@@ -150,6 +152,7 @@ export class Explainer {
 			site: site === -1 ? null : this.#site(result),
 			steps: (trace?.events ?? []).map(event => this.#step(event)),
 			upstreams: x.sent.map(explainedUpstream),
+			...(x.mirrored.length > 0 && { mirrors: x.mirrored.map(explainedUpstream) }),
 			answer: this.#answer(result, trace),
 		};
 	}

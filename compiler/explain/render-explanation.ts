@@ -3,7 +3,7 @@
 import { HTTPS_REDIRECT_HANDLER } from '../codegen/plan/https-redirect.ts';
 import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
-import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
+import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, ExplainedUpstream, Explanation } from './explanation.ts';
 
 /** Maximum columns of a quoted configuration line. */
 const LONGEST = 100;
@@ -77,12 +77,11 @@ function handlerText(handler: string, { text }: ExplainedPlace): string {
 	return line.split(' ', 1)[0] === handler ? line : `${line}  [${handler}]`;
 }
 
-function outcome({ answer, upstreams }: Explanation): string[] {
-	const lines: string[] = [];
-	for (const { name, address, backup, among, policy, method, target } of upstreams) {
-		const choice = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
-		lines.push(`upstream  ${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`);
-	}
+function outcome({ answer, upstreams, mirrors = [] }: Explanation): string[] {
+	const lines = [
+		...mirrors.map(mirror => `mirror    ${sentText(mirror)}`),
+		...upstreams.map(upstream => `upstream  ${sentText(upstream)}`),
+	];
 	if (!answer) return [...lines, 'answer    none: the connection is closed'];
 	if (answer.error !== undefined) {
 		const message = answer.error === '' ? '' : `: ${answer.error}`;
@@ -99,6 +98,12 @@ function outcome({ answer, upstreams }: Explanation): string[] {
 			lines.push(`          ${name}: ${value}`);
 	}
 	return lines;
+}
+
+/** Returns where a request was sent, and which. */
+function sentText({ name, address, backup, among, policy, method, target }: ExplainedUpstream): string {
+	const choice = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
+	return `${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`;
 }
 
 /** Returns the number of enclosing pipelines. */

@@ -132,6 +132,33 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 			};
 		},
 	},
+	mirror: {
+		usage: 'mirror <name> | <address>',
+		min: 1,
+		max: 1,
+		lower:
+			([wanted]) =>
+			({ exchange: { mirrored } }) => {
+				if (mirrored.some(({ settings, upstream }) => [settings.name, upstream.address].includes(wanted.text)))
+					return undefined;
+				const went = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+				return {
+					text: `no copy of the request went to the mirror \`${wanted.text}\``,
+					label: went === '' ? 'the request was not copied' : `copies went to ${went}`,
+				};
+			},
+	},
+	no_mirror: {
+		usage: 'no_mirror',
+		min: 0,
+		max: 0,
+		lower:
+			() =>
+			({ exchange: { mirrored } }) => {
+				const went = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+				return went === '' ? undefined : { text: 'the request was copied', label: `copies went to ${went}` };
+			},
+	},
 	log: {
 		usage: 'log <field> [<value>]',
 		min: 1,

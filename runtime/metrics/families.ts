@@ -105,6 +105,16 @@ export const MODULE_FAMILIES = {
 		help: 'Requests counted by `rate_limit`, by zone and outcome: admitted, delayed, refused or would_refuse.',
 		type: 'counter',
 	},
+	mirrored: {
+		name: 'svc_mirror_requests_total',
+		help: 'Copies of requests that `mirror` has sent, by upstream and outcome: answered, failed or timed_out.',
+		type: 'counter',
+	},
+	mirrorDrops: {
+		name: 'svc_mirror_dropped_total',
+		help: 'Requests that `mirror` has not copied, by upstream and reason.',
+		type: 'counter',
+	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
 /** Every family whose series are in the threads' pages of shared memory. */

@@ -1,5 +1,6 @@
 /** The events that modules count: by name on each worker, summed for `/metrics` and the Admin API. */
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import type { MirrorCounts } from '../../compiler/modules/directives/mirror/mirror-gate.ts';
 import type { RateLimitOutcome } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { MODULE_FAMILIES } from './families.ts';
 import type { SeriesPages } from './series-pages.ts';
@@ -22,6 +23,14 @@ export class ModuleCounters {
 	/** Returns the counter of requests that a zone of `rate_limit` has treated in one way. */
 	ofRateLimit(zone: string, outcome: RateLimitOutcome): EventCounter {
 		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome });
+	}
+
+	/** Returns the counters of the copies that mirrors send to an upstream. */
+	ofMirror(upstream: string): MirrorCounts {
+		return {
+			sent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
+			dropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
+		};
 	}
 
 	#counter(family: string, labels: { readonly [name: string]: string }): EventCounter {

@@ -27,6 +27,7 @@ import type { Sampler } from '../tracing/sampler.ts';
 import { ThreadTracer } from '../tracing/thread-tracer.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { poolLayout } from '../upstreams/pool-memory.ts';
+import { ThreadMirrorGate } from '../upstreams/thread-mirror-gate.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, NeedsSharedMemory, OutOfSharedMemory } from './generation-builder.ts';
 import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
@@ -179,6 +180,13 @@ export class ThreadLeases implements LeaseSource {
 			case 'event_counter': {
 				const { event } = settings as LeaseKinds['event_counter']['settings'];
 				return { value: this.#thread.moduleCounters.of(event), close: () => {} };
+			}
+			case 'mirror_gate': {
+				const gate = settings as LeaseKinds['mirror_gate']['settings'];
+				return {
+					value: new ThreadMirrorGate(gate, this.#thread.moduleCounters.ofMirror(gate.upstream)),
+					close: () => {},
+				};
 			}
 			case 'rate_limiter':
 				return this.#openRateLimiter(settings as LeaseKinds['rate_limiter']['settings'], handle);

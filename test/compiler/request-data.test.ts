@@ -35,6 +35,8 @@ writeFileSync(path.join(root, 'env'), SECRET);
 interface Case {
 	readonly of: string;
 	readonly site: string;
+	/** Default `compatfile`. */
+	readonly format?: 'configfile';
 	readonly method?: string;
 	/** Path and query. */
 	readonly target?: string;
@@ -219,6 +221,28 @@ const CASES: readonly Case[] = [
 		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
+		of: 'mirror',
+		format: 'configfile',
+		site: `mirror 127.0.0.1:9 {\nheader_up X-Out "${PLACEHOLDER}"\n}\nrespond "{http.request.body}"`,
+		out: seen => seen.exchange.mirrored[0]?.request.headers.get('x-out'),
+	},
+	{
+		of: 'mirror',
+		format: 'configfile',
+		site: 'mirror 127.0.0.1:9 {\nrewrite /up?x={query.x}\n}\nrespond "{http.request.body}"',
+		out: seen => new URLSearchParams(seen.exchange.mirrored[0]!.request.target.split('?')[1]).get('x')!,
+	},
+	{
+		of: 'mirror',
+		format: 'configfile',
+		method: 'GET',
+		site: 'mirror {query.x}\nrespond ok',
+		target: '/?x=%7Bhttp.request.host%7D:80',
+		// If the text were expanded, it would be an address. Nothing must be sent to it.
+		out: seen => String(seen.exchange.mirrored.length),
+		expected: '0',
+	},
+	{
 		of: 'forward_auth',
 		site: 'forward_auth 127.0.0.1:9 {\nuri /auth?x={query.x}\n}',
 		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
@@ -398,10 +422,11 @@ const CASES: readonly Case[] = [
 
 const data = suite('request data');
 
-for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
+for (const { of, site, format, target, out, expected, method = 'POST' } of CASES) {
 	data(`${of}: ${site.replaceAll('\n', '; ').replaceAll(root, 'ROOT')} ${target ?? ''}`, async () => {
-		const text = `&(shared) {\nrespond "${PLACEHOLDER}"\n}\n:8080 {\n${site}\n}\n`;
-		const compiled = compile({ format: 'compatfile', text, name: 'Compatfile' }, diskReader(root));
+		const route = format === 'configfile' ? '' : `&(shared) {\nrespond "${PLACEHOLDER}"\n}\n`;
+		const text = `${route}:8080 {\n${site}\n}\n`;
+		const compiled = compile({ format: format ?? 'compatfile', text, name: 'text' }, diskReader(root));
 		const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
 		assert.ok(compiled.plan, errors.map(({ message }) => message).join('\n'));
 		const url = parseRequestUrl(`http://example.com:8080${target ?? `/?x=${encodeURIComponent(DATA)}`}`);

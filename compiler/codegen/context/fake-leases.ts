@@ -40,6 +40,13 @@ const FAKE_LEASES: FakeLeases = {
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
 	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), count: () => {} }),
 	event_counter: () => ({ add: () => {} }),
+	mirror_gate: () => ({
+		counts: { sent: () => {}, dropped: () => {} },
+		enter: () => true,
+		leave: () => {},
+		reserve: () => true,
+		release: () => {},
+	}),
 };
 
 /** Leases of fake resources, for building a site without a server. */

@@ -10,7 +10,7 @@ export const proxyToItself: LintRule = {
 	summary: 'An upstream is an address that this server listens on.',
 	documentation: [
 		'A request proxied to the server itself comes in again. If the same site serves it, it',
-		`loops until something runs out. Give the application a different port from the site's.`,
+		`loops until something runs out; a copy of \`mirror\` arrives once more. Give the application a different port from the site's.`,
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
@@ -30,7 +30,9 @@ export const proxyToItself: LintRule = {
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
 				if (!own) continue;
-				cx.at(pointer + at, `\`${address}\` is this very site: requests would loop.`, {
+				// A copy of a mirror is not copied again.
+				const effect = traitsOf(step).answers === undefined ? 'each request would arrive twice' : 'requests would loop';
+				cx.at(pointer + at, `\`${address}\` is this very site: ${effect}.`, {
 					words: address,
 				});
 			}

@@ -39,6 +39,7 @@ const NGINX: readonly Entry[] = [
 		'Write `header_down Set-Cookie FIND REPLACE` in its block; a Configfile has `cookie`, too.',
 	],
 	['sub_filter sub_filter_types sub_filter_once', undefined, 'Write `replace TEXT REPLACEMENT` in a Configfile.'],
+	['mirror_request_body', undefined, 'Write `body off` in the block of `mirror` in a Configfile.'],
 	['proxy_intercept_errors', 'reverse_proxy', 'Write `handle_response` in its block.'],
 	['proxy_cache proxy_cache_path proxy_cache_valid proxy_cache_key', 'cache', 'Write it before `reverse_proxy`.'],
 	['upstream', 'reverse_proxy', 'It takes several addresses: `reverse_proxy 10.0.0.1:80 10.0.0.2:80`.'],

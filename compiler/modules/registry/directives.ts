@@ -27,6 +27,7 @@ import { logSkip } from '../directives/log-skip.ts';
 import { map } from '../directives/map/map.ts';
 import { methodDirective } from '../directives/method.ts';
 import { metricsEndpoint } from '../directives/metrics.ts';
+import { mirror } from '../directives/mirror/mirror.ts';
 import { push } from '../directives/push.ts';
 import { rateLimit } from '../directives/rate-limit/rate-limit.ts';
 import { ready } from '../directives/ready.ts';
@@ -79,6 +80,7 @@ export const directives: readonly Directive[] = [
 	metricsEndpoint,
 	map,
 	methodDirective,
+	mirror,
 	push,
 	ready,
 	rateLimit,

@@ -95,6 +95,8 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_tls_sessions_resumed_total: 'version',
 	svc_module_events_total: 'event',
 	svc_rate_limit_requests_total: 'zone outcome',
+	svc_mirror_requests_total: 'upstream outcome',
+	svc_mirror_dropped_total: 'upstream reason',
 	svc_tls_certificate_expiry_timestamp_seconds: 'subject issuer',
 	svc_tls_certificate_attempts_total: 'issuer result',
 	svc_tls_ocsp_responses_total: 'result',

@@ -10,11 +10,11 @@ syntax sync minlines=200
 syntax match svcSite /\v^[^ \t#{}@(&][^#]*\ze\{\s*$/ contains=svcPlaceholder
 syntax match svcProperty /\v^\s+\zs[a-z_][a-z0-9_]*\ze%(\s|$)/
 syntax match svcProperty /\v^\s*\zs%(acme_ca|acme_ca_root|acme_dns|acme_eab|admin|auto_https|cache|cert_issuer|cert_lifetime|cluster|debug|default_bind|default_sni|dns|email|fallback_sni|grace_period|http_port|https_port|io|key_type|local_certs|log|metrics|ocsp_interval|ocsp_stapling|on_demand_tls|persist_config|pki|preferred_chains|renew_interval|renewal_window_ratio|servers|shutdown_delay|skip_install_trust|storage|storage_check|storage_clean_interval|threads|tls_resolvers)\ze%(\s|$)/
-syntax match svcDirective /\v^\s*\zs%(abort|acme_server|basic_auth|bind|cache|cookie|copy_response|copy_response_headers|encode|error|file_server|forward_auth|fs|handle|handle_errors|handle_path|header|intercept|invoke|live|log|log_append|log_name|log_skip|map|method|metrics|php_fastcgi|push|rate_limit|ready|redir|replace|request_body|request_header|respond|reverse_proxy|rewrite|root|route|split|templates|timeouts|tls|tracing|try_files|uri|vars)\ze%(\s|$)/
+syntax match svcDirective /\v^\s*\zs%(abort|acme_server|basic_auth|bind|cache|cookie|copy_response|copy_response_headers|encode|error|file_server|forward_auth|fs|handle|handle_errors|handle_path|header|intercept|invoke|live|log|log_append|log_name|log_skip|map|method|metrics|mirror|php_fastcgi|push|rate_limit|ready|redir|replace|request_body|request_header|respond|reverse_proxy|rewrite|root|route|split|templates|timeouts|tls|tracing|try_files|uri|vars)\ze%(\s|$)/
 syntax match svcKeyword /\v^\s*\zs%(else|import|let|test|upstream|use|when|expect)\ze%(\s|$)/
 syntax match svcKeyword /\v%(\}\s+)@<=else>/
 syntax match svcMethod /\v^\s*\zs%([A-Z]+)\ze%(\s|$)/
-syntax match svcExpectation /\v%(^\s*expect\s+)@<=%(body|body_contains|body_matches|handler|header|log|no_header|no_log|site|status|upstream|upstream_header|upstream_path)>/
+syntax match svcExpectation /\v%(^\s*expect\s+)@<=%(body|body_contains|body_matches|handler|header|log|mirror|no_header|no_log|no_mirror|site|status|upstream|upstream_header|upstream_path)>/
 syntax match svcSnippet /\v^\&?\(\zs[^() \t]+\ze\)/
 syntax match svcSnippet /\v%(^\s*%(use|import|invoke)\s+)@<=[A-Za-z0-9_-]+\ze%(\s|$)/
 syntax match svcName /\v%(\s|^)@<=\@[^ \t{}]+/

@@ -30,6 +30,10 @@ export interface ProxyDirectiveOptions {
 	readonly usage: string;
 	/** The directive's own sub-directives for the step, which take precedence over those of `reverse_proxy`. */
 	readonly own?: (fields: ProxyFields, pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
+	/** Sub-directives of `reverse_proxy` that the directive does not have. */
+	readonly without?: ReadonlySet<string>;
+	/** False if the directive has no rules about responses, such as `handle_response`. */
+	readonly responses?: false;
 	/** The directive's own sub-directives for the pool; they are rejected if the line uses a named pool. */
 	readonly ofPool?: (pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
 	/** Called after all lines have been lowered. `named` is true if the line uses a named pool. */
@@ -45,8 +49,12 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyDire
 	const pool = { ...poolSubdirectives(draft, cx), ...words.ofPool?.(draft) };
 	const known: { [name: string]: SubdirectiveHandler } = named === undefined ? pool : refusedBeside(named, pool, cx);
 	const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
-	const every = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
-	Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
+	const common: { [name: string]: SubdirectiveHandler } = { ...known, ...proxySubdirectives(fields, cx) };
+	for (const name of words.without ?? []) delete common[name];
+	const every = { ...common, ...words.own?.(fields, draft) };
+	if (words.responses !== false) {
+		Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
+	}
 	cx.subdirectives(line.block, every, words.of, { foreignWords: FOREIGN_PROXY_WORDS });
 	const rules = responses.rules();
 	if (rules.length > 0) fields.responses = rules;

@@ -1,0 +1,50 @@
+/** The lease that bounds the copies of a `mirror` on one thread, and counts them. */
+
+declare module '../../../exchange/leases.ts' {
+	interface LeaseKinds {
+		mirror_gate: { settings: MirrorGateSettings; lease: MirrorGate };
+	}
+}
+
+/** What identifies a gate. The counts of one whose settings a reload leaves alone continue. */
+export interface MirrorGateSettings {
+	/** Name of the pool, or its addresses, as label of the metrics. */
+	readonly upstream: string;
+	/** Maximum number of copies in flight. */
+	readonly maxInFlight: number;
+	/** Maximum bytes of all bodies that are kept in memory. */
+	readonly maxBytes: number;
+}
+
+/** How a copy that was sent ended. */
+export type MirrorOutcome = 'answered' | 'failed' | 'timed_out';
+
+/**
+ * Why no copy was sent: too many are in flight; the body is too large, there is no memory for it, or it was not read to its end; no
+ * upstream is available; the request asks for another protocol; it is a copy itself.
+ */
+export type MirrorDrop =
+	| 'too_many'
+	| 'body_too_large'
+	| 'out_of_memory'
+	| 'body_unread'
+	| 'no_upstream'
+	| 'upgrade'
+	| 'already_mirrored';
+
+/** Counts copies for metrics. */
+export interface MirrorCounts {
+	sent(outcome: MirrorOutcome): void;
+	dropped(reason: MirrorDrop): void;
+}
+
+/** The copies of one `mirror` on one thread. */
+export interface MirrorGate {
+	readonly counts: MirrorCounts;
+	/** Admits a copy; false if too many are in flight. The caller calls `leave` at its end. */
+	enter(): boolean;
+	leave(): void;
+	/** Reserves memory for a part of a body; false if there is not enough. The caller gives it back with `release`. */
+	reserve(bytes: number): boolean;
+	release(bytes: number): void;
+}

@@ -1,0 +1,167 @@
+/** Copies of requests, sent by `mirror` and by nginx's `mirror`: the same ones arrive. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, rawExchange, serve, temporaryFolder, until, waitForPort } from '../harness.ts';
+
+const peers = suite('copies of requests, beside nginx');
+
+/** A request, without the fields that the test adds to all. */
+interface Sent {
+	readonly line: string;
+	readonly fields?: readonly string[];
+	/** The body, framed by its length or, in pieces, by chunks. */
+	readonly body?: string | readonly string[];
+}
+
+const REQUESTS: readonly Sent[] = [
+	{ line: 'GET /' },
+	{ line: 'GET /a%20b/%C3%A9?x=1&y=%2F&z', fields: ['Cookie: a=1; b=2', 'X-One: 1', 'Accept: text/html'] },
+	{ line: 'HEAD /head' },
+	{ line: 'DELETE /thing/1', fields: ['Authorization: Basic eDp5'] },
+	{ line: 'OPTIONS /options' },
+	{ line: 'POST /form', fields: ['Content-Type: application/x-www-form-urlencoded'], body: 'a=1&b=2' },
+	{ line: 'PUT /empty', body: '' },
+	{
+		line: 'PATCH /chunked',
+		fields: ['Content-Type: text/plain'],
+		body: ['one ', 'two ', 'GET /inside HTTP/1.1\r\n\r\n'],
+	},
+	{ line: 'POST /binary', body: Array.from({ length: 256 }, (_, at) => String.fromCharCode(at)).join('') },
+	{ line: 'POST /larger', body: 'x'.repeat(200_000) },
+];
+
+/** Names of fields that a proxy adds by itself, or that frame the message; those of nginx and ours differ. */
+const OWN =
+	/^(?:connection|content-length|transfer-encoding|via|x-forwarded-(?:for|proto|host)|x-mirrored|host|x-original-uri)$/i;
+
+/** Starts an upstream that records the method, target, fields and body of each request. */
+async function record(port: number): Promise<{ readonly arrived: string[]; readonly server: Server }> {
+	const arrived: string[] = [];
+	const server = createServer(async (request, response) => {
+		const parts: Buffer[] = [];
+		for await (const part of request) parts.push(part as Buffer);
+		const fields: string[] = [];
+		for (let at = 0; at < request.rawHeaders.length; at += 2) {
+			const name = request.rawHeaders[at]!;
+			if (!OWN.test(name)) fields.push(`${name}: ${request.rawHeaders[at + 1]}`);
+		}
+		const body = Buffer.concat(parts).toString('latin1');
+		arrived.push([`${request.method} ${request.url}`, ...fields.sort(), '', body].join('\n'));
+		response.end();
+	});
+	server.listen(port, '127.0.0.1');
+	await once(server, 'listening');
+	return { arrived, server };
+}
+
+function requestText({ line, fields = [], body }: Sent): string {
+	const head = [`${line} HTTP/1.1`, 'Host: a.example', 'Connection: close', ...fields];
+	if (body === undefined) return `${head.join('\r\n')}\r\n\r\n`;
+	if (typeof body === 'string') return `${[...head, `Content-Length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`;
+	const chunks = body.map(piece => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('');
+	return `${[...head, 'Transfer-Encoding: chunked'].join('\r\n')}\r\n\r\n${chunks}0\r\n\r\n`;
+}
+
+peers('the same copies arrive, and without bodies where they are off', async () => {
+	const ports = (await freePorts(6)) as [number, number, number, number, number, number];
+	const [port, nginxPort, upstreamPort, withBody, withoutBody, theirWithBody] = ports;
+	const [theirWithoutBody] = (await freePorts(1)) as [number];
+	const folder = temporaryFolder();
+	mkdirSync(path.join(folder, 'logs'));
+	writeFileSync(
+		path.join(folder, 'nginx.conf'),
+		`daemon off; worker_processes 1; pid nginx.pid; user root;
+events { }
+http {
+	access_log off;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	proxy_http_version 1.1;
+	server {
+		listen 127.0.0.1:${nginxPort};
+		location / {
+			mirror /copy;
+			proxy_pass http://127.0.0.1:${upstreamPort};
+		}
+		location /bare/ {
+			mirror /bare-copy;
+			mirror_request_body off;
+			proxy_pass http://127.0.0.1:${upstreamPort};
+		}
+		location = /copy {
+			internal;
+			proxy_pass http://127.0.0.1:${theirWithBody}$request_uri;
+		}
+		location = /bare-copy {
+			internal;
+			proxy_pass_request_body off;
+			proxy_set_header Content-Length "";
+			proxy_pass http://127.0.0.1:${theirWithoutBody}$request_uri;
+		}
+	}
+}
+`,
+	);
+	writeFileSync(
+		path.join(folder, 'Configfile'),
+		`http://a.example:${port} {
+	bind 127.0.0.1
+	when path /bare/* {
+		mirror 127.0.0.1:${withoutBody} {
+			body off
+		}
+	} else {
+		mirror 127.0.0.1:${withBody}
+	}
+	reverse_proxy 127.0.0.1:${upstreamPort}
+}
+`,
+	);
+	const upstream = await record(upstreamPort);
+	const ours = [await record(withBody), await record(withoutBody)];
+	const theirs = [await record(theirWithBody), await record(theirWithoutBody)];
+	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
+	const ended = once(nginx, 'close');
+	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
+	try {
+		await waitForPort(nginxPort);
+		const bare = REQUESTS.filter(({ body }) => body !== undefined).map(sent => ({
+			...sent,
+			line: sent.line.replace(' /', ' /bare/'),
+		}));
+		for (const sent of [...REQUESTS, ...bare]) {
+			for (const at of [port, nginxPort]) {
+				const bytes = Buffer.from(requestText(sent), 'latin1');
+				assert.match(
+					await rawExchange(at, bytes),
+					/^HTTP\/1\.1 200 /,
+					`${sent.line} at ${at === port ? 'svc' : 'nginx'}`,
+				);
+			}
+		}
+		const counts = [REQUESTS.length, bare.length];
+		for (const [index, count] of counts.entries()) {
+			const [mine, peer] = [ours[index]!.arrived, theirs[index]!.arrived];
+			await until(`${count} copies have arrived`, () => mine.length >= count && peer.length >= count);
+			assert.equal([...mine].sort(), [...peer].sort());
+		}
+		// The upstream itself received each request twice, once by each server.
+		assert.is(upstream.arrived.length, 2 * (REQUESTS.length + bare.length));
+		assert.ok(ours[1]!.arrived.every(text => text.endsWith('\n\n')));
+		assert.ok(ours[0]!.arrived.some(text => text.startsWith('PATCH /chunked\n') && text.includes('GET /inside')));
+	} finally {
+		await server.stop();
+		for (const one of [upstream, ...ours, ...theirs]) {
+			one.server.closeAllConnections();
+			one.server.close();
+		}
+		nginx.kill('SIGTERM');
+		await ended;
+	}
+});
+
+peers.run();
