@@ -8,6 +8,7 @@ import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeAccess } from './write-access.ts';
 import { textTypeOf, writeBodyLimit, writeCompression, writeFields } from './write-headers.ts';
+import { writeMirrors } from './write-mirror.ts';
 import { type Place, writePhp, writeProxy } from './write-proxy.ts';
 import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
@@ -126,6 +127,7 @@ function writeAnswer(
 ): void {
 	const { out } = cx;
 	if (!hasAccess && writeAccess(scope, cx, variables)) return;
+	writeMirrors(scope, cx, variables);
 	if (cx.locationsCompress) writeCompression(scope, out);
 	const proxy = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
 	const php = block.find(({ name }) => name === 'fastcgi_pass');

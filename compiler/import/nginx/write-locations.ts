@@ -268,7 +268,6 @@ const ALWAYS: { readonly [name: string]: string } = {
 	...{ access_log: 'a log of a single location: `log_name` names it' },
 	...{
 		sub_filter: 'bodies are not changed',
-		mirror: 'requests are not sent twice',
 		limit_rate: 'the rate is not limited',
 	},
 	...{

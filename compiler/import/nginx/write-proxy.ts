@@ -155,7 +155,8 @@ function writeForwarding(
 	});
 }
 
-function writeField(field: NginxDirective, cx: ServerContext, variables: Variables): void {
+/** Writes a field that `proxy_set_header` sets. */
+export function writeField(field: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const [name = '', value = ''] = field.args;
 	const key = name.toLowerCase();

@@ -91,6 +91,48 @@ imports('every directive is translated or kept', () => {
 	for (const name of names) assert.ok(text.includes(name), name);
 });
 
+imports('copies are sent by `mirror` where a plain proxy of the unchanged URI sends them', () => {
+	const mirrored = (lines: string, copies: string): { steps: object[]; kept: NginxImport['kept'] } => {
+		const { text, kept } = imported(`http { server { listen 80; location / { ${lines} proxy_pass http://10.0.0.1:80; }
+			location = /copy { internal; ${copies} } } }`);
+		const steps: object[] = [];
+		JSON.stringify(documentOf(text), (_, value) => {
+			if (value?.handler === 'mirror') steps.push(value);
+			return value;
+		});
+		return { steps, kept };
+	};
+	const pass = 'proxy_pass http://10.0.0.9:8080$request_uri;';
+	const plain = {
+		handler: 'mirror',
+		upstreams: { to: ['10.0.0.9:8080'] },
+		header_up: { set: [{ name: 'Host', value: '10.0.0.9:8080' }] },
+		rewrite: '{http.request.orig_uri}',
+	};
+	assert.equal(mirrored('mirror /copy;', pass), { steps: [plain], kept: [] });
+	const fields = 'proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-A "$uri";';
+	const [bare] = mirrored('mirror /copy; mirror_request_body off;', pass + fields).steps as [object];
+	assert.is((bare as { body: unknown }).body, false);
+	assert.is(JSON.stringify(bare).includes('Content-Length'), false);
+	const [large] = mirrored('mirror /copy; client_max_body_size 5m;', pass).steps as [{ max_body: number }];
+	assert.is(large.max_body, 5 * 1024 * 1024);
+	assert.equal(mirrored('mirror off;', pass).steps, []);
+	for (const [copies, reason] of [
+		['proxy_pass http://10.0.0.9:8080;', /\$request_uri/],
+		['proxy_pass http://10.0.0.9:8080/fixed;', /\$request_uri/],
+		['proxy_pass http://$arg_to$request_uri;', /\$request_uri/],
+		[`rewrite ^ /x; ${pass}`, /`rewrite`/],
+		['return 204;', /`return`/],
+	] as const) {
+		const { steps, kept } = mirrored('mirror /copy;', copies);
+		assert.equal(steps, [], copies);
+		assert.match(kept.find(({ directive }) => directive === 'mirror /copy')!.reason, reason);
+	}
+	const nowhere = mirrored('mirror /elsewhere; mirror_request_body off;', pass);
+	assert.match(nowhere.kept.find(({ directive }) => directive === 'mirror /elsewhere')!.reason, /exactly this path/);
+	assert.is(nowhere.kept.find(({ directive }) => directive === 'mirror_request_body off')?.reason, 'no copy is sent');
+});
+
 imports('a value cannot become configuration', () => {
 	const hostile = [
 		'x` }\n:81 {\n',
