@@ -50,6 +50,7 @@ function upgradeHolder(value: unknown): unknown {
 				break;
 			case 'when':
 			case 'bypass':
+			case 'sample':
 				upgraded[key] = upgradeMatcher(member);
 				break;
 			case 'upstreams':
