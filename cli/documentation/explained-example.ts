@@ -55,7 +55,15 @@ export async function explainExample(example: Example): Promise<ExplainedExample
 	const step = result.tests[0]?.steps[0];
 	let explanation: Explanation | undefined;
 	if (step) {
-		const script = step.upstreams.length > 0 ? new UpstreamScript(step.upstreams) : undefined;
+		const { upstreams, busy } = step;
+		const assumes = upstreams.length > 0 || busy.length > 0;
+		const script = assumes
+			? new UpstreamScript(
+					upstreams,
+					undefined,
+					busy.map(({ zone }) => zone),
+				)
+			: undefined;
 		const explained = await new Explainer(configuration, deps).explain({ ...step.request, at: NOW }, script);
 		explained?.result.response?.close();
 		explanation = explained?.explanation;

@@ -15,6 +15,7 @@ import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/grap
 import { walkDocument } from '../lint/inspection/walk-document.ts';
 import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../modules/contract/request-change.ts';
 import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
+import type { LimitConcurrentStep } from '../modules/directives/limit-concurrent/limit-concurrent-handler.ts';
 import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
@@ -295,14 +296,16 @@ class Comparison {
 			if (this.#judgesStatuses) this.#askForLess(draft, [before, after], key);
 			const sent = [before, after].map(({ result }) => result?.exchange.sent ?? []);
 			if (upstream === plain) {
-				const zones = new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace)));
-				for (const exceeds of zones) queue.push({ ...plain, exceeds });
+				const zonesOf = (handler: string): Set<string> =>
+					new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace, handler)));
+				for (const exceeds of zonesOf('rate_limit')) queue.push({ ...plain, exceeds });
+				for (const busy of zonesOf('limit_concurrent')) queue.push({ ...plain, busy });
 				if (sent.every(requests => requests.length === 0)) continue;
 				// If only one side asks an upstream, all that follows from its answers differs anyway.
 				if (differs && sent.some(requests => requests.length === 0)) continue;
 				queue.push(...others);
 			}
-			if (upstream.exceeds !== undefined) continue;
+			if (upstream.exceeds !== undefined || upstream.busy !== undefined) continue;
 			for (const requests of sent) {
 				requests.forEach(({ upstream: { address } }, index) => {
 					if (asked.has(address)) return;
@@ -314,12 +317,12 @@ class Comparison {
 		}
 	}
 
-	/** Returns the zones of the rate limits that a request has passed. */
-	#zonesOf(side: number, trace: GraphTrace | undefined): string[] {
+	/** Returns the zones of the limits of one kind that a request has passed. */
+	#zonesOf(side: number, trace: GraphTrace | undefined, handler: string): string[] {
 		const { document } = this.#sides[side]!;
 		return (trace?.events ?? []).flatMap(event => {
-			if (event.kind !== 'handler' || event.handler !== 'rate_limit') return [];
-			return (valueAt(document, event.pointer) as RateLimitStep).zones.map(({ name }) => name);
+			if (event.kind !== 'handler' || event.handler !== handler) return [];
+			return (valueAt(document, event.pointer) as RateLimitStep | LimitConcurrentStep).zones.map(({ name }) => name);
 		});
 	}
 

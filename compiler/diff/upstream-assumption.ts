@@ -1,4 +1,4 @@
-/** What upstreams and rate limits are assumed to do while two configurations are compared. */
+/** What upstreams and limits are assumed to do while two configurations are compared. */
 import type { Document } from '../document/document.ts';
 import { type ScriptedAnswer, type UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 
@@ -10,16 +10,18 @@ export interface UpstreamAssumption extends UpstreamAnswer {
 	readonly once?: boolean;
 	/** Name of the zone of rate limits in which the client has no requests left. */
 	readonly exceeds?: string;
+	/** Name of the zone of concurrency limits without a free place. */
+	readonly busy?: string;
 }
 
 /** Returns the script that makes fake upstreams behave as the assumption says. */
 export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
-	const { of, once, headers, exceeds } = assumption;
+	const { of, once, headers, exceeds, busy } = assumption;
 	const usual: UpstreamAnswer = { status: 200, body: '', ...(headers && { headers }) };
 	const answers: ScriptedAnswer[] = [{ of, answer: assumption }];
 	if (once) answers.push({ of, answer: usual });
 	if (of !== undefined) answers.push({ of: undefined, answer: usual });
-	return new UpstreamScript(answers, exceeds);
+	return new UpstreamScript(answers, exceeds, busy === undefined ? [] : [busy]);
 }
 
 /**
@@ -71,8 +73,9 @@ function distinguishedStatuses(documents: string): readonly number[] {
 
 /** Returns the assumption as the rest of a sentence: `if the upstream answers 404`. */
 export function assumptionText(assumption: UpstreamAssumption): string {
-	const { status, unreachable, timesOut, disconnects, unavailable, of, once, exceeds, headers = [] } = assumption;
+	const { status, unreachable, timesOut, disconnects, unavailable, of, once, exceeds, busy, headers = [] } = assumption;
 	if (exceeds !== undefined) return `if the rate limit \`${exceeds}\` is exceeded`;
+	if (busy !== undefined) return `if no place of the zone \`${busy}\` is free`;
 	const when = once ? ' at first' : '';
 	const one = of ?? 'the upstream';
 	if (unavailable) return of === undefined ? 'if no upstream is available' : `if ${of} is not available`;

@@ -15,11 +15,13 @@ import type { Exchange } from '../exchange/exchange.ts';
 import { failResponse } from '../exchange/failed-response.ts';
 import type { AccessLog, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
+import type { ConcurrencyLimiterSettings } from '../modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { RateLimiterSettings } from '../modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import { DeliveredResponse } from './delivered-response.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 import { FakeCache } from './fake-cache.ts';
+import { FakeConcurrencyLimiter } from './fake-concurrency-limiter.ts';
 import { type FakeExchange, fakeExchange, type UpstreamAnswer, type UpstreamScript } from './fake-exchange.ts';
 import { FakeRateLimiter } from './fake-rate-limiter.ts';
 import { FakePool } from './fake-upstreams.ts';
@@ -187,6 +189,8 @@ export class DryRun {
 					canonicalJson(settings),
 					() => new FakeRateLimiter((settings as RateLimiterSettings).zone),
 				);
+			case 'concurrency_limiter':
+				return new FakeConcurrencyLimiter((settings as ConcurrencyLimiterSettings).zone);
 			case 'cache':
 				return this.#cache;
 			case 'access_log': {

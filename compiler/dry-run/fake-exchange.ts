@@ -46,10 +46,16 @@ export class UpstreamScript {
 	readonly #answers: readonly ScriptedAnswer[];
 	/** Number of scripted answers used so far, by upstream. */
 	readonly #taken = new Map<string | undefined, number>();
+	readonly #busyZones: ReadonlySet<string>;
+	readonly #enteredZones = new Set<string>();
 
-	/** `exhaustedZone` is a zone of rate limits in which the client has no requests left. */
-	constructor(answers: readonly ScriptedAnswer[], exhaustedZone?: string) {
+	/**
+	 * `exhaustedZone` is a zone of rate limits in which the client has no requests left, and `busyZones` are zones of concurrency
+	 * limits without a free place.
+	 */
+	constructor(answers: readonly ScriptedAnswer[], exhaustedZone?: string, busyZones: readonly string[] = []) {
 		this.#answers = answers;
+		this.#busyZones = new Set(busyZones);
 		this.exhaustedZone = exhaustedZone;
 	}
 
@@ -63,6 +69,17 @@ export class UpstreamScript {
 	/** Returns what the next call of `take` will return, without using it up. */
 	peek(pool: string | undefined, address: string): UpstreamAnswer {
 		return this.#next(pool, address).answer;
+	}
+
+	/** Reports whether a zone has no free place. */
+	isBusy(zone: string): boolean {
+		this.#enteredZones.add(zone);
+		return this.#busyZones.has(zone);
+	}
+
+	/** Returns the busy zones that no request was to enter. */
+	get idleZones(): readonly string[] {
+		return [...this.#busyZones].filter(zone => !this.#enteredZones.has(zone));
 	}
 
 	/** Returns the answers that have not been given, if others of the same upstream have been or could be: those after the last one given. */
@@ -130,6 +147,11 @@ export class FakeExchange extends Exchange {
 	/** Reports whether the client has no requests left in a zone of rate limits, whatever was counted. */
 	exhausts(zone: string): boolean {
 		return this.#upstreams instanceof UpstreamScript && this.#upstreams.exhaustedZone === zone;
+	}
+
+	/** Reports whether a zone of concurrency limits has no free place for the client. */
+	isBusy(zone: string): boolean {
+		return this.#upstreams instanceof UpstreamScript && this.#upstreams.isBusy(zone);
 	}
 
 	override now(): number {

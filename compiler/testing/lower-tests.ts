@@ -26,7 +26,7 @@ import { parseDuration } from '../lower/context/values.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';
-import type { Expectation, TestCase, TestStep, TestUpstream } from './test-case.ts';
+import type { BusyZone, Expectation, TestCase, TestStep, TestUpstream } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
 import { testRows } from './test-rows.ts';
 
@@ -34,7 +34,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as 
 /** Words allowed in the block of a request. */
 const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol', 'sni', 'client_certificate', 'cookies'] as const;
 /** Words allowed after the block of a request. */
-export const STEP_WORDS = ['expect', 'upstream', 'repeat', 'after', ...REQUEST_WORDS] as const;
+export const STEP_WORDS = ['expect', 'upstream', 'busy', 'repeat', 'after', ...REQUEST_WORDS] as const;
 /** What an upstream may do with a request. */
 export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
 const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
@@ -90,6 +90,7 @@ interface StepDraft {
 	certificate: ClientCertificate | undefined;
 	cookies: boolean;
 	readonly upstreams: TestUpstream[];
+	readonly busy: BusyZone[];
 	repeat: number;
 	pause: number;
 	readonly expectations: Expectation[];
@@ -145,6 +146,7 @@ class TestReader {
 		}
 		if (word.text === 'expect') this.#expect(line, args, this.#step);
 		else if (word.text === 'upstream') this.#upstream(line, args, this.#step);
+		else if (word.text === 'busy') this.#busy(word, args, this.#step);
 		else if (word.text === 'repeat') this.#repeat(word, args, this.#step);
 		else if (word.text === 'after') this.#after(word, args, this.#step);
 		else this.#ofRequest(line, this.#step);
@@ -325,6 +327,11 @@ class TestReader {
 		this.#problem('value/not-a-status', status.span, `\`${status.text}\` is not a final status.`, { hint });
 	}
 
+	#busy(word: Word, args: readonly Word[], step: StepDraft): void {
+		if (!this.#count(word, args, 1, Number.POSITIVE_INFINITY, 'busy <zone>…')) return;
+		step.busy.push(...args.map(({ text, span }) => ({ zone: text, span })));
+	}
+
 	#repeat(word: Word, args: readonly Word[], step: StepDraft): void {
 		if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'repeat <n>')) return;
 		const { text, span } = args[0]!;
@@ -376,9 +383,9 @@ class TestReader {
 		this.#step = undefined;
 		if (!step?.url) return;
 		const { url, span, method, headers, body, from, at, protocol, sni, certificate } = step;
-		const { upstreams, repeat, pause, cookies, expectations } = step;
+		const { upstreams, busy, repeat, pause, cookies, expectations } = step;
 		const request = { method, url, headers, body, from, at, protocol, sni, certificate };
-		this.#steps.push({ request, span, upstreams, repeat, pause, cookies, expectations });
+		this.#steps.push({ request, span, upstreams, busy, repeat, pause, cookies, expectations });
 		if (step.expects) return;
 		this.#problem('test/no-expectation', span, 'This request has no expectations.', {
 			severity: 'warning',
@@ -436,6 +443,7 @@ function noRequest(span: SourceSpan): StepDraft {
 		certificate: undefined,
 		cookies: true,
 		upstreams: [],
+		busy: [],
 		repeat: 1,
 		pause: 0,
 		expectations: [],

@@ -6,7 +6,7 @@ import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import { UpstreamScript } from '../dry-run/fake-exchange.ts';
 import { listenersText } from '../dry-run/listener-choice.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
+import type { BusyZone, TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
 
 /** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
 export async function runTests(
@@ -21,6 +21,7 @@ export async function runTests(
 		const diagnostics: Diagnostic[] = [];
 		const began = performance.now();
 		const surplus: TestUpstream[] = [];
+		const unused: BusyZone[] = [];
 		const idle = new Set(test.steps.flatMap(({ upstreams }) => upstreams.filter(({ of }) => of !== undefined)));
 		await sendRequests(
 			test,
@@ -33,10 +34,15 @@ export async function runTests(
 				}
 				return found.length === 0;
 			},
-			script => surplus.push(...(script.surplus as TestUpstream[])),
+			(script, { busy }) => {
+				surplus.push(...(script.surplus as TestUpstream[]));
+				const notEntered = script.idleZones;
+				unused.push(...busy.filter(({ zone }) => notEntered.includes(zone)));
+			},
 		);
 		if (diagnostics.length === 0) {
 			diagnostics.push(...[...idle].map(line => notAsked(test, line)));
+			diagnostics.push(...unused.map(one => notEntered(test, one)));
 			diagnostics.push(...surplus.filter(line => !idle.has(line)).map(line => notNeeded(test, line)));
 		}
 		results.push({ test, diagnostics, milliseconds: performance.now() - began });
@@ -54,14 +60,15 @@ export async function sendRequests(
 	{ steps }: TestCase,
 	dryRun: DryRun,
 	answered: (step: TestStep, came: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
-	ended: (script: UpstreamScript) => void = () => {},
+	ended: (script: UpstreamScript, step: TestStep) => void = () => {},
 ): Promise<void> {
 	dryRun.reset();
 	const jar = new CookieJar();
 	let now = Date.now();
 	for (const step of steps) {
 		now = step.request.at ?? now;
-		const script = new UpstreamScript(step.upstreams);
+		const busy = step.busy.map(({ zone }) => zone);
+		const script = new UpstreamScript(step.upstreams, undefined, busy);
 		for (let time = 1; time <= step.repeat; time++) {
 			const came = await dryRun.run(withCookies(step, jar, now), script);
 			if (came?.response) jar.take(came.response.headers, step.request.url, now);
@@ -69,7 +76,7 @@ export async function sendRequests(
 			came?.response?.close();
 			if (!goesOn) break;
 		}
-		ended(script);
+		ended(script, step);
 		now += step.pause;
 	}
 }
@@ -89,6 +96,16 @@ function notAsked(test: TestCase, { of, span }: TestUpstream): Diagnostic {
 		span,
 		message: `${JSON.stringify(test.name)}: the upstream \`${of}\` received no request.`,
 		hint: 'Give the address of an upstream, or the name of an `upstream` block, that the request reaches.',
+	};
+}
+
+function notEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
+	return {
+		code: 'test/zone-not-entered',
+		severity: 'error',
+		span,
+		message: `${JSON.stringify(test.name)}: the request needed no place of a zone \`${zone}\`.`,
+		hint: 'Write the name of a zone of `limit_concurrent` that counts the request.',
 	};
 }
 

@@ -23,6 +23,8 @@ export interface TestStep {
 	readonly span: SourceSpan;
 	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
 	readonly upstreams: readonly TestUpstream[];
+	/** Zones of `limit_concurrent` without a free place. */
+	readonly busy: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
 	readonly cookies: boolean;
 	/** How many times the request is sent. */
@@ -34,6 +36,12 @@ export interface TestStep {
 
 /** One `upstream` line. */
 export interface TestUpstream extends ScriptedAnswer {
+	readonly span: SourceSpan;
+}
+
+/** One zone of a `busy` line. */
+export interface BusyZone {
+	readonly zone: string;
 	readonly span: SourceSpan;
 }
 

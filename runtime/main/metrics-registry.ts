@@ -1,6 +1,7 @@
 /** The registry of all metrics that `/metrics` returns. A scrape reads them from shared memory. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import type { ConcurrencyReport } from '../concurrency-limits/concurrency-tables.ts';
 import { CollectedFamilies } from '../metrics/collected-families.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
 import {
@@ -25,7 +26,7 @@ import { tlsMode } from '../sockets/tls-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
 import type { LastReload, Rollbacks } from './load-record.ts';
-import { cacheFamilies, certificateFamilies, upstreamFamilies } from './state-families.ts';
+import { cacheFamilies, certificateFamilies, concurrencyFamilies, upstreamFamilies } from './state-families.ts';
 
 /** Values that the main thread provides. */
 export interface RuntimeGauges {
@@ -49,6 +50,8 @@ export interface RuntimeGauges {
 	readonly upstreamsWaited: () => number;
 	/** The state of each response cache. */
 	readonly caches: () => readonly CacheReport[];
+	/** How many requests of each zone of concurrency limits run and wait. */
+	readonly concurrency: () => readonly ConcurrencyReport[];
 	/** Returns the number of spans accepted by a collector. */
 	readonly spansExported: () => number;
 	/** Returns the number of spans dropped by the main thread. */
@@ -120,6 +123,7 @@ export class MetricsRegistry {
 			...fileFamilies(totals),
 			...cacheFamilies(totals, gauges.caches),
 			...upstreamFamilies(gauges.upstreams),
+			...concurrencyFamilies(gauges.concurrency),
 			...certificateFamilies(gauges.certificates),
 			...processFamilies(),
 			...vitalFamilies(() => this.#threads()),

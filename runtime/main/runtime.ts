@@ -11,6 +11,7 @@ import type { PurgeSelection } from '../cache/purging.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import type { PrepareResult } from '../compile/compiler-messages.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
+import { ConcurrencyTables } from '../concurrency-limits/concurrency-tables.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import type { LogEntry, LogLevel } from '../logs/log-entry.ts';
@@ -111,6 +112,7 @@ export class Runtime implements RuntimeControl {
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolRegistry;
 	readonly #limits: LimitTables;
+	readonly #concurrency = new ConcurrencyTables();
 	readonly #caches: CacheRegistry;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
@@ -204,6 +206,7 @@ export class Runtime implements RuntimeControl {
 			upstreams: () => this.#pools.reports(),
 			upstreamsWaited: () => this.#pools.waiting,
 			caches: () => this.#caches.reports(),
+			concurrency: () => this.#concurrency.reports(),
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
 			certificates: () => this.#tls.readings(),
@@ -590,6 +593,7 @@ export class Runtime implements RuntimeControl {
 			sinkReleased: sink => this.#sinks.release(sink),
 			pools: this.#pools,
 			limits: this.#limits,
+			concurrency: this.#concurrency,
 			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),

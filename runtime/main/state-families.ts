@@ -1,7 +1,8 @@
-/** Metric families about state on the main thread: upstreams, response caches, certificates. */
+/** Metric families about state on the main thread: upstreams, response caches, concurrency limits, certificates. */
 
 import type { DiskTierReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import type { ConcurrencyReport } from '../concurrency-limits/concurrency-tables.ts';
 import { cacheEventSlot } from '../metrics/cache-counters.ts';
 import type { MetricSample, PlainFamily } from '../metrics/exposition.ts';
 import { plainFamily } from '../metrics/plain-family.ts';
@@ -47,6 +48,22 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 			({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 			Math.max,
 		),
+	];
+}
+
+/** Returns how many requests of each zone of concurrency limits run and wait. Zones of the same name are added up. */
+export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[]): PlainFamily[] {
+	const gauge = (name: string, help: string, value: (report: ConcurrencyReport) => number): PlainFamily => {
+		const samples = () => {
+			const values = new Map<string, number>();
+			for (const report of reports()) values.set(report.zone, (values.get(report.zone) ?? 0) + value(report));
+			return [...values].map(([zone, sum]) => ({ labels: { zone }, value: sum }));
+		};
+		return { name, help, type: 'gauge', samples };
+	};
+	return [
+		gauge('svc_limit_concurrent_running', 'Requests of a zone of `limit_concurrent` that run.', one => one.running),
+		gauge('svc_limit_concurrent_waiting', 'Requests of a zone of `limit_concurrent` that wait.', one => one.waiting),
 	];
 }
 

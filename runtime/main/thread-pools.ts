@@ -63,8 +63,8 @@ export class ThreadPools {
 	/** Starts the first pool. Another call replaces it; its threads must have ended. */
 	start(threads: number): void {
 		const rows = Math.min(MAX_THREADS, Math.max(MIN_ROWS, 2 * threads, 2 * availableParallelism()));
-		const { pools, caches, limits } = this.#host;
-		this.#memory = new SharedRows(rows, pools, caches, limits);
+		const { pools, caches, limits, concurrency } = this.#host;
+		this.#memory = new SharedRows(rows, pools, caches, limits, concurrency);
 		this.#serving = this.#create(threads);
 	}
 

@@ -4,7 +4,7 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
-import type { CacheWatcher, LimitsWatcher, PoolWatcher } from '../threads/shared-rows.ts';
+import type { CacheWatcher, ConcurrencyWatcher, LimitsWatcher, PoolWatcher } from '../threads/shared-rows.ts';
 import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
 import type { GenerationDelta, MessageToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 
@@ -52,6 +52,7 @@ export interface WorkerPoolHost {
 	readonly pools: PoolWatcher;
 	readonly caches: CacheWatcher;
 	readonly limits: LimitsWatcher;
+	readonly concurrency: ConcurrencyWatcher;
 	log(entry: LogEntry): void;
 	/** Delivers lines for a log writer. If the lines are in a segment of shared memory, the receiver must return the segment. */
 	access(sink: string, lines: PostedLines, entries: number): void;

@@ -100,6 +100,11 @@ export const TLS_FAMILIES = {
 /** Families about the events that modules count, always collected. */
 export const MODULE_FAMILIES = {
 	events: { name: 'svc_module_events_total', help: 'Events that modules count, by name.', type: 'counter' },
+	concurrencyLimits: {
+		name: 'svc_limit_concurrent_requests_total',
+		help: 'Requests counted by `limit_concurrent`, by zone and outcome: admitted, queued, refused, timed_out, left or would_refuse.',
+		type: 'counter',
+	},
 	rateLimits: {
 		name: 'svc_rate_limit_requests_total',
 		help: 'Requests counted by `rate_limit`, by zone and outcome: admitted, delayed, refused or would_refuse.',

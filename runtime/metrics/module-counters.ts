@@ -1,5 +1,6 @@
 /** The events that modules count: by name on each worker, summed for `/metrics` and the Admin API. */
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import type { ConcurrencyOutcome } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { MirrorCounts } from '../../compiler/modules/directives/mirror/mirror-gate.ts';
 import type { RateLimitOutcome } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { MODULE_FAMILIES } from './families.ts';
@@ -31,6 +32,11 @@ export class ModuleCounters {
 			sent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
 			dropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
 		};
+	}
+
+	/** Returns the counter of requests that a zone of `limit_concurrent` has treated in one way. */
+	ofConcurrencyLimit(zone: string, outcome: ConcurrencyOutcome): EventCounter {
+		return this.#counter(MODULE_FAMILIES.concurrencyLimits.name, { zone, outcome });
 	}
 
 	#counter(family: string, labels: { readonly [name: string]: string }): EventCounter {

@@ -177,7 +177,7 @@ export class LimitTable {
 }
 
 /** Returns the secret in a shared word; the first thread creates it. */
-function sharedSecret(words: Int32Array, index: number): number {
+export function sharedSecret(words: Int32Array, index: number): number {
 	const made = randomBytes(4).readInt32LE() || 1;
 	return Atomics.compareExchange(words, index, 0, made) || made;
 }

@@ -1,6 +1,7 @@
 /** Memory that worker threads share under a key: a row of Int32 values for each thread. It exists while any thread uses it. */
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
+import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
@@ -15,6 +16,8 @@ export interface MemoryRequest {
 	readonly cache?: CacheSettings;
 	/** Set if the memory is for a table of rate limits: its maximum number of keys. */
 	readonly limits?: number;
+	/** Set if the memory is for a table of concurrency limits. */
+	readonly concurrency?: ConcurrencyLimiterSettings;
 }
 
 /** Is notified about the memory of upstream pools. */
@@ -47,6 +50,15 @@ export interface LimitsWatcher {
 	limitsClosed(key: string): void;
 }
 
+/** Is notified about the tables of concurrency limits. */
+export interface ConcurrencyWatcher {
+	/** See {@link PoolWatcher}. */
+	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
+	concurrencyClosed(key: string): void;
+	/** Called when a thread that used the table has died, before its row is cleared. */
+	threadEnded(key: string, thread: number): void;
+}
+
 interface Rows {
 	readonly buffer: SharedArrayBuffer;
 	readonly wanted: MemoryRequest;
@@ -62,14 +74,22 @@ export class SharedRows {
 	readonly #watcher: PoolWatcher | undefined;
 	readonly #caches: CacheWatcher | undefined;
 	readonly #limits: LimitsWatcher | undefined;
+	readonly #concurrency: ConcurrencyWatcher | undefined;
 	readonly #rows = new Map<string, Rows>();
 
-	constructor(count: number, watcher?: PoolWatcher, caches?: CacheWatcher, limits?: LimitsWatcher) {
+	constructor(
+		count: number,
+		watcher?: PoolWatcher,
+		caches?: CacheWatcher,
+		limits?: LimitsWatcher,
+		concurrency?: ConcurrencyWatcher,
+	) {
 		this.count = count;
 		this.#free = new Set(Array(count).keys());
 		this.#watcher = watcher;
 		this.#caches = caches;
 		this.#limits = limits;
+		this.#concurrency = concurrency;
 	}
 
 	/** Number of rows that no thread has. */
@@ -107,6 +127,7 @@ export class SharedRows {
 			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.count);
 			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.count);
 			if (wanted.limits !== undefined) this.#limits?.limitsOpened(key, wanted.limits, buffer);
+			if (wanted.concurrency) this.#concurrency?.concurrencyOpened(key, wanted.concurrency, buffer, this.count);
 		}
 		rows.users.add(thread);
 		return rows.buffer;
@@ -122,6 +143,7 @@ export class SharedRows {
 		if (rows.wanted.pool) this.#watcher?.poolClosed(key);
 		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
 		if (rows.wanted.limits !== undefined) this.#limits?.limitsClosed(key);
+		if (rows.wanted.concurrency) this.#concurrency?.concurrencyClosed(key);
 	}
 
 	/** Clears and releases all rows of a thread that has died. */
@@ -130,6 +152,7 @@ export class SharedRows {
 		this.#watcher?.threadEnded(thread);
 		for (const [key, { buffer, wanted, users }] of this.#rows) {
 			if (!users.has(thread)) continue;
+			if (wanted.concurrency) this.#concurrency?.threadEnded(key, thread);
 			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);
 			this.release(key, thread);
 		}

@@ -3,11 +3,14 @@ import type { AccessLogSettings } from '../../compiler/document/log-namespaces.t
 import type { FileReader, HealthSource, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import type { ConcurrencyLimiter } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { RateLimiter } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { cacheLayout } from '../cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
+import { CONCURRENCY_ROW, ConcurrencyTable, concurrencyTableWords } from '../concurrency-limits/concurrency-table.ts';
+import { ThreadConcurrencyLimiter } from '../concurrency-limits/thread-concurrency-limiter.ts';
 import { createFileReader } from '../files/file-reader.ts';
 import { AccessBatch, type AccessPort, type BatchPort } from '../logs/access-batch.ts';
 import { type AccessLogDeps, AccessLogger } from '../logs/access-log.ts';
@@ -190,6 +193,8 @@ export class ThreadLeases implements LeaseSource {
 			}
 			case 'rate_limiter':
 				return this.#openRateLimiter(settings as LeaseKinds['rate_limiter']['settings'], handle);
+			case 'concurrency_limiter':
+				return this.#openConcurrencyLimiter(settings as LeaseKinds['concurrency_limiter']['settings'], handle);
 			case 'cache':
 				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
 			case 'access_log':
@@ -224,6 +229,24 @@ export class ThreadLeases implements LeaseSource {
 				moduleCounters.ofRateLimit(zone, outcome),
 			),
 			close: () => this.#releaseMemory(handle),
+		};
+	}
+
+	#openConcurrencyLimiter(
+		settings: LeaseKinds['concurrency_limiter']['settings'],
+		handle: string,
+	): { value: ConcurrencyLimiter; close: () => void } {
+		const { zone, maxKeys } = settings;
+		const { rows, index, moduleCounters } = this.#thread;
+		const common = concurrencyTableWords(maxKeys);
+		const buffer = this.#sharedMemory(handle, { slots: CONCURRENCY_ROW, common, concurrency: settings });
+		const table = new ConcurrencyTable(buffer, rows, maxKeys, index);
+		return {
+			value: new ThreadConcurrencyLimiter(table, outcome => moduleCounters.ofConcurrencyLimit(zone, outcome)),
+			close: () => {
+				table.close();
+				this.#releaseMemory(handle);
+			},
 		};
 	}
 

@@ -7,13 +7,16 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
+import type { Step } from '../../compiler/document/document.ts';
 import { DryRun, type DryRunResult } from '../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
+import type { Leases } from '../../compiler/exchange/leases.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../harness.ts';
 import { DryRunServer } from './compatfile/page.ts';
+import { buildTestSite, fakeExchange } from './fake-exchange.ts';
 
 const SECRET = 'the-secret-of-the-environment';
 process.env.SVC_TEST_SECRET = SECRET;
@@ -465,6 +468,22 @@ data('rate_limit: a key contains the data as sent, not expanded', async () => {
 	assert.is(await ask('{env.SVC_TEST_SECRET}'), 200);
 });
 
+data('limit_concurrent: a key contains the data as sent, not expanded', async () => {
+	const keys: string[] = [];
+	const limiter = {
+		enter: (_x: unknown, key: string) => {
+			keys.push(key);
+			return { leave: () => {} };
+		},
+		count: () => {},
+	};
+	const leases: Leases = { lease: kind => (kind === 'concurrency_limiter' ? limiter : { record() {} }) as never };
+	const step = { handler: 'limit_concurrent', zones: [{ name: 'a', requests: 1, key: '{http.request.header.X-Key}' }] };
+	const site = buildTestSite([step as Step, { handler: 'respond' }], { leases });
+	await site.handle(fakeExchange({ headers: [['X-Key', DATA]] }));
+	assert.equal(keys, [DATA]);
+});
+
 data('replace: a replacement is the data as sent, not expanded', async () => {
 	const served = new DryRunServer(
 		`:8080 {\nreplace here "{query.x}"\nheader Content-Type text/plain\nrespond "It is here."\n}\n`,
@@ -482,7 +501,7 @@ data('every directive that takes text is tested', () => {
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
 		// These are tested below.
-		...['cache', 'rate_limit', 'replace'],
+		...['cache', 'limit_concurrent', 'rate_limit', 'replace'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

@@ -39,6 +39,7 @@ const FAKE_LEASES: FakeLeases = {
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
 	rate_limiter: () => ({ take: () => 0, charge: () => {}, delay: () => Promise.resolve(true), count: () => {} }),
+	concurrency_limiter: () => ({ enter: () => ({ leave: () => {} }), count: () => {} }),
 	event_counter: () => ({ add: () => {} }),
 	mirror_gate: () => ({
 		counts: { sent: () => {}, dropped: () => {} },

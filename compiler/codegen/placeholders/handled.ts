@@ -11,7 +11,7 @@ export interface InterceptedResponse {
 	readonly headers: HeaderList;
 }
 
-/** `http.auth.*`, `http.cache.status`, `http.intercept.*` and `http.rate_limit.*`. */
+/** `http.auth.*`, `http.cache.status`, `http.intercept.*`, `http.rate_limit.*` and `http.limit_concurrent.*`. */
 export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.auth.*',
@@ -28,6 +28,11 @@ export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 			const variable = `http.rate_limit.${path}`;
 			return x => x.variable(variable);
 		},
+	),
+	definePlaceholder(
+		'http.limit_concurrent.exceeded.name',
+		'The zone of `limit_concurrent` that has refused or queued the request.',
+		x => x.variable('http.limit_concurrent.exceeded.name'),
 	),
 	definePlaceholder(
 		'http.cache.status',

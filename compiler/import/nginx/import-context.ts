@@ -12,7 +12,7 @@ export interface ImportContext {
 	readonly scope: Scope;
 	readonly pools: Pools;
 	readonly maps: MapTable;
-	/** The `limit_req_zone` lines by the names of their zones. */
+	/** The `limit_req_zone` and `limit_conn_zone` lines by the names of their zones. */
 	readonly zones: ReadonlyMap<string, NginxDirective>;
 	readonly logFormats: ReadonlyMap<string, NginxDirective>;
 	/** The placeholder of `$remote_addr` and the matcher of its ranges; those of the client if proxies are trusted. */

@@ -1,4 +1,4 @@
-/** Writes who may pass: `limit_req`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
+/** Writes who may pass: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
 import { allowedAddresses } from './conditions.ts';
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
@@ -13,7 +13,9 @@ import { upstreamAddress } from './write-upstream.ts';
 export function writeAccess(scope: Scope, cx: ServerContext, variables: Variables): boolean {
 	const { out } = cx;
 	for (const one of scope.all('limit_req')) orKeep(one, out, () => writeRateLimit(one, scope, cx, variables));
-	for (const name of ['limit_req_status', 'limit_req_dry_run']) for (const one of scope.all(name)) out.count(one);
+	for (const one of scope.all('limit_conn')) orKeep(one, out, () => writeConcurrencyLimit(one, scope, cx, variables));
+	for (const name of ['limit_req_status', 'limit_req_dry_run', 'limit_conn_status', 'limit_conn_dry_run'])
+		for (const one of scope.all(name)) out.count(one);
 	const rules = scope.all('access');
 	let allowed: string | boolean;
 	try {
@@ -113,23 +115,44 @@ function writeRateLimit(one: NginxDirective, scope: Scope, cx: ServerContext, va
 	const [, count, unit] =
 		/^(\d+)r\/([sm])$/.exec(zone?.args.find(arg => arg.startsWith('rate='))?.slice(5) ?? '') ?? [];
 	if (!zone || count === undefined) throw new Untranslatable('its zone is not defined');
-	const key = zone.args[0] ?? '';
 	const burst = Number(option('burst') ?? 0);
 	const immediate = one.args.includes('nodelay') ? burst : Math.min(burst, Number(option('delay') ?? 0));
 	const seconds = ((burst - immediate) * (unit === 's' ? 1 : 60)) / Number(count);
 	out.count(zone);
 	out.block(`rate_limit ${word(name)} ${count} per 1${unit}`, () => {
-		if (key === '$binary_remote_addr' || key === '$remote_addr') out.line('ipv6_prefix 128');
-		else {
-			const value = translated(key, variables);
-			out.line(`key ${word(value)}`);
-			// An empty key is not counted.
-			if (/^\{[^{}]+\}$/.test(value)) out.line(`match not vars ${value} ""`);
-		}
+		writeKey(zone.args[0] ?? '', cx, variables);
 		out.line(`burst ${immediate + 1}`);
 		if (seconds > 0) out.line(`delay ${Math.round(seconds * 1000)}ms`);
 		if (scope.value('limit_req_dry_run') === 'on') out.line('dry_run');
 	});
 	if (scope.value('limit_req_status') !== '429')
 		cx.head.line('# Requests beyond a limit of `limit_req` are answered with 429, not with 503.');
+}
+
+function writeConcurrencyLimit(one: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
+	const { out } = cx;
+	const [name = '', count = ''] = one.args;
+	const zone = cx.zones.get(name);
+	if (zone?.name !== 'limit_conn_zone' || !/^\d+$/.test(count)) throw new Untranslatable('its zone is not defined');
+	const status = scope.value('limit_conn_status') ?? '503';
+	out.count(zone);
+	out.block(`limit_concurrent ${word(name)} ${count}`, () => {
+		writeKey(zone.args[0] ?? '', cx, variables);
+		if (status === '429') out.line('status 429');
+		if (scope.value('limit_conn_dry_run') === 'on') out.line('dry_run');
+	});
+	if (status !== '429' && status !== '503')
+		cx.head.line('# Requests beyond a limit of `limit_conn` are answered with 503, not with another status.');
+}
+
+/** Writes the lines of a zone that say what it counts separately. */
+function writeKey(key: string, { out }: ServerContext, variables: Variables): void {
+	if (key === '$binary_remote_addr' || key === '$remote_addr') {
+		out.line('ipv6_prefix 128');
+		return;
+	}
+	const value = translated(key, variables);
+	out.line(`key ${word(value)}`);
+	// An empty key is not counted.
+	if (/^\{[^{}]+\}$/.test(value)) out.line(`match not vars ${value} ""`);
 }

@@ -263,8 +263,6 @@ const ALWAYS: { readonly [name: string]: string } = {
 	...{ proxy_http_version: 'always 1.1 or later', proxy_buffering: 'bodies are passed on as they arrive' },
 	...{ types: 'content types are built in', log_not_found: 'missing files are not logged apart' },
 	...{ keepalive_timeout: '`servers { timeouts { idle … } }`', error_log: 'errors are in the process log' },
-	...{ limit_conn: '`servers { limits { connections_per_client … } }` limits all connections of a client' },
-	...{ limit_conn_zone: '`servers { limits { connections_per_client … } }` limits all connections of a client' },
 	...{ access_log: 'a log of a single location: `log_name` names it' },
 	...{
 		sub_filter: 'bodies are not changed',
@@ -378,4 +376,5 @@ const GUARDS: ReadonlySet<string> = new Set([
 	'try_files',
 	'internal',
 	'limit_req',
+	'limit_conn',
 ]);

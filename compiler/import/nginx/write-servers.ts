@@ -67,7 +67,9 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 	const byName = (kind: string): Map<string, NginxDirective> =>
 		new Map(http.filter(({ name }) => name === kind).map(one => [one.args[0] ?? '', one]));
 	const zones = new Map(
-		http.filter(({ name }) => name === 'limit_req_zone').map(one => [/ zone=([^:\s]+)/.exec(one.text)?.[1] ?? '', one]),
+		http
+			.filter(({ name }) => /^limit_(?:req|conn)_zone$/.test(name))
+			.map(one => [/ zone=([^:\s]+)/.exec(one.text)?.[1] ?? '', one]),
 	);
 	const address: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
 	const maps = new MapTable(http, out, placeholder);
@@ -89,7 +91,14 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		out.line('');
 		out.block(`&(${route.name})`, () => out.append(route.lines));
 	}
-	const used: ReadonlySet<string> = new Set(['server', 'map', 'upstream', 'limit_req_zone', 'log_format']);
+	const used: ReadonlySet<string> = new Set([
+		'server',
+		'map',
+		'upstream',
+		'limit_req_zone',
+		'limit_conn_zone',
+		'log_format',
+	]);
 	for (const one of http) if (!used.has(one.name) && !scope.holds(one)) out.keep(one, reasonOf(one.name));
 }
 

@@ -58,8 +58,8 @@ const NGINX: readonly Entry[] = [
 	],
 	[
 		'limit_conn limit_conn_zone',
-		'servers',
-		'Its `limits { connections_per_client N }` limits the connections of one client.',
+		'limit_concurrent',
+		'Write `limit_concurrent ZONE 10`. It counts requests that run; `limits { connections_per_client N }` in `servers` limits connections.',
 	],
 	['split_clients', 'vars', 'Write a matcher `@some share 10% {client_ip}`; a Configfile has `split`, too.'],
 	['return', 'respond', 'Write `respond 404`, or `redir URL 301`.'],

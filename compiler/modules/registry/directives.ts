@@ -19,6 +19,7 @@ import { handleErrors } from '../directives/handle-errors.ts';
 import { handlePath } from '../directives/handle-path.ts';
 import { header, requestHeader } from '../directives/header.ts';
 import { invoke } from '../directives/invoke.ts';
+import { limitConcurrent } from '../directives/limit-concurrent/limit-concurrent.ts';
 import { live } from '../directives/live.ts';
 import { log } from '../directives/log.ts';
 import { logAppend } from '../directives/log-append.ts';
@@ -73,6 +74,7 @@ export const directives: readonly Directive[] = [
 	invoke,
 	intercept,
 	live,
+	limitConcurrent,
 	log,
 	logAppend,
 	logName,

@@ -25,6 +25,7 @@ const names = new Set(
 		upstreams: () => [],
 		upstreamsWaited: () => 0,
 		caches: () => [],
+		concurrency: () => [],
 		spansExported: () => 0,
 		spansDropped: () => 0,
 		certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),

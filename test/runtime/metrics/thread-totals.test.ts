@@ -31,6 +31,7 @@ const GAUGES = {
 	upstreams: () => [],
 	upstreamsWaited: () => 0,
 	caches: () => [],
+	concurrency: () => [],
 	accessLogDropped: () => 2,
 	processLogDropped: () => 0,
 	spansExported: () => 0,

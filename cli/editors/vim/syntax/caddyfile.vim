@@ -10,7 +10,7 @@ syntax sync minlines=200
 syntax match svcSite /\v^[^ \t#{}@(&][^#]*\ze\{\s*$/ contains=svcPlaceholder
 syntax match svcProperty /\v^\s+\zs[a-z_][a-z0-9_]*\ze%(\s|$)/
 syntax match svcProperty /\v^\s*\zs%(acme_ca|acme_ca_root|acme_dns|acme_eab|admin|auto_https|cache|cert_issuer|cert_lifetime|cluster|debug|default_bind|default_sni|dns|email|fallback_sni|grace_period|http_port|https_port|key_type|local_certs|log|metrics|ocsp_interval|ocsp_stapling|on_demand_tls|persist_config|pki|preferred_chains|renew_interval|renewal_window_ratio|servers|shutdown_delay|skip_install_trust|storage|storage_check|storage_clean_interval|threads|tls_resolvers)\ze%(\s|$)/
-syntax match svcDirective /\v^\s*\zs%(abort|acme_server|basic_auth|basicauth|bind|cache|copy_response|copy_response_headers|encode|error|file_server|forward_auth|fs|handle|handle_errors|handle_path|header|intercept|invoke|live|log|log_append|log_name|log_skip|map|method|metrics|php_fastcgi|push|rate_limit|ready|redir|request_body|request_header|respond|reverse_proxy|rewrite|root|route|skip_log|templates|timeouts|tls|tracing|try_files|uri|vars)\ze%(\s|$)/
+syntax match svcDirective /\v^\s*\zs%(abort|acme_server|basic_auth|basicauth|bind|cache|copy_response|copy_response_headers|encode|error|file_server|forward_auth|fs|handle|handle_errors|handle_path|header|intercept|invoke|limit_concurrent|live|log|log_append|log_name|log_skip|map|method|metrics|php_fastcgi|push|rate_limit|ready|redir|request_body|request_header|respond|reverse_proxy|rewrite|root|route|skip_log|templates|timeouts|tls|tracing|try_files|uri|vars)\ze%(\s|$)/
 syntax match svcKeyword /\v^\s*\zs%(import)\ze%(\s|$)/
 syntax match svcKeyword /\v%(\}\s+)@<=else>/
 syntax match svcSnippet /\v^\&?\(\zs[^() \t]+\ze\)/

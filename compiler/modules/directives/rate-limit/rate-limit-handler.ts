@@ -1,20 +1,14 @@
 /** The handler of `rate_limit`: counts requests by zone and key, and admits, delays or refuses them. */
-import type { Matcher, Step } from '../../../document/document.ts';
+import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import type { Handler, Predicate } from '../../../exchange/handler.ts';
+import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import { type IpRanges, maskedAddress } from '../../../exchange/ip-ranges.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
-import { compileRanges } from '../../words/range-words.ts';
+import { compileZoneKey, compileZoneScope, type LimitZone } from '../../words/limit-zone.ts';
 import type { Rate, RateLimiter } from './rate-limiter.ts';
 
 /** A zone in the document; times in milliseconds. */
-export interface RateLimitZone {
-	readonly name: string;
-	/** Template of the key; default: the client's address. */
-	readonly key?: string;
-	/** Number of leading bits of an IPv6 client address that form the key; default 64. */
-	readonly ipv6_prefix?: number;
+export interface RateLimitZone extends LimitZone {
 	readonly requests: number;
 	readonly window: number;
 	/** Number of requests that may come at once; default `requests`. */
@@ -25,16 +19,8 @@ export interface RateLimitZone {
 	readonly status_cost?: { readonly [status: string]: number };
 	/** Maximum time for which a request is delayed instead of being refused; default 0. */
 	readonly delay?: number;
-	/** True to count and log what would be refused, without refusing it. */
-	readonly dry_run?: boolean;
-	/** Client addresses and ranges that are not limited. */
-	readonly allow?: readonly string[];
-	/** Requests that are limited; default all. */
-	readonly when?: Matcher;
 	/** Responses with the `RateLimit` fields; default `refused`. */
 	readonly announce?: AnnouncedResponses;
-	/** Maximum number of keys in memory; default {@link DEFAULT_MAX_KEYS}. */
-	readonly max_keys?: number;
 }
 
 /** Which responses have the `RateLimit` fields. */
@@ -46,9 +32,6 @@ export interface RateLimitStep extends Step {
 }
 
 export const DEFAULT_MAX_KEYS = 65_536;
-export const DEFAULT_IPV6_PREFIX = 64;
-/** Template of the client's address, which is also the default key. */
-export const CLIENT_KEY = '{http.vars.client_ip}';
 /** Variable with the name of the zone that has refused or delayed the request. */
 export const EXCEEDED_ZONE = 'http.rate_limit.exceeded.name';
 
@@ -105,14 +88,12 @@ class Zone {
 	readonly rate: Rate;
 	readonly onlyCounts: boolean;
 	readonly announced: AnnouncedResponses;
+	readonly applies: (x: Exchange) => boolean;
 	readonly keyOf: (x: Exchange) => string;
 	readonly costOf: (x: Exchange) => number;
 	readonly statusCosts: ReadonlyMap<number, number> | undefined;
 	readonly #name: string;
 	readonly #policy: string;
-	readonly #when: Predicate | undefined;
-	readonly #allowed: IpRanges | undefined;
-	readonly #clientIp: (x: Exchange) => string;
 
 	constructor(zone: RateLimitZone, cx: CompileContext, whenField: string) {
 		const { name, requests, window, burst = requests } = zone;
@@ -122,18 +103,11 @@ class Zone {
 		this.onlyCounts = zone.dry_run === true;
 		this.announced = zone.announce ?? 'refused';
 		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_MAX_KEYS });
-		this.keyOf = compileKey(zone, cx);
+		this.applies = compileZoneScope(zone, whenField, cx);
+		this.keyOf = compileZoneKey(zone, cx);
 		this.costOf = compileCost(zone.cost ?? 1, cx);
 		this.statusCosts = zone.status_cost && statusCosts(zone.status_cost);
 		this.#policy = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
-		this.#when = zone.when && cx.matcher(zone.when, whenField);
-		this.#allowed = zone.allow && compileRanges(zone.allow, cx);
-		this.#clientIp = cx.clientIp;
-	}
-
-	applies(x: Exchange): boolean {
-		if (this.#when && !this.#when(x)) return false;
-		return !this.#allowed?.contains(this.#clientIp(x));
 	}
 
 	/** Charges the key for the status of the response, once it is known. */
@@ -175,22 +149,6 @@ class Zone {
 		const reset = excess > 0 ? excess : this.rate.capacity + excess;
 		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(reset / 1000))}`;
 	}
-}
-
-function compileKey(
-	{ key = CLIENT_KEY, ipv6_prefix: prefix = DEFAULT_IPV6_PREFIX }: RateLimitZone,
-	cx: CompileContext,
-): (x: Exchange) => string {
-	if (key !== CLIENT_KEY) {
-		const template = cx.template(key, 'empty');
-		return x => template.render(x);
-	}
-	const { clientIp } = cx;
-	// One customer usually gets a whole /64, so a limit by address would not limit anybody.
-	return x => {
-		const address = clientIp(x);
-		return address.includes(':') ? (maskedAddress(address, 32, prefix) ?? address) : address;
-	};
 }
 
 function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) => number {

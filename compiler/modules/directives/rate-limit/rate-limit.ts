@@ -1,27 +1,15 @@
 /** `rate_limit`: limits how many requests a client, or whatever else the key names, may send in a period. */
-import type { Line } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import type { SubdirectiveHandler } from '../../contract/lower-context.ts';
-import {
-	finishZone,
-	isZoneName,
-	lowerRequests,
-	saysLimit,
-	ZONE_SCHEMA,
-	ZONE_USAGE,
-	type ZoneDraft,
-	zoneLines,
-} from './lower-zone.ts';
-import { CLIENT_KEY, compileRateLimit, type RateLimitStep, type RateLimitZone } from './rate-limit-handler.ts';
-
-const USAGE = 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]';
+import { CLIENT_KEY, lowerZones } from '../../words/limit-zone.ts';
+import { RATE_LIMIT_ZONES, ZONE_SCHEMA } from './lower-zone.ts';
+import { compileRateLimit, type RateLimitStep } from './rate-limit-handler.ts';
 
 /** Syntax: `rate_limit [matcher] [<zone> <requests> per <window>] [{ … }]`. */
 export const rateLimit = handlerDirective<RateLimitStep>({
 	kind: 'handler',
 	id: 'rate_limit',
 	names: { configfile: ['rate_limit'], compatfile: ['rate_limit'] },
-	usage: USAGE,
+	usage: RATE_LIMIT_ZONES.usage,
 	summary: 'Limits how many requests a client may send in a period.',
 	documentation: [
 		'A zone counts requests by key, which is the client address unless `key` says otherwise. Each key may send `requests` in',
@@ -72,52 +60,7 @@ export const rateLimit = handlerDirective<RateLimitStep>({
 	logFieldsOf: () => ['rate_limit'],
 	order: { rank: 175 },
 	lower: ({ line, args }, cx) => {
-		const zones: RateLimitZone[] = [];
-		const draft: ZoneDraft = {};
-		const [nameWord, ...limit] = args;
-		if (nameWord) {
-			if (isZoneName(nameWord, cx)) draft.name = nameWord.text;
-			if (limit.length > 0 && cx.count(line, args, 4, 4, USAGE)) lowerRequests(limit, draft, cx);
-		}
-		const names = new Set<string>();
-		let surplus: Line | undefined;
-		const own = zoneLines(draft, cx);
-		const lines: { [name: string]: SubdirectiveHandler } = {
-			zone: (words, at) => {
-				if (!cx.count(at, words, 1, 1, ZONE_USAGE) || !isZoneName(words[0]!, cx)) return;
-				const { text, span } = words[0]!;
-				if (names.has(text))
-					cx.problem('error', 'rate-limit/zone-twice', span, `The zone \`${text}\` is defined twice here.`);
-				names.add(text);
-				const inner: ZoneDraft = { name: text };
-				cx.subdirectives(at.block, zoneLines(inner, cx), 'zone');
-				const zone = finishZone(inner, at, saysLimit(at), cx);
-				if (zone) zones.push(zone);
-			},
-		};
-		for (const [name, lower] of Object.entries(own)) {
-			lines[name] = (words, at) => {
-				if (!nameWord) surplus ??= at;
-				lower(words, at);
-			};
-		}
-		cx.subdirectives(line.block, lines, 'rate_limit');
-		if (nameWord) {
-			const zone = finishZone(draft, line, limit.length > 0 || saysLimit(line), cx);
-			if (zone) zones.unshift(zone);
-		} else if (surplus) {
-			cx.problem(
-				'error',
-				'rate-limit/no-zone',
-				surplus.words[0]!.span,
-				`\`${surplus.words[0]!.text}\` is outside of a zone.`,
-				{
-					hint: `Name a zone in the first line: ${USAGE}`,
-				},
-			);
-		} else if (zones.length === 0 && names.size === 0) {
-			cx.problem('error', 'rate-limit/no-zone', line.words[0]!.span, 'There is no limit.', { hint: `Usage: ${USAGE}` });
-		}
+		const zones = lowerZones(line, args, RATE_LIMIT_ZONES, cx);
 		if (zones.length === 0) return undefined;
 		return cx.origin<RateLimitStep>({ handler: 'rate_limit', zones }, line.span);
 	},

@@ -1,0 +1,95 @@
+/** The zones of `limit_concurrent`: their lines and their schema. */
+import type { Schema } from '../../../document/schema-type.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
+import {
+	checkPrefix,
+	countSchema,
+	keep,
+	limitZoneFields,
+	limitZoneLines,
+	lowerPeriod,
+	oneWord,
+	type ZoneDirective,
+	zoneOrigin,
+} from '../../words/limit-zone.ts';
+import {
+	type ConcurrencyZone,
+	DEFAULT_CONCURRENT_KEYS,
+	DEFAULT_STATUS,
+	DEFAULT_TIMEOUT,
+} from './limit-concurrent-handler.ts';
+
+type ZoneDraft = { -readonly [K in keyof ConcurrencyZone]?: ConcurrencyZone[K] };
+
+const CODE = 'limit-concurrent';
+const STATUSES = ['503', '429'] as const;
+const MAX_REQUESTS = 1_000_000;
+const MAX_QUEUE = 100_000;
+/** An hour in milliseconds. */
+const MAX_TIMEOUT = 3_600_000;
+/** More keys than this many requests cannot run at a time. */
+const MAX_KEYS = 1_048_576;
+
+const { name, key, ipv6_prefix, ...otherFields } = limitZoneFields(DEFAULT_CONCURRENT_KEYS, MAX_KEYS);
+
+/** Schema of {@link ConcurrencyZone}. */
+export const CONCURRENCY_ZONE_SCHEMA: Schema = {
+	type: 'object',
+	properties: {
+		name: name!,
+		key: key!,
+		ipv6_prefix: ipv6_prefix!,
+		requests: countSchema(1, MAX_REQUESTS, 'Number of requests that run at a time.'),
+		queue: countSchema(1, MAX_QUEUE, 'Number of requests that wait for a place; default 0.'),
+		timeout: {
+			type: 'number',
+			minimum: 1,
+			maximum: MAX_TIMEOUT,
+			description: `Milliseconds for which a request waits; default ${DEFAULT_TIMEOUT}.`,
+		},
+		status: { enum: STATUSES.map(Number), description: `Status of refused requests; default ${DEFAULT_STATUS}.` },
+		...otherFields,
+	},
+	required: ['name', 'requests'],
+	additionalProperties: false,
+};
+
+/** The lines of `limit_concurrent`. */
+export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
+	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
+	zoneUsage: 'zone <name> { requests <n>; … }',
+	code: CODE,
+	limitWords: 1,
+	limitLines: ['requests'],
+	lowerLimit: ([requests], zone, cx) => lowerRequests(requests!, zone, cx),
+	lines: (zone, cx) => ({
+		requests: oneWord(cx, 'requests <n>', word => lowerRequests(word, zone, cx)),
+		queue: oneWord(cx, 'queue <n>', word => keep(zone, 'queue', cx.integer(word, 1, MAX_QUEUE))),
+		timeout: oneWord(cx, 'timeout <duration>', word =>
+			keep(zone, 'timeout', lowerPeriod(word, 1, MAX_TIMEOUT, '1ms to 1h', cx)),
+		),
+		status: oneWord(cx, 'status 503|429', word => {
+			const status = cx.oneOf(word, STATUSES, 'status of refused requests');
+			if (status !== undefined && Number(status) !== DEFAULT_STATUS) zone.status = Number(status);
+		}),
+		...limitZoneLines(zone, CODE, cx, MAX_KEYS),
+	}),
+	finish: (zone, line, limited, cx) => {
+		const { name, requests, queue, timeout, dry_run: dryRun } = zone;
+		const problem = (code: string, message: string, hint: string): void =>
+			cx.problem('error', `${CODE}/${code}`, line.words[0]!.span, message, { hint });
+		if (!limited) problem('no-limit', 'The zone has no limit.', 'Write `requests <n>`.');
+		if (name === undefined || requests === undefined) return undefined;
+		checkPrefix(zone, line, CODE, cx);
+		if (queue !== undefined && dryRun)
+			problem('dry-run', '`queue` has no effect together with `dry_run`.', 'Remove one of them.');
+		if (timeout !== undefined && queue === undefined)
+			problem('timeout', '`timeout` has no effect, because no request waits.', 'Add `queue <n>`, or remove it.');
+		return zoneOrigin({ ...zone, name, requests }, line, cx);
+	},
+};
+
+function lowerRequests(word: Word, zone: ZoneDraft, cx: LowerContext): void {
+	keep(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS));
+}

@@ -1,0 +1,257 @@
+/** What the zones of `rate_limit` and `limit_concurrent` have in common: their lines, their schema, and which requests they count by which key. */
+import type { Matcher } from '../../document/document.ts';
+import { MATCHER_SCHEMA } from '../../document/references.ts';
+import type { Schema } from '../../document/schema-type.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { maskedAddress } from '../../exchange/ip-ranges.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
+import { compileRanges, lowerRanges } from './range-words.ts';
+
+/** A zone in the document: requests that are counted separately for each key. */
+export interface LimitZone {
+	readonly name: string;
+	/** Template of the key; default: the client's address. */
+	readonly key?: string;
+	/** Number of leading bits of an IPv6 client address that form the key; default 64. */
+	readonly ipv6_prefix?: number;
+	/** True to count and log what would be refused, without refusing it. */
+	readonly dry_run?: boolean;
+	/** Client addresses and ranges that are not limited. */
+	readonly allow?: readonly string[];
+	/** Requests that are limited; default all. */
+	readonly when?: Matcher;
+	/** Maximum number of keys in memory. */
+	readonly max_keys?: number;
+}
+
+type Draft<Z> = { -readonly [K in keyof Z]?: Z[K] };
+
+/** What differs between the directives that have zones. */
+export interface ZoneDirective<Z extends LimitZone> {
+	/** Usage of the directive and of `zone` in its block. */
+	readonly usage: string;
+	readonly zoneUsage: string;
+	/** Prefix of the codes of problems. */
+	readonly code: string;
+	/** Number of words that form the limit after the zone's name. */
+	readonly limitWords: number;
+	/** Lowers the limit in the first line. */
+	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
+	/** Returns the lines of a zone. */
+	lines(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
+	/** Names of the lines that contain a limit. */
+	readonly limitLines: readonly string[];
+	/**
+	 * Checks what the lines of a zone say together, and returns the zone unless it is incomplete.
+	 * @param limited Whether the zone has a limit, right or wrong.
+	 */
+	finish(zone: Draft<Z>, line: Line, limited: boolean, cx: LowerContext): Z | undefined;
+}
+
+/** Template of the client's address, which is also the default key. */
+export const CLIENT_KEY = '{http.vars.client_ip}';
+const DEFAULT_IPV6_PREFIX = 64;
+const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const MIN_KEYS = 1024;
+const MAX_KEYS = 16_777_216;
+
+/** Returns the schema of an integer field. */
+export function countSchema(minimum: number, maximum: number, description: string): Schema {
+	return { type: 'integer', minimum, maximum, description };
+}
+
+/** Returns the schemas of the fields of {@link LimitZone}. */
+export function limitZoneFields(defaultKeys: number, maxKeys = MAX_KEYS): { readonly [field: string]: Schema } {
+	return {
+		name: { type: 'string', pattern: NAME.source, description: 'Zones of the same name share their counts.' },
+		key: {
+			type: 'string',
+			minLength: 1,
+			description: 'What is counted separately, with placeholders; default the client address.',
+		},
+		ipv6_prefix: countSchema(1, 128, 'Bits of an IPv6 client address that form the key; default 64.'),
+		dry_run: { type: 'boolean', description: 'True to let requests pass that exceed the limit.' },
+		allow: {
+			type: 'array',
+			items: { type: 'string' },
+			description: 'Client addresses and ranges that are not limited.',
+		},
+		when: { ...MATCHER_SCHEMA, description: 'The requests that are counted; default all.' },
+		max_keys: countSchema(MIN_KEYS, maxKeys, `Maximum number of keys in memory; default ${defaultKeys}.`),
+		'@id': { type: 'string' },
+	};
+}
+
+/** Returns a handler of a line with a single word. */
+export function oneWord(cx: LowerContext, usage: string, lower: (word: Word) => void): SubdirectiveHandler {
+	return (words, at) => {
+		cx.noBlock(at);
+		if (cx.count(at, words, 1, 1, usage)) lower(words[0]!);
+	};
+}
+
+/** Sets a field of a draft, unless its value was wrong. */
+export function keep<D, K extends keyof D>(zone: D, field: K, value: D[K] | undefined): void {
+	if (value !== undefined) zone[field] = value;
+}
+
+/** Lowers a time in a range. Reports a problem and returns undefined if it is outside of it. */
+export function lowerPeriod(word: Word, min: number, max: number, range: string, cx: LowerContext): number | undefined {
+	const value = cx.duration(word);
+	if (value === undefined || (value >= min && value <= max)) return value;
+	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
+		hint: `Write a time from ${range}.`,
+	});
+	return undefined;
+}
+
+/** Returns the lines that all zones have. */
+export function limitZoneLines(
+	zone: Draft<LimitZone>,
+	code: string,
+	cx: LowerContext,
+	maxKeys = MAX_KEYS,
+): { readonly [name: string]: SubdirectiveHandler } {
+	return {
+		key: oneWord(cx, 'key <text>', word => {
+			const key = cx.template(word);
+			if (key === '') {
+				const message = 'The key is empty: all requests would share one limit.';
+				cx.problem('error', `${code}/empty-key`, word.span, message, {
+					hint: 'Write `static` for one limit for all requests.',
+				});
+			} else keep(zone, 'key', key === CLIENT_KEY ? undefined : key);
+		}),
+		ipv6_prefix: oneWord(cx, 'ipv6_prefix <bits>', word => keep(zone, 'ipv6_prefix', cx.integer(word, 1, 128))),
+		match: (words, at) => {
+			const matcher = cx.matcherExpression(words, at.block, undefined);
+			if (matcher) zone.when = zone.when ? { type: 'all', of: [zone.when, matcher] } : matcher;
+		},
+		allow: (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'allow <range>…'))
+				zone.allow = [...(zone.allow ?? []), ...lowerRanges(words, cx)];
+		},
+		max_keys: oneWord(cx, 'max_keys <n>', word => keep(zone, 'max_keys', cx.integer(word, MIN_KEYS, maxKeys))),
+		dry_run: (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 0, 0, 'dry_run')) zone.dry_run = true;
+		},
+	};
+}
+
+/** Reports an `ipv6_prefix` beside a key that is not the client's address. */
+export function checkPrefix(
+	{ ipv6_prefix: prefix, key }: Draft<LimitZone>,
+	line: Line,
+	code: string,
+	cx: LowerContext,
+) {
+	if (prefix === undefined || key === undefined) return;
+	const message = '`ipv6_prefix` has no effect on this key.';
+	cx.problem('error', `${code}/prefix`, line.words[0]!.span, message, {
+		hint: 'It applies to the key `{client_ip}`. Remove it.',
+	});
+}
+
+/** Returns a finished zone with its places in the text. */
+export function zoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerContext): Z {
+	const keyLine = line.block?.lines.find(({ words }) => words[0]!.text === 'key');
+	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
+}
+
+/** Lowers the zones of a directive: that of its first line, and those in its block. */
+export function lowerZones<Z extends LimitZone>(
+	line: Line,
+	args: readonly Word[],
+	directive: ZoneDirective<Z>,
+	cx: LowerContext,
+): Z[] {
+	const { usage, zoneUsage, code, limitWords, limitLines } = directive;
+	const zones: Z[] = [];
+	const draft: Draft<Z> = {};
+	const [nameWord, ...limit] = args;
+	if (nameWord) {
+		if (isZoneName(nameWord, code, cx)) draft.name = nameWord.text;
+		if (limit.length > 0 && cx.count(line, args, 1 + limitWords, 1 + limitWords, usage))
+			directive.lowerLimit(limit, draft, cx);
+	}
+	const names = new Set<string>();
+	let surplus: Line | undefined;
+	const lines: { [name: string]: SubdirectiveHandler } = {
+		zone: (words, at) => {
+			if (!cx.count(at, words, 1, 1, zoneUsage) || !isZoneName(words[0]!, code, cx)) return;
+			const { text, span } = words[0]!;
+			if (names.has(text))
+				cx.problem('error', `${code}/zone-twice`, span, `The zone \`${text}\` is defined twice here.`);
+			names.add(text);
+			const inner: Draft<Z> = {};
+			inner.name = text;
+			cx.subdirectives(at.block, directive.lines(inner, cx), 'zone');
+			const zone = directive.finish(inner, at, hasLine(at, limitLines), cx);
+			if (zone) zones.push(zone);
+		},
+	};
+	for (const [name, lower] of Object.entries(directive.lines(draft, cx))) {
+		lines[name] = (words, at) => {
+			if (!nameWord) surplus ??= at;
+			lower(words, at);
+		};
+	}
+	const directiveWord = line.words[0]!;
+	cx.subdirectives(line.block, lines, directiveWord.text);
+	if (nameWord) {
+		const zone = directive.finish(draft, line, limit.length > 0 || hasLine(line, limitLines), cx);
+		if (zone) zones.unshift(zone);
+	} else if (surplus) {
+		const { text, span } = surplus.words[0]!;
+		cx.problem('error', `${code}/no-zone`, span, `\`${text}\` is outside of a zone.`, {
+			hint: `Name a zone in the first line: ${usage}`,
+		});
+	} else if (zones.length === 0 && names.size === 0) {
+		cx.problem('error', `${code}/no-zone`, directiveWord.span, 'There is no limit.', { hint: `Usage: ${usage}` });
+	}
+	return zones;
+}
+
+function isZoneName({ text, span }: Word, code: string, cx: LowerContext): boolean {
+	if (NAME.test(text)) return true;
+	cx.problem('error', `${code}/zone-name`, span, `\`${text}\` cannot be the name of a zone.`, {
+		hint: 'Write letters, digits, `_`, `.` and `-`.',
+	});
+	return false;
+}
+
+/** Reports whether the block of a line has one of these lines, right or wrong. */
+function hasLine({ block }: Line, names: readonly string[]): boolean {
+	return block?.lines.some(({ words }) => names.includes(words[0]!.text)) === true;
+}
+
+/** Compiles which requests a zone counts. */
+export function compileZoneScope(zone: LimitZone, whenField: string, cx: CompileContext): (x: Exchange) => boolean {
+	const when = zone.when && cx.matcher(zone.when, whenField);
+	const allowed = zone.allow && compileRanges(zone.allow, cx);
+	const { clientIp } = cx;
+	return x => {
+		if (when && !when(x)) return false;
+		return !allowed?.contains(clientIp(x));
+	};
+}
+
+export function compileZoneKey(
+	{ key = CLIENT_KEY, ipv6_prefix: prefix = DEFAULT_IPV6_PREFIX }: LimitZone,
+	cx: CompileContext,
+): (x: Exchange) => string {
+	if (key !== CLIENT_KEY) {
+		const template = cx.template(key, 'empty');
+		return x => template.render(x);
+	}
+	const { clientIp } = cx;
+	// One customer usually gets a whole /64, so a limit by address would not limit anybody.
+	return x => {
+		const address = clientIp(x);
+		return address.includes(':') ? (maskedAddress(address, 32, prefix) ?? address) : address;
+	};
+}

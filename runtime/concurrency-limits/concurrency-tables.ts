@@ -1,0 +1,44 @@
+/** The tables of all zones of `limit_concurrent`, on the main thread. */
+import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
+import type { ConcurrencyWatcher } from '../threads/shared-rows.ts';
+import { ConcurrencyTable, readConcurrency } from './concurrency-table.ts';
+
+/** How many requests of a zone run and wait. */
+export interface ConcurrencyReport {
+	readonly zone: string;
+	readonly running: number;
+	readonly waiting: number;
+}
+
+interface OpenTable {
+	readonly settings: ConcurrencyLimiterSettings;
+	readonly buffer: SharedArrayBuffer;
+	readonly rows: number;
+}
+
+/** Makes the places of dead threads free, and reports how many requests run. */
+export class ConcurrencyTables implements ConcurrencyWatcher {
+	readonly #open = new Map<string, OpenTable>();
+
+	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void {
+		this.#open.set(key, { settings, buffer, rows });
+	}
+
+	concurrencyClosed(key: string): void {
+		this.#open.delete(key);
+	}
+
+	threadEnded(key: string, thread: number): void {
+		const table = this.#open.get(key);
+		if (!table) return;
+		const { settings, buffer, rows } = table;
+		new ConcurrencyTable(buffer, rows, settings.maxKeys, -1).threadEnded(thread);
+	}
+
+	reports(): readonly ConcurrencyReport[] {
+		return [...this.#open.values()].map(({ settings: { zone, maxKeys }, buffer, rows }) => ({
+			zone,
+			...readConcurrency(buffer, rows, maxKeys),
+		}));
+	}
+}
