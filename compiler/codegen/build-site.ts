@@ -33,8 +33,8 @@ export interface BuildEnvironment {
 /**
  * Builds a site. `index` is its place in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`; a
  * pipeline that does not answer leaves 200 with an empty body. Errors go to the error routes with the request's original method
- * and URI and with `x.error` set; if an error route does not answer, the next runs, and if none answers, the error is thrown as
- * HttpError. A site without error routes throws what its handlers threw. Throws BuildError for a document that matches the
+ * and URI and with `x.error` set; if an error route does not answer, the next runs. If none answers, `x.errorPage` does; without it,
+ * the error is thrown as HttpError. A site without error routes and error pages throws what its handlers threw. Throws BuildError for a document that matches the
  * schema but cannot be built.
  */
 export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
@@ -55,12 +55,14 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		bound: 0,
 		numbers: new StepNumbers(site, env.routes),
 		nextExclusive: 0,
+		answersErrors: false,
 	};
 	const place = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
 	const logs = scope.logs.choose;
 	const main = beginning(place.pipeline(site.pipeline, endPipeline), scope);
-	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
+	const routes = site.errors ?? [];
+	const errors = routes.length > 0 || scope.answersErrors ? compileErrors(place, routes) : undefined;
 	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
 	scope.whole.handle = handle;
 	return { name, logs: scope.logs.all, handle, main: errors || logs ? undefined : main };
@@ -120,7 +122,9 @@ function guarded(
 /** Compiles error routes in order, each falling through to the next that covers the status. */
 function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	let chain: Handler = x => {
-		throw asHttpError(x.error?.cause);
+		if (x.errorPage === undefined) throw asHttpError(x.error?.cause);
+		x.error!.unanswered = true;
+		return x.errorPage(x);
 	};
 	for (let i = routes.length - 1; i >= 0; i--) {
 		const route = routes[i]!;
@@ -152,9 +156,12 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
+		// If no error route answered, the handler that failed first is recorded as the one that answered, as in a site without
+		// error routes.
+		const settle = (): void => {
+			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedBy;
+		};
 		const fail = (second: unknown): never => {
-			// If no error route answered, the handler that failed first is recorded as the one that answered, as in a site without
-			// error routes.
 			if (x.answeredBy === '') x.answeredBy = failedBy;
 			throw errorOfErrorRoute(error, second);
 		};
@@ -163,7 +170,8 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		} catch (second) {
 			return fail(second);
 		}
-		if (pending instanceof Promise) return pending.catch(fail);
+		if (pending instanceof Promise) return pending.then(settle, fail);
+		settle();
 	};
 }
 

@@ -57,6 +57,8 @@ export interface SiteScope {
 	bound: number;
 	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
 	nextExclusive: number;
+	/** Whether a handler sets `x.errorPage`. */
+	answersErrors: boolean;
 	/** Numbers of the site's steps and of those in named routes. */
 	readonly numbers: StepNumbers;
 }
@@ -112,6 +114,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		const { whole } = this.scope;
 		this.scope.bound++;
 		return x => whole.handle!(x);
+	}
+
+	answerErrors(): void {
+		this.scope.bound++;
+		this.scope.answersErrors = true;
 	}
 
 	get handlers(): ReadonlyMap<string, StepTraits> {

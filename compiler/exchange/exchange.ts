@@ -150,6 +150,15 @@ export interface ExchangeLog {
 	late?: ((x: Exchange) => void)[];
 }
 
+/** The error of a request. */
+export interface ExchangeError {
+	status: number;
+	message: string;
+	cause?: unknown;
+	/** True if no error route has answered it. */
+	unanswered?: boolean;
+}
+
 /** One request/response pair. The same class for every protocol, so that call sites stay monomorphic. */
 export class Exchange {
 	readonly protocol: ProtocolName;
@@ -166,7 +175,9 @@ export class Exchange {
 	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
 	upgraded: UpgradeCallback | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
-	error: { status: number; message: string; cause?: unknown } | undefined = undefined;
+	error: ExchangeError | undefined = undefined;
+	/** Answers an error that no error route answers; undefined until `errors_page` runs. */
+	errorPage: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	/** Name of the site that serves the request, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	/** Name of the handler that answered, for the same uses. */

@@ -1,6 +1,7 @@
 /** The response to a request whose handlers failed: no error route answered, or the error routes failed, too. */
 import { isStream } from './body.ts';
 import type { Exchange } from './exchange.ts';
+import type { HeaderList } from './header-list.ts';
 import { HttpError } from './http-error.ts';
 
 /** Fields that describe the content, which is not sent (RFC 9110 §8). */
@@ -9,6 +10,11 @@ const OF_CONTENT: ReadonlySet<string> = new Set([
 	...['content-disposition', 'accept-ranges', 'etag', 'last-modified', 'transfer-encoding', 'trailer'],
 ]);
 
+/** Removes the fields that describe the content of a response. */
+export function dropContentFields(headers: HeaderList): void {
+	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+}
+
 /**
  * Sets the error's status, or 500 for anything other than an HttpError, with an empty body. As for error routes, fields set
  * earlier are kept, because a site's policies apply to its errors, too. The error's own fields replace them.
@@ -16,7 +22,7 @@ const OF_CONTENT: ReadonlySet<string> = new Set([
 export function failResponse(x: Exchange, error: unknown): void {
 	const { response } = x;
 	if (isStream(response.body)) response.body.cancel(error);
-	response.headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+	dropContentFields(response.headers);
 	response.body = null;
 	response.trailers = undefined;
 	x.upgraded = undefined;

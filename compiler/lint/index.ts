@@ -11,6 +11,7 @@ import { cookieWithoutFlags } from './rules/cookie-flags.ts';
 import { corsForEveryone } from './rules/cors-credentials.ts';
 import { encodeAfterReplace } from './rules/encode-after-replace.ts';
 import { environmentUnset } from './rules/environment-unset.ts';
+import { errorPagesMissing } from './rules/error-pages-missing.ts';
 import { filesPrivate } from './rules/files-private.ts';
 import { headerAfterAnswer } from './rules/header-after-answer.ts';
 import { headerBeforeRewrite } from './rules/header-before-rewrite.ts';
@@ -69,6 +70,7 @@ export const lintRules: readonly LintRule[] = [
 	directiveNeverRuns,
 	encodeAfterReplace,
 	environmentUnset,
+	errorPagesMissing,
 	filesPrivate,
 	headerAfterAnswer,
 	headerBeforeRewrite,

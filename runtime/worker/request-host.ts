@@ -215,7 +215,7 @@ export class RequestHost implements ProtocolHost {
 	#answered(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
 		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
-		if (x.error !== undefined) this.#logFailure(x, x.error.cause, true);
+		if (x.error !== undefined) this.#logFailure(x, x.error.cause, x.error.unanswered !== true);
 	}
 
 	/**

@@ -10,6 +10,7 @@ import { compile } from '../../compiler/compiler.ts';
 import type { Step } from '../../compiler/document/document.ts';
 import { DryRun, type DryRunResult } from '../../compiler/dry-run/dry-run.ts';
 import { isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
+import { escapeHtml } from '../../compiler/exchange/html-text.ts';
 import type { Leases } from '../../compiler/exchange/leases.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
@@ -494,6 +495,30 @@ data('replace: a replacement is the data as sent, not expanded', async () => {
 	assert.not.ok(body.includes(SECRET));
 });
 
+data('errors_page: texts contain the data as sent, escaped for the type of the page and not expanded', async () => {
+	const served = new DryRunServer(
+		`:8080 {\nerrors_page {\ntitle "{query.x}"\ntext "${PLACEHOLDER}"\n}\nerror 400\n}\n`,
+		{ format: 'configfile' },
+	);
+	const ask = async (accept: string): Promise<string> => {
+		const url = `http://a:8080/?x=${encodeURIComponent(`<b>${DATA}`)}`;
+		return (
+			await served.ask(url, {
+				headers: [
+					['Accept', accept],
+					['X-Data', DATA],
+				],
+			})
+		).body;
+	};
+	const page = await ask('text/html');
+	assert.ok(page.includes(`<h1>${escapeHtml(`<b>${DATA}`)}</h1>`), page);
+	assert.ok(page.includes(`<p>${escapeHtml(DATA)}</p>`), page);
+	assert.equal(JSON.parse(await ask('application/json')), { status: 400, error: 'Bad Request', message: DATA });
+	assert.is(await ask('*/*'), `400 <b>${DATA}\n${DATA}\n`);
+	assert.not.ok(page.includes(SECRET));
+});
+
 data('every directive that takes text is tested', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
 	// These directives accept no request placeholder, or only names that the configuration itself contains.
@@ -501,7 +526,7 @@ data('every directive that takes text is tested', () => {
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
 		// These are tested below.
-		...['cache', 'limit_concurrent', 'rate_limit', 'replace'],
+		...['cache', 'errors_page', 'limit_concurrent', 'rate_limit', 'replace'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

@@ -47,6 +47,8 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
+	/** Has errors that no error route answers answered by `x.errorPage`, if it is set. */
+	answerErrors(): void;
 	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];
 	/** Whether every condition on a request's path must be evaluated and observed, as `explain` requires. */

@@ -10,6 +10,7 @@ import { cookie } from '../directives/cookie.ts';
 import { editHeaders } from '../directives/edit-headers.ts';
 import { encode } from '../directives/encode/encode.ts';
 import { error } from '../directives/error.ts';
+import { errorsPage } from '../directives/errors-page/errors-page.ts';
 import { phpFastcgi } from '../directives/fastcgi/php-fastcgi.ts';
 import { fileServer } from '../directives/file-server/file-server.ts';
 import { forwardAuth } from '../directives/forward-auth.ts';
@@ -65,6 +66,7 @@ export const directives: readonly Directive[] = [
 	editHeaders,
 	encode,
 	error,
+	errorsPage,
 	fileServer,
 	fs,
 	handle,

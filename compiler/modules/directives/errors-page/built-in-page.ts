@@ -1,0 +1,99 @@
+/** The error pages that are built in: HTML, JSON or plain text. */
+import { escapeHtml } from '../../../exchange/html-text.ts';
+
+/** `auto` follows the browser's preference. */
+export const ERROR_PAGE_THEMES = ['auto', 'light', 'dark'] as const;
+export type ErrorPageTheme = (typeof ERROR_PAGE_THEMES)[number];
+
+/** What a page says. All texts are plain. */
+export interface ErrorPageContent {
+	readonly status: number;
+	readonly title: string;
+	readonly text: string;
+	readonly requestId: string | undefined;
+}
+
+/** The page loads nothing, runs no script and submits no form, whatever is inserted in it. */
+export const PAGE_CONTENT_SECURITY_POLICY =
+	"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+
+const LIGHT = '--back:#fff;--front:#1b1f24;--faint:#59636e;--accent:#b3261e';
+const DARK = '--back:#15181c;--front:#e6e9ed;--faint:#9aa4b0;--accent:#ff8a80';
+
+const COLORS: { readonly [theme in ErrorPageTheme]: string } = {
+	auto: `:root{color-scheme:light dark;${LIGHT}}@media(prefers-color-scheme:dark){:root{${DARK}}}`,
+	light: `:root{color-scheme:light;${LIGHT}}`,
+	dark: `:root{color-scheme:dark;${DARK}}`,
+};
+
+const STYLE = `*{box-sizing:border-box}
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;background:var(--back);color:var(--front);font:1rem/1.5 system-ui,sans-serif}
+main{max-width:36rem;width:100%;overflow-wrap:anywhere}
+.status{margin:0;font-size:1rem;font-weight:600;color:var(--accent)}
+h1{margin:.25rem 0 .75rem;font-size:1.75rem;line-height:1.2}
+p{margin:0 0 .75rem}
+.id{color:var(--faint);font-size:.875rem}`;
+
+/** Returns the page as HTML. `isOurs`: a text of it is built in, and so in English. */
+export function htmlErrorPage(content: ErrorPageContent, theme: ErrorPageTheme, isOurs: boolean): string {
+	const { status, requestId } = content;
+	const title = escapeHtml(content.title);
+	const text = content.text === '' ? '' : `<p>${escapeHtml(content.text)}</p>\n`;
+	const id = requestId === undefined ? '' : `<p class="id">Request ID: <code>${escapeHtml(requestId)}</code></p>\n`;
+	return `<!doctype html>
+<html${isOurs ? ' lang="en"' : ''}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${status} ${title}</title>
+<style>
+${COLORS[theme]}
+${STYLE}
+</style>
+</head>
+<body>
+<main>
+<p class="status">${status}</p>
+<h1>${title}</h1>
+${text}${id}</main>
+</body>
+</html>
+`;
+}
+
+/** Returns the page as JSON for programs: `error` is the reason phrase, `message` the text of the configuration, if there is one. */
+export function jsonErrorPage(
+	{ status, requestId }: ErrorPageContent,
+	error: string,
+	message: string | undefined,
+): string {
+	return `${JSON.stringify({ status, error, message, request_id: requestId })}\n`;
+}
+
+/** Returns the page as plain text. */
+export function textErrorPage({ status, title, text, requestId }: ErrorPageContent): string {
+	const lines = [`${status} ${title}`];
+	if (text !== '') lines.push(text);
+	if (requestId !== undefined) lines.push(`Request ID: ${requestId}`);
+	return `${lines.join('\n')}\n`;
+}
+
+const TEXTS: { readonly [status: number]: string } = {
+	401: 'You need to log in to see this page.',
+	403: 'You are not allowed to see this page.',
+	404: 'There is no page at this address.',
+	410: 'There is no page at this address any more.',
+	413: 'The request is too large.',
+	429: 'There were too many requests. Please try again later.',
+	502: 'The server cannot answer at the moment. Please try again later.',
+	503: 'The server cannot answer at the moment. Please try again later.',
+	504: 'The server did not answer in time. Please try again later.',
+};
+
+/** Returns the sentence for visitors about a status. */
+export function defaultErrorText(status: number): string {
+	return (
+		TEXTS[status] ?? (status >= 500 ? 'Something went wrong on the server.' : 'The server cannot process this request.')
+	);
+}
