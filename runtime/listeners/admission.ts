@@ -17,12 +17,15 @@ const CONNECTIONS = 0;
 const REQUESTS = 1;
 const QUEUED = 2;
 
-/** Kinds of counts per client. */
+/** What is counted for each client: its connections and its requests. */
 const CLIENT_CONNECTIONS = 1;
 const CLIENT_REQUESTS = 2;
 
-/** Milliseconds between checks of the queue, for slots freed by other threads and for deadlines. */
-const LOOK = 10;
+/**
+ * Milliseconds between checks of the queue for requests that have reached their deadlines, or can run because other threads have
+ * become less busy.
+ */
+const CHECK_INTERVAL_MS = 10;
 
 /** Dependencies of {@link Admission}. */
 export interface AdmissionDeps {
@@ -33,7 +36,7 @@ export interface AdmissionDeps {
 	readonly row: number;
 	/** Returns a request's client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;
-	/** Called when something was rejected. */
+	/** Called when a connection or request was rejected, with the limit that was reached. */
 	readonly rejected: (limit: OverloadLimit) => void;
 	/** Called when the number of waiting requests changes. */
 	readonly queued: (by: 1 | -1) => void;
@@ -50,22 +53,22 @@ export class Admission {
 	#limits: ServerLimits = {};
 	readonly #deps: AdmissionDeps;
 	readonly #counts: Int32Array;
-	readonly #own: number;
-	/** Admitted requests, each with the client that it is counted for ('' if clients are not counted). */
-	readonly #inside = new Map<Exchange, string>();
+	readonly #rowStart: number;
+	/** The requests that are running, each with the key of its client; '' if requests are not limited per client. */
+	readonly #running = new Map<Exchange, string>();
 	#queue: Waiter[] = [];
 	#timer: NodeJS.Timeout | undefined;
 
 	constructor(deps: AdmissionDeps) {
 		this.#deps = deps;
 		this.#counts = new Int32Array(deps.memory);
-		this.#own = deps.row * ADMISSION_SLOT_COUNT;
+		this.#rowStart = deps.row * ADMISSION_SLOT_COUNT;
 	}
 
 	/** Sets the limits; connection limits apply to new connections. */
 	configure(limits: ServerLimits): void {
 		this.#limits = limits;
-		this.#pump();
+		this.#admitWaiting();
 	}
 
 	/** Whether connections must be passed to {@link connected}. */
@@ -75,7 +78,7 @@ export class Admission {
 
 	/** Whether requests must be passed to {@link enter}. */
 	get boundsRequests(): boolean {
-		return (this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#inside.size > 0;
+		return (this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#running.size > 0;
 	}
 
 	/** The `Retry-After` of rejected clients, in seconds. */
@@ -107,8 +110,8 @@ export class Admission {
 	}
 
 	/**
-	 * Admits a request. Returns undefined if it may run, a 503 error if not, or a promise of either if it must wait. In all cases,
-	 * {@link leave} must be called at its end.
+	 * Admits a request. Returns undefined if it may run, a 503 error if it is rejected, or a promise of one of these if it must
+	 * wait. In all cases, {@link leave} must be called when the request ends.
 	 */
 	enter(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
 		const { requests = 0, requests_per_client: perClient = 0, queue = DEFAULT_QUEUE_LENGTH } = this.#limits;
@@ -132,16 +135,16 @@ export class Admission {
 
 	/** Records the end of a request. */
 	leave(x: Exchange): void {
-		const client = this.#inside.get(x);
+		const client = this.#running.get(x);
 		if (client === undefined) return;
-		this.#inside.delete(x);
+		this.#running.delete(x);
 		this.#add(REQUESTS, -1);
 		if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
-		this.#pump();
+		this.#admitWaiting();
 	}
 
 	#begin(x: Exchange, client: string): void {
-		this.#inside.set(x, client);
+		this.#running.set(x, client);
 		this.#add(REQUESTS, 1);
 	}
 
@@ -149,7 +152,7 @@ export class Admission {
 		const deadline = performance.now() + (this.#limits.queue_time ?? DEFAULT_QUEUE_TIME_MS);
 		this.#add(QUEUED, 1);
 		this.#deps.queued(1);
-		this.#timer ??= setInterval(() => this.#look(), LOOK).unref();
+		this.#timer ??= setInterval(() => this.#checkQueue(), CHECK_INTERVAL_MS).unref();
 		return new Promise(resolve => {
 			const settle = (error: HttpError | undefined): void => {
 				this.#add(QUEUED, -1);
@@ -170,7 +173,7 @@ export class Admission {
 	}
 
 	/** Admits waiting requests in order of arrival while there are free slots. */
-	#pump(): void {
+	#admitWaiting(): void {
 		const { requests = 0 } = this.#limits;
 		while (this.#queue.length > 0 && (requests === 0 || this.#total(REQUESTS) < requests)) {
 			this.#queue.shift()!.settle(undefined);
@@ -180,13 +183,13 @@ export class Admission {
 		this.#timer = undefined;
 	}
 
-	#look(): void {
+	#checkQueue(): void {
 		const now = performance.now();
-		// All requests may wait for the same time, so deadlines are in order of arrival.
+		// The maximum waiting time is the same for all requests, so the queue is in the order of the deadlines.
 		while (this.#queue.length > 0 && this.#queue[0]!.deadline <= now) {
 			this.#queue.shift()!.settle(this.#refusal('queue_time'));
 		}
-		this.#pump();
+		this.#admitWaiting();
 	}
 
 	#rejected(limit: OverloadLimit): undefined {
@@ -206,6 +209,6 @@ export class Admission {
 	}
 
 	#add(slot: number, by: 1 | -1): void {
-		Atomics.add(this.#counts, this.#own + slot, by);
+		Atomics.add(this.#counts, this.#rowStart + slot, by);
 	}
 }

@@ -5,16 +5,17 @@ import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
 /**
- * Returns listeners with an inherited UDP socket for each of `threads` threads. If there are more threads than sockets, the last
- * ones get theirs through channels to other threads. The caller must close the channels once all threads have duplicated theirs.
- * Without free descriptors, those threads take no HTTP/3 connections.
+ * Returns listeners whose inherited UDP sockets are distributed over `threads` threads. If there are more threads than sockets,
+ * the last threads have no socket, but a channel to a thread that has one. The caller must close the channels' descriptors once
+ * all threads have duplicated them. If no descriptors are free for channels, the threads without a socket get no HTTP/3
+ * connections.
  */
 export function withBranches(
 	listeners: readonly ListenerAddress[],
 	threads: number,
 ): { readonly listeners: readonly ListenerAddress[]; readonly channels: readonly number[] } {
 	const channels: number[] = [];
-	const branched = listeners.map(listener => {
+	const withSockets = listeners.map(listener => {
 		const { datagrams = [] } = listener;
 		const { library } = datagrams.length > 0 && datagrams.length < threads ? quicSupport() : {};
 		if (library === undefined) return listener;
@@ -31,5 +32,5 @@ export function withBranches(
 		const owned = datagrams.map((one, at) => ({ ...one, branches: branches[at]! }));
 		return { ...listener, datagrams: [...owned, ...added] };
 	});
-	return { listeners: branched, channels };
+	return { listeners: withSockets, channels };
 }

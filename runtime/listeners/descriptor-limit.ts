@@ -14,7 +14,10 @@ export function descriptorLimit(): number | undefined {
 	}
 }
 
-/** Returns the maximum client connections of each of `threads` threads; the rest of the limit is reserved. */
+/**
+ * Returns the maximum number of client connections of each of `threads` threads. The remaining descriptors are reserved for other
+ * purposes.
+ */
 export function connectionRoom(limit: number | undefined, threads: number): number {
 	if (limit === undefined) return Infinity;
 	return Math.max(16, Math.floor((limit - Math.max(MIN_KEPT, limit / 10)) / threads));

@@ -10,8 +10,8 @@ import { ListenError } from './port-probe.ts';
 export class Http3Probe {
 	readonly #log: (entry: LogEntry) => void;
 	/** Keys of listeners whose UDP ports our threads have bound. */
-	readonly #ours = new Set<string>();
-	/** The cause logged last, by listener key, or '' for the whole process. */
+	readonly #boundKeys = new Set<string>();
+	/** The cause that was logged last, by listener key. The key '' stands for a cause that concerns the whole process. */
 	readonly #logged = new Map<string, string>();
 
 	constructor(log: (entry: LogEntry) => void) {
@@ -19,8 +19,8 @@ export class Http3Probe {
 	}
 
 	/**
-	 * Returns the address. If HTTP/3 is unavailable and only requested by default, returns the address without it and logs this once. Rejects
-	 * with ListenError if HTTP/3 is unavailable and a configuration names it.
+	 * Resolves to the address. If HTTP/3 is unavailable and enabled only by default, resolves to the address without HTTP/3, and
+	 * logs the cause once. Rejects with ListenError if HTTP/3 is unavailable but the configuration names it.
 	 */
 	async checked(address: ListenerAddress): Promise<ListenerAddress> {
 		const { key, http3, ...rest } = address;
@@ -29,21 +29,22 @@ export class Http3Probe {
 		let cause = missing;
 		let code = 'ENOSYS';
 		if (missing === undefined) {
-			// The predecessor still uses the port and shares it with this process.
-			if (address.deferred) this.#ours.add(key);
-			if (this.#ours.has(key)) return address;
-			const refused = await bindUdpBriefly(address);
-			if (refused === undefined) {
-				this.#ours.add(key);
+			// In a handover, the predecessor still uses the port and shares it with this process, so the check below would fail.
+			if (address.deferred) this.#boundKeys.add(key);
+			if (this.#boundKeys.has(key)) return address;
+			const errorCode = await bindUdpBriefly(address);
+			if (errorCode === undefined) {
+				this.#boundKeys.add(key);
 				this.#logged.delete(key);
 				return address;
 			}
-			code = refused;
+			code = errorCode;
 			cause =
-				refused === 'EADDRINUSE' ? 'another program has the UDP port' : `the UDP port cannot be bound (${refused})`;
+				errorCode === 'EADDRINUSE' ? 'another program has the UDP port' : `the UDP port cannot be bound (${errorCode})`;
 		}
 		if (http3 === 'named') throw http3Unavailable(code, address, cause!);
-		// Something missing on the machine concerns the whole process, not a single listener.
+		// If a function is missing on this machine, the cause concerns the whole process, so it is logged once and not for each
+		// listener.
 		const subject = missing === undefined ? key : '';
 		if (this.#logged.get(subject) !== cause) {
 			this.#logged.set(subject, cause!);
@@ -52,9 +53,9 @@ export class Http3Probe {
 		return { key, ...rest };
 	}
 
-	/** Forgets the UDP sockets of listeners that are not served. */
+	/** Forgets the listeners that are no longer served, so that their ports are checked again. */
 	keepOnly(keys: ReadonlySet<string>): void {
-		for (const key of this.#ours) if (!keys.has(key)) this.#ours.delete(key);
+		for (const key of this.#boundKeys) if (!keys.has(key)) this.#boundKeys.delete(key);
 	}
 }
 
@@ -78,7 +79,7 @@ async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<s
 	const { createSocket } = await import('node:dgram');
 	const families = host === '' ? [6, 4] : [isIP(host) || 4];
 	for (const family of families) {
-		const refused = await new Promise<string | undefined>(resolve => {
+		const errorCode = await new Promise<string | undefined>(resolve => {
 			const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', ipv6Only: only6 === true });
 			const address = host || (family === 6 ? '::' : '0.0.0.0');
 			socket.once('error', (error: NodeJS.ErrnoException) => {
@@ -87,10 +88,10 @@ async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<s
 			});
 			socket.bind({ port, address, exclusive: true }, () => socket.close(() => resolve(undefined)));
 		});
-		// On a machine without IPv6, "every interface" means every IPv4 interface.
-		if (refused === undefined) return undefined;
-		if (refused !== 'EAFNOSUPPORT' && refused !== 'EADDRNOTAVAIL') return refused;
-		if (family === families.at(-1)) return refused;
+		// A listener for every interface first tries IPv6 with IPv4, then IPv4 alone, for machines without IPv6.
+		if (errorCode === undefined) return undefined;
+		if (errorCode !== 'EAFNOSUPPORT' && errorCode !== 'EADDRNOTAVAIL') return errorCode;
+		if (family === families.at(-1)) return errorCode;
 	}
 	return undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * The listening sockets inherited from the predecessor. Both processes listen on the very same sockets for a moment, so that no
- * connection waits in a queue from which nobody accepts. The successor does not bind a second socket to an inherited address.
+ * The listening sockets inherited from the predecessor. For a moment, both processes listen on the same sockets, so that every
+ * queued connection is accepted by one of them. A second socket bound to the address would have a queue of its own, so the
+ * successor binds none.
  */
 import { closeSync } from 'node:fs';
 import {
@@ -22,8 +23,8 @@ export class InheritedSockets {
 	}
 
 	/**
-	 * Returns an address for threads that they must not use before the process accepts connections: either its sockets are inherited, or
-	 * it shares a port with inherited sockets, from which it cannot be told apart before.
+	 * Returns the address, marked as one that threads must not use before this process takes over, if its sockets are inherited, or
+	 * if an inherited listener has the same port and would conflict with it. Otherwise returns undefined.
 	 */
 	deferred(address: ListenerAddress): ListenerAddress | undefined {
 		const found = this.#listeners.get(address.key);
@@ -36,7 +37,7 @@ export class InheritedSockets {
 		return undefined;
 	}
 
-	/** Returns the inherited socket of a key. */
+	/** Returns the inherited socket with a listener key, of those that the main thread holds. */
 	held(key: string): BequeathedSocket | undefined {
 		return this.#held.get(key);
 	}
@@ -46,7 +47,7 @@ export class InheritedSockets {
 		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
 	}
 
-	/** Closes the inherited descriptors of TCP and UDP sockets. Threads have duplicates of those that are served. */
+	/** Closes the inherited descriptors of TCP and UDP sockets. The threads have duplicates of the sockets that they serve. */
 	close(): void {
 		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
 			for (const descriptor of descriptors) closeSync(descriptor);
@@ -56,8 +57,9 @@ export class InheritedSockets {
 }
 
 /**
- * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket gets a thread, also
- * if there are fewer threads than sockets. With more threads, some share a TCP socket; for UDP sockets, see `withBranches`.
+ * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket is assigned to a
+ * thread. If there are more sockets than threads, a thread gets several; if there are fewer, threads share a TCP socket. For UDP
+ * sockets, see `withBranches`.
  */
 export function addressesForThread(
 	listeners: readonly ListenerAddress[],
@@ -68,16 +70,16 @@ export function addressesForThread(
 	return listeners.map(listener => {
 		const { inherited: all, datagrams } = listener;
 		if (all === undefined || all.length === 0) return listener;
-		const own = ownOf(all);
+		const ownSockets = ownOf(all);
 		return {
 			...listener,
-			inherited: own.length > 0 ? own : [all[thread % all.length]!],
+			inherited: ownSockets.length > 0 ? ownSockets : [all[thread % all.length]!],
 			...(datagrams && { datagrams: ownOf(datagrams) }),
 		};
 	});
 }
 
-/** Returns an address without the parts that concern only the handover, for later loads. */
+/** Returns an address without the properties that apply only during a handover, for use in later loads. */
 export function withoutHandoverParts({
 	inherited: _,
 	datagrams: __,

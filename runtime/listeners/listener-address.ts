@@ -8,12 +8,17 @@ export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** The socket held by the main thread, of which each thread listens on a duplicate; undefined if each thread binds its own. */
 	readonly descriptor?: number;
-	/** Sockets of the process that this one succeeds, of which the thread listens on duplicates; see runtime/main/handover. */
+	/** The predecessor's TCP sockets, on duplicates of which the thread listens; see runtime/main/handover. */
 	readonly inherited?: readonly number[];
-	/** Their UDP sockets. Undefined if each thread binds its own. */
+	/** The predecessor's UDP sockets, for HTTP/3. Undefined if each thread binds its own. */
 	readonly datagrams?: readonly InheritedDatagrams[] | undefined;
-	/** The thread binds it only once it is told to accept, because the process that this one succeeds still serves the address. */
+	/**
+	 * Set if the thread must not bind the address until it is told to accept connections, because the predecessor still serves it.
+	 */
 	readonly deferred?: true;
-	/** Set if UDP is bound beside TCP. Without UDP, a listener whose HTTP/3 is `named` is not served at all. */
+	/**
+	 * How HTTP/3 was requested; undefined if UDP is not bound beside TCP. A listener for which the configuration names HTTP/3 is not
+	 * served at all if UDP cannot be bound.
+	 */
 	readonly http3?: Http3Request;
 }

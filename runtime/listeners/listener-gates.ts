@@ -12,7 +12,7 @@ import type { ListenerAddress } from './listener-address.ts';
 export interface ListenerGatesDeps {
 	/** Index of this thread's row in shared memory. */
 	readonly row: number;
-	/** Number of rows. */
+	/** Number of rows in shared memory, one for each thread. */
 	readonly rows: number;
 	/** Returns memory that all threads share under a key. */
 	memory(key: string, slots: number): Promise<SharedArrayBuffer>;
@@ -30,7 +30,7 @@ export class ListenerGates {
 		this.#thread = thread;
 	}
 
-	/** Creates the admission of a listener whose settings have limits. Called before the generation is activated. */
+	/** Creates the admission of a listener if its settings have limits. Called before the generation is activated. */
 	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
 		if (this.#gates.has(address.key) || !bounds(serverSettingsFor(settings, address).limits)) return;
 		const { row, rows, counters, clientIp } = this.#thread;

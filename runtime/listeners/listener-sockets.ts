@@ -17,7 +17,7 @@ import { PassedSockets, SocketNotPassed } from './passed-sockets.ts';
 import { type ListenError, listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
-/** Maximum bytes of a path that clients can connect to (`sun_path` without its terminating zero). */
+/** Maximum bytes of a Unix socket's path (`sun_path` without its terminating zero). */
 const MAX_PATH = process.platform === 'linux' ? 107 : 103;
 
 interface Held {
@@ -31,7 +31,10 @@ interface SocketFile {
 	readonly path: string;
 	readonly inode: bigint;
 	mode: number;
-	/** False while the file belongs to another process: before this process takes over, and after its successor has. */
+	/**
+	 * True if this process may change and delete the file. Before a handover, the file belongs to the predecessor; afterwards, to
+	 * the successor.
+	 */
 	own: boolean;
 }
 
@@ -72,8 +75,8 @@ export class ListenerSockets {
 	}
 
 	/**
-	 * Returns addresses on which threads can listen, with their final ports; new ones have been checked to be free.
-	 * Rejects with ListenError.
+	 * Resolves to addresses on which threads can listen, with their final ports. Addresses that are not served yet are checked to be
+	 * free. Rejects with ListenError.
 	 */
 	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
@@ -117,8 +120,8 @@ export class ListenerSockets {
 	}
 
 	/**
-	 * Returns the sockets for a successor. `threadsOf` returns the descriptors of the threads' sockets for a listener, and
-	 * `datagrams` are their UDP sockets.
+	 * Returns the sockets that a successor inherits. `threadsOf` returns the descriptors of all threads' sockets for a listener;
+	 * `datagrams` has the threads' UDP sockets.
 	 */
 	bequeathed(
 		threadsOf: (key: string) => number[],
@@ -144,7 +147,7 @@ export class ListenerSockets {
 		return this.#passed.hasAny;
 	}
 
-	/** Closes what was opened for a failed load. */
+	/** Closes the sockets that were opened for a load that has failed. */
 	giveUp(): void {
 		this.#keep(this.#bound.values());
 	}
@@ -196,16 +199,16 @@ export class ListenerSockets {
 	}
 
 	#keep(addresses: Iterable<ListenerAddress>): void {
-		const kept = new Set<string>();
+		const keptKeys = new Set<string>();
 		for (const { key, mode = DEFAULT_SOCKET_MODE } of addresses) {
-			kept.add(key);
+			keptKeys.add(key);
 			const file = this.#held.get(key)?.unix?.file;
 			if (!file || file.mode === mode || !file.own) continue;
 			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
-		this.#http3.keepOnly(kept);
-		for (const key of [...this.#held.keys()]) if (!kept.has(key)) this.#close(key);
+		this.#http3.keepOnly(keptKeys);
+		for (const key of [...this.#held.keys()]) if (!keptKeys.has(key)) this.#close(key);
 	}
 
 	#close(key: string): void {
@@ -213,7 +216,7 @@ export class ListenerSockets {
 		this.#held.delete(key);
 		if (!held?.unix) return;
 		const { file, socket } = held.unix;
-		// Another server may have taken over the name.
+		// The file is deleted only if it is still this process's: another server may have replaced it.
 		if (file.own) this.#change(key, () => isStill(file) && unlinkSync(file.path));
 		socket.close();
 	}
@@ -231,8 +234,8 @@ export class ListenerSockets {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
-			// `fstatSync` throws EBADF if the descriptor is not open. Whether it is a listening socket is known only when threads
-			// listen.
+			// `fstatSync` throws EBADF if the descriptor is not open. Whether it is a listening socket is known only when a thread tries
+			// to listen on it.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
@@ -260,7 +263,10 @@ function heldFrom({ descriptor, file }: BequeathedSocket): Held {
 	};
 }
 
-/** Returns one descriptor for each socket, because threads may share sockets. */
+/**
+ * Returns one descriptor for each distinct socket. Several of the descriptors may refer to the same socket, because threads share
+ * sockets.
+ */
 export function distinctSockets(descriptors: readonly number[]): number[] {
 	const inodes = new Set<number>();
 	return descriptors.filter(descriptor => {
@@ -276,10 +282,11 @@ export function distinctSockets(descriptors: readonly number[]): number[] {
 export function unixSocketProblem(file: string): string | undefined {
 	if (Buffer.byteLength(file) > MAX_PATH) return 'ENAMETOOLONG';
 	try {
-		// For a missing folder, `statSync` throws ENOENT, although bind would report EACCES.
+		// For a missing folder, `statSync` throws ENOENT, which describes the problem better than the EACCES with which Node's `listen`
+		// fails.
 		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';
-		const there = statsOf(file);
-		return there && !there.isSocket() ? 'EEXIST' : undefined;
+		const stats = statsOf(file);
+		return stats && !stats.isSocket() ? 'EEXIST' : undefined;
 	} catch (error) {
 		return (error as NodeJS.ErrnoException).code ?? 'EIO';
 	}
@@ -292,15 +299,15 @@ export function unixSocketProblem(file: string): string | undefined {
 async function bindUnix(file: string, mode: number): Promise<Held> {
 	const problem = unixSocketProblem(file);
 	if (problem !== undefined) throw systemError(problem);
-	const there = statsOf(file);
-	if (there && (await someoneListens(file))) throw systemError('EADDRINUSE');
-	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
-	if (statsOf(own)?.isSocket()) unlinkSync(own);
+	const stats = statsOf(file);
+	if (stats && (await someoneListens(file))) throw systemError('EADDRINUSE');
+	const temporary = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
+	if (statsOf(temporary)?.isSocket()) unlinkSync(temporary);
 	let inode = 0n;
-	const socket = await holdUnixSocket(own, LISTEN_BACKLOG, () => {
-		chmodSync(own, mode);
-		inode = lstatSync(own, { bigint: true }).ino;
-		renameSync(own, file);
+	const socket = await holdUnixSocket(temporary, LISTEN_BACKLOG, () => {
+		chmodSync(temporary, mode);
+		inode = lstatSync(temporary, { bigint: true }).ino;
+		renameSync(temporary, file);
 	});
 	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode, own: true } } };
 }

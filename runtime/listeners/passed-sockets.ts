@@ -17,13 +17,18 @@ export class SocketNotPassed extends Error {
 }
 
 export class PassedSockets {
-	/** Names by descriptor, from 3 on; undefined if no service manager has passed sockets. */
+	/**
+	 * The sockets' names, in the order of their descriptors, which begin at 3. Undefined if no service manager has passed sockets.
+	 */
 	readonly #names: readonly string[] | undefined;
 
-	/** In a successor: the current descriptors of sockets that were passed to the first process, by their original numbers. */
+	/**
+	 * Only in a successor: the current descriptor of each socket that was passed to the first process, by the descriptor that it had
+	 * there.
+	 */
 	readonly #moved: ReadonlyMap<number, number> | undefined;
 
-	/** Addresses by descriptor, once they have been looked up. */
+	/** The sockets' addresses by descriptor; undefined until they are needed for the first time. */
 	#addresses: ReadonlyMap<number, string> | undefined;
 
 	/** @param names Names in the order in which the sockets were passed. The first one belongs to descriptor 3. */
@@ -61,7 +66,7 @@ export class PassedSockets {
 		return this.#addresses;
 	}
 
-	/** Returns the descriptor for `fd/…`: a number or a name. Throws {@link SocketNotPassed}. */
+	/** Returns the descriptor that `fd/…` in a configuration means. `text` is a number or a name. Throws {@link SocketNotPassed}. */
 	descriptorOf(text: string): number {
 		const names = this.#names;
 		if (/^\d+$/.test(text)) {
@@ -97,9 +102,9 @@ export function takePassedSockets(environment: { [name: string]: string | undefi
 	const [owner, count, names = ''] = VARIABLES.map(name => environment[name]);
 	for (const name of VARIABLES) delete environment[name];
 	if (owner !== String(pid) || !/^\d{1,4}$/.test(count ?? '')) return new PassedSockets(undefined);
-	const known = names.split(':');
-	const passed = Array.from({ length: Math.min(Number(count), MOST) }, (_, at) => known[at] || 'unknown');
-	return new PassedSockets(passed);
+	const nameList = names.split(':');
+	const socketNames = Array.from({ length: Math.min(Number(count), MOST) }, (_, at) => nameList[at] || 'unknown');
+	return new PassedSockets(socketNames);
 }
 
 function told(names: readonly string[]): string {

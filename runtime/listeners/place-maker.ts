@@ -1,19 +1,22 @@
 /** Makes room for connections by closing idle ones, the longest idle first. */
 import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.ts';
 
-/** Maximum number of connections closed at a time. Finding them takes time, and further connections are likely to come. */
-const MOST = 32;
-/** The reciprocal of the share of idle connections that is closed at a time. */
-const PART = 8;
-/** Milliseconds without further searches after one found nothing. */
-const QUIET = 100;
+/**
+ * Maximum number of connections closed at a time. Several are closed at once, because finding idle connections takes time, and
+ * more new connections are likely to follow.
+ */
+const MAX_CLOSED = 32;
+/** One of this many idle connections is closed at a time, up to {@link MAX_CLOSED}. */
+const IDLE_PER_CLOSED = 8;
+/** Milliseconds without a further search, after a search has found no idle connection. */
+const QUIET_MS = 100;
 
 /** Closes idle connections of some of a thread's servers. */
 export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
 	readonly #closed: (connections: number) => void;
 	/** Number of slots that have been freed but not used yet. */
-	#free = 0;
+	#freedSlots = 0;
 	#quietUntil = 0;
 
 	/** @param closed Called with the number of connections that were closed. */
@@ -24,8 +27,8 @@ export class PlaceMaker {
 
 	/** Returns true if a connection has been closed to make room for a new one. */
 	make(): boolean {
-		if (this.#free > 0) {
-			this.#free--;
+		if (this.#freedSlots > 0) {
+			this.#freedSlots--;
 			return true;
 		}
 		const now = performance.now();
@@ -35,21 +38,21 @@ export class PlaceMaker {
 			for (const connection of server.closable()) if (connection.idleSince <= now) idle.push(connection);
 		}
 		if (idle.length === 0) {
-			this.#quietUntil = now + QUIET;
+			this.#quietUntil = now + QUIET_MS;
 			return false;
 		}
-		const longest = idle
+		const longestIdle = idle
 			.map(connection => ({ connection, since: connection.idleSince }))
 			.sort((a, b) => a.since - b.since)
-			.slice(0, Math.max(1, Math.min(MOST, Math.floor(idle.length / PART))));
-		for (const { connection } of longest) connection.giveWay();
-		this.#closed(longest.length);
-		this.#free = longest.length - 1;
+			.slice(0, Math.max(1, Math.min(MAX_CLOSED, Math.floor(idle.length / IDLE_PER_CLOSED))));
+		for (const { connection } of longestIdle) connection.giveWay();
+		this.#closed(longestIdle.length);
+		this.#freedSlots = longestIdle.length - 1;
 		return true;
 	}
 
 	/** Resets the count of freed slots. Called when there is room again. */
 	reset(): void {
-		this.#free = 0;
+		this.#freedSlots = 0;
 	}
 }

@@ -8,7 +8,7 @@ import { SocketNotPassed } from './passed-sockets.ts';
 /** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
 export class ListenError extends Error {
 	readonly code: string;
-	/** `127.0.0.1:8080`, `:8080`. */
+	/** The address as it is configured, such as `127.0.0.1:8080` or `:8080`. */
 	readonly address: string;
 
 	constructor(code: string, address: string, reason: string = REASONS[code] ?? code) {
@@ -19,7 +19,7 @@ export class ListenError extends Error {
 	}
 }
 
-/** Converts an error of listening. */
+/** Converts an error of `listen` to a ListenError. */
 export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
 	const reason = error instanceof SocketNotPassed ? error.message : undefined;
 	return new ListenError(error.code ?? 'EIO', socketText(address), reason);
@@ -47,8 +47,8 @@ const REASONS: { readonly [code: string]: string } = {
 };
 
 /**
- * Binds the address exclusively, so that another process's socket is an error, and closes it again. Resolves to the address,
- * with a port chosen if it was 0. Rejects with ListenError.
+ * Binds the address exclusively, so that a socket of another process causes an error, and closes the socket again. Resolves to
+ * the address, with a port chosen if it was 0. Rejects with ListenError.
  */
 export async function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
 	const { host, port, only6 = false } = address;

@@ -7,7 +7,7 @@ import { MIN_INITIAL_BYTES } from '../sockets/quic/packet-header.ts';
 /** A request without a `Host` field. Every protocol answers it with 400, unencrypted, even where it expects TLS. */
 const MALFORMED = 'GET /handover-check HTTP/1.1\r\nConnection: close\r\n\r\n';
 
-/** Milliseconds until the response must arrive. */
+/** Milliseconds within which a response must arrive. */
 const LIMIT = 10_000;
 
 /** Milliseconds after which a datagram is sent again. */

@@ -11,7 +11,9 @@ export type ProxyHeader =
 	| { readonly kind: 'none' }
 	/** The bytes begin like a header, but are invalid. */
 	| { readonly kind: 'malformed' }
-	/** A header of this length. Without a peer, the connection is the load balancer's own (`LOCAL`, `UNKNOWN`). */
+	/**
+	 * A complete header of `length` bytes. `peer` is undefined for a connection of the load balancer itself (`LOCAL`, `UNKNOWN`).
+	 */
 	| { readonly kind: 'header'; readonly length: number; readonly peer: ConnectionPeer | undefined };
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
@@ -88,7 +90,7 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 	if (addresses === undefined || size < addresses) return MALFORMED;
 	if (bytes.length < length) return INCOMPLETE;
 	if (!extensionsAreWhole(bytes, 16 + addresses, length)) return MALFORMED;
-	// LOCAL is the balancer's own connection, such as a health check; its addresses are meaningless.
+	// LOCAL marks a connection of the balancer itself, such as a health check. The addresses in its header are meaningless.
 	if (bytes[12] === 0x20 || family === 0x00) return { kind: 'header', length, peer: undefined };
 	return { kind: 'header', length, peer: peerOf(bytes, family) };
 }

@@ -30,12 +30,12 @@ export class ProxyReader {
 	}
 
 	/**
-	 * Calls `accepted` once the peer is known; bytes after the header have been put back. `isUnix` is true for a Unix socket
-	 * listener, whose clients have no address.
+	 * Reads the header and calls `accepted` with the peer that it names. Bytes after the header are put back into the stream first.
+	 * `isUnix` is true for a listener on a Unix socket, whose clients have no address.
 	 */
 	read(socket: Socket, isUnix: boolean, accepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;
-		// The address of a connection that was reset before it was accepted is unknown, so no range can match it.
+		// The connection was reset before it was accepted. Its address is unknown, so it cannot be compared with the ranges.
 		if (remoteAddress === undefined && !isUnix) {
 			socket.on('error', ignore);
 			socket.destroy();
@@ -67,7 +67,7 @@ class HeaderWait {
 	readonly #timer: NodeJS.Timeout | undefined;
 	readonly #onReadable = (): void => this.#take();
 	readonly #onEnd = (): void => this.#ended();
-	#held: Buffer | undefined;
+	#readBytes: Buffer | undefined;
 
 	constructor(
 		socket: Socket,
@@ -80,7 +80,7 @@ class HeaderWait {
 		this.#policy = policy;
 		this.#accepted = accepted;
 		this.#refuse = refuse;
-		this.#timer = timeout > 0 ? setTimeout(() => this.#late(), timeout).unref() : undefined;
+		this.#timer = timeout > 0 ? setTimeout(() => this.#onTimeout(), timeout).unref() : undefined;
 		socket.on('readable', this.#onReadable);
 		socket.on('error', ignore);
 		socket.once('end', this.#onEnd);
@@ -90,8 +90,8 @@ class HeaderWait {
 	#take(): void {
 		const read = this.#socket.read() as Buffer | null;
 		if (read === null) return;
-		const bytes = this.#held ? Buffer.concat([this.#held, read]) : read;
-		this.#held = bytes;
+		const bytes = this.#readBytes ? Buffer.concat([this.#readBytes, read]) : read;
+		this.#readBytes = bytes;
 		const header = parseProxyHeader(bytes);
 		switch (header.kind) {
 			case 'incomplete':
@@ -103,25 +103,28 @@ class HeaderWait {
 			case 'none':
 				this.#stop();
 				if (this.#policy === 'require') this.#refuse('bad_proxy_header');
-				else this.#goOn(bytes, undefined);
+				else this.#accept(bytes, undefined);
 				return;
 			case 'header':
 				this.#stop();
 				if (this.#policy === 'reject') this.#refuse('bad_proxy_header');
-				else this.#goOn(bytes.subarray(header.length), this.#policy === 'ignore' ? undefined : header.peer);
+				else this.#accept(bytes.subarray(header.length), this.#policy === 'ignore' ? undefined : header.peer);
 		}
 	}
 
-	#goOn(rest: Buffer, peer: ConnectionPeer | undefined): void {
+	#accept(rest: Buffer, peer: ConnectionPeer | undefined): void {
 		this.#socket.off('error', ignore);
 		if (rest.length > 0) this.#socket.unshift(rest);
 		this.#accepted(peer);
 	}
 
-	/** Handles the timeout. A client that has sent nothing may be one that does not send a header. */
-	#late(): void {
+	/**
+	 * Handles the timeout. A client that has sent nothing at all may simply not send PROXY headers. It is accepted, unless the
+	 * policy requires a header.
+	 */
+	#onTimeout(): void {
 		this.#stop();
-		if (this.#held === undefined && this.#policy !== 'require') this.#goOn(Buffer.alloc(0), undefined);
+		if (this.#readBytes === undefined && this.#policy !== 'require') this.#accept(Buffer.alloc(0), undefined);
 		else this.#refuse('proxy_header_timeout');
 	}
 

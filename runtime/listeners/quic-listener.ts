@@ -31,7 +31,7 @@ const ADVERTISED_SECONDS = 2_592_000;
 
 const NO_SETTINGS: QuicSettings = {};
 
-/** Refusals that mean that clients want more than a limit allows. */
+/** The refusals that are logged, because they mean that a limit was reached. */
 const REPORTED: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
 	...(['too_many_handshakes', 'evicted', 'too_many_connections', 'client_limit', 'client_rate', 'retry'] as const),
 	...(['no_memory'] as const),
@@ -39,7 +39,7 @@ const REPORTED: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
 /** Minimum milliseconds between two log entries about refusals. */
 const REPORT_INTERVAL_MS = 60_000;
 
-/** Reasons by the TLS alert that we sent (RFC 8446 §6). */
+/** Names of reasons, as in metrics and logs, by the TLS alert that we sent (RFC 8446 §6). */
 const ALERT_REASONS: { readonly [alert: number]: string } = {
 	40: 'no_shared_cipher',
 	42: 'client_certificate_untrusted',
@@ -64,15 +64,18 @@ export interface QuicListenerDeps extends QuicCertificatesDeps {
 	ended(): void;
 }
 
-/** Accepts connections between `open` and `drain`. */
+/** HTTP/3 of one listener on one thread. It accepts connections between `open` and `drain`. */
 export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	readonly #deps: QuicListenerDeps;
 	readonly #certificates: QuicCertificates;
 	readonly #http3: Http3Server;
 	readonly #port: number;
-	/** One, but several or none for a thread that continues with the sockets of an earlier process's threads. */
+	/**
+	 * Usually one endpoint. After a handover to another number of threads, a thread may have the sockets of several threads of the
+	 * predecessor, or none.
+	 */
 	readonly #endpoints: QuicEndpoint[] = [];
-	/** The key of the trust that each connection's client was verified with. */
+	/** The {@link ClientTrust.key} of the authorities that verified each connection's client. */
 	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
 	#rate: HandshakeRate | undefined;
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
@@ -109,7 +112,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		deps.tls.listen(this);
 	}
 
-	/** Serves a socket of its own for a moment, and makes it answer. Rejects if it does not. */
+	/** Opens a temporary socket with the same settings, and checks that it answers a packet. Rejects if it does not. */
 	static async check(deps: QuicListenerDeps): Promise<void> {
 		const listener = new QuicListener({ address: '127.0.0.1', port: 0, only6: false, shared: false }, deps);
 		try {
@@ -173,11 +176,14 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#http3.retire(which);
 	}
 
-	/** No new connections; those open end after their requests. Handshakes finish if idle connections may wait. */
+	/**
+	 * Stops accepting connections. Open connections end after their current requests. Handshakes in progress may finish if `waits`
+	 * allows idle connections to wait.
+	 */
 	drain(waits = NO_WAIT): void {
 		this.#draining = true;
 		for (const endpoint of this.#endpoints) endpoint.drain(waits.next > 0);
-		// The endpoint itself stays open, because HTTP/3 may be turned on again before the last connection has ended.
+		// The endpoints stay open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}
 
@@ -248,7 +254,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	failed(error: unknown): void {
-		// A warning is logged once a minute at most, because what fails for one connection may fail for many.
+		// At most one warning a minute is logged, because an error of one connection may occur on many others, too.
 		const now = performance.now();
 		if (now < this.#warnAgainAt) return;
 		this.#warnAgainAt = now + 60_000;
@@ -278,7 +284,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 }
 
-/** Returns the reason for metrics and logs, one of those for TCP. */
+/** Returns the reason of a failed handshake for metrics and logs. The reasons are the same as for TLS over TCP. */
 function alertReason({ alert, byPeer }: HandshakeAlert): string {
 	return byPeer ? 'alert' : (ALERT_REASONS[alert] ?? 'protocol');
 }

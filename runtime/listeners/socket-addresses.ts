@@ -52,6 +52,6 @@ function tcpAddress(text: string): string {
 	const number = Number.parseInt(port, 16);
 	if (bytes.length === 4) return `${bytes.join('.')}:${number}`;
 	const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
-	// The URL parser writes the address in its shortest form.
+	// The URL parser is used because it writes an IPv6 address in its shortest form.
 	return `${new URL(`http://[${groups.join(':')}]`).hostname}:${number}`;
 }

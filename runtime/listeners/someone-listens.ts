@@ -9,7 +9,7 @@ export function someoneListens(path: string): Promise<boolean> {
 			socket.destroy();
 			resolve(true);
 		});
-		// Any other error may come from a listener that we cannot reach.
+		// After any other error, somebody may still be listening, such as a server that rejects this user.
 		socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
 	});
 }

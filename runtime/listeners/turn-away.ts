@@ -2,14 +2,17 @@
 import type { Socket } from 'node:net';
 import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 
-/** Milliseconds that a rejected client has for reading the response. */
-const PATIENCE = 1000;
-/** Maximum connections given that time concurrently; others are closed as soon as the response is sent. */
-const MAX_PATIENT = 32;
+/** Milliseconds that a rejected client has for reading the response before the connection is closed. */
+const MAX_READING_MS = 1000;
+/**
+ * Maximum number of rejected connections that wait for their clients at the same time. Further ones are closed as soon as the
+ * response is sent.
+ */
+const MAX_WAITING_CLIENTS = 32;
 
 /** Rejects connections of one listener. */
 export class ConnectionRejecter {
-	readonly #leaving = new Set<Socket>();
+	readonly #waitingClients = new Set<Socket>();
 
 	/**
 	 * Responds with 503 without reading a request, and closes the connection. The client takes it for the response to its first request.
@@ -26,15 +29,15 @@ export class ConnectionRejecter {
 				`Retry-After: ${retryAfter}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
 			'latin1',
 		);
-		if (this.#leaving.size >= MAX_PATIENT) {
+		if (this.#waitingClients.size >= MAX_WAITING_CLIENTS) {
 			socket.destroySoon();
 			return;
 		}
-		const timer = setTimeout(() => socket.destroy(), PATIENCE).unref();
-		this.#leaving.add(socket);
+		const timer = setTimeout(() => socket.destroy(), MAX_READING_MS).unref();
+		this.#waitingClients.add(socket);
 		socket.once('close', () => {
 			clearTimeout(timer);
-			this.#leaving.delete(socket);
+			this.#waitingClients.delete(socket);
 		});
 		// Reads what the client has sent. Otherwise, the system would reset the connection, which could discard our response.
 		socket.resume();
@@ -44,7 +47,7 @@ export class ConnectionRejecter {
 
 	/** Closes the connections that are still open. */
 	close(): void {
-		for (const socket of this.#leaving) socket.destroy();
+		for (const socket of this.#waitingClients) socket.destroy();
 	}
 }
 

@@ -37,31 +37,33 @@ export interface ListenerEvents {
 export class WorkerListener implements ListeningOwner {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
-	/** Usually one socket; several if the thread continues with the sockets of several threads of the predecessor. */
+	/**
+	 * Usually one socket. After a handover to fewer threads, the thread may have the sockets of several threads of the predecessor.
+	 */
 	readonly #sockets: readonly ListeningSocket[];
 	readonly #socket: ListeningSocket;
 	#isBound = false;
 	readonly #events: ListenerEvents;
-	#held: Socket[] | undefined = [];
+	#heldConnections: Socket[] | undefined = [];
 	#admission: Admission | undefined;
 	#proxyReader: ProxyReader | undefined;
 	/** Connections whose PROXY header has not arrived. */
-	readonly #unread = new Set<Socket>();
-	readonly #away = new ConnectionRejecter();
-	readonly #places: PlaceMaker;
+	readonly #awaitingHeader = new Set<Socket>();
+	readonly #rejecter = new ConnectionRejecter();
+	readonly #placeMaker: PlaceMaker;
 	#settings: ServerSettings = {};
 
 	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
 		this.address = address;
 		this.protocol = protocol;
 		this.#events = events;
-		this.#places = new PlaceMaker(
+		this.#placeMaker = new PlaceMaker(
 			() => [protocol],
 			connections => events.gaveWay(connections),
 		);
 		this.#sockets = Array.from({ length: address.inherited?.length || 1 }, () => createListeningSocket(this));
 		this.#socket = this.#sockets[0]!;
-		// For connections that arrive before the first settings do.
+		// Connections that arrive before the first settings get the default keep-alive settings.
 		for (const socket of this.#sockets) socket.configure(keepAliveOf({}));
 	}
 
@@ -83,9 +85,9 @@ export class WorkerListener implements ListeningOwner {
 	 */
 	async bind(shared: boolean): Promise<SocketDescriptors[]> {
 		const { port, descriptor, inherited } = this.address;
-		const given = inherited ?? (descriptor === undefined ? [] : [descriptor]);
+		const descriptors = inherited ?? (descriptor === undefined ? [] : [descriptor]);
 		for (const [at, socket] of this.#sockets.entries()) {
-			const from = given[at];
+			const from = descriptors[at];
 			await socket.listen(
 				from === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { descriptor: from },
 			);
@@ -111,17 +113,17 @@ export class WorkerListener implements ListeningOwner {
 
 	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
-		if (this.#held !== undefined || this.#proxyReader !== undefined) return true;
+		if (this.#heldConnections !== undefined || this.#proxyReader !== undefined) return true;
 		return this.address.scheme === 'https' && !HAS_DIRECT_TLS;
 	}
 
 	accepted(socket: Socket | DirectSocket): void {
-		if (!this.#held || socket instanceof DirectSocket) {
+		if (!this.#heldConnections || socket instanceof DirectSocket) {
 			this.#take(socket);
 			return;
 		}
 		socket.on('error', ignore);
-		this.#held.push(socket);
+		this.#heldConnections.push(socket);
 	}
 
 	acceptFailed(error: NodeJS.ErrnoException): void {
@@ -130,12 +132,12 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Starts to accept connections, beginning with those that have arrived since binding. */
 	open(): void {
-		const held = this.#held;
-		this.#held = undefined;
+		const held = this.#heldConnections;
+		this.#heldConnections = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			// The socket's `end` event has already been emitted, so protocols would miss it. The client sent nothing and expects
-			// nothing.
+			// The client has closed its side without sending anything, so it expects no response. The protocol would miss the `end` event,
+			// which has already been emitted.
 			if (socket.readableEnded) socket.destroy();
 			else this.#take(socket);
 		}
@@ -143,7 +145,7 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Number of open sockets, including those that have not reached the protocol. */
 	get connections(): number {
-		return this.#unread.size + this.protocol.connections - (this.protocol.withoutSocket ?? 0);
+		return this.#awaitingHeader.size + this.protocol.connections - (this.protocol.withoutSocket ?? 0);
 	}
 
 	/** The IP address and port that are bound; undefined for a Unix socket and one that was inherited. */
@@ -151,10 +153,13 @@ export class WorkerListener implements ListeningOwner {
 		return this.address.host.includes('/') ? undefined : this.#socket.address;
 	}
 
-	/** Counts a connection from another socket. Returns a function to call at its end, or undefined if there are too many. */
+	/**
+	 * Counts a connection that another socket of this listener, such as its UDP socket, has accepted. Returns a function to call
+	 * when the connection ends, or undefined if there are too many.
+	 */
 	admit(address: string): (() => void) | undefined {
 		const admission = this.#admission;
-		return admission?.boundsConnections ? admission.connected(address, this.#places) : () => {};
+		return admission?.boundsConnections ? admission.connected(address, this.#placeMaker) : () => {};
 	}
 
 	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
@@ -180,18 +185,18 @@ export class WorkerListener implements ListeningOwner {
 			this.#admit(socket, undefined);
 			return;
 		}
-		const most = this.#settings.limits?.connections ?? 0;
-		if (most > 0 && this.#unread.size >= most) {
+		const maxConnections = this.#settings.limits?.connections ?? 0;
+		if (maxConnections > 0 && this.#awaitingHeader.size >= maxConnections) {
 			socket.on('error', ignore);
 			socket.destroy();
 			return;
 		}
-		const gone = (): void => void this.#unread.delete(socket);
-		this.#unread.add(socket);
-		socket.once('close', gone);
+		const forget = (): void => void this.#awaitingHeader.delete(socket);
+		this.#awaitingHeader.add(socket);
+		socket.once('close', forget);
 		reader.read(socket, this.#socket.isUnix, peer => {
-			socket.off('close', gone);
-			gone();
+			socket.off('close', forget);
+			forget();
 			this.#admit(socket, peer);
 		});
 	}
@@ -203,12 +208,13 @@ export class WorkerListener implements ListeningOwner {
 		if (admission?.boundsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
 			if (address === undefined) {
-				// The connection was reset before it was accepted. Its address is unknown, so it cannot be counted, and nobody waits for a response.
+				// The connection was reset before it was accepted. Its address is unknown, so it cannot be counted, and no client is waiting
+				// for a response.
 				if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 				socket.destroy();
 				return;
 			}
-			const ended = admission.connected(unmapAddress(address), this.#places);
+			const ended = admission.connected(unmapAddress(address), this.#placeMaker);
 			if (!ended) {
 				this.#refuse(socket, admission.retryAfter);
 				return;
@@ -221,15 +227,15 @@ export class WorkerListener implements ListeningOwner {
 
 	#refuse(socket: Socket | DirectSocket, retryAfter: string): void {
 		const given = socket instanceof DirectSocket ? socket.toSocket() : socket;
-		this.#away.refuse(given, this.address.scheme, retryAfter);
+		this.#rejecter.refuse(given, this.address.scheme, retryAfter);
 	}
 
 	#stopListening(gently = false): void {
 		for (const socket of this.#sockets) socket.close();
-		for (const socket of this.#held ?? []) socket.destroy();
-		this.#held = undefined;
-		if (!gently) for (const socket of this.#unread) socket.destroy();
-		this.#away.close();
+		for (const socket of this.#heldConnections ?? []) socket.destroy();
+		this.#heldConnections = undefined;
+		if (!gently) for (const socket of this.#awaitingHeader) socket.destroy();
+		this.#rejecter.close();
 	}
 }
 

@@ -1,6 +1,6 @@
 /**
- * The main thread's duplicates of the worker threads' listening sockets. If a thread is lost, its replacement continues with its
- * sockets, so that connections in the kernel's queues are served instead of reset.
+ * The main thread's duplicates of the worker threads' listening sockets. If a thread dies, its replacement listens on duplicates
+ * of its sockets, so that connections in the kernel's queues are served instead of reset.
  */
 import { closeSync } from 'node:fs';
 import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
@@ -70,7 +70,7 @@ export class WorkerSockets {
 		this.#sockets.delete(thread);
 	}
 
-	/** Closes all sockets, now and in the future. */
+	/** Closes all sockets. Sockets that are added later are closed immediately. */
 	close(): void {
 		this.#closed = true;
 		for (const thread of [...this.#sockets.keys()]) this.release(thread);

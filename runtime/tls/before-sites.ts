@@ -8,7 +8,7 @@ const CHALLENGE = '/.well-known/acme-challenge/';
 /** The syntax of challenge tokens (RFC 8555 §8.1). */
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
 
-/** The parts of a data-plane thread that are needed here. */
+/** The parts of a data-plane thread that answering a challenge needs. */
 interface AnsweringThread {
 	readonly tls: ThreadTls;
 	/** Returns the client's address, as reported by trusted proxies. */

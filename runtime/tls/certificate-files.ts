@@ -78,7 +78,7 @@ const SLICE = 5;
 /** Milliseconds that a load waits for OCSP responses of must-staple certificates. */
 const STAPLE_LIMIT = 3000;
 
-/** A certificate and its key, as read from their files. */
+/** A certificate and its key, as read from their two files. */
 interface LoadedPair {
 	readonly wanted: LoadedCertificate;
 	readonly certificate: FileCertificate;
@@ -138,47 +138,47 @@ export class CertificateFiles {
 	 */
 	async prepare(wanted: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
 		const prepared = new Map<string, LoadedPair>();
-		const fresh: FileCertificate[] = [];
+		const newCertificates: FileCertificate[] = [];
 		await inSlices(wanted, one => {
-			const known = this.#served.get(one.id);
+			const servedPair = this.#served.get(one.id);
 			const state = stateOf(one);
-			if (known?.state === state && known.wanted.key === one.key && known.wanted.digest === one.digest) {
-				prepared.set(one.id, known);
+			if (servedPair?.state === state && servedPair.wanted.key === one.key && servedPair.wanted.digest === one.digest) {
+				prepared.set(one.id, servedPair);
 				return;
 			}
 			const read = readPair(one, state);
-			if (known) read.certificate.succeed(known.certificate);
+			if (servedPair) read.certificate.succeed(servedPair.certificate);
 			prepared.set(one.id, read);
-			fresh.push(read.certificate);
+			newCertificates.push(read.certificate);
 		});
 		this.#prepared = prepared;
 		this.#nextSettings = settings;
-		if (fresh.length === 0) return;
-		await this.#stapleDemanding(fresh, settings);
-		this.#deps.publish(fresh.map(({ publication }) => publication));
+		if (newCertificates.length === 0) return;
+		await this.#awaitStaples(newCertificates, settings);
+		this.#deps.publish(newCertificates.map(({ publication }) => publication));
 	}
 
-	/** Commits the last prepared document. */
+	/** Makes the certificates of the last prepared document the active ones, and drops those that it does not name. */
 	activate(): void {
 		const prepared = this.#prepared;
 		if (!prepared) return;
 		this.#prepared = undefined;
-		const gone: string[] = [];
+		const removedIds: string[] = [];
 		for (const [id, { certificate }] of this.#served) {
 			const next = prepared.get(id);
 			if (next) this.#replace(certificate, next.certificate);
 			else {
 				certificate.gone = true;
-				gone.push(id);
+				removedIds.push(id);
 			}
 		}
 		this.#served = prepared;
 		this.#settings = this.#nextSettings;
 		this.#stapler.configure(this.#settings);
-		if (gone.length > 0) this.#deps.drop(gone);
+		if (removedIds.length > 0) this.#deps.drop(removedIds);
 		if (prepared.size === 0) return;
 		for (const { certificate } of prepared.values()) this.#stapler.check(certificate);
-		this.#timer ??= this.#later();
+		this.#timer ??= this.#scheduleCheck();
 	}
 
 	/** Discards the last prepared document: drops its new certificates and restores those it replaced. */
@@ -186,17 +186,17 @@ export class CertificateFiles {
 		const prepared = this.#prepared;
 		if (!prepared) return;
 		this.#prepared = undefined;
-		const gone: string[] = [];
-		const back: PublishedCertificate[] = [];
+		const removedIds: string[] = [];
+		const restored: PublishedCertificate[] = [];
 		for (const [id, read] of prepared) {
 			const before = this.#served.get(id);
 			if (before === read) continue;
 			read.certificate.gone = true;
-			if (before) back.push(before.certificate.publication);
-			else gone.push(id);
+			if (before) restored.push(before.certificate.publication);
+			else removedIds.push(id);
 		}
-		if (gone.length > 0) this.#deps.drop(gone);
-		if (back.length > 0) this.#deps.publish(back);
+		if (removedIds.length > 0) this.#deps.drop(removedIds);
+		if (restored.length > 0) this.#deps.publish(restored);
 	}
 
 	/** The expiry of each certificate, in milliseconds since the epoch. */
@@ -214,7 +214,7 @@ export class CertificateFiles {
 	}
 
 	/** Checks every file. Publishes valid changes; logs invalid ones and keeps serving the previous certificate. */
-	async #look(): Promise<void> {
+	async #checkFiles(): Promise<void> {
 		const served = this.#served;
 		const changed: FileCertificate[] = [];
 		await inSlices([...served.values()], ({ wanted, state: before, certificate }) => {
@@ -246,21 +246,25 @@ export class CertificateFiles {
 				);
 			}
 		});
-		await this.#stapleDemanding(changed, this.#settings);
+		await this.#awaitStaples(changed, this.#settings);
 		if (changed.length > 0 && this.#served === served) {
 			this.#deps.publish(changed.map(({ publication }) => publication));
 			for (const { id } of changed)
 				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
 		}
 		for (const { certificate } of this.#served.values()) this.#stapler.check(certificate);
-		this.#timer = this.#served.size > 0 ? this.#later() : undefined;
+		this.#timer = this.#served.size > 0 ? this.#scheduleCheck() : undefined;
 	}
 
-	/** Waits for the first OCSP responses of must-staple certificates, which clients reject without one. */
-	async #stapleDemanding(fresh: readonly FileCertificate[], settings: Settings): Promise<void> {
-		const demanding = fresh.filter(({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp);
-		if (settings.ocsp_stapling === false || demanding.length === 0) return;
-		const fetched = Promise.all(demanding.map(one => this.#stapler.refresh(one)));
+	/**
+	 * Waits until must-staple certificates have their first OCSP responses, because clients reject these certificates without one.
+	 */
+	async #awaitStaples(newCertificates: readonly FileCertificate[], settings: Settings): Promise<void> {
+		const withoutStaple = newCertificates.filter(
+			({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp,
+		);
+		if (settings.ocsp_stapling === false || withoutStaple.length === 0) return;
+		const fetched = Promise.all(withoutStaple.map(one => this.#stapler.refresh(one)));
 		await withTimeLimit(
 			fetched.then(() => {}),
 			STAPLE_LIMIT,
@@ -274,8 +278,8 @@ export class CertificateFiles {
 		if (before.record.fingerprint !== next.record.fingerprint) void this.#stapler.forget(before);
 	}
 
-	#later(): NodeJS.Timeout {
-		return setTimeout(() => void this.#look(), Math.max(CHECK_INTERVAL, this.#served.size)).unref();
+	#scheduleCheck(): NodeJS.Timeout {
+		return setTimeout(() => void this.#checkFiles(), Math.max(CHECK_INTERVAL, this.#served.size)).unref();
 	}
 }
 
@@ -295,7 +299,7 @@ function readPair(wanted: LoadedCertificate, state: string): LoadedPair {
 	const { certificate, key } = wanted;
 	const certificateBytes = readWhole(certificate);
 	const keyBytes = key === certificate ? certificateBytes : readWhole(key);
-	// A pair with this digest has been checked by the compiler.
+	// The compiler has already checked a certificate and key with this digest.
 	const same = certificatePairDigest(certificateBytes, keyBytes) === wanted.digest;
 	const pair = same ? wanted : checkCertificatePair(certificateBytes, keyBytes, certificate, key);
 	if (isFileMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
@@ -321,7 +325,10 @@ function unreadable(path: string, error: unknown): CertificateFileError {
 	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${code}.`);
 }
 
-/** Runs a function for every item, yielding to the event loop every {@link SLICE} ms. A thread pool would cost more. */
+/**
+ * Runs a function for every item, and yields to the event loop every {@link SLICE} ms. Passing the work to a thread pool would
+ * cost more than the work itself.
+ */
 async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
 	let began = performance.now();
 	for (const item of items) {

@@ -15,22 +15,22 @@ export class CertificateTable {
 		return this.#byId.size;
 	}
 
-	/** Adds a certificate, or replaces the one with its ID and returns the old one. */
+	/** Adds a certificate. If it replaces one with the same ID, returns the replaced one. */
 	set(published: PublishedCertificate): TableCertificate | undefined {
-		const before = this.#byId.get(published.id);
-		if (before) this.#forget(before);
+		const previous = this.#byId.get(published.id);
+		if (previous) this.#forget(previous);
 		const certificate = new TableCertificate(published, ++this.#serial);
 		this.#byId.set(published.id, certificate);
 		for (const name of published.names) this.#addName(name, certificate);
-		return before;
+		return previous;
 	}
 
 	/** Removes a certificate and returns it. */
 	delete(id: string): TableCertificate | undefined {
-		const before = this.#byId.get(id);
-		if (before) this.#forget(before);
+		const previous = this.#byId.get(id);
+		if (previous) this.#forget(previous);
 		this.#byId.delete(id);
-		return before;
+		return previous;
 	}
 
 	byId(id: string): TableCertificate | undefined {
@@ -43,19 +43,22 @@ export class CertificateTable {
 		return found === undefined || found instanceof TableCertificate ? found : chooseCertificate(found, client);
 	}
 
-	/** Returns all certificates for a lower-case name, in order of preference. Wildcards count only if there is no exact match. */
+	/**
+	 * Returns all certificates for a lower-case name, in order of preference. Certificates with a matching wildcard are returned
+	 * only if none has the exact name.
+	 */
 	all(name: string): readonly TableCertificate[] {
 		const found = lookUpName(this.#byName, name);
 		return found === undefined ? [] : found instanceof TableCertificate ? [found] : found;
 	}
 
 	#addName(name: string, certificate: TableCertificate): void {
-		const before = this.#byName.get(name);
-		if (!before) {
+		const previous = this.#byName.get(name);
+		if (!previous) {
 			this.#byName.set(name, certificate);
 			return;
 		}
-		const all = before instanceof TableCertificate ? [before] : [...before];
+		const all = previous instanceof TableCertificate ? [previous] : [...previous];
 		let at = all.length;
 		while (at > 0 && byPreference(certificate, all[at - 1]!) < 0) at--;
 		this.#byName.set(name, all.toSpliced(at, 0, certificate));
@@ -63,11 +66,11 @@ export class CertificateTable {
 
 	#forget(certificate: TableCertificate): void {
 		for (const name of certificate.published.names) {
-			const before = this.#byName.get(name);
-			if (before === certificate) this.#byName.delete(name);
-			if (before === undefined || before instanceof TableCertificate) continue;
-			const left = before.filter(other => other !== certificate);
-			this.#byName.set(name, left.length > 1 ? left : left[0]!);
+			const previous = this.#byName.get(name);
+			if (previous === certificate) this.#byName.delete(name);
+			if (previous === undefined || previous instanceof TableCertificate) continue;
+			const remaining = previous.filter(other => other !== certificate);
+			this.#byName.set(name, remaining.length > 1 ? remaining : remaining[0]!);
 		}
 	}
 }

@@ -1,11 +1,11 @@
-/** What a policy's client authentication demands of a handshake, the same for TCP and QUIC. */
+/** What a policy's `client_auth` demands of a handshake, for TLS over TCP and over QUIC. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ClientCertificateCriteria } from '../sockets/client-verifier.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
-/** The terms of one `client_auth` with the certificates that are trusted now. */
+/** The demands of one `client_auth`, with the certificates that are trusted at the moment. */
 export interface ClientAuthTerms {
 	/** Authorities in PEM. They verify the certificate, and the server names them in its request for one. */
 	readonly authorities: readonly string[];

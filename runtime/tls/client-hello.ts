@@ -50,9 +50,9 @@ function handshakeMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 		if (announced === 0 || announced > MAX_RECORD_BYTES) return 'malformed';
 		const start = at + RECORD_HEAD;
 		at = start + announced;
-		const here = Math.min(at, bytes.length);
-		length += here - start;
-		for (let i = start; i < here && head.length < MESSAGE_HEAD; i++) head.push(bytes[i]!);
+		const fragmentEnd = Math.min(at, bytes.length);
+		length += fragmentEnd - start;
+		for (let i = start; i < fragmentEnd && head.length < MESSAGE_HEAD; i++) head.push(bytes[i]!);
 		if (head.length > 0 && head[0] !== CLIENT_HELLO) return 'malformed';
 		if (size === Infinity && head.length === MESSAGE_HEAD) {
 			size = MESSAGE_HEAD + ((head[1]! << 16) | (head[2]! << 8) | head[3]!);
@@ -63,15 +63,15 @@ function handshakeMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 	}
 }
 
-/** Joins the first `size` bytes of record contents, which must be present. */
+/** Joins the contents of the records at the start of `bytes`, up to `size` bytes. That many must be present. */
 function contentOf(bytes: Buffer, size: number): Buffer {
 	const pieces: Buffer[] = [];
-	let left = size;
-	for (let at = 0; left > 0; ) {
+	let remaining = size;
+	for (let at = 0; remaining > 0; ) {
 		const start = at + RECORD_HEAD;
 		at = start + bytes.readUInt16BE(at + 3);
-		pieces.push(bytes.subarray(start, Math.min(at, start + left)));
-		left -= at - start;
+		pieces.push(bytes.subarray(start, Math.min(at, start + remaining)));
+		remaining -= at - start;
 	}
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
@@ -89,7 +89,7 @@ class Cursor {
 		this.end = end;
 	}
 
-	get left(): number {
+	get remaining(): number {
 		return this.end - this.at;
 	}
 
@@ -124,7 +124,7 @@ class Cursor {
 	}
 }
 
-/** A parsed ClientHello. Rarely needed lists are built on demand. */
+/** A parsed ClientHello. The lists that are rarely needed are parsed when they are first read. */
 class ReadHello implements ClientHello {
 	readonly serverName: string;
 	readonly alpn: readonly string[];
@@ -166,8 +166,8 @@ function readMessage(message: Buffer): ClientHello | 'malformed' {
 	let alpn: readonly string[] = [];
 	let schemes: Cursor | undefined;
 	let ticket: Buffer | undefined;
-	const extensions = cursor.left > 0 ? cursor.vector(2) : cursor;
-	while (extensions.left > 0) {
+	const extensions = cursor.remaining > 0 ? cursor.vector(2) : cursor;
+	while (extensions.remaining > 0) {
 		const type = extensions.number(2);
 		const body = extensions.vector(2);
 		if (extensions.failed) return 'malformed';
@@ -188,12 +188,12 @@ function readMessage(message: Buffer): ClientHello | 'malformed' {
 /** Returns the first DNS name. An invalid name counts as absent; OpenSSL decides whether the handshake fails. */
 function readServerName(body: Cursor): string {
 	const list = body.vector(2);
-	while (list.left > 0) {
+	while (list.remaining > 0) {
 		const type = list.number(1);
 		const name = list.vector(2);
 		if (list.failed) break;
 		if (type !== 0) continue;
-		if (name.left > MAX_NAME_LENGTH) return '';
+		if (name.remaining > MAX_NAME_LENGTH) return '';
 		const text = name.bytes.toString('latin1', name.at, name.end).toLowerCase();
 		if (!/^[a-z0-9._:-]+$/.test(text)) return '';
 		return text.endsWith('.') ? text.slice(0, -1) : text;
@@ -205,9 +205,9 @@ function readServerName(body: Cursor): string {
 function readAlpn(body: Cursor): string[] {
 	const list = body.vector(2);
 	const protocols: string[] = [];
-	while (list.left > 0) {
+	while (list.remaining > 0) {
 		const name = list.vector(1);
-		if (list.failed || name.left === 0) {
+		if (list.failed || name.remaining === 0) {
 			body.failed = true;
 			break;
 		}

@@ -14,7 +14,7 @@ import type { ClientTrust } from './tls-update.ts';
 
 /** Timeout in milliseconds for fetching a trust pool over HTTP. */
 const FETCH_LIMIT = 10_000;
-/** Maximum bytes of the response. */
+/** Maximum bytes of a trust pool fetched over HTTP. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 /** A trust pool or leaf certificate cannot be loaded. The message is a full sentence. */
@@ -132,8 +132,8 @@ async function fetched(url: string): Promise<string[]> {
 		}
 		return parsePemCertificates(text);
 	} catch (error) {
-		const why = (error as Error).message;
-		throw new TrustError(redactUrlSecrets(`Cannot load trusted certificates from \`${url}\`: ${why}.`));
+		const reason = (error as Error).message;
+		throw new TrustError(redactUrlSecrets(`Cannot load trusted certificates from \`${url}\`: ${reason}.`));
 	}
 }
 
@@ -141,8 +141,8 @@ async function leafFingerprints(
 	{ certificates = [], files = [], folders = [], pem = [] }: TrustedLeaves,
 	workingDirectory: string,
 ) {
-	const below = (await Promise.all(folders.map(folder => pemFiles(resolve(workingDirectory, folder))))).flat();
-	const paths = [...files.map(file => resolve(workingDirectory, file)), ...below];
+	const fromFolders = (await Promise.all(folders.map(folder => pemFiles(resolve(workingDirectory, folder))))).flat();
+	const paths = [...files.map(file => resolve(workingDirectory, file)), ...fromFolders];
 	const fromFiles = (await Promise.all(paths.map(certificatesOfFile))).flat();
 	const all = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
 	return all.map(fingerprint);

@@ -9,7 +9,7 @@ export function classifyHandshakeFailure(
 	{ code, message }: Error & { readonly code?: string },
 	socket: TLSSocket | DirectSocket,
 ): string {
-	// When Node itself rejects the client certificate, the error says only that the connection was closed.
+	// If Node has rejected the client's certificate, `error` only says that the connection was closed, so the socket is asked.
 	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalByNode(socket);
 	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
 	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';

@@ -8,7 +8,7 @@ const CELLS = 8192;
 const SEED = 2 * CELLS;
 const LISTENER = SEED + 1;
 
-/** Number of Int32 cells needed per listener, regardless of the number of threads. */
+/** Number of Int32 values in the shared memory of one listener, regardless of the number of threads. */
 export const HANDSHAKE_SLOTS: number = LISTENER + 1;
 
 /** Number of low bits of a cell that hold the count. The high bits hold the second to which the count belongs. */
@@ -23,8 +23,8 @@ const MOST = 2 ** COUNT_BITS - 1;
 export class HandshakeRate {
 	readonly #cells: Int32Array;
 	readonly #seed: number;
-	#most = 0;
-	#mostOfClient = DEFAULT_HANDSHAKES_PER_CLIENT;
+	#maxRate = 0;
+	#maxClientRate = DEFAULT_HANDSHAKES_PER_CLIENT;
 	#sparesOwn = true;
 
 	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
@@ -35,8 +35,8 @@ export class HandshakeRate {
 
 	/** Sets the limits. The default limit per client exempts loopback addresses, which belong to local proxies and tests. */
 	configure({ handshakes = 0, handshakes_per_client: ofClient }: ServerLimits): void {
-		this.#most = handshakes;
-		this.#mostOfClient = ofClient ?? DEFAULT_HANDSHAKES_PER_CLIENT;
+		this.#maxRate = handshakes;
+		this.#maxClientRate = ofClient ?? DEFAULT_HANDSHAKES_PER_CLIENT;
 		this.#sparesOwn = ofClient === undefined;
 	}
 
@@ -45,25 +45,25 @@ export class HandshakeRate {
 		const second = Math.floor(now / 1000);
 		// The client is checked first, so that its rejected handshakes do not use up the listener's limit.
 		if (!this.#admitsClient(address, second)) return false;
-		return this.#most === 0 || this.#add(LISTENER, second) <= this.#most;
+		return this.#maxRate === 0 || this.#add(LISTENER, second) <= this.#maxRate;
 	}
 
 	#admitsClient(address: string, second: number): boolean {
-		if (this.#mostOfClient === 0 || address === '') return true;
+		if (this.#maxClientRate === 0 || address === '') return true;
 		if (this.#sparesOwn && (address.startsWith('127.') || address === '::1')) return true;
 		const hash = hashText(clientKey(address), this.#seed);
-		const one = this.#add(firstSlot(hash) % CELLS, second);
-		const other = this.#add(CELLS + (secondSlot(hash) % CELLS), second);
-		return Math.min(one, other) <= this.#mostOfClient;
+		const firstCount = this.#add(firstSlot(hash) % CELLS, second);
+		const secondCount = this.#add(CELLS + (secondSlot(hash) % CELLS), second);
+		return Math.min(firstCount, secondCount) <= this.#maxClientRate;
 	}
 
 	/** Increments a cell's count for this second and returns it. */
 	#add(cell: number, second: number): number {
 		const stamp = (second << COUNT_BITS) | 0;
 		for (;;) {
-			const before = Atomics.load(this.#cells, cell);
-			const count = (before & ~MOST) === stamp ? Math.min((before & MOST) + 1, MOST) : 1;
-			if (Atomics.compareExchange(this.#cells, cell, before, stamp | count) === before) return count;
+			const oldCell = Atomics.load(this.#cells, cell);
+			const count = (oldCell & ~MOST) === stamp ? Math.min((oldCell & MOST) + 1, MOST) : 1;
+			if (Atomics.compareExchange(this.#cells, cell, oldCell, stamp | count) === oldCell) return count;
 		}
 	}
 }

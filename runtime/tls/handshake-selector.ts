@@ -1,4 +1,4 @@
-/** Selects the policy and the certificate for a ClientHello, by one listener configuration. */
+/** Selects the policy and the certificate for a ClientHello, according to one configuration of a listener. */
 import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { HandshakePolicy, ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
 import type { CertificateTable } from './certificate-table.ts';
@@ -11,14 +11,16 @@ export class HandshakeSelector {
 	readonly settings: ListenerTls;
 	readonly handshakers: HandshakerCache;
 	readonly #names: ReadonlyMap<string, number>;
-	/** By policy index: the IDs of the policy's own certificates, if there are several. */
-	readonly #own: readonly (ReadonlySet<string> | undefined)[];
+	/** For each policy, the IDs of the certificates that it names; undefined if it names at most one. */
+	readonly #policyIds: readonly (ReadonlySet<string> | undefined)[];
 
 	constructor(settings: ListenerTls, handshakers: HandshakerCache) {
 		this.settings = settings;
 		this.handshakers = handshakers;
 		this.#names = new Map(Object.entries(settings.names));
-		this.#own = settings.policies.map(({ certificates: ids = [] }) => (ids.length > 1 ? new Set(ids) : undefined));
+		this.#policyIds = settings.policies.map(({ certificates: ids = [] }) =>
+			ids.length > 1 ? new Set(ids) : undefined,
+		);
 	}
 
 	/** Returns the index of the policy for a name. */
@@ -37,15 +39,16 @@ export class HandshakeSelector {
 	certificate(policy: number, name: string, hello: ClientHello, table: CertificateTable): TableCertificate | undefined {
 		const ids = this.policy(policy).certificates;
 		if (ids === undefined) return table.find(name, hello);
-		const own = this.#own[policy];
-		if (own === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
-		const listed = table.all(name).filter(({ published }) => own.has(published.id));
-		if (listed.length > 0) return chooseCertificate(inOrder(listed, ids), hello);
-		// In the table, another site's certificate for the exact name hides this policy's wildcard certificates.
-		const there = ids.flatMap(id => table.byId(id) ?? []);
-		const covering = there.filter(certificate => covers(certificate, name));
-		if (there.length === 0) return table.find(name, hello);
-		return chooseCertificate(covering.length > 0 ? covering : there, hello);
+		const policyIds = this.#policyIds[policy];
+		if (policyIds === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
+		const forName = table.all(name).filter(({ published }) => policyIds.has(published.id));
+		if (forName.length > 0) return chooseCertificate(inOrder(forName, ids), hello);
+		// The table returns no wildcard certificates if another site's certificate has the exact name, so this policy's certificates
+		// are looked up by ID.
+		const loaded = ids.flatMap(id => table.byId(id) ?? []);
+		const covering = loaded.filter(certificate => covers(certificate, name));
+		if (loaded.length === 0) return table.find(name, hello);
+		return chooseCertificate(covering.length > 0 ? covering : loaded, hello);
 	}
 }
 

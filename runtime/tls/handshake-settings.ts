@@ -29,12 +29,12 @@ const VERSIONS = { 'tls1.2': 'TLSv1.2', 'tls1.3': 'TLSv1.3' } as const;
 
 /** Returns versions, cipher suites, curves and the like, but no certificates or client authentication. */
 export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
-	const named = policy.ciphers?.flatMap(name => TLS12_CIPHERS[name] ?? []);
+	const namedCiphers = policy.ciphers?.flatMap(name => TLS12_CIPHERS[name] ?? []);
 	const curves = policy.curves?.flatMap(name => TLS_CURVE_NAMES[name] ?? []);
 	return {
 		minVersion: VERSIONS[policy.min_version ?? 'tls1.2'],
 		maxVersion: VERSIONS[policy.max_version ?? 'tls1.3'],
-		ciphers: `${TLS13}:${named && named.length > 0 ? named.join(':') : TLS12}`,
+		ciphers: `${TLS13}:${namedCiphers && namedCiphers.length > 0 ? namedCiphers.join(':') : TLS12}`,
 		ecdhCurve: curves && curves.length > 0 ? curves.join(':') : GROUPS,
 		honorCipherOrder: true,
 		// Renegotiation would let a client keep the CPU busy.

@@ -21,7 +21,8 @@ export class HandshakerCache {
 	readonly #protocols: readonly string[];
 	readonly #outcome: HandshakeOutcome;
 	/**
-	 * Handshakers by {@link TableCertificate.serial}, in the order of insertion. Each array is indexed by policy and ticket key.
+	 * Handshakers by {@link TableCertificate.serial}, in the order of insertion. An array has one element for each combination of
+	 * ticket key and policy; see `get`.
 	 */
 	readonly #handshakers = new Map<number, (Handshaker | undefined)[]>();
 	readonly #challenges = new Map<string, Handshaker>();
@@ -51,20 +52,20 @@ export class HandshakerCache {
 	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
 		const { ticketKeys } = this.#tls;
 		const key = ticketKeyIndex(ticketKeys, ticket);
-		const place = key === 0 ? policy : policy + key * this.#policies.length;
+		const index = key === 0 ? policy : policy + key * this.#policies.length;
 		let byPolicy = this.#handshakers.get(certificate.serial);
-		const known = byPolicy?.[place];
-		if (known) return known;
+		const cached = byPolicy?.[index];
+		if (cached) return cached;
 		const newest = key === 0 ? undefined : ticketKeys[0];
-		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
-		if (!made) return undefined;
+		const handshaker = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
+		if (!handshaker) return undefined;
 		if (!byPolicy) {
 			if (this.#handshakers.size >= MAX_CERTIFICATES) this.#drop(this.#handshakers.keys().next().value!);
 			byPolicy = [];
 			this.#handshakers.set(certificate.serial, byPolicy);
 		}
-		byPolicy[place] = made;
-		return made;
+		byPolicy[index] = handshaker;
+		return handshaker;
 	}
 
 	/** Returns the handshaker that answers the TLS-ALPN-01 challenge for a name (RFC 8737) with a certificate. */
@@ -143,8 +144,9 @@ export class HandshakerCache {
 		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
 		const terms = clientAuthTerms(auth, this.#tls);
 		if (!terms) return undefined;
-		// Without access to OpenSSL's verification, `rejectUnauthorized` would make Node demand a verified chain. It is then set
-		// only where that is wanted, and the rest is checked after the handshake (see client-verification.ts).
+		// If OpenSSL's verification is not accessible, Node verifies the chain, and `rejectUnauthorized` makes it reject clients whose
+		// chain does not verify. So it is set only if the policy demands a verified chain; everything else is checked after the
+		// handshake (see client-verification.ts).
 		const rejectUnauthorized = clientVerifier()
 			? terms.required
 			: auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;

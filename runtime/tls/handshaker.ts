@@ -1,7 +1,7 @@
 /**
- * Handshakers perform TLS handshakes with one policy and one certificate. Each has an OpenSSL context and uses, per connection,
- * an OpensslHandle, a TlsHandle or, over a stream, a TLSSocket. Without OpenSSL itself, client certificates, the secrets log, and
- * OCSP stapling over a stream need a `tls.Server` that never listens, because Node implements them only there.
+ * Handshakers perform TLS handshakes with one policy and one certificate. Each has an OpenSSL context. A connection uses an
+ * OpensslHandle, a TlsHandle or, over a stream, a TLSSocket. Where OpenSSL is not used directly, client certificates, the secrets
+ * log, and OCSP stapling over a stream need a `tls.Server` that never listens, because Node implements them only for servers.
  */
 import type { Socket } from 'node:net';
 import {
@@ -28,7 +28,7 @@ export interface HandshakeOutcome {
 
 /** Performs handshakes with one policy and one certificate. */
 export interface Handshaker {
-	/** Starts the handshake on a stream. The caller has put the bytes read so far back into it. */
+	/** Starts the handshake on a stream. The caller must have put the bytes that it has read back into the stream. */
 	handshake(socket: Socket): void;
 	/** Settings for a handshake without a stream. */
 	readonly terms: HandshakeOptions;
@@ -119,8 +119,8 @@ function failed(this: HandshakingSocket, error?: Error | boolean): void {
 }
 
 /**
- * A handshaker that staples an OCSP response, verifies client certificates or writes a secrets log. Creates what it needs, with or
- * without a stream, on first use.
+ * A handshaker that staples an OCSP response, verifies client certificates or writes a secrets log. It creates its `tls.Server`,
+ * for handshakes on streams, and its contexts, for those without, when they are first needed.
  */
 export class ServerHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
@@ -173,15 +173,15 @@ export class ServerHandshaker implements Handshaker {
 }
 
 /**
- * The settings of handshakes without streams. Node's connections and those of OpenSSL itself have contexts of their own, each made
- * when it is needed, because the callbacks of one expect no connection of the other.
+ * The settings of handshakes without streams. Handshakes by Node and by OpenSSL directly use separate contexts, because the
+ * callbacks of each context work only with its own kind of connection. Each context is created when it is first needed.
  */
 class Terms implements HandshakeOptions {
 	readonly protocols: Uint8Array;
 	readonly stapled: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
-	/** False if Node's handles cannot perform the duties. */
+	/** False if the duties include something that Node's handles cannot do: client certificates or a secrets log. */
 	readonly #isForNode: boolean;
 	#context: SecureContext | undefined;
 	#openssl: OpensslContext | undefined;

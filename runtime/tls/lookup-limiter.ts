@@ -19,21 +19,21 @@ interface Bucket {
 
 /** Token buckets: one per client, and one for all clients together. */
 export class LookupLimiter {
-	readonly #all: Bucket = { tokens: TOTAL_BURST, at: 0 };
+	readonly #totalBucket: Bucket = { tokens: TOTAL_BURST, at: 0 };
 	readonly #clients = new Map<string, Bucket>();
 
 	/** Reports whether the client may cause another lookup now, and counts it. */
 	take(client: string, now: number = performance.now()): boolean {
-		const own = this.#clients.get(client) ?? { tokens: BURST, at: now };
+		const clientBucket = this.#clients.get(client) ?? { tokens: BURST, at: now };
 		this.#clients.delete(client);
-		this.#clients.set(client, own);
+		this.#clients.set(client, clientBucket);
 		if (this.#clients.size > MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
-		fill(own, RATE, BURST, now);
-		fill(this.#all, TOTAL_RATE, TOTAL_BURST, now);
-		// A lookup that is denied to one client must not use up a token of the others.
-		if (own.tokens < 1 || this.#all.tokens < 1) return false;
-		own.tokens--;
-		this.#all.tokens--;
+		fill(clientBucket, RATE, BURST, now);
+		fill(this.#totalBucket, TOTAL_RATE, TOTAL_BURST, now);
+		// A lookup that one client's bucket denies must not take a token from the bucket of all clients.
+		if (clientBucket.tokens < 1 || this.#totalBucket.tokens < 1) return false;
+		clientBucket.tokens--;
+		this.#totalBucket.tokens--;
 		return true;
 	}
 }

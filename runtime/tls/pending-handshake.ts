@@ -21,9 +21,11 @@ export class PendingHandshake implements PeekOwner {
 	readonly owner: HandshakeOwner;
 	socket: Socket | DirectSocket;
 	readonly peer: ConnectionPeer | undefined;
-	/** The settings when the connection was accepted. A reload during the handshake does not change them. */
+	/**
+	 * The handshake settings that were current when the connection was accepted. A reload during the handshake does not change them.
+	 */
 	readonly selector: HandshakeSelector;
-	/** The bytes read so far, until the handshake takes them. */
+	/** The bytes that have been read but not yet passed to the handshake. */
 	read: Buffer | undefined = undefined;
 	/** True once the ClientHello has been read or found invalid. */
 	peekDone = false;
@@ -31,7 +33,7 @@ export class PendingHandshake implements PeekOwner {
 	policy = 0;
 	/** The session ticket that the client offers. */
 	ticket: Buffer | undefined = undefined;
-	/** {@link ThreadTls.trustLosses} when the handshake began. */
+	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
 	trustLosses = 0;
 	/** The time, by `performance.now()`, at which an unfinished handshake is aborted. */
 	deadline: number;

@@ -4,7 +4,7 @@ import { parseAuthority } from '../../compiler/exchange/authority.ts';
 
 /** Maximum bytes of a request head that is read for a redirect. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** Milliseconds until the head must be complete. */
+/** Milliseconds within which the head must arrive. */
 const HEAD_LIMIT = 5000;
 
 const METHOD = /^[A-Z]{2,20} /;
@@ -30,17 +30,17 @@ export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean
 		const end = head.indexOf('\r\n\r\n');
 		if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
 		clearTimeout(timer);
-		socket.off('data', more);
+		socket.off('data', onData);
 		const target = end === -1 ? undefined : redirectTarget(head.slice(0, end), port);
 		if (target === undefined) finish(socket, '400 Bad Request', '', EXPLANATION);
 		else finish(socket, '308 Permanent Redirect', `Location: ${target}\r\n`, '');
 	};
-	const more = (bytes: Buffer): void => {
+	const onData = (bytes: Buffer): void => {
 		head += bytes.toString('latin1');
 		look();
 	};
 	socket.once('close', () => clearTimeout(timer));
-	socket.on('data', more);
+	socket.on('data', onData);
 	socket.resume();
 	look();
 }
@@ -63,7 +63,8 @@ function finish(socket: Socket, status: string, fields: string, body: string): v
 		`HTTP/1.1 ${status}\r\n${fields}${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
 		'latin1',
 	);
-	// Further input is discarded for a second. Closing with unread input would reset the connection and could lose the response.
+	// Further input is discarded for a second, because closing a connection with unread input would reset it, and the client could
+	// lose the response.
 	socket.resume();
 	setTimeout(() => socket.destroy(), 1000).unref();
 }

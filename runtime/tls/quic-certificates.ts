@@ -40,8 +40,9 @@ export function servesHttp3(policy: HandshakePolicy): boolean {
 }
 
 /**
- * Reports whether clients over TCP are told that a site is served over HTTP/3 too. Those of sites that ask for client certificates
- * are not: browsers show none over QUIC, so that they would be refused, or, where a certificate is optional, not be known.
+ * Reports whether clients over TCP are told that a site is also served over HTTP/3. It is not announced for sites that request
+ * client certificates: browsers send none over QUIC, so they would be rejected, or, where the certificate is optional, not
+ * recognized.
  */
 export function advertisesHttp3(policy: HandshakePolicy): boolean {
 	return servesHttp3(policy) && policy.client_auth === undefined;
@@ -50,15 +51,18 @@ export function advertisesHttp3(policy: HandshakePolicy): boolean {
 /** Client authentication of one handshake. */
 interface HandshakeClientAuth extends QuicClientAuth {
 	readonly auth: ClientAuth;
-	/** {@link ThreadTls.trustLosses} when the handshake began. */
+	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
 	readonly trustLosses: number;
 }
 
 /** Chooses certificates for one listener. */
 export class QuicCertificates {
 	readonly #deps: QuicCertificatesDeps;
-	/** Names that the main thread has been asked about: the waiting handshakes, and the result once it is known. */
-	readonly #asked = new Map<string, { waiting: (() => void)[]; obtained: boolean | undefined }>();
+	/**
+	 * The certificates requested from the main thread, by name. `waiting` continues the waiting handshakes; `obtained` is the
+	 * result, once it is known.
+	 */
+	readonly #requests = new Map<string, { waiting: (() => void)[]; obtained: boolean | undefined }>();
 
 	constructor(deps: QuicCertificatesDeps) {
 		this.#deps = deps;
@@ -68,25 +72,25 @@ export class QuicCertificates {
 	choose(hello: QuicHello, resume: () => void): QuicCertificateChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
-		const { default_sni: usual, fallback_sni: fallback } = selector.settings;
-		const name = hello.serverName || usual || hello.localAddress;
+		const { default_sni: defaultName, fallback_sni: fallback } = selector.settings;
+		const name = hello.serverName || defaultName || hello.localAddress;
 		const index = selector.policyOf(name);
 		const policy = selector.policy(index);
 		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE);
 		const client: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
 		let certificate = selector.certificate(index, name, client, tls.certificates);
 		if (certificate === undefined && tls.onDemand) {
-			if (this.#ask(hello, name, resume)) return 'wait';
+			if (this.#request(hello, name, resume)) return 'wait';
 			certificate = tls.certificates.find(name, client);
 		}
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, client);
 		if (certificate === undefined) return this.#refuse('no_certificate', UNRECOGNIZED_NAME);
 		const { client_auth: auth, insecure_secrets_log: file } = policy;
-		const chosen = certificateOf(certificate, policy);
-		if (auth === undefined && file === undefined) return chosen;
+		const quicCertificate = certificateOf(certificate, policy);
+		if (auth === undefined && file === undefined) return quicCertificate;
 		const clientAuth = auth && this.#clientAuth(auth);
 		if (auth !== undefined && clientAuth === undefined) return this.#refuse('no_certificate', INTERNAL_ERROR);
-		return { ...chosen, clientAuth, keyLog: file === undefined ? undefined : line => logSecret(file, line) };
+		return { ...quicCertificate, clientAuth, keyLog: file === undefined ? undefined : line => logSecret(file, line) };
 	}
 
 	/** Returns undefined if the trusted certificates are not known, or if OpenSSL's verification is not accessible. */
@@ -109,32 +113,33 @@ export class QuicCertificates {
 		return clientRefusalReason(verdict, auth, tls, certificate);
 	}
 
-	/** Returns the key of the trust that a client was verified with; see `ThreadTlsListener.onTrustLost`. */
+	/** Returns the {@link ClientTrust.key} of the authorities that verified a client; see `ThreadTlsListener.onTrustLost`. */
 	trustKey({ auth }: QuicClientFacts): string {
 		return canonicalJson((auth as HandshakeClientAuth).auth);
 	}
 
 	/** Requests a certificate. Returns true if the handshake must wait for it. */
-	#ask(hello: QuicHello, name: string, resume: () => void): boolean {
-		const known = this.#asked.get(name);
-		if (known !== undefined) {
-			if (known.obtained !== undefined) return false;
-			if (known.waiting.length >= MAX_WAITING) return false;
-			known.waiting.push(resume);
+	#request(hello: QuicHello, name: string, resume: () => void): boolean {
+		const pendingRequest = this.#requests.get(name);
+		if (pendingRequest !== undefined) {
+			if (pendingRequest.obtained !== undefined) return false;
+			if (pendingRequest.waiting.length >= MAX_WAITING) return false;
+			pendingRequest.waiting.push(resume);
 			return true;
 		}
-		if (this.#asked.size >= MAX_WAITING) return false;
-		const asked = { waiting: [resume], obtained: undefined as boolean | undefined };
-		this.#asked.set(name, asked);
+		if (this.#requests.size >= MAX_WAITING) return false;
+		const newRequest = { waiting: [resume], obtained: undefined as boolean | undefined };
+		this.#requests.set(name, newRequest);
 		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
 		const answered = (obtained: boolean): void => {
-			asked.obtained = obtained;
-			for (const wake of asked.waiting) wake();
-			// The waiting handshakes choose again in a later turn of the event loop. After that, new ones may ask again.
-			setImmediate(() => setImmediate(() => this.#asked.delete(name)));
+			newRequest.obtained = obtained;
+			for (const wake of newRequest.waiting) wake();
+			// The entry is kept until the waiting handshakes have chosen again, in a later turn of the event loop. Afterwards, a new
+			// handshake may request the certificate again.
+			setImmediate(() => setImmediate(() => this.#requests.delete(name)));
 		};
 		const hints = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
-		// This runs inside a callback of OpenSSL, which must not throw.
+		// An async function turns any error into a rejection, because this code runs in a callback of OpenSSL, which must not throw.
 		void (async () => this.#deps.obtain(hints))().then(answered, () => answered(false));
 		return true;
 	}

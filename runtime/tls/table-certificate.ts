@@ -9,7 +9,7 @@ export type ClientAbilities = Pick<ClientHello, 'cipherSuites' | 'signatureSchem
 /** A thread's copy of a published certificate. Publishing it again creates a new object. */
 export class TableCertificate {
 	readonly published: PublishedCertificate;
-	/** Increases with every publication. */
+	/** Number of the publication, which is higher for every later one. */
 	readonly serial: number;
 	#keyKind: string | undefined;
 
@@ -53,7 +53,7 @@ export function chooseCertificate(candidates: readonly TableCertificate[], clien
 	let rsa: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
-		// A managed certificate was requested by a site, so it takes precedence over files.
+		// Managed certificates come first in the list. They take precedence over those from files, because a site has requested them.
 		if (candidate.fromFile !== first.fromFile) break;
 		if (candidate.keyKind === 'rsa') {
 			rsa ??= candidate;

@@ -7,7 +7,10 @@ import { LookupLimiter } from './lookup-limiter.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
-/** Maximum concurrent lookups of challenges of other processes: anybody can cause them, and the store may be slow. */
+/**
+ * Maximum concurrent lookups of other processes' challenges. They are limited because any client can cause them, and the store
+ * may be slow.
+ */
 const MAX_LOOKUPS = 256;
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
@@ -18,7 +21,10 @@ export interface ThreadTlsListener {
 	onCertificateGone(certificate: TableCertificate): void;
 	/** Called when ticket keys or trusted client certificates have changed. */
 	onSettingsChanged(): void;
-	/** Clients verified under these {@link ClientTrust.key}s may no longer be trusted. */
+	/**
+	 * Called with the {@link ClientTrust.key}s whose trusted certificates have become fewer. Clients verified by them may no longer
+	 * be trusted.
+	 */
 	onTrustLost(keys: ReadonlySet<string>): void;
 }
 
@@ -27,7 +33,10 @@ export class ThreadTls {
 	readonly certificates = new CertificateTable();
 	/** Session ticket keys; the first one encrypts. Empty until the main thread has sent them; no session is resumed until then. */
 	ticketKeys: readonly Buffer[] = [];
-	/** Number of times that trust was withdrawn. A handshake that began before the last time may have relied on withdrawn trust. */
+	/**
+	 * Number of times that trusted certificates were removed. If it has changed since a handshake began, the client may have been
+	 * verified by a removed certificate.
+	 */
 	trustLosses = 0;
 	/** True if the main thread can obtain certificates that this thread does not have. */
 	onDemand = false;
@@ -37,7 +46,7 @@ export class ThreadTls {
 	readonly #listeners = new Set<ThreadTlsListener>();
 	#answers = NO_ANSWERS;
 	#tokens = 0;
-	#asked = 0;
+	#pendingLookups = 0;
 	readonly #limits = new LookupLimiter();
 	readonly #acknowledge: (number: number) => void;
 	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
@@ -83,11 +92,11 @@ export class ThreadTls {
 	}
 
 	#takeTrust(trust: ReadonlyMap<string, ClientTrust>): void {
-		const lost = lostTrust(this.#trust, trust);
+		const lostKeys = lostTrust(this.#trust, trust);
 		this.#trust = trust;
-		if (lost.size === 0) return;
+		if (lostKeys.size === 0) return;
 		this.trustLosses++;
-		for (const listener of this.#listeners) listener.onTrustLost(lost);
+		for (const listener of this.#listeners) listener.onTrustLost(lostKeys);
 	}
 
 	/** Returns the trusted certificates for a key. Undefined if they are not known: then no client can be verified. */
@@ -103,7 +112,7 @@ export class ThreadTls {
 		this.#listeners.delete(listener);
 	}
 
-	/** True if an HTTP-01 challenge is pending in this process, or may be in another one. */
+	/** True if an HTTP-01 challenge is pending in this process, or may be pending in another process that shares the store. */
 	get challenged(): boolean {
 		return this.#tokens > 0 || this.sharesChallenges;
 	}
@@ -122,12 +131,13 @@ export class ThreadTls {
 
 	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
 	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#asked >= MAX_LOOKUPS || !this.#limits.take(clientKey(client))) return undefined;
-		this.#asked++;
+		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#limits.take(clientKey(client)))
+			return undefined;
+		this.#pendingLookups++;
 		try {
 			return await this.#ask(question);
 		} finally {
-			this.#asked--;
+			this.#pendingLookups--;
 		}
 	}
 
@@ -136,17 +146,19 @@ export class ThreadTls {
 	}
 }
 
-/** Returns the keys whose set of trusted certificates has shrunk, so that clients verified by it may no longer be trusted. */
+/**
+ * Returns the keys of which trusted certificates have been removed, so that clients verified by them may no longer be trusted.
+ */
 function lostTrust(
 	before: ReadonlyMap<string, ClientTrust>,
 	after: ReadonlyMap<string, ClientTrust>,
 ): ReadonlySet<string> {
-	const lost = new Set<string>();
+	const lostKeys = new Set<string>();
 	for (const [key, old] of before) {
 		const now = after.get(key);
-		if (!now || !holdsAll(now.authorities, old.authorities) || !trustsLeaves(now, old)) lost.add(key);
+		if (!now || !holdsAll(now.authorities, old.authorities) || !trustsLeaves(now, old)) lostKeys.add(key);
 	}
-	return lost;
+	return lostKeys;
 }
 
 function holdsAll(list: readonly string[], members: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 /**
- * Session ticket keys (RFC 5077), shared by all threads. The previous key is kept for one more rotation, so that a rotation
- * ends no session.
+ * Session ticket keys (RFC 5077), shared by all threads. The previous key is kept until the next rotation, so that sessions can
+ * still be resumed after a rotation.
  */
 import { randomBytes } from 'node:crypto';
 

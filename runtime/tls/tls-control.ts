@@ -56,7 +56,7 @@ const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], m
 /** Maximum certificates per message; larger messages would block the receiving thread for too long. */
 const MAX_PER_MESSAGE = 200;
 
-/** Number of milliseconds to wait until threads acknowledge the answers to challenges. */
+/** Maximum milliseconds to wait until all threads have acknowledged the answers to challenges. */
 const CHALLENGE_LIMIT = 10_000;
 
 /** The TLS state of the process. */
@@ -64,13 +64,13 @@ export class TlsControl implements CertificateSink {
 	readonly #deps: TlsControlDeps;
 	readonly #files: CertificateFiles;
 	readonly #certificates = new Map<string, PublishedCertificate>();
-	readonly #waiting = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
+	readonly #pendingChallenges = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
 	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
 	#challenges = 0;
 	readonly #trust: TrustWatch;
-	/** The trust last sent to threads, as JSON. */
+	/** The trusted client certificates that were last sent to the threads, as JSON. */
 	#sentTrust = '[]';
-	/** The server's own store, as set by the document. */
+	/** Settings of the server's own store, from the document. */
 	#storage: StoreSelection | undefined;
 	/** Open stores, by their settings. */
 	readonly #stores = new Map<string, Promise<Store>>();
@@ -78,7 +78,7 @@ export class TlsControl implements CertificateSink {
 	#rotation: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
 	#sharedChallenges: Promise<SharedChallenges> | undefined;
-	#made: CertificateManager | undefined;
+	#startedManager: CertificateManager | undefined;
 	#managing = false;
 	#onDemand = false;
 	#nextOnDemand = false;
@@ -120,12 +120,12 @@ export class TlsControl implements CertificateSink {
 
 	/** The certificate manager, if it has been started. */
 	get manager(): CertificateManager | undefined {
-		return this.#made;
+		return this.#startedManager;
 	}
 
 	/** Returns the current values of the certificate metrics, including those of certificates from files. */
 	readings(): CertificateReadings {
-		const managed = this.#made?.readings?.() ?? NO_READINGS;
+		const managed = this.#startedManager?.readings?.() ?? NO_READINGS;
 		const files = this.#files.expiry.slice(0, MAX_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
 			labels: { subject, issuer: 'file' },
 			value: notAfter / 1000,
@@ -151,28 +151,31 @@ export class TlsControl implements CertificateSink {
 		this.#storage = settings.storage as StoreSelection | undefined;
 		await this.#files.prepare(planned?.loaded ?? [], settings);
 		const managed = planned?.managed;
-		const wanted = managed && managed.policies.length + managed.authorities.length > 0;
-		if (wanted || this.#managing) {
+		const needsManager = managed && managed.policies.length + managed.authorities.length > 0;
+		if (needsManager || this.#managing) {
 			const manager = await this.#startManager();
 			const { http_port = 80, https_port = 443 } = settings;
 			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
 		}
-		this.#managing ||= wanted === true;
+		this.#managing ||= needsManager === true;
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
-		// This is sent now rather than on activation, because the first client may arrive as soon as the document is active.
+		// The update is sent before activation, because the first client may arrive as soon as the document is active.
 		if (this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
 		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
 		await this.#trust.prepare(planned?.client_auth ?? []);
-		// Until the load is committed or discarded, threads need the trust of both documents.
+		// Until the load is committed or discarded, threads need the trusted certificates of the active and of the new document.
 		this.#sendTrust();
 	}
 
-	/** Checks now whether trusted client certificates have changed. This also happens periodically. */
+	/** Checks immediately, in addition to the periodic checks, whether trusted client certificates have changed. */
 	look(): Promise<void> {
 		return this.#trust.look();
 	}
 
-	/** Sends the trust to threads if it has changed, because every update makes them recreate their contexts. */
+	/**
+	 * Sends the trusted client certificates to the threads, but only if they have changed, because every update makes the threads
+	 * recreate their contexts.
+	 */
 	#sendTrust(): void {
 		const { trust } = this.#trust;
 		const text = JSON.stringify(trust);
@@ -198,21 +201,31 @@ export class TlsControl implements CertificateSink {
 		return opening;
 	}
 
-	/** Provides what TLS to upstreams needs besides files. Never rejects; the result reports the problem. */
+	/**
+	 * Provides the certificates for TLS to upstreams that are not in files. Never rejects: the result's `problem` says what is
+	 * missing.
+	 */
 	async provideUpstreams({ pools, certificate: name }: TlsMaterialRequest): Promise<TlsMaterial> {
 		const deps = this.#trustDeps;
 		try {
 			const authorities = (await Promise.all(pools.map(pool => loadPoolCertificates(pool, deps)))).flat();
-			const own = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);
-			const problem = own === null ? `this server has no certificate for ${name}` : undefined;
-			return { authorities, certificate: own ? { chain: own.chain, key: own.key } : undefined, problem };
+			const certificate = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);
+			const problem = certificate === null ? `this server has no certificate for ${name}` : undefined;
+			return {
+				authorities,
+				certificate: certificate ? { chain: certificate.chain, key: certificate.key } : undefined,
+				problem,
+			};
 		} catch (error) {
 			const problem = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
 			return { authorities: [], certificate: undefined, problem };
 		}
 	}
 
-	/** Returns a certificate for a name, from files or from the manager. Waits if it is being ordered. */
+	/**
+	 * Returns a certificate for a name, from files or from the manager. If there is none, asks the manager to obtain one, and waits
+	 * for it.
+	 */
 	async #certificateFor(name: string): Promise<PublishedCertificate | undefined> {
 		const find = () => {
 			const wildcard = name.replace(/^[^.]+/, '*');
@@ -228,7 +241,7 @@ export class TlsControl implements CertificateSink {
 	/** Commits the last prepared document. */
 	activate(): void {
 		this.#files.activate();
-		this.#made?.activate();
+		this.#startedManager?.activate();
 		this.#trust.activate();
 		this.#sendTrust();
 		if (this.#onDemand && !this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
@@ -243,7 +256,7 @@ export class TlsControl implements CertificateSink {
 	/** Discards the last prepared document. */
 	discard(): void {
 		this.#files.discard();
-		this.#made?.discard();
+		this.#startedManager?.discard();
 		this.#trust.discard();
 		this.#sendTrust();
 		if (this.#nextOnDemand && !this.#onDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
@@ -267,8 +280,8 @@ export class TlsControl implements CertificateSink {
 		const threads = new Set(this.#deps.broadcast({ kind: 'challenges', number, answers }));
 		if (threads.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
-			const timer = setTimeout(() => this.#settle(number), CHALLENGE_LIMIT).unref();
-			this.#waiting.set(number, {
+			const timer = setTimeout(() => this.#resolveChallenge(number), CHALLENGE_LIMIT).unref();
+			this.#pendingChallenges.set(number, {
 				threads,
 				resolve: () => {
 					clearTimeout(timer);
@@ -280,20 +293,20 @@ export class TlsControl implements CertificateSink {
 
 	/** Records that a thread has applied the `challenges` update with this number. */
 	challengesTaken(thread: number, number: number): void {
-		const waiting = this.#waiting.get(number);
-		waiting?.threads.delete(thread);
-		if (waiting?.threads.size === 0) this.#settle(number);
+		const pendingChallenge = this.#pendingChallenges.get(number);
+		pendingChallenge?.threads.delete(thread);
+		if (pendingChallenge?.threads.size === 0) this.#resolveChallenge(number);
 	}
 
 	/** Stops waiting for a dead thread. Its replacement gets the current state when it starts. */
 	ended(thread: number): void {
-		for (const number of [...this.#waiting.keys()]) this.challengesTaken(thread, number);
+		for (const number of [...this.#pendingChallenges.keys()]) this.challengesTaken(thread, number);
 	}
 
 	/** Obtains a certificate for a waiting client. Returns true once one has been published. Never rejects. */
 	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		try {
-			return (await this.#made?.obtain(question)) ?? false;
+			return (await this.#startedManager?.obtain(question)) ?? false;
 		} catch (error) {
 			this.#deps.log('error', 'tls', 'a certificate could not be obtained', { cause: (error as Error).message });
 			return false;
@@ -332,25 +345,25 @@ export class TlsControl implements CertificateSink {
 		this.#files.close();
 		this.#trust.close();
 		clearInterval(this.#rotation);
-		for (const number of [...this.#waiting.keys()]) this.#settle(number);
-		await this.#made?.close();
+		for (const number of [...this.#pendingChallenges.keys()]) this.#resolveChallenge(number);
+		await this.#startedManager?.close();
 	}
 
-	#settle(number: number): void {
-		const waiting = this.#waiting.get(number);
-		this.#waiting.delete(number);
-		waiting?.resolve();
+	#resolveChallenge(number: number): void {
+		const pendingChallenge = this.#pendingChallenges.get(number);
+		this.#pendingChallenges.delete(number);
+		pendingChallenge?.resolve();
 	}
 
 	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
 	#startManager(): Promise<CertificateManager> {
 		const { workingDirectory, environment, log, cluster } = this.#deps;
 		this.#manager ??= import('../certificates/manager/certificate-manager.ts').then(({ createCertificateManager }) => {
-			this.#made = createCertificateManager({
+			this.#startedManager = createCertificateManager({
 				...{ sink: this, workingDirectory, environment, log },
 				...(cluster ? { cluster } : {}),
 			});
-			return this.#made;
+			return this.#startedManager;
 		});
 		return this.#manager;
 	}
@@ -361,8 +374,8 @@ export class TlsControl implements CertificateSink {
 }
 
 /**
- * Reports whether to answer challenges of other processes that share the store. These may be for names unknown to this
- * process, so the answer is false only if all of the document's ACME issuers set `distributed` to false.
+ * Reports whether this process answers the challenges of other processes that share the store. It must do so even for names that
+ * it does not know, so the result is false only if all ACME issuers of the document set `distributed` to false.
  */
 function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
 	const acme = issuers.filter(({ issuer }) => issuer === 'acme');

@@ -24,7 +24,7 @@ export class TlsObserver {
 		again.page[again.slot]!++;
 	}
 
-	/** Counts a failed handshake. There must be few distinct reasons, because each is a metric label. */
+	/** Counts a failed handshake. Each distinct reason becomes a metric label, so there must be only a few. */
 	failed(reason: string): void {
 		const place =
 			this.#failed.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });

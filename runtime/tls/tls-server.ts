@@ -43,7 +43,7 @@ const MAX_HANDSHAKES = 8192;
 const CERTIFICATE_LIMIT = 60_000;
 /** Milliseconds between checks for handshakes past their deadline. */
 const WATCH_INTERVAL = 500;
-/** Size of the buffer for reading ClientHellos. */
+/** Size in bytes of the buffer for reading ClientHellos. */
 const PEEK_BYTES = 16 * 1024;
 /** Maximum connections waiting for on-demand certificates. */
 const MAX_WAITING = 256;
@@ -89,41 +89,44 @@ export interface Http3Side {
 
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
-	/** Set while the listener offers HTTP/3 or still has HTTP/3 connections. */
+	/** The HTTP/3 side; undefined if the listener neither offers HTTP/3 nor still has HTTP/3 connections. */
 	datagrams: Http3Side | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
-	#text = '';
-	#spoken = '';
-	#waiting = 0;
+	#settingsText = '';
+	#protocols = '';
+	#waitingForCertificate = 0;
 	#rate: HandshakeRate | undefined;
 	#limit = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#draining = false;
-	/** True if new connections are refused. During a gentle drain, a connection whose PROXY header was late may still come. */
-	#refuses = false;
+	/**
+	 * True if new connections are refused. During a gentle drain they are not, because a connection that was accepted earlier may
+	 * arrive late, after its PROXY header.
+	 */
+	#isRefusing = false;
 	#peekMemory: Buffer | undefined;
 	readonly #pending = new Map<Socket | DirectSocket, PendingHandshake>();
-	#watch: NodeJS.Timeout | undefined;
+	#deadlineTimer: NodeJS.Timeout | undefined;
 	/** The {@link ClientTrust.key} that each connection's client was verified with. */
 	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
 
 	constructor(deps: TlsServerDeps) {
 		this.#deps = deps;
-		// Looks up OpenSSL's functions before there are connections.
+		// Called for its side effect: OpenSSL's functions are looked up before the first connection needs them.
 		directTls();
-		this.#selector = this.#choose({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
+		this.#selector = this.#createSelector({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
 		deps.tls.listen(this);
 	}
 
 	/** Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. */
 	configure(text: string): void {
-		const spoken = this.#deps.protocols().join();
-		if (text === this.#text && spoken === this.#spoken) return;
-		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#deps.http2?.retire(() => true);
-		this.#text = text;
-		this.#spoken = spoken;
+		const protocols = this.#deps.protocols().join();
+		if (text === this.#settingsText && protocols === this.#protocols) return;
+		if (speaksHttp2(this.#protocols) && !speaksHttp2(protocols)) this.#deps.http2?.retire(() => true);
+		this.#settingsText = text;
+		this.#protocols = protocols;
 		const before = this.#selector;
-		this.#selector = this.#choose(JSON.parse(text) as ListenerTls);
+		this.#selector = this.#createSelector(JSON.parse(text) as ListenerTls);
 		before.handshakers.clear();
 	}
 
@@ -157,11 +160,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
 	onTrustLost(keys: ReadonlySet<string>): void {
-		const verified = (tls: TlsInfo | undefined): boolean => {
+		const isAffected = (tls: TlsInfo | undefined): boolean => {
 			const key = tls && this.#verifiedBy.get(tls);
 			return key !== undefined && keys.has(key);
 		};
-		this.retire(verified);
+		this.retire(isAffected);
 	}
 
 	accept(given: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
@@ -171,14 +174,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			return;
 		}
 		given.on('error', ignore);
-		const taken = directTls() && takeFromStream(given);
-		this.#accept(taken?.socket ?? given, taken?.read, peer);
+		const withoutStream = directTls() && takeFromStream(given);
+		this.#accept(withoutStream?.socket ?? given, withoutStream?.read, peer);
 	}
 
 	/** @param read Bytes after the PROXY header that have been read with it. */
 	#accept(socket: Socket | DirectSocket, read: Buffer | undefined, peer: ConnectionPeer | undefined): void {
 		const direct = socket instanceof DirectSocket;
-		if (this.#refuses || this.#pending.size >= MAX_HANDSHAKES) {
+		if (this.#isRefusing || this.#pending.size >= MAX_HANDSHAKES) {
 			this.#deps.failed('too_many_handshakes');
 			socket.destroy();
 			return;
@@ -190,7 +193,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		const pending = new PendingHandshake(this, socket, peer, this.#selector, performance.now() + this.#limit);
 		this.#pending.set(socket, pending);
-		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
+		this.#deadlineTimer ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
 		if (direct) {
 			socket.peek(this.peekMemory, pending, directTls() !== undefined);
 			if (read) this.onHelloBytes(pending, read);
@@ -200,7 +203,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 	}
 
-	/** Allocated for the first connection. */
+	/** The buffer for reading ClientHellos, which is allocated for the first connection. */
 	get peekMemory(): Buffer {
 		this.#peekMemory ??= Buffer.allocUnsafeSlow(PEEK_BYTES);
 		return this.#peekMemory;
@@ -229,7 +232,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#dispatch(pending, hello);
 	}
 
-	/** Closes the connection if the ClientHello is incomplete, because it can no longer be completed. */
+	/** Closes a connection whose client has closed its side before the ClientHello was complete. */
 	onEnd(pending: PendingHandshake): void {
 		const { socket } = pending;
 		if (!pending.peekDone || socket instanceof DirectSocket) socket.destroy();
@@ -243,7 +246,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	drain(waits = NO_WAIT): void {
 		this.#draining = true;
-		this.#refuses = waits.next === 0;
+		this.#isRefusing = waits.next === 0;
 		this.#deps.http1.drain(waits);
 		this.#deps.http2?.drain();
 		this.datagrams?.drain(waits);
@@ -290,11 +293,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			socket.destroy();
 		}
 		if (this.#pending.size > 0) return;
-		clearInterval(this.#watch);
-		this.#watch = undefined;
+		clearInterval(this.#deadlineTimer);
+		this.#deadlineTimer = undefined;
 	}
 
-	#choose(settings: ListenerTls): HandshakeSelector {
+	#createSelector(settings: ListenerTls): HandshakeSelector {
 		const handshakers = new HandshakerCache(this.#deps.tls, settings.policies, this.#deps.protocols(), {
 			secured: socket => this.#secured(socket),
 			failed: (error, socket) => this.#failed(error, socket),
@@ -334,10 +337,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 				return;
 			}
 		}
-		this.#chooseFor(pending, hello, name);
+		this.#chooseCertificate(pending, hello, name);
 	}
 
-	/** Looks for a TLS-ALPN-01 challenge of another process that shares the store. */
+	/**
+	 * Looks for the TLS-ALPN-01 challenge in the store, where another process may have published it, and continues with the result.
+	 */
 	async #askOthers(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
 		const { socket } = pending;
 		const client = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
@@ -347,10 +352,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			this.#begin(pending, pending.selector.handshakers.challenge(name, found.certificate));
 			return;
 		}
-		this.#chooseFor(pending, hello, name);
+		this.#chooseCertificate(pending, hello, name);
 	}
 
-	#chooseFor(pending: PendingHandshake, hello: ClientHello, name: string): void {
+	#chooseCertificate(pending: PendingHandshake, hello: ClientHello, name: string): void {
 		const { selector } = pending;
 		pending.policy = selector.policyOf(name);
 		const certificate = selector.certificate(pending.policy, name, hello, this.#deps.tls.certificates);
@@ -369,23 +374,23 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		pending.socket.pause();
 		if (pending.read === undefined) return hello;
 		pending.read = Buffer.from(pending.read);
-		const kept = readClientHello(pending.read) as ClientHello;
-		pending.ticket = kept.ticket;
-		return kept;
+		const helloCopy = readClientHello(pending.read) as ClientHello;
+		pending.ticket = helloCopy.ticket;
+		return helloCopy;
 	}
 
 	async #obtain(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
 		const { obtain, tls } = this.#deps;
 		const { socket } = pending;
 		let certificate: TableCertificate | undefined;
-		if (tls.onDemand && this.#waiting < MAX_WAITING) {
+		if (tls.onDemand && this.#waitingForCertificate < MAX_WAITING) {
 			pending.deadline = performance.now() + CERTIFICATE_LIMIT;
-			this.#waiting++;
+			this.#waitingForCertificate++;
 			const remoteIp = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
 			const localIp = unmapAddress(socket.localAddress);
 			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
-			this.#waiting--;
+			this.#waitingForCertificate--;
 			if (socket.destroyed) return;
 			pending.deadline = performance.now() + this.#limit;
 			if (published) certificate = tls.certificates.find(name, hello);
@@ -405,11 +410,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		try {
 			pending.trustLosses = this.#deps.tls.trustLosses;
 			handshaker = pending.selector.handshakers.get(pending.policy, certificate, pending.ticket);
-			// The ticket is a view of the bytes read and would keep them in memory.
+			// The ticket is a part of the buffer of read bytes, and would keep that buffer in memory.
 			pending.ticket = undefined;
 			if (handshaker) this.#begin(pending, handshaker);
 		} catch {
-			// OpenSSL rejected the certificate or key, although it passed the checks of the main thread.
+			// OpenSSL rejects the certificate or key, although the main thread's checks have accepted it.
 			handshaker = undefined;
 		}
 		if (handshaker) return;
@@ -503,7 +508,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 }
 
-/** Returns a connection without its stream, from which a PROXY header may have been read, and the bytes that it has read. */
+/**
+ * Takes a connection out of its stream, after a PROXY header may have been read from it. Returns the connection, and the further
+ * bytes that the stream has read.
+ */
 function takeFromStream(stream: Socket): { socket: DirectSocket; read: Buffer | undefined } | undefined {
 	const read = stream.read() as Buffer | null;
 	const socket = toDirectSocket(stream);
@@ -511,7 +519,7 @@ function takeFromStream(stream: Socket): { socket: DirectSocket; read: Buffer | 
 		if (read) stream.unshift(read);
 		return undefined;
 	}
-	// The listener counts connections, and waits for the stream to close.
+	// The listener counts open connections, and learns of their end by the stream's `close` event, which is therefore still emitted.
 	if (stream.listenerCount('close') > 0) socket.whenClosed = () => void stream.destroy();
 	else stream.destroy();
 	return { socket, read: read ?? undefined };

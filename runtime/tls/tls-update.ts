@@ -21,8 +21,8 @@ export type TlsUpdate =
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
 	/** Session ticket keys. Each of them decrypts tickets; the first one encrypts new tickets. */
 	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }
-	/** Whether threads ask the manager for missing certificates. */
+	/** Turns on or off whether threads ask the main thread for certificates that they do not have. */
 	| { readonly kind: 'on_demand'; readonly asked: boolean }
-	/** Whether threads ask the manager about challenges that this process has not published. */
+	/** Turns on or off whether threads ask the main thread about challenges that this process has not published. */
 	| { readonly kind: 'shared_challenges'; readonly asked: boolean }
 	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };

@@ -11,11 +11,11 @@ const CHECK_INTERVAL = 1000;
 /** Milliseconds after which other sources (stores, URLs, internal CAs) are loaded again. */
 const RELOAD_INTERVAL = 60_000;
 
-/** The state of one `client_auth`. */
+/** The trusted certificates of one `client_auth`, and what is needed to notice a change. */
 interface Watched {
 	readonly auth: ClientAuth;
 	readonly trust: ClientTrust;
-	/** Paths, inodes, sizes and modification times of its files. */
+	/** Paths, inodes, sizes and modification times of the files, as text. */
 	readonly state: string;
 	/** Time of loading, by `performance.now()`. */
 	readonly readAt: number;
@@ -47,10 +47,13 @@ export class TrustWatch {
 		this.#deps = deps;
 	}
 
-	/** The trust that threads need: that of the active and the prepared document. The prepared one wins for equal keys. */
+	/**
+	 * The trusted certificates of the active and of the prepared document. If both have an entry with the same key, the prepared
+	 * document's entry is used.
+	 */
 	get trust(): readonly ClientTrust[] {
-		const both = new Map([...this.#served, ...(this.#prepared ?? [])]);
-		return [...both.values()].map(({ trust }) => trust);
+		const byKey = new Map([...this.#served, ...(this.#prepared ?? [])]);
+		return [...byKey.values()].map(({ trust }) => trust);
 	}
 
 	/** Loads the trust that a document needs. Rejects with TrustError. */
@@ -79,7 +82,7 @@ export class TrustWatch {
 
 	async #read(auth: ClientAuth): Promise<Watched> {
 		const { trustDeps } = this.#deps;
-		// The state is taken before reading, so that the next check notices a change in between.
+		// The files' state is recorded before they are read, so that a change during the reading is noticed at the next check.
 		const state = stateOf(filesOf(auth, trustDeps.workingDirectory));
 		const trust = await loadClientTrust(auth, trustDeps);
 		return { auth, trust, state, readAt: performance.now() };
@@ -98,11 +101,11 @@ export class TrustWatch {
 
 	/** Reloads changed trust pools. Failures are logged and leave the previous pool in place. Never rejects. */
 	async look(): Promise<void> {
-		this.#looking = this.#looking.then(() => this.#look());
+		this.#looking = this.#looking.then(() => this.#checkSources());
 		await this.#looking;
 	}
 
-	async #look(): Promise<void> {
+	async #checkSources(): Promise<void> {
 		const served = this.#served;
 		let changed = false;
 		for (const [key, before] of served) {
@@ -112,7 +115,7 @@ export class TrustWatch {
 			const fields = { sources: sourcesOf(before.auth) };
 			try {
 				const now = await this.#read(before.auth);
-				// A load that happened meanwhile has loaded everything again, so the rest of this check is skipped.
+				// If a configuration was loaded meanwhile, everything has been read again, so the rest of this check is skipped.
 				if (this.#served !== served || this.#prepared) break;
 				served.set(key, now);
 				this.#reported.delete(key);
@@ -181,7 +184,7 @@ function isReloaded(pool: TrustPool | undefined): boolean {
 	}
 }
 
-/** Returns the sources to name in a log entry. */
+/** Returns the sources of trusted certificates (files, folders, URLs, …) that a log entry names. */
 function sourcesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth): string[] {
 	const files = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? []), ...(leaves?.folders ?? [])];
 	return pool && isReloaded(pool) ? [pool.source, ...files] : files;

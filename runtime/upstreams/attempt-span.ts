@@ -29,7 +29,7 @@ export class AttemptSpan {
 			...(scope.attempts === 0 ? {} : { 'http.request.resend_count': scope.attempts }),
 		};
 		scope.attempts++;
-		// If the configuration removes the field, the upstream must not learn of the trace.
+		// If the configuration has removed `traceparent`, the upstream must not learn about the trace, so the field is not added again.
 		if (request.headers.get('traceparent') === undefined) return;
 		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.state);
 	}

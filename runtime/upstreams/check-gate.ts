@@ -9,7 +9,7 @@ export class CheckGate {
 		this.#free = places;
 	}
 
-	/** Runs a task as soon as a slot is free. Rejects like the task. */
+	/** Runs a task as soon as a slot is free. Settles like the task's promise. */
 	async run<T>(task: () => Promise<T>): Promise<T> {
 		if (this.#free > 0) this.#free--;
 		else await new Promise<void>(resolve => this.#waiting.push(resolve));

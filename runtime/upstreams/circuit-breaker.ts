@@ -46,7 +46,8 @@ export class CircuitBreaker {
 			case OPEN:
 				return millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openFor;
 			case HALF_OPEN:
-				// Probes that never end, or whose thread has died, must not keep the circuit half-open forever.
+				// A probe may never end, for example because its thread has died. After a while, further probes are allowed, so that the
+				// circuit does not stay half-open forever.
 				return (
 					this.#load(UPSTREAM_STATE.total) < this.#probes ||
 					millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openFor
@@ -74,8 +75,8 @@ export class CircuitBreaker {
 	}
 
 	/**
-	 * Records the end of a request: whether it failed, and the milliseconds until the response head. Returns true if this closed
-	 * the circuit.
+	 * Records the end of a request. `milliseconds` is the time until the response head. Returns true if the circuit has closed
+	 * because of it.
 	 */
 	ended(probe: boolean, failed: boolean, milliseconds: number, now: number): boolean {
 		const slow = this.#slowAfter > 0 && milliseconds >= this.#slowAfter;

@@ -30,8 +30,8 @@ function bytesOf(body: string | Uint8Array): BodySource {
 }
 
 /**
- * The content of a gzip body. Throws if the body is truncated. A body that is not gzip despite its field is passed on as it
- * is, like to a client that accepts gzip.
+ * The decoded content of a gzip body. Throws if the body is truncated. A body that is not gzip, although its header field says
+ * so, is passed on unchanged.
  */
 class GunzippedBody implements BodySource {
 	readonly length = undefined;
@@ -78,7 +78,7 @@ class GunzippedBody implements BodySource {
 	}
 }
 
-/** Copies pieces, because they are valid only until the next pull and the stream holds them longer. */
+/** Yields copies of the body's pieces, because a piece is valid only until the next pull, and the decoder keeps it longer. */
 async function* piecesOf(first: Uint8Array, source: BodySource): AsyncGenerator<Uint8Array> {
 	yield first;
 	for (let piece = await source.pull(); piece !== null; piece = await source.pull()) yield Uint8Array.from(piece);

@@ -21,7 +21,9 @@ const INTERVAL = 30_000;
 /** Random share of the interval that spreads checks, so that pools opened together are not checked together. */
 const JITTER = 0.1;
 
-/** The checks of one pool, starting at once. Upstreams count as healthy until a check has failed. */
+/**
+ * The periodic checks of one pool's upstreams, which start immediately. An upstream counts as healthy until a check has failed.
+ */
 export class HealthChecker {
 	readonly #settings: HealthCheckSettings;
 	readonly #probe: HealthProbe;
@@ -41,7 +43,7 @@ export class HealthChecker {
 		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
 	}
 
-	/** Starts no further checks; results of running ones are ignored. */
+	/** Stops the checks. The results of checks in progress are ignored. */
 	stop(): void {
 		this.#stopped = true;
 		for (const timer of this.#timers) clearTimeout(timer);

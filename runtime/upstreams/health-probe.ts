@@ -27,7 +27,7 @@ const MAX_REDIRECTS = 10;
 
 const READ_SIZE = 16_384;
 
-/** Placeholder that stands for the checked upstream in header values and the body. */
+/** Matches the placeholder for the checked upstream in header values and in the body. */
 const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
 
 /** Checks the upstreams of one pool. */
@@ -91,7 +91,7 @@ export class HealthProbe implements ConnectorDeps {
 		for (const call of this.#calls) call.carrier.cancel(call);
 	}
 
-	// ConnectorDeps.
+	// Implements ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
 		this.#buffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
@@ -235,7 +235,7 @@ function isRedirect({ status, location }: ProbeAnswer): boolean {
 	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
 }
 
-/** Returns the same host with another port; for a Unix socket, this machine. */
+/** Returns the same host with another port. For a Unix socket, the host is the loopback address. */
 function withPort(address: UpstreamAddress, port: number | undefined): UpstreamAddress {
 	if (port === undefined) return address;
 	const host = address.path === undefined ? address.host : 'localhost';

@@ -4,9 +4,9 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 
 /** Conditions under which failed requests make an upstream unavailable. */
 export interface PassiveHealth {
-	/** Milliseconds for which a failure counts. */
+	/** Milliseconds for which a failure counts against the upstream. */
 	readonly failDuration: number;
-	/** Number of such failures that make the upstream unavailable. */
+	/** Number of failures within that time that make the upstream unavailable. */
 	readonly maxFails: number;
 	/** Statuses that count as failures. */
 	readonly isUnhealthy: ((status: number) => boolean) | undefined;

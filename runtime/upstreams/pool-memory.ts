@@ -25,7 +25,7 @@ const MADE_ADDRESSES = 256;
 const COMMON = { turn: 0, budget: 1, budgetAt: 2 } as const;
 const COMMON_SIZE = 8;
 
-/** Offsets of an upstream's state from its first slot. The times of its latest failures follow. */
+/** Offsets of the values in an upstream's state. The times of its latest failures follow after them. */
 export const UPSTREAM_STATE = {
 	/** 1 if active checks failed. */
 	down: 0,
@@ -37,17 +37,17 @@ export const UPSTREAM_STATE = {
 	returnedAt: 3,
 	/** Decaying peak of the microseconds until the response head; 0 if unknown. */
 	latency: 4,
-	/** When the peak was measured. */
+	/** Time at which the latency was recorded. */
 	latencyAt: 5,
 	/** State of the circuit: 0 closed, 1 open, 2 half-open. */
 	circuit: 6,
 	/** Time of the last change of the circuit's state. */
 	circuitAt: 7,
-	/** When the current window began. */
+	/** Time at which the circuit breaker's current window began. */
 	windowAt: 8,
-	/** Number of requests in the window. If half-open, the number of probes sent. */
+	/** Number of requests in the window. In the half-open state, the number of probes sent. */
 	total: 9,
-	/** Number of failures in the window. If half-open, the number of probes that succeeded. */
+	/** Number of failures in the window. In the half-open state, the number of successful probes. */
 	errors: 10,
 	/** Number of slow requests in the window. */
 	slow: 11,
@@ -69,19 +69,19 @@ export interface PoolLayout {
 	readonly slots: number;
 	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;
-	/** Number of failures remembered. */
+	/** Number of latest failures whose times are remembered. */
 	readonly ring: number;
 }
 
 export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	let upstreams = 0;
-	let made = settings.dynamic !== undefined;
+	let hasDynamic = settings.dynamic !== undefined;
 	for (const text of settings.to) {
 		const parsed = parseUpstream(text);
 		if (parsed.kind === 'static') upstreams += parsed.addresses.length;
-		else made = true;
+		else hasDynamic = true;
 	}
-	const slots = upstreams + (made ? MADE_ADDRESSES : 0);
+	const slots = upstreams + (hasDynamic ? MADE_ADDRESSES : 0);
 	const ring = passiveHealthOf(settings)?.maxFails ?? 0;
 	const stateSize = STATE_SIZE + ring;
 	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
@@ -112,10 +112,10 @@ export class PoolMemory {
 	/** Uses memory of this thread alone if no shared memory is given or its size differs. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
-		const fits = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
-		const rows = fits ? shared.rows : 1;
-		this.words = fits ? new Int32Array(shared.buffer) : new Int32Array(this.layout.row + this.layout.common);
-		this.#row = fits ? shared.row * this.layout.row : 0;
+		const isShared = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
+		const rows = isShared ? shared.rows : 1;
+		this.words = isShared ? new Int32Array(shared.buffer) : new Int32Array(this.layout.row + this.layout.common);
+		this.#row = isShared ? shared.row * this.layout.row : 0;
 		this.#rowsEnd = rows * this.layout.row;
 		this.#step = this.layout.row;
 	}
@@ -151,12 +151,12 @@ export class PoolMemory {
 		return Atomics.add(this.words, this.#rowsEnd + COMMON.turn, 1) + 1;
 	}
 
-	/** Index of the retry budget's two words: its tokens, and the time when they were last refilled. */
+	/** Index of the retry budget's two values: the tokens taken, and the time of the last refill. */
 	get budgetAt(): number {
 		return this.#rowsEnd + COMMON.budget;
 	}
 
-	/** Returns the index of the first word of an upstream's state (see STATE). */
+	/** Returns the index of the first value of an upstream's state (see {@link UPSTREAM_STATE}). */
 	stateAt(slot: number): number {
 		return this.#rowsEnd + COMMON_SIZE + slot * this.layout.stateSize;
 	}

@@ -49,7 +49,10 @@ export interface PoolRegistryDeps {
 
 interface RegisteredUpstream {
 	readonly address: string;
-	/** State is copied from an upstream with an equal key, which consists of the address and the settings that determine the state. */
+	/**
+	 * A new upstream continues with the state of one with an equal key. The key consists of the address and the settings that
+	 * determine the state. Undefined if no state is kept.
+	 */
 	readonly stateKey: string | undefined;
 	readonly slot: number;
 	readonly health: UpstreamHealth;
@@ -70,7 +73,10 @@ interface RegisteredPool {
 /** The report about an upstream without state. */
 const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
-/** Maximum number of states kept after their pool is closed: if its only thread died, the pool will be opened again. */
+/**
+ * Maximum number of upstream states that are kept after their pool was closed. They are kept because a pool whose only thread has
+ * died is opened again.
+ */
 const MAX_REMEMBERED = 4096;
 
 /** Maximum concurrent health checks. */
@@ -94,7 +100,7 @@ export class PoolRegistry implements PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
 		const passive = passiveHealthOf(settings);
-		const judging = keepsState(settings)
+		const initialState = keepsState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
 			: undefined;
 		const upstreams: RegisteredUpstream[] = [];
@@ -109,7 +115,7 @@ export class PoolRegistry implements PoolWatcher {
 				const slot = upstreams.length;
 				upstreams.push({
 					address,
-					stateKey: judging && `${address} ${judging}`,
+					stateKey: initialState && `${address} ${initialState}`,
 					slot,
 					...judges(settings, memory, slot, passive),
 				});
@@ -162,9 +168,9 @@ export class PoolRegistry implements PoolWatcher {
 			const bytes = Buffer.from(text, 'base64');
 			const words = new Int32Array(bytes.length >> 2);
 			bytes.copy(new Uint8Array(words.buffer), 0, 0, words.byteLength);
-			const known = this.#states.get(key);
-			if (known === undefined) this.#remembered.set(key, words);
-			else if (known.length === words.length) known.set(words);
+			const state = this.#states.get(key);
+			if (state === undefined) this.#remembered.set(key, words);
+			else if (state.length === words.length) state.set(words);
 		}
 	}
 
@@ -259,7 +265,7 @@ export class PoolRegistry implements PoolWatcher {
 	}
 }
 
-/** Returns the health and circuit state of one upstream. */
+/** Creates the objects that interpret the health and circuit state of one upstream. */
 function judges(
 	settings: UpstreamSettings,
 	memory: PoolMemory,

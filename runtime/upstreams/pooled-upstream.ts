@@ -17,7 +17,7 @@ export interface UpstreamRecord {
 	readonly passive: PassiveHealth | undefined;
 	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
-	/** Whether anything can make the upstream unavailable. */
+	/** Whether there are health checks or limits that can make the upstream unavailable. */
 	readonly guarded: boolean;
 	/** Whether latencies are measured. */
 	readonly measured: boolean;
@@ -74,7 +74,7 @@ export class PooledUpstream implements Upstream {
 		if (this.record !== undefined) this.#memory.addActive(this.record.slot, by);
 	}
 
-	/** Reports whether it may be selected now. */
+	/** Reports whether the upstream may be selected for a request now. */
 	available(now: number): boolean {
 		const { record } = this;
 		if (!record?.guarded) return true;
@@ -88,7 +88,7 @@ export class PooledUpstream implements Upstream {
 		return this.record?.circuit?.began(now) ?? false;
 	}
 
-	/** Records a response head that arrived after so many milliseconds. */
+	/** Records a response head and the milliseconds until it arrived. */
 	answered(probe: boolean, status: number, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;

@@ -1,6 +1,6 @@
 /** A clock that all threads of the process share, for times in shared memory. */
 
-/** Added to `performance.now()`, which starts with the thread. */
+/** Milliseconds to add to `performance.now()`, which starts at 0 in each thread, to get the process's common time. */
 const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /** Returns milliseconds of the monotonic clock as a wrapping 32-bit integer; only differences are meaningful (see {@link millisecondsBetween}). */

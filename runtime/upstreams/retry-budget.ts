@@ -13,20 +13,20 @@ const RETRY = 1000;
 export class RetryBudget {
 	readonly #words: Int32Array;
 	readonly #at: number;
-	/** Number of thousandths of a retry that a request adds. */
+	/** How much a request adds, in thousandths of a retry. */
 	readonly #share: number;
 	readonly #perSecond: number;
-	readonly #most: number;
+	readonly #capacity: number;
 
 	constructor(memory: PoolMemory, settings: RetryBudgetSettings | undefined) {
 		this.#words = memory.words;
 		this.#at = memory.budgetAt;
 		this.#share = Math.round((settings?.ratio ?? 1) * RETRY);
 		this.#perSecond = (settings?.per_second ?? 10) * RETRY;
-		this.#most = Math.max(this.#perSecond * 10, RETRY * 10);
+		this.#capacity = Math.max(this.#perSecond * 10, RETRY * 10);
 	}
 
-	/** Adds the share of a new request. */
+	/** Adds a new request's fraction of a retry to the bucket. */
 	request(): void {
 		// The memory counts tokens taken, so that zeroed memory is a full bucket.
 		if (this.#share > 0 && Atomics.load(this.#words, this.#at) > 0) Atomics.sub(this.#words, this.#at, this.#share);
@@ -37,11 +37,11 @@ export class RetryBudget {
 		const filledAt = Atomics.load(this.#words, this.#at + 1);
 		const elapsed = millisecondsBetween(filledAt, now);
 		if (elapsed >= 100 && Atomics.compareExchange(this.#words, this.#at + 1, filledAt, now) === filledAt) {
-			Atomics.sub(this.#words, this.#at, Math.min((elapsed * this.#perSecond) / 1000, this.#most) | 0);
+			Atomics.sub(this.#words, this.#at, Math.min((elapsed * this.#perSecond) / 1000, this.#capacity) | 0);
 		}
-		const taken = Atomics.load(this.#words, this.#at);
-		if (taken < 0) Atomics.compareExchange(this.#words, this.#at, taken, 0);
-		if (Math.max(0, taken) + RETRY > this.#most) return false;
+		const tokensTaken = Atomics.load(this.#words, this.#at);
+		if (tokensTaken < 0) Atomics.compareExchange(this.#words, this.#at, tokensTaken, 0);
+		if (Math.max(0, tokensTaken) + RETRY > this.#capacity) return false;
 		Atomics.add(this.#words, this.#at, RETRY);
 		return true;
 	}

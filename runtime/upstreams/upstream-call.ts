@@ -63,7 +63,7 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	lendable(length: number, headers: HeaderList): boolean {
-		// A response that this server must decode cannot be forwarded from the read buffer.
+		// A response that this server decodes cannot be forwarded directly from the read buffer.
 		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
 		return !decoded && this.#outcome.lendable?.(length) === true;
 	}
@@ -103,7 +103,7 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream.count(-1);
 		if (failure && !this.#x.isGone) {
 			this.#observer?.failed(this.#upstream.address, failure);
-			// The client already has its status; only the log can report this.
+			// The client has already received the status, so the failure can be reported only in the log.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
 			this.#deps.onCutShort?.(this.#upstream.address, failure.message);

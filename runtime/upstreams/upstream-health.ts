@@ -38,7 +38,7 @@ export class UpstreamHealth {
 		return true;
 	}
 
-	/** Begins the upstream's slow start after it has become available again. */
+	/** Records that the upstream is available again, which begins its slow start. */
 	returned(now: number): void {
 		if (this.#slowStart > 0) Atomics.store(this.#words, this.#at + UPSTREAM_STATE.returnedAt, now || 1);
 	}
@@ -60,12 +60,12 @@ export class UpstreamHealth {
 		Atomics.store(this.#words, this.#at + RING + (number % this.#ring), now);
 	}
 
-	/** Reports whether the upstream may be used, that is, has not failed too often. */
+	/** Reports whether the upstream may be used, because it has not failed too often. */
 	passes(now: number): boolean {
 		const passive = this.#passive;
 		if (!passive) return true;
 		const count = this.#load(UPSTREAM_STATE.fails) >>> 0;
-		// Only the oldest of the latest `maxFails` failures is examined. If it is recent, all of them are.
+		// Only the oldest of the latest `maxFails` failures is examined: if it is recent, the later ones are, too.
 		const failing =
 			count >= this.#ring && millisecondsBetween(this.#load(RING + (count % this.#ring)), now) < passive.failDuration;
 		if (failing) {
@@ -77,7 +77,7 @@ export class UpstreamHealth {
 		return true;
 	}
 
-	/** Returns the share of its requests that the upstream gets: 1, or less during slow start. */
+	/** Returns the fraction of its usual requests that the upstream gets: 1, or less during slow start. */
 	share(now: number): number {
 		if (this.#slowStart === 0) return 1;
 		const returnedAt = this.#load(UPSTREAM_STATE.returnedAt);
@@ -90,10 +90,10 @@ export class UpstreamHealth {
 
 	/** Returns the decaying peak of the milliseconds until the response head; undefined before the first response. */
 	latency(now: number): number | undefined {
-		const known = this.#load(UPSTREAM_STATE.latency);
-		if (known === 0) return undefined;
+		const latency = this.#load(UPSTREAM_STATE.latency);
+		if (latency === 0) return undefined;
 		return (
-			(known / 1000) *
+			(latency / 1000) *
 			Math.exp(-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY)
 		);
 	}
@@ -103,9 +103,9 @@ export class UpstreamHealth {
 		const weight = Math.exp(
 			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY,
 		);
-		const sunk = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
+		const decayed = (this.#load(UPSTREAM_STATE.latency) / 1000) * weight;
 		// A new peak counts immediately. Lower values reduce the latency in proportion to the time since the last one.
-		const next = milliseconds >= sunk ? milliseconds : sunk + milliseconds * (1 - weight);
+		const next = milliseconds >= decayed ? milliseconds : decayed + milliseconds * (1 - weight);
 		Atomics.store(
 			this.#words,
 			this.#at + UPSTREAM_STATE.latency,
@@ -119,5 +119,5 @@ export class UpstreamHealth {
 	}
 }
 
-/** Index of the first word of the failure times. */
+/** Offset of the failure times in an upstream's state. */
 const RING = 16;

@@ -56,8 +56,8 @@ export class UpstreamObserver {
 	}
 
 	#series(upstream: string): Series {
-		const known = this.#upstreams.get(upstream);
-		if (known) return known;
+		const existing = this.#upstreams.get(upstream);
+		if (existing) return existing;
 		if (this.#upstreams.size >= MAX_UPSTREAMS && upstream !== 'other') return this.#series('other');
 		const labels = { upstream };
 		const series = {

@@ -73,7 +73,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #dynamic: DynamicAddresses | undefined;
 	readonly #streams = new UpgradedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
-	/** Whether anything can make an upstream unavailable. */
+	/** Whether there are health checks or limits that can make an upstream unavailable. */
 	readonly #guarded: boolean;
 	readonly #slowStart: number;
 	readonly #passive: PassiveHealth | undefined;
@@ -85,13 +85,13 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	#lastTexts: readonly string[] | undefined = undefined;
 	/** The upstreams of the last list of dynamic addresses. */
 	#lastResolved: readonly PooledUpstream[] = [];
-	/** Created with the first connection, because most pools of a large configuration never have any. */
+	/** Created with the first connection, because most pools of a large configuration never open one. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
 	/** Opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
-	// Inputs of the current selection.
+	// The upstreams among which the current selection chooses.
 	#candidates: readonly PooledUpstream[];
 	#avoid: readonly Upstream[] | undefined = undefined;
 	#now = 0;
@@ -157,7 +157,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.#ramp = this.#slowStart > 0;
 		const chosen = candidates[this.#choose(this, x)];
 		if (chosen || !this.#ramp) return chosen;
-		// There is no alternative, so an upstream in slow start gets the request.
+		// No other upstream is available, so one in slow start gets the request.
 		this.#ramp = false;
 		return candidates[this.#choose(this, x)];
 	}
@@ -263,7 +263,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	// Implements ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
-		// On Windows, several sockets read at the same time, each into the buffer that it was given.
+		// On Windows, reads of several sockets are in progress at the same time, so each needs a buffer of its own.
 		const { transport } = this.settings;
 		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? READ_SIZE;
 		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
@@ -317,7 +317,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	}
 
 	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
-		// A resolved list stays the same array until it is refreshed.
+		// The same array means the same addresses: a lookup returns a new array only if something has changed.
 		if (texts === this.#lastTexts) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
 		const now = processClockNow();
@@ -326,7 +326,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			if (!address) continue;
 			let upstream = this.#resolved.get(address.address);
 			if (upstream) {
-				// Moves the entry to the end, because the first entry, in the order of insertion, is dropped first.
+				// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
 				this.#resolved.delete(address.address);
 				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
 			} else {

@@ -12,8 +12,11 @@ const MAX_REPORTED = 1024;
 export class DynamicAddresses {
 	readonly #leaves: readonly Exclude<DynamicSource, { source: 'multi' }>[];
 	readonly #lookups = new Map<string, SourceLookup>();
-	/** The combined list for each list of names, reused while its parts are unchanged. */
-	readonly #joined = new Map<
+	/**
+	 * The combined addresses for each list of names, with the lists that they were combined from. They are reused as long as those
+	 * lists are the same.
+	 */
+	readonly #combined = new Map<
 		string,
 		{ readonly parts: readonly (readonly string[])[]; readonly all: readonly string[] }
 	>();
@@ -29,8 +32,8 @@ export class DynamicAddresses {
 	}
 
 	/**
-	 * Returns the addresses for names, one for each source in the order written (see dynamicNames); undefined if no source has
-	 * any. As long as nothing changes, the same array is returned.
+	 * Returns the addresses for a list of names, which has one name for each source in the order of the configuration (see
+	 * dynamicNames). Returns undefined if no source has any addresses, and the same array as before if nothing has changed.
 	 */
 	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
 		const waiting: Promise<unknown>[] = [];
@@ -43,18 +46,18 @@ export class DynamicAddresses {
 
 	close(): void {
 		this.#lookups.clear();
-		this.#joined.clear();
+		this.#combined.clear();
 	}
 
 	#collect(names: readonly string[]): readonly string[] | undefined {
 		const parts = this.#leaves.map((_leaf, i) => this.#lookup(i, names[i] ?? '').addresses);
 		const key = names.join('\n');
-		const known = this.#joined.get(key);
-		if (known?.parts.every((part, i) => part === parts[i])) return known.all.length === 0 ? undefined : known.all;
+		const cached = this.#combined.get(key);
+		if (cached?.parts.every((part, i) => part === parts[i])) return cached.all.length === 0 ? undefined : cached.all;
 		const all = [...new Set(parts.flat())];
-		if (this.#joined.size >= MAX_NAMES) this.#joined.clear();
-		this.#joined.delete(key);
-		this.#joined.set(key, { parts, all });
+		if (this.#combined.size >= MAX_NAMES) this.#combined.clear();
+		this.#combined.delete(key);
+		this.#combined.set(key, { parts, all });
 		this.#reportChange();
 		return all.length === 0 ? undefined : all;
 	}
@@ -62,7 +65,7 @@ export class DynamicAddresses {
 	#reportChange(): void {
 		if (!this.#report) return;
 		const known = new Set<string>();
-		for (const { all } of [...this.#joined.values()].reverse()) for (const address of all) known.add(address);
+		for (const { all } of [...this.#combined.values()].reverse()) for (const address of all) known.add(address);
 		const addresses = [...known].slice(0, MAX_REPORTED);
 		const before = this.#reported;
 		if (addresses.length === before.length && addresses.every((address, i) => address === before[i])) return;

@@ -2,7 +2,7 @@
 import { lookup, Resolver } from 'node:dns/promises';
 import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
-/** Milliseconds until a list is refreshed. */
+/** Default milliseconds after which a list of addresses is refreshed. */
 const REFRESH = 60_000;
 /** Milliseconds until a failed lookup is retried. */
 const RETRY = 1000;
@@ -11,18 +11,18 @@ const DIAL_TIMEOUT = 5000;
 /** Maximum addresses used from one answer. */
 const MAX_ADDRESSES = 1024;
 
-const NONE: readonly string[] = [];
+const NO_ADDRESSES: readonly string[] = [];
 
 /** One name and its addresses. */
 export class SourceLookup {
-	/** Each is `host:port`; empty if unknown. */
-	addresses: readonly string[] = NONE;
+	/** The addresses found, each `host:port`; empty if none are known. */
+	addresses: readonly string[] = NO_ADDRESSES;
 	readonly #source: Exclude<DynamicSource, { source: 'multi' }>;
 	/** The rendered name: `name port` for `a`, `name` for `srv`. */
 	readonly #name: string;
 	readonly #resolver: Resolver;
 	#foundAt = Number.NEGATIVE_INFINITY;
-	#askAt = Number.NEGATIVE_INFINITY;
+	#refreshAt = Number.NEGATIVE_INFINITY;
 	#pending: Promise<void> | undefined = undefined;
 
 	constructor(source: Exclude<DynamicSource, { source: 'multi' }>, name: string) {
@@ -34,34 +34,34 @@ export class SourceLookup {
 	}
 
 	/**
-	 * Refreshes a stale list. Returns a promise only if the request must wait: the first time, and if the list is so old that no
-	 * request can have come for a whole interval. Never rejects.
+	 * Refreshes a stale list. Returns a promise only if the request must wait for the result: the first time, and if the list is so
+	 * old that it must have been unused for a whole interval. The promise never rejects.
 	 */
 	refresh(): Promise<void> | undefined {
 		const now = performance.now();
-		if (now < this.#askAt) return undefined;
+		if (now < this.#refreshAt) return undefined;
 		const refresh = this.#source.refresh ?? REFRESH;
-		this.#pending ??= this.#ask(refresh).finally(() => {
+		this.#pending ??= this.#resolve(refresh).finally(() => {
 			this.#pending = undefined;
 		});
 		return now - this.#foundAt < refresh * 2 ? undefined : this.#pending;
 	}
 
-	async #ask(refresh: number): Promise<void> {
+	async #resolve(refresh: number): Promise<void> {
 		try {
 			const found = (await this.#find()).sort().slice(0, MAX_ADDRESSES);
 			const now = performance.now();
 			this.#foundAt = now;
-			this.#askAt = now + refresh;
+			this.#refreshAt = now + refresh;
 			if (found.length !== this.addresses.length || found.some((address, i) => address !== this.addresses[i])) {
 				this.addresses = found;
 			}
 		} catch {
 			const now = performance.now();
 			const grace = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
-			// Stale addresses are used until the grace period ends, and then those of `to`.
-			if (now - this.#foundAt >= refresh + grace) this.addresses = NONE;
-			this.#askAt = now + Math.min(RETRY, refresh);
+			// Stale addresses are used until the grace period ends. After that, the pool falls back to its static upstreams (`to`).
+			if (now - this.#foundAt >= refresh + grace) this.addresses = NO_ADDRESSES;
+			this.#refreshAt = now + Math.min(RETRY, refresh);
 		}
 	}
 
@@ -74,17 +74,17 @@ export class SourceLookup {
 		const space = this.#name.lastIndexOf(' ');
 		const name = this.#name.slice(0, space);
 		const port = this.#name.slice(space + 1);
-		const wants = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
+		const allows = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
 		if (!source.resolvers || source.resolvers.length === 0) {
 			// Uses the system's resolver, which includes the hosts file.
 			const found = await lookup(name, { all: true });
 			return found
-				.filter(({ family }) => wants(family === 6 ? 'ipv6' : 'ipv4'))
+				.filter(({ family }) => allows(family === 6 ? 'ipv6' : 'ipv4'))
 				.map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`));
 		}
 		const [four, six] = await Promise.allSettled([
-			wants('ipv4') ? this.#resolver.resolve4(name) : [],
-			wants('ipv6') ? this.#resolver.resolve6(name) : [],
+			allows('ipv4') ? this.#resolver.resolve4(name) : [],
+			allows('ipv6') ? this.#resolver.resolve6(name) : [],
 		]);
 		const found = [
 			...(four.status === 'fulfilled' ? four.value.map(address => `${address}:${port}`) : []),

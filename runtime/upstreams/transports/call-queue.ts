@@ -2,7 +2,7 @@
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 
-/** A FIFO queue. It is the carrier of its requests, so that they can be canceled while they wait. */
+/** A FIFO queue of requests. The queue is their carrier while they wait, so that they can be canceled. */
 export class CallQueue implements CallCarrier {
 	readonly #calls = new Set<ClientCall>();
 

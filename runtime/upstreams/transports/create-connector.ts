@@ -72,13 +72,13 @@ const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 /** Returns a pool's keep-alive limits. */
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
 	// An idle connection occupies one of the application's few processes, so by default FastCGI keeps none.
-	const usual = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
-	return { timeout: settings.keepalive ?? usual, count: settings.keepalive_idle_conns ?? 32 };
+	const defaultTimeout = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
+	return { timeout: settings.keepalive ?? defaultTimeout, count: settings.keepalive_idle_conns ?? 32 };
 }
 
 /**
- * Creates a connector for one address without connecting. For several addresses of one pool, a {@link ConnectorFactory}
- * shares more. @throws MaterialError if a certificate file cannot be used
+ * Creates a connector for one address; it does not connect yet. For several addresses of one pool, use one {@link
+ * ConnectorFactory}, which shares TLS contexts and buffers. @throws MaterialError if a certificate file cannot be used
  */
 export function createConnector(
 	address: UpstreamAddress,
@@ -96,7 +96,7 @@ export class ConnectorFactory {
 	readonly #serial: SerialSettings;
 	readonly #sockets: DialOptions;
 	#context: ClientTlsContext | undefined = undefined;
-	/** Created with the first HTTP/2 connection. */
+	/** Header coders that all HTTP/2 connections share, created with the first one. */
 	#http2: ClientCoders | undefined = undefined;
 
 	/** @throws MaterialError if a certificate file cannot be used */
@@ -123,8 +123,8 @@ export class ConnectorFactory {
 			deps.onIdle();
 			return total === undefined || (deps.idleConnections ?? 0) <= total;
 		};
-		const most = transport.max_conns_per_host ?? 0;
-		const maxConnections = most === 0 ? 0 : Math.max(1, Math.floor(most / deps.threads));
+		const maxPerHost = transport.max_conns_per_host ?? 0;
+		const maxConnections = maxPerHost === 0 ? 0 : Math.max(1, Math.floor(maxPerHost / deps.threads));
 		const options = this.#options;
 		const onStderr = fastcgi?.capture_stderr ? deps.onStderr : undefined;
 		const cgiOptions = { ...options, onStderr };
@@ -167,13 +167,13 @@ export class ConnectorFactory {
 		// An HTTP proxy forwards plain HTTP requests, and tunnels everything else.
 		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
 		const dialer = (protocols: readonly string[]): Dialer => {
-			const whole: ConnectionPrelude = {
+			const fullPrelude: ConnectionPrelude = {
 				...prelude,
 				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
 				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
 				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
 			};
-			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole, !h2c);
+			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, fullPrelude, !h2c);
 			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
 		};
 		const scheme = tls ? 'https' : 'http';
@@ -184,10 +184,10 @@ export class ConnectorFactory {
 			const link = new SerialConnector(dialer([]), this.#serial);
 			return forwards ? new ForwardingConnector(link, `http://${address.address}`, proxyCredentials(proxy!)) : link;
 		}
-		const one = versions === undefined || versions.includes('1.1');
-		const two = versions === undefined || versions.includes('2');
-		if (!two) return new SerialConnector(dialer(['http/1.1']), this.#serial);
-		if (!one) return new Http2Connector(dialer(['h2']), http2);
+		const speaksHttp1 = versions === undefined || versions.includes('1.1');
+		const speaksHttp2 = versions === undefined || versions.includes('2');
+		if (!speaksHttp2) return new SerialConnector(dialer(['http/1.1']), this.#serial);
+		if (!speaksHttp1) return new Http2Connector(dialer(['h2']), http2);
 		const plain = new SerialConnector(dialer(['http/1.1']), this.#serial);
 		return new NegotiatedConnector(dialer(['h2', 'http/1.1']), plain, new Http2Connector(undefined, http2));
 	}
@@ -236,27 +236,27 @@ function createResolverLookup(servers: readonly string[], timeout: number): Look
 	const resolver = new Resolver({ timeout: timeout > 0 ? Math.min(timeout, 5000) : 5000, tries: 2 });
 	resolver.setServers([...servers]);
 	return (host, options, callback) => {
-		const known = isIP(host);
-		if (known !== 0) {
-			if (options.all) callback(null, [{ address: host, family: known }]);
-			else callback(null, host, known);
+		const knownFamily = isIP(host);
+		if (knownFamily !== 0) {
+			if (options.all) callback(null, [{ address: host, family: knownFamily }]);
+			else callback(null, host, knownFamily);
 			return;
 		}
 		const addresses: { address: string; family: number }[] = [];
 		let waiting = 2;
 		let failure: NodeJS.ErrnoException | null = null;
-		const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, found: readonly string[]) => {
+		const onAnswer = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, found: readonly string[]) => {
 			if (error) failure ??= error;
 			else for (const address of found) addresses.push({ address, family });
 			if (--waiting > 0) return;
-			const wanted = addresses.filter(one => !options.family || one.family === familyOf(options.family));
-			const [first] = wanted;
+			const ofFamily = addresses.filter(one => !options.family || one.family === familyOf(options.family));
+			const [first] = ofFamily;
 			if (!first) callback(failure ?? new Error(`no address for ${host}`), '', 4);
-			else if (options.all) callback(null, wanted);
+			else if (options.all) callback(null, ofFamily);
 			else callback(null, first.address, first.family);
 		};
-		resolver.resolve6(host, answered(6));
-		resolver.resolve4(host, answered(4));
+		resolver.resolve6(host, onAnswer(6));
+		resolver.resolve4(host, onAnswer(4));
 	};
 }
 

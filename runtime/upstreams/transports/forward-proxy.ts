@@ -20,8 +20,8 @@ export function forwardProxyFor(
 ): ForwardProxySettings | undefined {
 	if (settings.forward_proxy === 'none') return undefined;
 	if (settings.forward_proxy) return settings.forward_proxy;
-	const named = settings.tls ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
-	const text = named.map(name => environment[name]).find(value => value !== undefined && value !== '');
+	const variableNames = settings.tls ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
+	const text = variableNames.map(name => environment[name]).find(value => value !== undefined && value !== '');
 	if (text === undefined || isLocal(target.host) || excluded(target, environment)) return undefined;
 	const parsed = parseForwardProxy(text);
 	return typeof parsed === 'string' ? undefined : parsed;
@@ -113,8 +113,8 @@ function httpConnect(
 /** Reads exact numbers of bytes, one request after another. */
 class Answers {
 	readonly #socket: Socket;
-	#held: Buffer = Buffer.alloc(0);
-	#wanted: { readonly count: number; readonly then: (bytes: Buffer) => void } | undefined = undefined;
+	#buffered: Buffer = Buffer.alloc(0);
+	#waitingRead: { readonly count: number; readonly then: (bytes: Buffer) => void } | undefined = undefined;
 
 	constructor(socket: Socket) {
 		this.#socket = socket;
@@ -122,7 +122,7 @@ class Answers {
 	}
 
 	take(count: number, then: (bytes: Buffer) => void): void {
-		this.#wanted = { count, then };
+		this.#waitingRead = { count, then };
 		this.#serve();
 	}
 
@@ -130,21 +130,21 @@ class Answers {
 	end(): void {
 		this.#socket.off('data', this.#read);
 		this.#socket.pause();
-		if (this.#held.length > 0) this.#socket.unshift(this.#held);
+		if (this.#buffered.length > 0) this.#socket.unshift(this.#buffered);
 	}
 
 	readonly #read = (bytes: Buffer): void => {
-		this.#held = Buffer.concat([this.#held, bytes]);
+		this.#buffered = Buffer.concat([this.#buffered, bytes]);
 		this.#serve();
 	};
 
 	#serve(): void {
-		const wanted = this.#wanted;
-		if (!wanted || this.#held.length < wanted.count) return;
-		this.#wanted = undefined;
-		const bytes = this.#held.subarray(0, wanted.count);
-		this.#held = this.#held.subarray(wanted.count);
-		wanted.then(bytes);
+		const waitingRead = this.#waitingRead;
+		if (!waitingRead || this.#buffered.length < waitingRead.count) return;
+		this.#waitingRead = undefined;
+		const bytes = this.#buffered.subarray(0, waitingRead.count);
+		this.#buffered = this.#buffered.subarray(waitingRead.count);
+		waitingRead.then(bytes);
 	}
 }
 

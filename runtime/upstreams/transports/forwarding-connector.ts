@@ -81,7 +81,8 @@ class ForwardedCall implements ClientCall, CallCarrier {
 			this.#call.answered(response);
 			return;
 		}
-		// The proxy rejected this server's credentials, about which the client can do nothing.
+		// The proxy has rejected this server's credentials. The client cannot do anything about that, so it must not get the proxy's
+		// response.
 		this.#refused = true;
 		if (isStream(response.body)) response.body.cancel();
 		this.#call.failed(new UpstreamError('connect', 'the proxy rejected the credentials'), false);

@@ -19,7 +19,7 @@ export interface Http2Settings {
 }
 
 export class Http2Connector implements UpstreamConnector, ConnectionRequester, SessionKeeper {
-	/** Undefined if another connector opens the connections. */
+	/** Opens connections; undefined if another connector opens them. */
 	readonly #dialer: Dialer | undefined;
 	readonly #settings: Http2Settings;
 	#sessions: ClientSession[] = [];
@@ -27,7 +27,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	readonly #following = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waiting = new CallQueue();
-	/** Sends a waiting request if another connector opens the connections. */
+	/** Passes a request to the connector that opens the connections, if it is another one. */
 	elsewhere: (call: ClientCall) => void = () => {};
 	#dialing = false;
 	#closed = false;
@@ -57,7 +57,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	holds(call: ClientCall): boolean {
 		const { maxConnections } = this.#settings;
 		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;
-		// A retry that wants a fresh connection uses an existing one, because none might ever become free.
+		// A retry that asks for a new connection gets an existing one, because otherwise it might wait forever.
 		if (!this.carry(call, false)) this.#waiting.add(call);
 		return true;
 	}

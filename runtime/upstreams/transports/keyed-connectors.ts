@@ -9,8 +9,8 @@ const MAX_LINKS = 1024;
 /** A connector for each key. */
 export class KeyedConnectors implements UpstreamConnector {
 	readonly #make: (values: TransportValues | undefined) => UpstreamConnector;
-	readonly #links = new Map<string, UpstreamConnector>();
-	/** Dropped connectors that may still have requests. */
+	readonly #connectors = new Map<string, UpstreamConnector>();
+	/** True after `close`. */
 	#closed = false;
 
 	constructor(make: (values: TransportValues | undefined) => UpstreamConnector) {
@@ -19,7 +19,7 @@ export class KeyedConnectors implements UpstreamConnector {
 
 	get idle(): number {
 		let sum = 0;
-		for (const link of this.#links.values()) sum += link.idle;
+		for (const link of this.#connectors.values()) sum += link.idle;
 		return sum;
 	}
 
@@ -27,41 +27,41 @@ export class KeyedConnectors implements UpstreamConnector {
 		const values = call.request.transport;
 		const client = values?.client;
 		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
-		let link = this.#links.get(key);
+		let link = this.#connectors.get(key);
 		if (link) {
-			// Moves the entry to the end, because the first entry, in the order of insertion, is dropped first.
-			this.#links.delete(key);
+			// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
+			this.#connectors.delete(key);
 		} else {
 			link = this.#make(values);
 			if (this.#closed) link.close();
-			if (this.#links.size >= MAX_LINKS) this.#dropOldest();
+			if (this.#connectors.size >= MAX_LINKS) this.#dropOldest();
 		}
-		this.#links.set(key, link);
+		this.#connectors.set(key, link);
 		link.send(call, fresh);
 	}
 
 	sweep(now: number): void {
-		for (const [key, link] of this.#links) {
+		for (const [key, link] of this.#connectors) {
 			link.sweep(now);
-			if (link.unused) this.#links.delete(key);
+			if (link.unused) this.#connectors.delete(key);
 		}
 	}
 
 	/** True if none of them has connections. */
 	get unused(): boolean {
-		for (const link of this.#links.values()) if (!link.unused) return false;
+		for (const link of this.#connectors.values()) if (!link.unused) return false;
 		return true;
 	}
 
 	close(): void {
 		this.#closed = true;
-		for (const link of this.#links.values()) link.close();
+		for (const link of this.#connectors.values()) link.close();
 	}
 
 	#dropOldest(): void {
-		for (const [key, link] of this.#links) {
+		for (const [key, link] of this.#connectors) {
 			link.close();
-			this.#links.delete(key);
+			this.#connectors.delete(key);
 			return;
 		}
 	}

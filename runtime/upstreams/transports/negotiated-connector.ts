@@ -9,14 +9,14 @@ import type { Http2Connector } from './http2-connector.ts';
 import type { SerialConnector } from './serial-connector.ts';
 import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
-/** Both kinds of connections. The next request is expected to need the protocol that was negotiated last. */
+/** Connections of both protocols. A new connection is expected to negotiate the same protocol as the last one. */
 export class NegotiatedConnector implements UpstreamConnector, ConnectionRequester {
 	readonly #dialer: Dialer;
-	readonly #one: SerialConnector;
-	readonly #two: Http2Connector;
+	readonly #http1: SerialConnector;
+	readonly #http2: Http2Connector;
 	/** Requests that arrived during a handshake; with HTTP/2, they share its connection. */
 	readonly #following = new CallQueue();
-	#speaksOne = false;
+	#expectsHttp1 = false;
 	#dialing = false;
 
 	/**
@@ -26,47 +26,47 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 	 */
 	constructor(dialer: Dialer, one: SerialConnector, two: Http2Connector) {
 		this.#dialer = dialer;
-		this.#one = one;
-		this.#two = two;
+		this.#http1 = one;
+		this.#http2 = two;
 		two.elsewhere = call => this.send(call, false);
 	}
 
 	get idle(): number {
-		return this.#one.idle + this.#two.idle;
+		return this.#http1.idle + this.#http2.idle;
 	}
 
 	get unused(): boolean {
-		return !this.#dialing && this.#one.unused && this.#two.unused;
+		return !this.#dialing && this.#http1.unused && this.#http2.unused;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
 		// Upgrades use HTTP/1.1, because few upstreams support extended CONNECT over HTTP/2.
-		if (call.request.upgrade !== undefined || this.#speaksOne) this.#one.send(call, fresh);
-		else if (this.#two.carry(call, fresh)) return;
+		if (call.request.upgrade !== undefined || this.#expectsHttp1) this.#http1.send(call, fresh);
+		else if (this.#http2.carry(call, fresh)) return;
 		else if (this.#dialing) this.#following.add(call);
-		else if (!this.#two.holds(call)) this.#dial(call);
+		else if (!this.#http2.holds(call)) this.#dial(call);
 	}
 
 	sweep(now: number): void {
-		this.#one.sweep(now);
-		this.#two.sweep(now);
+		this.#http1.sweep(now);
+		this.#http2.sweep(now);
 	}
 
 	close(): void {
-		this.#one.close();
-		this.#two.close();
+		this.#http1.close();
+		this.#http2.close();
 	}
 
 	/** Implements DialedFor. */
 	connected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialing = false;
-		if (socket.protocol === 'h2') this.#two.connected(socket, call);
+		if (socket.protocol === 'h2') this.#http2.connected(socket, call);
 		else {
-			this.#speaksOne = true;
-			this.#one.adopt(socket, call);
+			this.#expectsHttp1 = true;
+			this.#http1.adopt(socket, call);
 		}
 		this.#serveFollowing();
-		this.#two.serveWaiting();
+		this.#http2.serveWaiting();
 	}
 
 	/** Implements DialedFor. */
@@ -75,7 +75,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 		// Each waiting request is treated as if it had opened the connection itself.
 		if (error) this.#following.fail(error);
 		else this.#serveFollowing();
-		this.#two.serveWaiting();
+		this.#http2.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {

@@ -87,7 +87,8 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 	notConnected(error: UpstreamError | undefined): void {
 		this.#open--;
 		this.#dialing--;
-		// If nothing is connected, waiting requests fail with this error, instead of each waiting for its own timeout.
+		// If there is no open connection either, waiting requests fail with the same error, instead of each waiting for its own
+		// timeout.
 		if (error === undefined || this.#open > this.#dialing) this.#serveWaiting();
 		else if (this.#dialing === 0) this.#waiting.fail(error);
 	}

@@ -80,12 +80,12 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		const { tunnel, header, tls, outerTls } = prelude;
 		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting timed out');
 		if (tls && !tunnel && !header && !outerTls) {
-			const how = {
+			const connectOptions = {
 				...socketSettings(target, options),
 				...tls.options(),
 				onread: upstreamSocket.onread(options.readBuffer()),
 			};
-			const socket = connectTls(how as ConnectionOptions);
+			const socket = connectTls(connectOptions as ConnectionOptions);
 			this.#socket = socket;
 			upstreamSocket.attach(socket, false);
 			socket.on('connect', () => this.#wait(tls.handshakeTimeout, 'the TLS handshake timed out'));
@@ -137,7 +137,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		this.#fail(new UpstreamError('connect', error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
-	/** Continues once the other end of the socket is the real target. */
+	/** Continues once the socket is connected to the real target, directly or through a tunnel. */
 	#connected(): void {
 		if (this.#over) return;
 		const { header, tls } = this.#prelude;

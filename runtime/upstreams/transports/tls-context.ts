@@ -9,29 +9,29 @@ import type { ClientTlsSettings } from '../../../compiler/modules/directives/rev
 import { type TlsMaterial, type TlsMaterialRequest, type TlsProvider, tlsMaterialRequestFor } from './tls-provision.ts';
 
 /** Milliseconds between checks of the files. */
-const LOOK_AGAIN = 1000;
+const CHECK_INTERVAL_MS = 1000;
 
-/** Milliseconds until material from the main thread is requested again. */
-const ASK_AGAIN = 60_000;
-/** Milliseconds until missing material is requested again. */
-const ASK_SOON = 1000;
+/** Milliseconds after which certificates from the main thread are requested again. */
+const REFRESH_INTERVAL_MS = 60_000;
+/** Milliseconds after which certificates that the main thread did not have are requested again. */
+const RETRY_INTERVAL_MS = 1000;
 
 /** The secure context of one pool on one thread. */
 export class ClientTlsContext {
 	readonly #settings: ClientTlsSettings;
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
-	#times = '';
+	#fileTimes = '';
 	/** True if the main thread has sent different material since the context was created. */
 	#outdated = false;
 	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
 	#replaced = false;
-	#lookedAt = 0;
+	#checkedAt = 0;
 	readonly #wanted: TlsMaterialRequest | undefined;
 	readonly #provider: TlsProvider;
 	#provided: TlsMaterial | undefined = undefined;
-	#asking: Promise<string | undefined> | undefined = undefined;
-	#askedAt = Number.NEGATIVE_INFINITY;
+	#pendingRequest: Promise<string | undefined> | undefined = undefined;
+	#requestedAt = Number.NEGATIVE_INFINITY;
 
 	/**
 	 * Reads and checks the files.
@@ -43,11 +43,11 @@ export class ClientTlsContext {
 		this.#provider = provider;
 		this.#wanted = tlsMaterialRequestFor(settings);
 		this.#files = tlsFilePaths(settings);
-		// The cost of loading the system's authorities is deferred to the first connection that needs them.
+		// The system's authorities are not loaded here, because that is slow: the first connection that needs them loads them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
 	}
 
-	/** True if some material is not in files: then {@link pending} must be awaited before {@link current}. */
+	/** True if some certificates are not in files. {@link pending} must then be awaited before {@link current} is called. */
 	get waits(): boolean {
 		return this.#wanted !== undefined;
 	}
@@ -58,18 +58,18 @@ export class ClientTlsContext {
 	 */
 	pending(): Promise<string | undefined> | undefined {
 		if (!this.#wanted) return undefined;
-		const there = this.#provided?.problem === undefined && this.#provided !== undefined;
-		if (performance.now() - this.#askedAt >= (there ? ASK_AGAIN : ASK_SOON)) {
-			this.#asking ??= this.#ask(this.#wanted);
+		const isProvided = this.#provided?.problem === undefined && this.#provided !== undefined;
+		if (performance.now() - this.#requestedAt >= (isProvided ? REFRESH_INTERVAL_MS : RETRY_INTERVAL_MS)) {
+			this.#pendingRequest ??= this.#ask(this.#wanted);
 		}
-		return there ? undefined : (this.#asking ?? Promise.resolve(this.#provided?.problem));
+		return isProvided ? undefined : (this.#pendingRequest ?? Promise.resolve(this.#provided?.problem));
 	}
 
 	async #ask(wanted: TlsMaterialRequest): Promise<string | undefined> {
 		const provided = await this.#provider(wanted);
-		this.#asking = undefined;
-		this.#askedAt = performance.now();
-		// If the material cannot be obtained again, the old one stays in use.
+		this.#pendingRequest = undefined;
+		this.#requestedAt = performance.now();
+		// If a refresh fails, the certificates obtained earlier stay in use.
 		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
 			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#outdated = true;
 			this.#provided = provided;
@@ -96,12 +96,13 @@ export class ClientTlsContext {
 	 */
 	current(): SecureContext {
 		const now = performance.now();
-		const made = this.#outdated ? undefined : this.#context;
-		if (made && (this.#files.length === 0 || now - this.#lookedAt < LOOK_AGAIN)) return made;
-		this.#lookedAt = now;
+		const currentContext = this.#outdated ? undefined : this.#context;
+		if (currentContext && (this.#files.length === 0 || now - this.#checkedAt < CHECK_INTERVAL_MS))
+			return currentContext;
+		this.#checkedAt = now;
 		this.#outdated = false;
 		const times = this.#files.map(timeOf).join(' ');
-		if (made && times === this.#times) return made;
+		if (currentContext && times === this.#fileTimes) return currentContext;
 		try {
 			const read = readTlsMaterial(this.#settings, readFileSync);
 			const authorities = [...read.authorities, ...(this.#provided?.authorities ?? [])];
@@ -113,14 +114,14 @@ export class ClientTlsContext {
 					? undefined
 					: [...getCACertificates('default'), ...authorities]
 				: authorities;
-			const before = this.#context;
+			const previousContext = this.#context;
 			this.#context = createSecureContext({
 				minVersion: 'TLSv1.2',
 				...(ca === undefined ? {} : { ca: [...ca] }),
 				...(certificate === undefined ? {} : { cert: certificate, key: key! }),
 			});
-			this.#replaced ||= before !== undefined;
-			this.#times = times;
+			this.#replaced ||= previousContext !== undefined;
+			this.#fileTimes = times;
 		} catch (error) {
 			if (!this.#context) throw error;
 		}
@@ -128,7 +129,7 @@ export class ClientTlsContext {
 	}
 }
 
-/** A provider for use without a main thread, which provides nothing. */
+/** The provider where there is no main thread to ask: it has no certificates. */
 const NOTHING: TlsProvider = async () => ({
 	authorities: [],
 	certificate: undefined,
@@ -140,7 +141,7 @@ function timeOf(path: string): string {
 	return stat ? `${stat.mtimeMs}/${stat.size}/${stat.ino}` : '-';
 }
 
-/** Adds the system's trusted CAs to this thread's defaults, which come with Node. */
+/** Adds the system's trusted CAs to Node's own, which are this thread's defaults. */
 function believeSystem(): void {
 	const bundled = getCACertificates('bundled');
 	const known = getCACertificates('default');

@@ -12,7 +12,7 @@ export interface TlsMaterialRequest {
 
 /** The main thread's reply. */
 export interface TlsMaterial {
-	/** PEM. */
+	/** Certificates of the authorities, in PEM. */
 	readonly authorities: readonly string[];
 	/** The certificate and its key in PEM; undefined if none was requested. */
 	readonly certificate: { readonly chain: string; readonly key: string } | undefined;
