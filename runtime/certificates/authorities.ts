@@ -1,4 +1,7 @@
-/** The internal CAs: opened once, renewed, and kept in memory if their store is a folder that is not writable. */
+/**
+ * The internal CAs. They are opened once and renewed in time. If the store is a folder that is not writable, they exist in memory
+ * only.
+ */
 import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { createMemoryStore } from '../storage/memory-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
@@ -6,8 +9,8 @@ import { type Authority, AuthorityError, authorityKey, openAuthority } from './a
 import { type AuthorityPlan, authorityPlan } from './authority-settings.ts';
 import type { ManagerLog } from './manager-log.ts';
 
-interface Kept {
-	/** The settings with which it was opened, as JSON. */
+interface OpenAuthority {
+	/** The settings with which the CA was opened, as JSON. */
 	readonly settings: string;
 	readonly plan: AuthorityPlan;
 	authority: Authority | undefined;
@@ -19,8 +22,8 @@ interface Kept {
 export class Authorities {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
-	readonly #kept = new Map<string, Kept>();
-	readonly #opening = new Map<string, Promise<Kept>>();
+	readonly #openAuthorities = new Map<string, OpenAuthority>();
+	readonly #opening = new Map<string, Promise<OpenAuthority>>();
 	#pki: PkiSettings = {};
 	#store: Store | undefined;
 
@@ -57,7 +60,7 @@ export class Authorities {
 	/** Maintains the CAs that are due. Returns the milliseconds until the next one is due. */
 	async maintain(): Promise<number> {
 		let next = Number.POSITIVE_INFINITY;
-		for (const kept of this.#kept.values()) {
+		for (const kept of this.#openAuthorities.values()) {
 			const wait = kept.maintainedAt + kept.plan.maintenanceInterval - this.#now();
 			if (wait <= 0) await this.#maintain(kept);
 			next = Math.min(next, wait <= 0 ? kept.plan.maintenanceInterval : wait);
@@ -65,22 +68,22 @@ export class Authorities {
 		return next;
 	}
 
-	#open(id: string): Promise<Kept> {
+	#open(id: string): Promise<OpenAuthority> {
 		const wanted = this.#pki.authorities?.[id] ?? {};
 		const settings = JSON.stringify(wanted);
-		const kept = this.#kept.get(id);
+		const kept = this.#openAuthorities.get(id);
 		if (kept?.settings === settings) return Promise.resolve(kept);
 		const key = `${id} ${settings}`;
 		let opening = this.#opening.get(key);
 		if (!opening) {
-			const made: Kept = {
+			const made: OpenAuthority = {
 				settings,
 				plan: authorityPlan(id, wanted, this.#now()),
 				authority: undefined,
 				maintainedAt: 0,
 			};
 			opening = this.#maintain(made).then(() => {
-				this.#kept.set(id, made);
+				this.#openAuthorities.set(id, made);
 				this.#opening.delete(key);
 				return made;
 			});
@@ -89,7 +92,7 @@ export class Authorities {
 		return opening;
 	}
 
-	async #maintain(kept: Kept): Promise<void> {
+	async #maintain(kept: OpenAuthority): Promise<void> {
 		kept.maintainedAt = this.#now();
 		const { id } = kept.plan;
 		try {
@@ -102,7 +105,8 @@ export class Authorities {
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
-			// A CA in memory would differ from that of the other machines. The next use tries again.
+			// With a store that several machines share, a CA in memory would differ from theirs, so there is none. The next use tries the
+			// store again.
 			if (kept.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
 			kept.authority = await openAuthority(kept.plan, createMemoryStore(), this.#now);
 			this.#log(

@@ -122,7 +122,7 @@ class InternalAuthority implements Authority {
 		if (await this.#current()) return this.#intermediate !== before;
 		const lock = await this.#store.lock(`pki-${this.#plan.id}`);
 		try {
-			// Another process may have created them while this one waited for the lock.
+			// Another process may have created the certificates while this one waited for the lock.
 			if (!(await this.#current())) {
 				const store = this.#store.fenced(lock);
 				await this.#makeRoot(store);
@@ -186,7 +186,10 @@ class InternalAuthority implements Authority {
 		this.#intermediate = await this.#save(store, 'intermediate', der, key);
 	}
 
-	/** Writes the key before its certificate. If the process dies in between, the mismatched pair is created again. */
+	/**
+	 * Writes the key before its certificate. If the process dies between the two, the next process finds that they do not match, and
+	 * creates both again.
+	 */
 	async #save(store: Store, level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
 		const pem = certificatePem(der);
 		await store.write(authorityKey(this.#plan.id, `${level}.key`), privateKeyPem(key));
@@ -201,7 +204,7 @@ class InternalAuthority implements Authority {
 		]);
 		if (!pem) return undefined;
 		const found = key && levelOf(pem.toString('latin1'), parsePrivateKey(key));
-		// If a root whose key is lost were replaced silently, no client would trust the new one.
+		// A root whose key is lost is an error: if it were replaced silently, no client would trust the new root.
 		if (!found && level === 'root') {
 			const file = authorityKey(this.#plan.id, 'root.crt');
 			throw new AuthorityError(`\`${file}\` in the store does not match its key; restore both files or remove both.`);

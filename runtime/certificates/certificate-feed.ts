@@ -17,9 +17,9 @@ export interface PublishedCertificate {
 	readonly id: string;
 	/** The names, wildcards and addresses for which the certificate is served, in lowercase. */
 	readonly names: readonly string[];
-	/** PEM: the certificate, then its chain. */
+	/** The certificate and then its chain, in PEM. */
 	readonly chain: string;
-	/** Unencrypted PEM. Must never appear in a log, error or export. */
+	/** The private key in unencrypted PEM. It must never appear in a log, error or export. */
 	readonly key: string;
 	/** DER of an OCSP response to staple. */
 	readonly ocsp?: Uint8Array | undefined;
@@ -33,7 +33,10 @@ export interface ChallengeAnswers {
 	readonly alpn: { readonly [name: string]: { readonly chain: string; readonly key: string } };
 }
 
-/** Receives the manager's certificates. Every thread sees the calls in order; a thread that starts later gets their result. */
+/**
+ * Receives the manager's certificates. Every thread gets the changes in the order of the calls; a thread that starts later gets
+ * the resulting state.
+ */
 export interface CertificateSink {
 	publish(certificates: readonly PublishedCertificate[]): void;
 	drop(ids: readonly string[]): void;
@@ -45,7 +48,7 @@ export interface CertificateSink {
 export interface CertificateRequestedByClient {
 	/** The server name in lower case, or the local address if the client sent none. */
 	readonly name: string;
-	/** Hexadecimal IDs from the ClientHello, for managers that choose by them. */
+	/** Hexadecimal IDs of the signature schemes in the ClientHello, by which managers may choose a certificate. */
 	readonly signatureSchemes: readonly string[];
 	readonly cipherSuites: readonly string[];
 	readonly localIp: string;
@@ -55,7 +58,7 @@ export interface CertificateRequestedByClient {
 /** A challenge that a CA asks about and that this process has not published. */
 export type ChallengeQuestion =
 	| { readonly type: 'http-01'; readonly token: string }
-	/** `name` is in lower case. */
+	/** Asks for the certificate that answers the challenge for `name`, which is in lower case. */
 	| { readonly type: 'tls-alpn-01'; readonly name: string };
 
 /** The answer to a challenge: the key authorization for HTTP-01, the certificate for TLS-ALPN-01. */
@@ -77,7 +80,9 @@ export interface CertificateManager {
 	 * because the files of a CA cannot be used.
 	 */
 	prepare(plan: CertificatePlan, settings: Settings): Promise<void>;
-	/** Commits the last prepared document: starts its orders and renewals, and drops certificates it does not need. */
+	/**
+	 * Makes the last prepared document the active one: starts its orders and renewals, and drops certificates that it does not need.
+	 */
 	activate(): void;
 	/** Discards the last prepared document. */
 	discard(): void;
@@ -89,6 +94,6 @@ export interface CertificateManager {
 	answerAcme?(request: AcmeServerRequest, settings: AcmeServerSettings, process: Settings): Promise<AcmeServerAnswer>;
 	/** Returns the current values of the certificate metrics. */
 	readings?(): CertificateReadings;
-	/** Stops timers and orders. The next process resumes unfinished orders from the store. */
+	/** Stops timers and orders. The next process resumes unfinished orders, which are in the store. */
 	close(): Promise<void>;
 }

@@ -117,7 +117,8 @@ export class CertificateKeeper {
 					renew_at: new Date(advice.renewAt).toISOString(),
 				});
 			}
-			// Following the advice lets the issuer spread its load, but the certificate must not expire.
+			// The advice lets the issuer spread its load, but is followed only as long as the certificate does not come too close to its
+			// expiry.
 			entry.renewAt = Math.min(advice.renewAt, record.notAfter - (record.notAfter - record.notBefore) / 20);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
@@ -152,7 +153,10 @@ export class CertificateKeeper {
 		entry.loaded = true;
 	}
 
-	/** Returns the stored certificate of the most preferred issuer, or an expired one if there is nothing else. */
+	/**
+	 * Returns the stored certificate of the most preferred issuer that has one. If all stored certificates have expired, returns an
+	 * expired one.
+	 */
 	async #stored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
 		let expired: CertificateRecord | undefined;
 		for (const { storeName } of entry.policy.issuers) {
@@ -191,7 +195,7 @@ export class CertificateKeeper {
 			if (!(error instanceof IssueError)) return undefined;
 			return error.final ? this.#deps.now() + FINAL_ERROR_RETRY : error.retryAt;
 		});
-		// Retry as soon as any of the issuers allows it.
+		// The next attempt is at the earliest time that any of the issuers allows.
 		const retryAt = retries.includes(undefined) ? undefined : Math.min(...(retries as number[]));
 		this.#failed(
 			entry,

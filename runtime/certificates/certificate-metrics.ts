@@ -28,8 +28,8 @@ export class LabelledCounter {
 	/** Adds `by` to the count for a set of labels. */
 	count(labels: { readonly [name: string]: string }, by = 1): void {
 		const key = JSON.stringify(labels);
-		const known = this.#counts.get(key);
-		if (known) known.value += by;
+		const existing = this.#counts.get(key);
+		if (existing) existing.value += by;
 		else this.#counts.set(key, { labels, value: by });
 	}
 

@@ -10,14 +10,14 @@ export const CERTIFICATES_FOLDER = 'certificates';
 
 /** A certificate with its key, as kept in the store. */
 export interface CertificateRecord {
-	/** The issuer's key segment in the store. */
+	/** The segment of store keys that stands for the issuer. */
 	readonly issuer: string;
 	readonly name: string;
-	/** PEM: the certificate, then its chain. */
+	/** The certificate and then its chain, in PEM. */
 	readonly chain: string;
-	/** PKCS#8 PEM. */
+	/** The private key in PKCS#8 PEM. */
 	readonly privateKey: string;
-	/** Milliseconds since the epoch. */
+	/** Start of the certificate's validity, in milliseconds since the epoch. */
 	readonly notBefore: number;
 	readonly notAfter: number;
 	/** SHA-256 of the certificate, in lower-case hexadecimal. */

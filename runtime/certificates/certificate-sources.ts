@@ -48,8 +48,8 @@ async function askHttp(address: string, question: CertificateRequestedByClient):
 	} catch (error) {
 		if (error instanceof ManagerFailure) throw error;
 		const { cause, name } = error as Error & { cause?: { code?: string } };
-		const why = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
-		throw new ManagerFailure(`The manager cannot be reached: ${why}.`);
+		const reason = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
+		throw new ManagerFailure(`The manager cannot be reached: ${reason}.`);
 	}
 }
 

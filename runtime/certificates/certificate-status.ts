@@ -9,7 +9,7 @@ import { type StapledCertificate, type StaplerDeps, statusKey } from './status-s
 const LIMIT = 15_000;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES: number = 64 * 1024;
-/** Milliseconds before the second attempt if there is no usable response. The wait doubles with each attempt. */
+/** Milliseconds until the second attempt, if there is no usable response. The time doubles with each further attempt. */
 const RETRY = 60_000;
 
 /** Refreshes the stapled response. On failure, the certificate keeps its previous response while that is valid. Rejects only on bugs. */
@@ -60,7 +60,7 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 		fetched.count({ result: 'failed' });
 		const cause = error.message;
 		deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
-		// A response past half of its lifetime is still valid.
+		// The responder has not answered. The store's response is past half of its lifetime, but still valid, so it is stapled.
 		if (stored && kept) take(entry, record, stored, { ...kept, thisUpdate: deps.now() }, deps);
 		else if (drop(entry, record, deps)) {
 			const wait = RETRY * 2 ** Math.min(entry.statusFailures++, 10);

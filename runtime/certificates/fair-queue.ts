@@ -1,8 +1,8 @@
 /** A queue that runs a bounded number of tasks at a time and takes turns between their owners (round robin). */
 export class FairQueue {
-	readonly #most: number;
+	readonly #maxRunning: number;
 	readonly #mostWaiting: number;
-	#running = 0;
+	#runningCount = 0;
 	/** Waiting tasks by owner, in the order of turns. */
 	readonly #waiting = new Map<string, (() => Promise<void>)[]>();
 
@@ -11,14 +11,14 @@ export class FairQueue {
 	 * @param mostWaiting Maximum waiting tasks per owner.
 	 */
 	constructor(most: number, mostWaiting: number) {
-		this.#most = most;
+		this.#maxRunning = most;
 		this.#mostWaiting = mostWaiting;
 	}
 
 	/** Runs a task, which must not reject, when its turn comes. Returns false if too many tasks of the owner are waiting. */
 	add(owner: string, task: () => Promise<void>): boolean {
-		if (this.#running < this.#most) {
-			this.#running++;
+		if (this.#runningCount < this.#maxRunning) {
+			this.#runningCount++;
 			void this.#run(task);
 			return true;
 		}
@@ -35,7 +35,7 @@ export class FairQueue {
 			await next();
 			next = this.#next();
 		}
-		this.#running--;
+		this.#runningCount--;
 	}
 
 	#next(): (() => Promise<void>) | undefined {
@@ -43,7 +43,7 @@ export class FairQueue {
 		if (turn === undefined) return undefined;
 		const [owner, tasks] = turn;
 		const task = tasks.shift()!;
-		// Owners with more tasks wait for another turn at the end.
+		// An owner with more tasks moves to the end, and waits there for the next turn.
 		this.#waiting.delete(owner);
 		if (tasks.length > 0) this.#waiting.set(owner, tasks);
 		return task;

@@ -17,9 +17,9 @@ export interface IssueOrder {
 }
 
 export interface IssuedCertificate {
-	/** PEM: the certificate, then its chain. */
+	/** The certificate and then its chain, in PEM. */
 	readonly chain: string;
-	/** PKCS#8 PEM. */
+	/** The private key in PKCS#8 PEM. */
 	readonly privateKey: string;
 	/** JSON metadata stored with the certificate. Must not contain secrets. */
 	readonly details?: { readonly [name: string]: unknown };
@@ -31,7 +31,7 @@ export interface IssuedCertificate {
 export interface RenewalAdvice {
 	/** Time of renewal, in milliseconds since the epoch. */
 	readonly renewAt: number;
-	/** When to ask again, in milliseconds since the epoch. */
+	/** Time at which to ask the issuer again, in milliseconds since the epoch. */
 	readonly askAgainAt: number;
 }
 
@@ -41,7 +41,10 @@ export interface Issuer {
 	readonly kind: string;
 	/** The folder of its certificates below `certificates/` in the store. */
 	readonly storeName: string;
-	/** True if it issues at once, without validation. Its sites have certificates before they are first served. */
+	/**
+	 * True if the issuer issues certificates immediately, without validation. Sites then have their certificates before they are
+	 * first served.
+	 */
 	readonly immediate: boolean;
 	/** Default fraction of a certificate's lifetime that remains when it is renewed. */
 	readonly renewalRatio?: number | undefined;
@@ -55,7 +58,7 @@ export interface Issuer {
 
 /** A certificate could not be obtained. The message is a full sentence for the operator and contains no secrets. */
 export class IssueError extends Error {
-	/** `issuer/refused`, `issuer/unreachable`, `issuer/rate-limited`, … */
+	/** Code of the error, such as `issuer/refused`, `issuer/unreachable` or `issuer/rate-limited`. */
 	readonly code: string;
 	/** Earliest time at which a retry can succeed, in milliseconds since the epoch. */
 	readonly retryAt: number | undefined;

@@ -26,22 +26,22 @@ export class ManagedCertificate implements StapledCertificate {
 	ocsp: Uint8Array | undefined = undefined;
 	/** True once the store has been checked. */
 	loaded = false;
-	/** True if no document needs it any more. Work in progress is canceled. */
+	/** True once no document needs the certificate any more. Its order in progress is then canceled. */
 	gone = false;
 	/** True once the certificate has been published to threads. */
 	published = false;
-	/** When to renew, in milliseconds since the epoch. */
+	/** Time at which to renew the certificate, in milliseconds since the epoch. */
 	renewAt = 0;
 	/** Earliest time of the next attempt, in milliseconds since the epoch. */
 	attemptAt = 0;
-	/** When to ask the issuer for renewal information, in milliseconds since the epoch. */
+	/** Time at which to ask the issuer for renewal information, in milliseconds since the epoch. */
 	adviseAt = 0;
-	/** When to ask the OCSP responder for the status, in milliseconds since the epoch. */
+	/** Time at which to ask the OCSP responder for the status, in milliseconds since the epoch. */
 	statusAt = 0;
 	statusFailures = 0;
 	/** Number of consecutive failures. */
 	failures = 0;
-	/** Time of the first of these failures. */
+	/** Time of the first of these consecutive failures, in milliseconds since the epoch. */
 	failingSince = 0;
 	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;

@@ -19,7 +19,7 @@ import { toArrayBuffer } from './issue-certificate.ts';
 /** The status of a certificate according to its responder. */
 export interface CertificateStatus {
 	readonly status: 'good' | 'revoked' | 'unknown';
-	/** The period of validity, in milliseconds since the epoch. */
+	/** Start and end (`nextUpdate`) of the response's validity, in milliseconds since the epoch. */
 	readonly thisUpdate: number;
 	readonly nextUpdate: number;
 }
@@ -34,7 +34,7 @@ export class StatusError extends Error {
 
 /** Milliseconds for which a response without `nextUpdate` is valid. */
 const NO_END = 86_400_000;
-/** Number of milliseconds by which the clock of a responder may be ahead of ours. */
+/** Maximum milliseconds by which the clock of a responder may be ahead of ours. */
 const CLOCK_SKEW = 300_000;
 const SHA1 = '1.3.14.3.2.26';
 
@@ -107,7 +107,7 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 		try {
 			if (verify(digest, data, signer.publicKey, signature)) return;
 		} catch {
-			// The type of the key does not match the signature.
+			// `verify` throws if the key's type does not fit the signature, which is then invalid.
 		}
 	}
 	throw new StatusError('The response is not signed by the issuer of the certificate.');

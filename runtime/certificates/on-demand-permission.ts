@@ -45,7 +45,7 @@ export async function askPermission(
 			failed: false,
 		};
 	} catch (error) {
-		// The URL may contain credentials, so only the reason is logged.
+		// The error's message may contain the URL with credentials, so only the kind of the error is logged.
 		const { cause, name: kind } = error as Error & { cause?: { code?: string } };
 		return {
 			allowed: false,

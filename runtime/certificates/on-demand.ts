@@ -41,10 +41,10 @@ export class OnDemandCertificates {
 	readonly #deps: OnDemandDeps;
 	readonly #entries = new Map<string, ManagedCertificate>();
 	readonly #pending = new Map<string, Promise<boolean>>();
-	/** Rejected names, and until when they are rejected. The oldest is first. */
-	readonly #refused = new Map<string, number>();
-	/** IDs of certificates from managers, and until when they are served. */
-	readonly #sourced = new Map<string, number>();
+	/** Rejected names, oldest first, each with the time until which it is rejected. */
+	readonly #refusedUntil = new Map<string, number>();
+	/** IDs of certificates from managers, each with the time until which it is served. */
+	readonly #servedUntil = new Map<string, number>();
 	#policies: readonly ReadyPolicy[] = [];
 	#permission: PermissionSettings = {};
 	#windowBegan = 0;
@@ -60,7 +60,7 @@ export class OnDemandCertificates {
 			({ settings }) => settings.on_demand === true || (settings.managers?.length ?? 0) > 0,
 		);
 		this.#permission = (permission ?? {}) as PermissionSettings;
-		this.#refused.clear();
+		this.#refusedUntil.clear();
 		for (const [name, entry] of this.#entries) {
 			if (this.#policyFor(name)?.key !== entry.policy.key) this.#forget(entry);
 		}
@@ -79,7 +79,7 @@ export class OnDemandCertificates {
 		const policy = this.#policyFor(name);
 		if (!policy || !isObtainable(name)) return Promise.resolve(false);
 		const now = this.#deps.now();
-		if ((this.#refused.get(name) ?? 0) > now) return Promise.resolve(false);
+		if ((this.#refusedUntil.get(name) ?? 0) > now) return Promise.resolve(false);
 		if (this.#pending.size >= MAX_AT_ONCE || !this.#mayAsk(now)) {
 			return Promise.resolve(false);
 		}
@@ -100,7 +100,7 @@ export class OnDemandCertificates {
 
 	/** Renews a certificate if its name is still permitted. Otherwise it is served until it expires. Never rejects. */
 	async renew(entry: ManagedCertificate): Promise<void> {
-		// A certificate that was never obtained is ordered again when a client asks for it.
+		// A certificate that was never obtained is not renewed here: it is ordered again when a client asks for it.
 		if (!entry.record) return;
 		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY;
 		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
@@ -115,11 +115,11 @@ export class OnDemandCertificates {
 			const end = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_KEPT;
 			if (end <= now && !entry.work && !this.#pending.has(entry.name)) this.#forget(entry);
 		}
-		const stale: string[] = [];
-		for (const [id, until] of this.#sourced) if (until <= now) stale.push(id);
-		for (const id of stale) this.#sourced.delete(id);
-		if (stale.length > 0) this.#deps.sink.drop(stale);
-		for (const [name, until] of this.#refused) if (until <= now) this.#refused.delete(name);
+		const staleNames: string[] = [];
+		for (const [id, until] of this.#servedUntil) if (until <= now) staleNames.push(id);
+		for (const id of staleNames) this.#servedUntil.delete(id);
+		if (staleNames.length > 0) this.#deps.sink.drop(staleNames);
+		for (const [name, until] of this.#refusedUntil) if (until <= now) this.#refusedUntil.delete(name);
 	}
 
 	async #obtain(question: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
@@ -135,7 +135,7 @@ export class OnDemandCertificates {
 			});
 			return false;
 		}
-		// The configuration may have changed meanwhile.
+		// The configuration may have changed while the permission was requested.
 		if (this.#policyFor(name) !== policy) return false;
 		const entry = this.#entries.get(name) ?? new ManagedCertificate(name, policy);
 		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#makeRoom();
@@ -156,7 +156,7 @@ export class OnDemandCertificates {
 				const found = await fetchFromManager(source, { name, ...rest });
 				if (!found) continue;
 				const id = `source/${source.manager}/${name}`;
-				this.#sourced.set(id, this.#deps.now() + SOURCE_FRESH);
+				this.#servedUntil.set(id, this.#deps.now() + SOURCE_FRESH);
 				this.#deps.sink.publish([{ id, names: [name], chain: found.chain, key: found.key }]);
 				return true;
 			} catch (error) {
@@ -198,11 +198,11 @@ export class OnDemandCertificates {
 	}
 
 	#refuse(name: string): void {
-		this.#refused.delete(name);
-		this.#refused.set(name, this.#deps.now() + REFUSED_FOR);
-		if (this.#refused.size <= MAX_REFUSALS) return;
-		const [oldest] = this.#refused.keys();
-		this.#refused.delete(oldest!);
+		this.#refusedUntil.delete(name);
+		this.#refusedUntil.set(name, this.#deps.now() + REFUSED_FOR);
+		if (this.#refusedUntil.size <= MAX_REFUSALS) return;
+		const [oldest] = this.#refusedUntil.keys();
+		this.#refusedUntil.delete(oldest!);
 	}
 
 	/** Evicts the certificate that expires first. It stays in the store and can be loaded again. */

@@ -25,15 +25,15 @@ const WAITS: readonly number[] = [
 	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE),
 ];
 /** Number of milliseconds during which retries are frequent: 30 days. */
-const PATIENCE = 30 * 24 * 60 * MINUTE;
-/** Delay after that period, in milliseconds: one day. */
-const RESIGNED = 24 * 60 * MINUTE;
+const FREQUENT_RETRIES = 30 * 24 * 60 * MINUTE;
+/** Delay between retries after that period, in milliseconds: one day. */
+const LATE_RETRY = 24 * 60 * MINUTE;
 
 /**
- * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `trying` is the time since
- * the first failure in milliseconds; `chance` is a random number from 0 to 1.
+ * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `trying` is the time in
+ * milliseconds since the first of these failures; `chance` is a random number from 0 to 1.
  */
 export function retryDelay(failures: number, trying: number, chance: number): number {
-	const wait = trying > PATIENCE ? RESIGNED : WAITS[Math.min(Math.max(failures, 1), WAITS.length) - 1]!;
+	const wait = trying > FREQUENT_RETRIES ? LATE_RETRY : WAITS[Math.min(Math.max(failures, 1), WAITS.length) - 1]!;
 	return wait * (0.9 + 0.2 * chance);
 }

@@ -1,4 +1,4 @@
-/** Environment variables in settings. */
+/** Replaces references to environment variables in settings. */
 
 /** Replaces `{env.NAME}` in all strings of a value with environment variables. Unset variables are empty. */
 export function expandEnvironment<T>(value: T, environment: { readonly [name: string]: string | undefined }): T {

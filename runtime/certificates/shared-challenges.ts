@@ -62,8 +62,8 @@ export class SharedChallenges {
 			const store = await this.#store();
 			const text = await store.read(key, true);
 			const found = text && (JSON.parse(text.toString('utf8')) as Partial<SharedChallenge> | null);
-			const whole = [found?.type, found?.name, found?.key_authorization].every(part => typeof part === 'string');
-			return whole ? (found as SharedChallenge) : undefined;
+			const isComplete = [found?.type, found?.name, found?.key_authorization].every(part => typeof part === 'string');
+			return isComplete ? (found as SharedChallenge) : undefined;
 		} catch (error) {
 			if (error instanceof StoreError || error instanceof SyntaxError) return undefined;
 			throw error;

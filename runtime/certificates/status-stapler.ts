@@ -19,7 +19,7 @@ export interface StapledCertificate {
 	readonly record: Pick<CertificateRecord, 'name' | 'chain' | 'fingerprint' | 'hasResponder'> | undefined;
 	/** The stapled response in DER. */
 	ocsp: Uint8Array | undefined;
-	/** When to ask the responder, in milliseconds since the epoch. */
+	/** Time at which to ask the responder, in milliseconds since the epoch. */
 	statusAt: number;
 	/** Number of consecutive failures without any usable response. */
 	statusFailures: number;
@@ -68,7 +68,7 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 	check(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
 		if (!this.#on) {
-			// Without refreshes, the response would be stapled past its expiry and clients would reject it.
+			// Stapling is turned off, so the response would not be refreshed, and would be stapled after its expiry. It is removed now.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
 				certificate.statusAt = 0;

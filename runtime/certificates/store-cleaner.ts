@@ -51,9 +51,9 @@ export class StoreCleaner {
 		const now = this.#now();
 		if (this.#closed || this.#interval === 0 || now < this.#nextAt) return;
 		// The first cleaning is deferred, to keep the start fast.
-		const first = this.#nextAt === 0;
-		this.#nextAt = now + (first ? Math.min(600_000, this.#interval) : this.#interval);
-		if (first) return;
+		const isFirst = this.#nextAt === 0;
+		this.#nextAt = now + (isFirst ? Math.min(600_000, this.#interval) : this.#interval);
+		if (isFirst) return;
 		void this.clean(wanted).catch(error => {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#log('warn', 'tls.cache', 'the store could not be cleaned', { cause });
@@ -69,12 +69,12 @@ export class StoreCleaner {
 			const last = await store.read(LAST_CLEANING);
 			const at = last === undefined ? Number.NaN : Date.parse(JSON.parse(last.toString('utf8')).cleaned_at);
 			if (this.#now() - at < this.#interval) return;
-			const removed =
+			const removedCount =
 				(await this.#cleanCertificates(store, wanted)) +
 				(await this.#cleanOld(store, OCSP_RESPONSES_FOLDER, KEPT_STATUS)) +
 				(await this.#cleanOld(store, CHALLENGES_FOLDER, KEPT_CHALLENGE));
 			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
-			if (removed > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed });
+			if (removedCount > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed: removedCount });
 		} catch (error) {
 			if (!(error instanceof SyntaxError)) throw error;
 			await store.remove(LAST_CLEANING);
@@ -89,29 +89,29 @@ export class StoreCleaner {
 	}
 
 	async #cleanCertificates(store: Store, wanted: ReadonlySet<string>): Promise<number> {
-		const kept = new Set([...wanted].map(toKeySegment));
-		let removed = 0;
+		const keptSegments = new Set([...wanted].map(toKeySegment));
+		let removedCount = 0;
 		for (const key of await store.list(CERTIFICATES_FOLDER)) {
 			const [, issuer, name] = key.split('/');
-			if (!key.endsWith('.crt') || issuer === undefined || name === undefined || kept.has(name)) continue;
+			if (!key.endsWith('.crt') || issuer === undefined || name === undefined || keptSegments.has(name)) continue;
 			const chain = await store.read(key);
 			if (!chain || !isLongExpired(chain, this.#now())) continue;
 			await store.remove(`${CERTIFICATES_FOLDER}/${issuer}/${name}`);
-			removed++;
+			removedCount++;
 		}
-		return removed;
+		return removedCount;
 	}
 
-	/** Removes values last written more than `kept` milliseconds ago. */
+	/** Removes the values below a folder that were last written more than `kept` milliseconds ago. */
 	async #cleanOld(store: Store, below: string, kept: number): Promise<number> {
-		let removed = 0;
+		let removedCount = 0;
 		for (const key of await store.list(below)) {
 			const found = await store.stat(key);
 			if (!found || this.#now() - found.modified < kept) continue;
 			await store.remove(key);
-			removed++;
+			removedCount++;
 		}
-		return removed;
+		return removedCount;
 	}
 }
 

@@ -1,30 +1,30 @@
 /** A queue that runs a bounded number of tasks at a time, first in, first out. */
 export class WorkQueue {
-	readonly #most: number;
-	#running = 0;
+	readonly #maxRunning: number;
+	#runningCount = 0;
 	readonly #waiting: (() => void)[] = [];
 
 	/** @param most Maximum tasks running at a time. */
 	constructor(most: number) {
-		this.#most = most;
+		this.#maxRunning = most;
 	}
 
 	/** Number of running and waiting tasks. */
 	get size(): number {
-		return this.#running + this.#waiting.length;
+		return this.#runningCount + this.#waiting.length;
 	}
 
 	/** Runs a task when its turn comes. */
 	async run<T>(task: () => Promise<T>): Promise<T> {
-		if (this.#running >= this.#most) await new Promise<void>(resolve => this.#waiting.push(resolve));
-		else this.#running++;
+		if (this.#runningCount >= this.#maxRunning) await new Promise<void>(resolve => this.#waiting.push(resolve));
+		else this.#runningCount++;
 		try {
 			return await task();
 		} finally {
 			// The slot is handed to the next task directly, so that no later task can overtake it.
 			const next = this.#waiting.shift();
 			if (next) next();
-			else this.#running--;
+			else this.#runningCount--;
 		}
 	}
 }

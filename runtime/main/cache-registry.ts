@@ -13,7 +13,7 @@ import { SharedCache } from '../cache/shared-cache.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
-/** Milliseconds until a broken store is reset, and between attempts. By then, writers have noticed that it is broken. */
+/** Milliseconds before a broken store is reset, and between attempts. In this time, all writers notice that it is broken. */
 const HEALING = 1000;
 
 /** Size and counters of one store. */
@@ -26,7 +26,7 @@ export interface CacheReport {
 	readonly purged: number;
 	/** True for the private store of one directive. */
 	readonly own: boolean;
-	/** Undefined for a store without a disk. */
+	/** The state of the store's disk tier; undefined if it has none. */
 	readonly disk?: DiskTierReport | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface CacheReport {
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
-	/** Interval in milliseconds; defaults to {@link HEALING}. */
+	/** Milliseconds before a broken store is reset; defaults to {@link HEALING}. */
 	readonly healing?: number;
 }
 
@@ -49,7 +49,7 @@ interface Store {
 
 export class CacheRegistry implements CacheWatcher {
 	readonly #stores = new Map<string, Store>();
-	/** The last disk tier of each folder; the next one waits until it is closed. */
+	/** The latest disk tier of each folder. Another tier for the same folder waits until this one is closed. */
 	readonly #disks = new Map<string, DiskTier>();
 	readonly #with: CacheRegistryDeps;
 
@@ -90,18 +90,18 @@ export class CacheRegistry implements CacheWatcher {
 	}
 
 	/** Handles a thread's report about the responses of a store. */
-	takeEvent(key: string, news: DiskEvent): void {
+	takeEvent(key: string, event: DiskEvent): void {
 		const disk = this.#stores.get(key)?.disk;
-		if (news.news === 'stored') disk?.stored(news.key, news.entry, news.serial);
-		else void disk?.removed(news.key);
+		if (event.news === 'stored') disk?.stored(event.key, event.entry, event.serial);
+		else void disk?.removed(event.key);
 	}
 
-	/** Performs a thread's request. */
-	async run(key: string, errand: DiskRequest): Promise<true> {
+	/** Performs a thread's request about the disk tier of a store. */
+	async run(key: string, request: DiskRequest): Promise<true> {
 		const { cache, disk } = this.#stores.get(key) ?? {};
-		if (errand.errand === 'recall') await disk?.recall(errand.key);
+		if (request.errand === 'recall') await disk?.recall(request.key);
 		else {
-			const { host, path: of, query } = errand;
+			const { host, path: of, query } = request;
 			const written = disk?.invalidated(host, of, query);
 			// Also invalidates responses that were recalled from disk after the thread's own invalidation.
 			try {
@@ -114,7 +114,7 @@ export class CacheRegistry implements CacheWatcher {
 		return true;
 	}
 
-	/** Writes everything pending to the disks. */
+	/** Writes all pending responses to the disks, and closes the disk tiers. */
 	async close(): Promise<void> {
 		await Promise.all([...this.#stores.values()].map(({ disk }) => disk?.close()));
 	}
@@ -125,7 +125,7 @@ export class CacheRegistry implements CacheWatcher {
 			try {
 				memory.threadEnded(thread);
 			} catch (error) {
-				// Another dead thread holds the lock. Its end will be reported, too, and resets the store.
+				// Another thread, which has also died, holds the lock. When its end is reported, the store is reset.
 				if (!(error instanceof LockLost)) throw error;
 			}
 			endFetchesOf(memory, thread);
@@ -147,8 +147,8 @@ export class CacheRegistry implements CacheWatcher {
 	}
 
 	/**
-	 * Removes the selected responses from every store. Resolves to their number once no thread serves them any longer.
-	 * Throws PurgeNotKept if they may reappear after a restart.
+	 * Removes the selected responses from every store. Resolves to their number, once no thread serves them any longer. Rejects with
+	 * PurgeNotKept if they may reappear after a restart.
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
@@ -166,7 +166,10 @@ export class CacheRegistry implements CacheWatcher {
 		return purged;
 	}
 
-	/** Returns the hash seed of a folder; undefined if the folder is not available, in which case the store has no disk. */
+	/**
+	 * Returns the hash seed of a folder's disk tier; undefined if the folder is not available, and the store therefore has no disk
+	 * tier.
+	 */
 	#seedOf(folder: string): number | undefined {
 		try {
 			return folderSeed(folder);
@@ -177,13 +180,13 @@ export class CacheRegistry implements CacheWatcher {
 		}
 	}
 
-	/** Closes files once nobody sends from them. */
+	/** Closes the memory's in-memory files once no thread sends from them. */
 	#closeFilesLater(memory: CacheMemory): void {
 		if (memory.closeFiles()) return;
 		setTimeout(() => this.#closeFilesLater(memory), this.#with.healing ?? HEALING).unref();
 	}
 
-	/** Resets the store once nobody reads it. */
+	/** Resets a broken store once no thread reads it. */
 	#healLater(key: string, store: Store): void {
 		const timer = setTimeout(() => {
 			if (this.#stores.get(key) === store && store.memory.isBroken && !heals(store.memory)) this.#healLater(key, store);

@@ -7,7 +7,7 @@ import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */
 const RESTART_DELAY = 200;
-/** Limits on one request. Compiling ten thousand sites takes a few seconds. */
+/** Time limits on one request. For comparison: compiling ten thousand sites takes a few seconds. */
 const LIMITS: CompilerLimits = { long: 10_000, most: 60_000 };
 
 /** Writes an entry to the process log. */

@@ -24,7 +24,7 @@ export type LoadOutcome =
 			readonly generation: number;
 			readonly unchanged: boolean;
 			readonly diagnostics: readonly DiagnosticReport[];
-			/** For a reversible load: JSON of the document that it replaced, secrets included. */
+			/** JSON of the replaced document, secrets included. Set only for a load that can be reverted. */
 			readonly replaced?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
@@ -49,13 +49,14 @@ export interface RuntimeControl {
 	load(input: ConfigInput, terms?: LoadTerms): Promise<LoadOutcome>;
 	/** Changes a part of the running document, compiles and applies it; serialized with loads. */
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused>;
-	/** Returns what {@link load} would do, without doing it. */
+	/** Returns what {@link load} would do with the same arguments, without applying anything. */
 	preview(input: ConfigInput, terms?: LoadTerms): Promise<LoadPreview>;
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/**
-	 * Reads the running document, with secrets redacted. `path` contains decoded segments. It starts at the object with the `@id` `id`,
-	 * if given. The value of a missing key is `null`. `etag` is specific to the path.
+	 * Reads a part of the running document, with secrets redacted. `path` contains decoded segments, and starts at the object whose
+	 * `@id` is `id`, if given, otherwise at the root. The value of a missing key is `null`. `etag` identifies the value at this
+	 * path.
 	 */
 	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;
 	/** JSON of the running document, including secrets. It may be stored on this machine, but must never be sent to a client. */
@@ -86,6 +87,6 @@ export interface RuntimeControl {
 	countAdminRequest(path: string, method: string, status: number): void;
 	/** Starts a graceful stop. Resolves when the last exchange has ended or the grace period has expired. Idempotent. */
 	stop(): Promise<void>;
-	/** Ends at once, without waiting for exchanges. */
+	/** Ends the server immediately, without waiting for exchanges. */
 	kill(): void;
 }

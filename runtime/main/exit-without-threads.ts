@@ -1,7 +1,7 @@
-/** Ends a process that has a thread which cannot be ended. Node would wait for that thread forever. */
+/** Ends a process that has a thread which cannot be terminated. Node's own exit would wait for that thread forever. */
 import { foreignFunctions } from '../sockets/foreign-functions.ts';
 
-/** Ends the process at once with this status, or with a signal if the system call is not available. */
+/** Ends the process immediately with this exit status, or with a signal if the system call is not available. */
 export function exitWithoutThreads(status: number): void {
 	try {
 		const library = foreignFunctions()?.dlopen(null, { _exit: { arguments: ['i32'], return: 'void' } });

@@ -29,13 +29,16 @@ export function refusedOutcome(
 	return { result: 'refused', diagnostics: [report, ...diagnostics] };
 }
 
-/** Returns why a load that wants so many threads needs another process. `room` is the number that could be started now. */
+/**
+ * Returns the reason why a load that asks for `threads` threads needs a restart. `room` is the number of threads that could still
+ * be started in this process.
+ */
 export function tooManyThreads(threads: number, room: number): RestartReason {
 	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${room} more.`;
 	return { code: 'setting_changed', subject: 'threads', message };
 }
 
-/** Returns the warning of a load that is in effect, except for the number of threads. */
+/** Returns the warning for a load that is in effect, although the number of threads could not be changed. */
 export function threadsUnchanged(threads: number, cause: string): DiagnosticReport {
 	const code = 'threads/unchanged';
 	const message = `The number of threads is still ${threads}: ${cause}`;

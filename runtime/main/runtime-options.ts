@@ -24,8 +24,8 @@ export interface RuntimeOptions {
 	/** Sets the process log to level debug, overriding the configuration. */
 	readonly verbose?: boolean | undefined;
 	/**
-	 * Called with the server, which has the settings of its configuration but is not ready, before any address is bound. Loads
-	 * and reads of the configuration wait until it serves. If it rejects, startRuntime rejects with the same error.
+	 * Called before any address is bound. The server already has the settings of its configuration, but is not ready: loads and
+	 * reads of the configuration wait until it serves. If the callback rejects, startRuntime rejects with the same error.
 	 */
 	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
 	/** Returns the version of this build, for metrics. Called when metrics are first read. */

@@ -81,8 +81,8 @@ export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
 /**
- * How long idle connections wait before a stop, if a service manager holds the sockets: it probably starts the server again, and new connections wait
- * meanwhile.
+ * How long idle connections may wait for another request before a stop, if a service manager holds the listening sockets. The
+ * manager probably starts the server again, and clients that reconnect have to wait for that.
  */
 const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
@@ -132,13 +132,15 @@ export class Runtime implements RuntimeControl {
 	#settings: Settings = {};
 	#files: readonly string[] = [];
 	#ready = false;
-	/** True while the predecessor still serves. */
+	/** True in a successor until it takes over from its predecessor. */
 	#waits: boolean;
 	#generation = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
-	/** The last of the operations that must not overlap: loads, and preparing new threads. */
+	/**
+	 * Settles after the last of the operations that must not overlap: loads, and bringing up new threads. The next one waits for it.
+	 */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
 	/** Functions that stop the memory relief of this thread and of the process. */
@@ -306,7 +308,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
-		// Serialized with loads, because the compile thread has only one candidate.
+		// Previews are serialized with loads, because the compile thread keeps only one candidate document.
 		const unconfigured = !this.#options.input;
 		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured, ...terms }));
 	}
@@ -368,7 +370,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Starts to accept connections on the predecessor's sockets. Rejects if a thread cannot; the predecessor must then continue alone.
+	 * Starts to accept connections on the predecessor's sockets. Rejects if a thread fails to do so; the predecessor must then
+	 * continue to serve alone.
 	 * @param state What the predecessor knows now.
 	 */
 	async accept(state?: HandedState): Promise<void> {
@@ -383,7 +386,7 @@ export class Runtime implements RuntimeControl {
 		this.#serves();
 	}
 
-	/** Completes what {@link accept} began, once the predecessor will not serve again. */
+	/** Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. */
 	takeOver(): void {
 		this.#sockets.takeOver();
 	}
@@ -425,7 +428,10 @@ export class Runtime implements RuntimeControl {
 		return this.#sockets.bound.flatMap(({ key, http3 }) => (http3 === undefined ? [key] : [key, `udp ${key}`]));
 	}
 
-	/** Stops what only one process may do, before a successor accepts connections. Returns the state that the successor takes over. */
+	/**
+	 * Stops the activities that only one process may perform, before the successor accepts connections. Returns the state that the
+	 * successor takes over.
+	 */
 	letGo(): HandedState {
 		this.rollLogs(false);
 		return { upstreams: this.#pools.states(), limits: this.#limits.states() };
@@ -557,7 +563,9 @@ export class Runtime implements RuntimeControl {
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
 
-	/** Replaces the thread pool that was started in advance if the settings require another size or I/O mode. */
+	/**
+	 * Replaces the thread pool that was started in advance, if the settings require another number of threads or another I/O mode.
+	 */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
 		if (this.#pool?.size === this.#threadsFor(settings) && io === ioMode()) return;
@@ -656,7 +664,10 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and `NoResponsiveThread`. */
+	/**
+	 * Activates a new generation in two phases: first every thread builds it, then one store to shared memory activates it on all
+	 * threads. Rejects with ListenError and `NoResponsiveThread`.
+	 */
 	async #swap(
 		facts: DocumentFacts,
 		delta: GenerationDelta,
@@ -670,7 +681,7 @@ export class Runtime implements RuntimeControl {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
 			this.#joinCluster(facts.settings);
-			// Every thread receives the certificates and trust stores before any of them builds.
+			// All certificates and trusted authorities are sent to the threads before any thread builds the generation.
 			if (this.#waits) this.#options.onStep?.('threads');
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
@@ -684,7 +695,7 @@ export class Runtime implements RuntimeControl {
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			this.#pools.name(facts.pools);
 			pool.activateAll();
-			// While this process waits, the predecessor still answers challenges.
+			// Until this process takes over, the predecessor manages certificates and answers challenges.
 			if (!this.#waits) this.#tls.activate();
 			this.#log.use(processLog);
 			this.#sockets.serve(listeners);
@@ -748,9 +759,9 @@ export class Runtime implements RuntimeControl {
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
 		const waits = succeeded ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
 		this.#pools.close();
-		// From here on, connections are refused, as if no process listened.
+		// From here on, the system refuses new connections, because the listening sockets are closed.
 		this.#sockets.close();
-		// The successor waits until it can use the folders of caches.
+		// The successor waits until this process has released the folders of disk caches.
 		if (succeeded) void this.#caches.close();
 		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
 		await Promise.all([

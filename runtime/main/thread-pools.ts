@@ -21,7 +21,10 @@ import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.
 /** Minimum number of rows of the shared memory. A row costs a few bytes for each upstream. */
 const MIN_ROWS = 8;
 
-/** How long idle connections of an old pool wait for another request. Clients repeat a request if its connection has been closed, but not the first one. */
+/**
+ * How long idle connections of an old pool may wait for another request. `first` is longer, because clients do not repeat the
+ * first request on a connection if the connection is closed, as they do with later ones.
+ */
 export const HANDOVER_WAITS: RequestWaits = { next: 5000, first: 60_000 };
 
 /** All worker threads of the process. */
@@ -30,9 +33,9 @@ export class ThreadPools {
 	readonly #host: WorkerPoolHost;
 	#memory: SharedRows | undefined;
 	#serving: WorkerPool | undefined;
-	/** Pools that do not accept connections: those that drain, and one that is being started. */
+	/** Pools that do not accept connections: those that drain, and possibly one that is being started. */
 	readonly #others = new Set<WorkerPool>();
-	/** Restarts and stalls of threads in pools that have ended. */
+	/** Number of restarts in pools that have ended. The number of stalls follows. */
 	#restarts = 0;
 	#stalls = 0;
 
@@ -60,7 +63,7 @@ export class ThreadPools {
 		return this.#serving ? [this.#serving, ...this.#others] : [...this.#others];
 	}
 
-	/** Starts the first pool. Another call replaces it; its threads must have ended. */
+	/** Starts the first pool. A second call replaces that pool, whose threads must have ended by then. */
 	start(threads: number): void {
 		const rows = Math.min(MAX_THREADS, Math.max(MIN_ROWS, 2 * threads, 2 * availableParallelism()));
 		const { pools, caches, limits, concurrency } = this.#host;
@@ -78,8 +81,8 @@ export class ThreadPools {
 	}
 
 	/**
-	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most `grace` milliseconds.
-	 * Rejects if the new threads cannot serve. The old ones then go on as before.
+	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most `grace`
+	 * milliseconds. Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
 	 * @param order The generation that is being served, as a new thread builds it.
 	 */
 	async resize(threads: number, order: GenerationBuildRequest, grace: number | undefined): Promise<void> {
@@ -113,7 +116,7 @@ export class ThreadPools {
 		this.#stalls += pool.stalls;
 	}
 
-	/** Closes idle connections of old pools, which would serve their next request by an old configuration. */
+	/** Closes idle connections of old pools, because their next requests would be served with an old configuration. */
 	hasten(): void {
 		for (const pool of this.#others) void pool.drain(NO_WAIT);
 	}

@@ -43,7 +43,7 @@ export interface GenerationBuildRequest {
 	readonly listeners: readonly ListenerAddress[];
 }
 
-/** What the pool needs from the runtime: data, and callbacks. */
+/** What the pool needs from the runtime: data and callbacks. */
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** Start parameters common to all threads. */
@@ -72,6 +72,6 @@ export interface WorkerPoolHost {
 	challengesTaken(index: number, number: number): void;
 	/** Called when a thread has died. */
 	ended(index: number): void;
-	/** Called when a thread has been started in place of a dead one. It waits for its state. */
+	/** Called when a thread has been started in place of a dead one. It must be sent the current state before it can serve. */
 	replaced(index: number): void;
 }

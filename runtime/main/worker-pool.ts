@@ -49,9 +49,9 @@ interface Attempt {
 }
 
 interface Slot {
-	/** The thread's row in shared memory, by which all others know it. */
+	/** Index of the thread's row in shared memory, which identifies the thread in all messages. */
 	readonly index: number;
-	/** Its place among the threads of the pool, from 0. */
+	/** Position of the thread within the pool, starting at 0. */
 	readonly place: number;
 	thread: Worker | undefined;
 	watch: ThreadWatch;
@@ -249,7 +249,7 @@ export class WorkerPool {
 	discardAll(): void {
 		this.#closeChannels();
 		for (const slot of this.#building.splice(0)) {
-			// Without this, the attempt's timer would keep running, and would keep a process alive whose start was refused.
+			// Ends the attempt's timer, which would otherwise keep the process alive, even if its start was refused.
 			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
@@ -286,7 +286,7 @@ export class WorkerPool {
 			clearTimeout(slot.timer);
 			if (!slot.thread) this.#memory.giveBack(slot.index);
 		}
-		// The system refuses new connections only once no thread has the sockets open.
+		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these duplicates.
 		this.#sockets.close();
 		for (const resolve of this.#onStart.splice(0)) resolve();
 	}
@@ -434,7 +434,7 @@ export class WorkerPool {
 			this.#checkDrained();
 			return;
 		}
-		// A thread that hung, instead of dying, is replaced without delay.
+		// Only threads that died by themselves soon after their start delay their replacement, not threads that hung.
 		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
 		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
 		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);

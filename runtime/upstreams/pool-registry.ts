@@ -100,7 +100,7 @@ export class PoolRegistry implements PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
 		const passive = passiveHealthOf(settings);
-		const initialState = keepsState(settings)
+		const stateSettings = keepsState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
 			: undefined;
 		const upstreams: RegisteredUpstream[] = [];
@@ -115,7 +115,7 @@ export class PoolRegistry implements PoolWatcher {
 				const slot = upstreams.length;
 				upstreams.push({
 					address,
-					stateKey: initialState && `${address} ${initialState}`,
+					stateKey: stateSettings && `${address} ${stateSettings}`,
 					slot,
 					...judges(settings, memory, slot, passive),
 				});

@@ -6,7 +6,7 @@ import { jwkThumbprint, type PublicJwk, publicJwk } from './signed-request.ts';
 
 /** An ACME account (RFC 8555 §7.1.2). */
 export interface Account {
-	/** The last segment of its URL. */
+	/** The last segment of the account's URL. */
 	readonly id: string;
 	readonly jwk: PublicJwk;
 	readonly contact: readonly string[];
@@ -17,12 +17,12 @@ export interface Account {
 const MAX_NEW = 100;
 const NEW_WITHIN = 60_000;
 
-/** The accounts of one authority. They are read each time, because other processes with the same store may change them. */
+/** The accounts of one authority. They are read from the store each time, because other processes may change them there. */
 export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;
 	#windowBegan = 0;
-	#new = 0;
+	#newCount = 0;
 
 	constructor(store: Store, authority: string) {
 		this.#store = store;
@@ -36,7 +36,7 @@ export class Accounts {
 		return text && accountOf(id, text.toString('utf8'));
 	}
 
-	/** Returns the account of a key. A replaced key has no account. */
+	/** Returns the account of a key; undefined if there is none, or if its key has been replaced by another one. */
 	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
 		const id = await this.#store.read(`${this.#folder}/keys/${jwkThumbprint(jwk)}`);
 		const account = id && (await this.byId(id.toString('utf8')));
@@ -48,15 +48,16 @@ export class Accounts {
 		const now = Date.now();
 		if (now - this.#windowBegan > NEW_WITHIN) {
 			this.#windowBegan = now;
-			this.#new = 0;
+			this.#newCount = 0;
 		}
-		if (++this.#new > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
+		if (++this.#newCount > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
 		const print = jwkThumbprint(jwk);
 		const id = print.slice(0, 22);
-		const holder = await this.byId(id);
-		// The ID of an account whose key was replaced still belongs to that account.
-		const taken = holder !== undefined && jwkThumbprint(holder.jwk) !== print;
-		return this.write({ id: taken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
+		const idHolder = await this.byId(id);
+		// An account's ID is derived from its first key. If that key has been replaced, the ID is taken, and the new account gets a
+		// random one.
+		const isIdTaken = idHolder !== undefined && jwkThumbprint(idHolder.jwk) !== print;
+		return this.write({ id: isIdTaken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
 	}
 
 	/** Writes a changed account. */

@@ -211,8 +211,8 @@ export class AcmeResponder {
 		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
 		checkSignature(inner, jwk);
 		const { account: named, oldKey } = parseJsonObject(inner.payload);
-		const right = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
-		if (!right) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
+		const isForAccount = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
+		if (!isForAccount) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
 		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
 		return accountReply(await this.#accounts.replaceKey(account, jwk), base, 200);
 	}

@@ -84,7 +84,7 @@ function fetchOnce(
 			signal: AbortSignal.timeout(LIMIT),
 			lookup: lookupBy(resolvers),
 			agent: false as const,
-			// RFC 8555 §8.3: the name to be validated may not have a valid certificate yet.
+			// RFC 8555 §8.3: the server that is validated may not have a valid certificate yet.
 			rejectUnauthorized: false,
 		};
 		const request = (url.protocol === 'http:' ? getHttp : getHttps)(url, options, response => {

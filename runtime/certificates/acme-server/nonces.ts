@@ -8,10 +8,10 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 const KEY_LIFE = 600_000;
 /** Maximum number of used nonces remembered per key. Beyond it, a new key is used, and clients with old nonces must try again. */
 const MAX_USED = 50_000;
-/** Number of random bytes in a nonce. */
-const CHANCE = 12;
-/** Number of bytes in a nonce's seal. */
-const SEAL = 16;
+/** Number of random bytes at the start of a nonce. */
+const RANDOM_BYTES = 12;
+/** Number of bytes of the seal at the end of a nonce. */
+const SEAL_BYTES = 16;
 
 /** A sealing key, and the nonces sealed with it that have been used. */
 interface Sealing {
@@ -23,12 +23,12 @@ interface Sealing {
 /** The nonces of one server. */
 export class Nonces {
 	#newest: Sealing = begin();
-	#before: Sealing | undefined;
+	#previous: Sealing | undefined;
 
 	/** Issues a nonce. */
 	issue(): string {
 		this.#turn();
-		const chance = randomBytes(CHANCE);
+		const chance = randomBytes(RANDOM_BYTES);
 		return Buffer.concat([chance, sealOf(this.#newest.key, chance)]).toString('base64url');
 	}
 
@@ -38,7 +38,7 @@ export class Nonces {
 		return sealing !== undefined && !sealing.used.has(nonce);
 	}
 
-	/** Like {@link isGood}, and marks the nonce as used. */
+	/** Marks a nonce as used. Returns false if it was not valid; see {@link isGood}. */
 	use(nonce: string): boolean {
 		const sealing = this.#sealingOf(nonce);
 		if (sealing === undefined || sealing.used.has(nonce)) return false;
@@ -49,19 +49,19 @@ export class Nonces {
 	#sealingOf(nonce: string): Sealing | undefined {
 		this.#turn();
 		const bytes = Buffer.from(nonce, 'base64url');
-		// A nonce has exactly one valid encoding. If others were accepted, it could be used again.
-		if (bytes.length !== CHANCE + SEAL || bytes.toString('base64url') !== nonce) return undefined;
-		const chance = bytes.subarray(0, CHANCE);
+		// Only one encoding of a nonce is accepted. Otherwise, the same nonce could be used once in each of its encodings.
+		if (bytes.length !== RANDOM_BYTES + SEAL_BYTES || bytes.toString('base64url') !== nonce) return undefined;
+		const chance = bytes.subarray(0, RANDOM_BYTES);
 		const sealed = (sealing: Sealing | undefined): boolean =>
-			sealing !== undefined && timingSafeEqual(sealOf(sealing.key, chance), bytes.subarray(CHANCE));
+			sealing !== undefined && timingSafeEqual(sealOf(sealing.key, chance), bytes.subarray(RANDOM_BYTES));
 		if (sealed(this.#newest)) return this.#newest;
-		return sealed(this.#before) ? this.#before : undefined;
+		return sealed(this.#previous) ? this.#previous : undefined;
 	}
 
 	#turn(): void {
 		const { until, used } = this.#newest;
 		if (performance.now() < until && used.size < MAX_USED) return;
-		this.#before = this.#newest;
+		this.#previous = this.#newest;
 		this.#newest = begin();
 	}
 }
@@ -71,5 +71,5 @@ function begin(): Sealing {
 }
 
 function sealOf(key: Buffer, chance: Buffer): Buffer {
-	return createHmac('sha256', key).update(chance).digest().subarray(0, SEAL);
+	return createHmac('sha256', key).update(chance).digest().subarray(0, SEAL_BYTES);
 }

@@ -35,7 +35,7 @@ export interface Order {
 	readonly identifiers: readonly Identifier[];
 	readonly authorizations: readonly Authorization[];
 	readonly expires: number;
-	/** PEM, once issued. */
+	/** The certificate chain in PEM, once it has been issued. */
 	certificate?: string;
 	error?: object;
 }
@@ -106,8 +106,8 @@ export class OrderRegistry {
 			if (order.expires > now) return;
 			this.#orders.delete(order.id);
 			for (const { id } of order.authorizations) this.#authorizations.delete(id);
-			const left = (this.#counts.get(order.account) ?? 1) - 1;
-			if (left > 0) this.#counts.set(order.account, left);
+			const remaining = (this.#counts.get(order.account) ?? 1) - 1;
+			if (remaining > 0) this.#counts.set(order.account, remaining);
 			else this.#counts.delete(order.account);
 		}
 	}

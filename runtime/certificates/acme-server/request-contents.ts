@@ -8,7 +8,7 @@ import { AcmeRefusal } from './acme-refusal.ts';
 /** The contents of a certificate signing request. */
 export interface RequestContents {
 	readonly key: KeyObject;
-	/** Alternative names and the common name, in lower case, sorted, without duplicates. */
+	/** The requested names: alternative names and common name, in lower case, sorted, without duplicates. */
 	readonly names: readonly string[];
 }
 

@@ -21,10 +21,10 @@ export interface PublicJwk {
 /** A well-formed request whose signature has not been verified yet. */
 export interface SignedRequest {
 	readonly header: SignedHeader;
-	/** The signed bytes. */
+	/** The bytes that the signature covers. */
 	readonly signed: Buffer;
 	readonly signature: Buffer;
-	/** '' for POST-as-GET. */
+	/** The decoded payload; '' for POST-as-GET. */
 	readonly payload: string;
 }
 
@@ -66,8 +66,8 @@ export function readSigned(text: string): SignedRequest {
 /** Throws {@link AcmeRefusal} unless the request was signed with the key, by a suitable algorithm. */
 export function checkSignature({ header, signed, signature }: SignedRequest, jwk: PublicJwk): void {
 	const { key, digest, encoding } = verifier(header.alg, jwk);
-	const right = verify(digest, signed, encoding === undefined ? key : { key, dsaEncoding: encoding }, signature);
-	if (!right) throw new AcmeRefusal('malformed', 400, 'The signature is wrong.');
+	const isValid = verify(digest, signed, encoding === undefined ? key : { key, dsaEncoding: encoding }, signature);
+	if (!isValid) throw new AcmeRefusal('malformed', 400, 'The signature is wrong.');
 }
 
 /** Parses a JSON object. Throws {@link AcmeRefusal}. */

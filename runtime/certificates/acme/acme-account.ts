@@ -29,11 +29,11 @@ export async function openAccount(
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
 	const folder = accountFolder(server, settings);
-	const known = await storedAccount(store, folder);
-	if (known) return known;
+	const stored = await storedAccount(store, folder);
+	if (stored) return stored;
 	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
 	try {
-		// Another process may have registered the account while this one waited.
+		// Another process may have registered the account while this one waited for the lock.
 		return (
 			(await storedAccount(store, folder)) ?? (await register(connection, store.fenced(lock), folder, settings, signal))
 		);
@@ -49,8 +49,8 @@ export async function forgetAccount(store: Store, server: string, settings: Acco
 
 /** Returns the folder of the account in the store. Accounts that are bound to different external keys are different accounts. */
 function accountFolder(server: string, { email, eab }: AccountSettings): string {
-	const bound = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
-	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bound}`;
+	const bindingSuffix = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
+	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;
 }
 
 async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
@@ -65,7 +65,10 @@ async function storedAccount(store: Store, folder: string): Promise<AcmeAccount 
 	}
 }
 
-/** Registers an account. Its key is stored first, so that if the process dies in between, the next one finds the account by its key. */
+/**
+ * Registers an account. Its key is stored first: if the process dies before the account is stored, the next process finds the
+ * account on the server by its key.
+ */
 async function register(
 	connection: AcmeConnection,
 	store: Store,

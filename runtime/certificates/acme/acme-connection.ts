@@ -12,13 +12,13 @@ const REQUEST_LIMIT = 60_000;
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 /** Maximum attempts with new nonces; test servers reject most nonces at random. */
 const NONCE_TRIES = 60;
-/** Number of rejected nonces after which attempts pause. */
+/** Number of rejected nonces after which there is a pause before each further attempt. */
 const PATIENT_FROM = 10;
-/** Number of milliseconds by which the pause grows with each further rejected nonce. */
+/** Milliseconds by which the pause grows with each further rejected nonce. */
 const NONCE_PAUSE = 20;
 /** Maximum attempts of an idempotent request. */
 const TRIES = 3;
-/** Maximum nonces kept, because servers forget old ones. */
+/** Maximum number of unused nonces that are kept. It is small, because servers forget old nonces. */
 const MAX_NONCES = 16;
 /** Milliseconds for which a directory is cached. */
 const DIRECTORY_FRESH = 3_600_000;
@@ -28,7 +28,7 @@ export interface AcmeDirectory {
 	readonly newNonce: string;
 	readonly newAccount: string;
 	readonly newOrder: string;
-	/** RFC 9773. */
+	/** URL for renewal information (RFC 9773), if the server offers any. */
 	readonly renewalInfo?: string;
 	readonly meta?: {
 		readonly externalAccountRequired?: boolean;
@@ -38,11 +38,11 @@ export interface AcmeDirectory {
 
 export interface AcmeAnswer {
 	readonly status: number;
-	/** The field `Location`. */
+	/** The response's `Location`. */
 	readonly location: string | undefined;
-	/** The field `Retry-After`, in milliseconds since the epoch. */
+	/** The time in the response's `Retry-After`, in milliseconds since the epoch. */
 	readonly retryAt: number | undefined;
-	/** URLs of `Link` fields with the relation `alternate`. */
+	/** The URLs in `Link` fields with the relation `alternate`. */
 	readonly alternates: readonly string[];
 	readonly text: string;
 	/** The parsed body; undefined if it is not a JSON object. */
@@ -108,8 +108,8 @@ export class AcmeConnection {
 		if (known && Date.now() - known.readAt < DIRECTORY_FRESH) return known.value;
 		const { body } = await this.get(this.#url, signal);
 		const value = body as Partial<AcmeDirectory> | undefined;
-		const named = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
-		if (!named) {
+		const hasUrls = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
+		if (!hasUrls) {
 			const url = redactUrlSecrets(this.#url);
 			throw new IssueError('issuer/refused', `\`${url}\` is not the directory of an ACME server.`);
 		}
@@ -135,7 +135,7 @@ export class AcmeConnection {
 				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
 			} catch (error) {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
-				// The other nonces are as old as the rejected one.
+				// The server has forgotten one nonce, so it has probably forgotten those of the same age. Only the newest one is kept.
 				this.#nonces.splice(0, this.#nonces.length - 1);
 				if (tries > PATIENT_FROM) await waitUnlessAborted((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}
@@ -224,7 +224,7 @@ export class AcmeConnection {
 	}
 }
 
-/** Waits. Rejects with the signal's reason if it aborts first. */
+/** Waits for some milliseconds. Rejects with the signal's reason if the signal aborts first. */
 export async function waitUnlessAborted(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
 		throw signal?.aborted ? signal.reason : error;

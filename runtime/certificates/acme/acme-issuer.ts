@@ -72,10 +72,10 @@ class AcmeIssuer implements Issuer {
 	readonly #server: Server;
 	readonly #dryRun: Server | undefined;
 	readonly #dns: DnsSolver | undefined;
-	/** The times at which the last orders began. */
-	readonly #began: number[] = [];
+	/** The times at which the latest orders began, in milliseconds since the epoch. */
+	readonly #orderTimes: number[] = [];
 	/** The challenge type that the server last accepted. */
-	#accepted: ChallengeType | undefined;
+	#acceptedType: ChallengeType | undefined;
 
 	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {
 		this.#settings = settings;
@@ -93,7 +93,8 @@ class AcmeIssuer implements Issuer {
 		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
 		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
-			// Servers with rate limits count failures. After a failure, the cause is found on a test server, which has no such limits.
+			// Failures count against the server's rate limits. After a failure, each attempt first orders from a test server, and then
+			// from the real one only if that succeeds.
 			if (order.failures > 0 && this.#dryRun) {
 				await this.#order(this.#dryRun, { ...order, privateKey: undefined, replaces: undefined, signal });
 			}
@@ -146,7 +147,7 @@ class AcmeIssuer implements Issuer {
 						type,
 					),
 				);
-				this.#accepted = type;
+				this.#acceptedType = type;
 				if (server !== this.#server) await issued.kept?.();
 				return issued;
 			} catch (error) {
@@ -188,9 +189,9 @@ class AcmeIssuer implements Issuer {
 			isListening(alternative('alt_http_port') ?? http),
 			isListening(alternative('alt_tlsalpn_port') ?? https),
 		]);
-		// A type that fails costs an order, which counts against rate limits.
+		// Types that are likely to work come first, because a type that fails costs an order, which counts against rate limits.
 		const worth = (type: ChallengeType): number =>
-			(type === this.#accepted ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
+			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
 		return types.sort((a, b) => worth(b) - worth(a));
 	}
 
@@ -207,7 +208,10 @@ class AcmeIssuer implements Issuer {
 		}
 	}
 
-	/** Opens the account once for all waiting orders, none of which may cancel it for the others. */
+	/**
+	 * Opens the account once for all waiting orders. Canceling one of these orders does not cancel the opening, because the others
+	 * need it.
+	 */
 	async #account(server: Server): Promise<AcmeAccount> {
 		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
 		server.account ??= this.#accountSettings(server).then(settings =>
@@ -233,12 +237,12 @@ class AcmeIssuer implements Issuer {
 	async #takeTurn(signal: AbortSignal): Promise<void> {
 		for (;;) {
 			const now = Date.now();
-			while (this.#began[0] !== undefined && now - this.#began[0] >= ORDERS_WITHIN) this.#began.shift();
-			if (this.#began.length < MAX_ORDERS) {
-				this.#began.push(now);
+			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDERS_WITHIN) this.#orderTimes.shift();
+			if (this.#orderTimes.length < MAX_ORDERS) {
+				this.#orderTimes.push(now);
 				return;
 			}
-			await waitUnlessAborted(this.#began[0]! + ORDERS_WITHIN - now + 5, signal);
+			await waitUnlessAborted(this.#orderTimes[0]! + ORDERS_WITHIN - now + 5, signal);
 		}
 	}
 }

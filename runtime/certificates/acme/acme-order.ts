@@ -1,6 +1,6 @@
 /**
- * One order (RFC 8555 §7.4), either new or resumed after another process has died. Anything that cannot be requested twice is
- * written to the store before it is requested.
+ * One order (RFC 8555 §7.4), either new or resumed after another process has died. Before each request that cannot be repeated,
+ * its data is written to the store.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
@@ -49,7 +49,7 @@ interface OrderRecord {
 	readonly key_type: string;
 	readonly private_key: string;
 	readonly account: string;
-	/** URL of the order; missing until it is known whether the server has created it. */
+	/** URL of the order; undefined until the server has answered. */
 	readonly order?: string;
 }
 
@@ -82,7 +82,8 @@ export async function runOrder(
 			kept: () => env.store.remove(key),
 		};
 	} catch (error) {
-		// An order that failed on the server is useless to the next process. An interrupted one can be resumed.
+		// The record of an order that has failed on the server is deleted, because it cannot be resumed. One that was interrupted is
+		// kept.
 		if (error instanceof ValidationFailed || (error instanceof AcmeProblem && error.status < 500)) {
 			if (error.code !== 'issuer/rate-limited') await env.store.remove(key).catch(() => {});
 		}
@@ -162,7 +163,8 @@ async function createOrder(env: OrderEnvironment, wanted: IssueOrder): Promise<A
 	try {
 		return orderOf(await send({ replaces }), undefined);
 	} catch (error) {
-		// The certificate comes from another server, or has already been replaced (RFC 9773 §5).
+		// The server does not accept that the order replaces the certificate: another server may have issued it, or it may have been
+		// replaced already (RFC 9773 §5). The order is created without that information.
 		if (!(error instanceof AcmeProblem) || error.code !== 'issuer/refused') throw error;
 		return orderOf(await send({}), undefined);
 	}
@@ -203,7 +205,7 @@ async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal
 	}
 }
 
-/** Has the names validated. Resolves to the order when that is done. */
+/** Completes all authorizations of an order. Resolves to the order once its names have been validated. */
 async function authorize(
 	env: OrderEnvironment,
 	order: AcmeOrder,

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 
-/** Returns the preferred chain, or the server's default, the first one, if none matches. */
+/** Returns the first chain that matches the preference. If none does, returns the server's default, which is the first chain. */
 export function chooseChain(chains: readonly string[], preferred: PreferredChains): string {
 	const first = chains[0]!;
 	if (preferred.smallest) {

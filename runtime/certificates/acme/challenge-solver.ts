@@ -72,7 +72,10 @@ export class ChallengeSolver {
 		}
 	}
 
-	/** Publishes the answer. Once it resolves, every thread and every process with the same store can answer the challenge. */
+	/**
+	 * Publishes the answer to a challenge. Once the promise resolves, every thread and every process with the same store can give
+	 * the answer.
+	 */
 	async #publish(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		const challenges = this.#challenges;
 		const authorization = `${token}.${this.#account.thumbprint}`;

@@ -11,9 +11,9 @@ import type { DnsSolver } from './challenge-solver.ts';
 /** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
 /** The first wait between two checks, in milliseconds. */
-const FIRST_LOOK = 500;
+const FIRST_CHECK_MS = 500;
 /** Maximum wait between two checks, in milliseconds. */
-const SLOWEST_LOOK = 4000;
+const SLOWEST_CHECK_MS = 4000;
 /** Default TTL of a record, in seconds. */
 const RECORD_TTL = 120;
 
@@ -89,9 +89,9 @@ class RecordSolver implements DnsSolver {
 		if (limit < 0) return;
 		const end = Date.now() + limit;
 		const resolvers = await this.#lookingResolvers(zone);
-		for (let wait = FIRST_LOOK; ; wait = Math.min(wait * 1.5, SLOWEST_LOOK)) {
-			const seen = await Promise.all(resolvers.map(resolver => hasRecord(resolver, name, value)));
-			if (seen.every(Boolean)) return;
+		for (let wait = FIRST_CHECK_MS; ; wait = Math.min(wait * 1.5, SLOWEST_CHECK_MS)) {
+			const visibilities = await Promise.all(resolvers.map(resolver => hasRecord(resolver, name, value)));
+			if (visibilities.every(Boolean)) return;
 			if (Date.now() + wait > end) {
 				throw new IssueError(
 					'dns/not-propagated',
@@ -102,17 +102,20 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	/** Returns the configured resolvers, or else the zone's name servers, which are queried directly because caches would remember that the record was missing. */
+	/**
+	 * Returns the resolvers that check whether a record is visible: the configured ones, or otherwise the zone's own name servers,
+	 * because other resolvers may have cached that the record does not exist.
+	 */
 	async #lookingResolvers(zone: string): Promise<Resolver[]> {
-		const own = this.#resolver();
-		if (issuerSetting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];
+		const resolver = this.#resolver();
+		if (issuerSetting(this.#settings, 'resolvers') !== undefined || zone === '') return [resolver];
 		try {
-			const hosts = (await own.resolveNs(zone)).slice(0, 8);
-			const addresses = await Promise.all(hosts.map(host => own.resolve4(host).catch(() => [])));
+			const hosts = (await resolver.resolveNs(zone)).slice(0, 8);
+			const addresses = await Promise.all(hosts.map(host => resolver.resolve4(host).catch(() => [])));
 			const resolvers = addresses.flatMap(([address]) => (address === undefined ? [] : [resolverOf([address])]));
-			return resolvers.length > 0 ? resolvers : [own];
+			return resolvers.length > 0 ? resolvers : [resolver];
 		} catch {
-			return [own];
+			return [resolver];
 		}
 	}
 

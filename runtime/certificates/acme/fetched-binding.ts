@@ -19,8 +19,8 @@ export async function fetchBinding(
 ): Promise<AccountSettings['eab']> {
 	if (email === undefined || new URL(directory).host !== HOST) return undefined;
 	const key = `acme/${server}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
-	const kept = await store.read(key);
-	if (kept) return JSON.parse(kept.toString('utf8')) as AccountSettings['eab'];
+	const stored = await store.read(key);
+	if (stored) return JSON.parse(stored.toString('utf8')) as AccountSettings['eab'];
 	let answer: { readonly eab_kid?: unknown; readonly eab_hmac_key?: unknown };
 	try {
 		const response = await fetch(ENDPOINT, {

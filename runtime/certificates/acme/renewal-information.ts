@@ -6,7 +6,7 @@ import { AuthorityKeyIdentifier, Certificate, id_ce_authorityKeyIdentifier } fro
 import type { RenewalAdvice } from '../issuer.ts';
 import type { AcmeConnection } from './acme-connection.ts';
 
-/** Default, minimum and maximum milliseconds until the next request. */
+/** Default milliseconds until the next request. The minimum and the maximum follow. */
 const ASK_AGAIN = 6 * 3_600_000;
 const SOONEST = 60_000;
 const LATEST = 86_400_000;

@@ -36,8 +36,8 @@ export async function apiText(request: ApiRequest): Promise<string> {
 		if (error instanceof IssueError) throw error;
 		if (signal?.aborted) throw signal.reason;
 		const { cause, name } = error as Error & { cause?: { code?: string } };
-		const why = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
-		throw new IssueError('dns/unreachable', `The API of ${provider} cannot be reached: ${why}.`);
+		const reason = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
+		throw new IssueError('dns/unreachable', `The API of ${provider} cannot be reached: ${reason}.`);
 	}
 	if (response.ok) return text;
 	const explained = request.explain?.(text)?.slice(0, 300);

@@ -9,7 +9,7 @@ const LIMIT = 60_000;
 const LAST_LIMIT = 5000;
 /** Milliseconds that a program has to exit after SIGTERM. */
 const KILL_DELAY = 1000;
-/** Maximum number of characters of its output that are kept for an error message. */
+/** Maximum number of characters of a program's output that are kept for an error message. */
 const KEPT_OUTPUT = 500;
 
 export function execProvider(
@@ -45,7 +45,10 @@ export function execProvider(
 	};
 }
 
-/** Runs a program. When `signal` aborts, the program and everything it has started are ended, without waiting for them. */
+/**
+ * Runs a program. When `signal` aborts, the program and all processes that it has started are ended, and the promise does not
+ * wait for their end.
+ */
 function runProgram(
 	program: string,
 	args: readonly string[],
@@ -58,7 +61,7 @@ function runProgram(
 		}
 		// The program gets its own process group, so that everything a script has started is ended with it.
 		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true, shell: false });
-		let said = '';
+		let output = '';
 		const end = (): void => {
 			kill(child.pid, 'SIGTERM');
 			setTimeout(() => kill(child.pid, 'SIGKILL'), KILL_DELAY).unref();
@@ -68,7 +71,7 @@ function runProgram(
 		};
 		signal.addEventListener('abort', end, { once: true });
 		child.stderr.setEncoding('utf8').on('data', (text: string) => {
-			if (said.length < KEPT_OUTPUT) said += text.slice(0, KEPT_OUTPUT - said.length);
+			if (output.length < KEPT_OUTPUT) output += text.slice(0, KEPT_OUTPUT - output.length);
 		});
 		child.once('error', (error: NodeJS.ErrnoException) => {
 			signal.removeEventListener('abort', end);
@@ -78,9 +81,9 @@ function runProgram(
 			signal.removeEventListener('abort', end);
 			if (status === 0) resolve();
 			else {
-				const how = sign === null ? `exited with status ${status}` : `was ended by ${sign}`;
-				const why = said.trim().replace(/\s+/g, ' ');
-				reject(new IssueError('dns/exec', `\`${program}\` ${how}${why === '' ? '' : `: ${why}`}.`));
+				const outcome = sign === null ? `exited with status ${status}` : `was ended by ${sign}`;
+				const outputText = output.trim().replace(/\s+/g, ' ');
+				reject(new IssueError('dns/exec', `\`${program}\` ${outcome}${outputText === '' ? '' : `: ${outputText}`}.`));
 			}
 		});
 	});

@@ -18,7 +18,7 @@ class Route53 implements DnsProvider {
 	readonly #client: AwsClient;
 	readonly #endpoint: string;
 	readonly #zoneId: string | undefined;
-	/** The last change. Changes must not overlap. */
+	/** Settles after the last change. The next change waits for it, because changes must not overlap. */
 	#changing: Promise<unknown> = Promise.resolve();
 
 	constructor(

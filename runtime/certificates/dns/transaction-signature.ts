@@ -5,7 +5,7 @@ import { encodeName, encodeUint16s, encodeUint32 } from './dynamic-update.ts';
 
 /** A shared key. */
 export interface TransactionKey {
-	/** Lowercase, without a trailing dot. */
+	/** Name of the key, in lowercase, without a trailing dot. */
 	readonly name: string;
 	/** The algorithm, for example `hmac-sha256`. */
 	readonly algorithm: string;

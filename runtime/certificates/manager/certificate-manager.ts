@@ -34,11 +34,11 @@ const PREPARE_LIMIT = 5000;
 /** Default milliseconds between two checks of all certificates. */
 const RENEW_INTERVAL = 600_000;
 /** Milliseconds that a handshake waits for an order in progress. */
-const HANDSHAKE_PATIENCE = 20_000;
+const HANDSHAKE_LIMIT = 20_000;
 /** Milliseconds until the next check after one that failed. */
 const CHECK_RETRY = 60_000;
 /** Minimum milliseconds between two checks. */
-const WAKE = 20;
+const MIN_CHECK_DELAY = 20;
 /** Milliseconds that canceled orders get to end when the process stops. */
 const CLOSING_LIMIT = 2000;
 
@@ -105,13 +105,13 @@ class Manager implements CertificateManager {
 			store,
 			checkStore: () => this.#checkStore(),
 			renewalRatio: () => this.#served?.settings.renewal_window_ratio as number | undefined,
-			wake: () => this.#scheduleCheck(WAKE),
+			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY),
 		});
 		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({
 			...{ log, now, store },
 			publish: entry => this.#keeper.publish(entry),
-			wake: () => this.#scheduleCheck(WAKE),
+			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY),
 		});
 		this.#sharedChallenges = new SharedChallenges(store);
 		this.#cleaner = new StoreCleaner({ log, now, store });
@@ -167,10 +167,10 @@ class Manager implements CertificateManager {
 		if (managed) {
 			// The first client of a new site may arrive while its certificate is being ordered, so the handshake waits for the
 			// order.
-			if (!managed.record && managed.work) await within(managed.work.done, HANDSHAKE_PATIENCE);
+			if (!managed.record && managed.work) await within(managed.work.done, HANDSHAKE_LIMIT);
 			return managed.published;
 		}
-		return within(this.#onDemand.obtain(question), HANDSHAKE_PATIENCE).then(result => result === true);
+		return within(this.#onDemand.obtain(question), HANDSHAKE_LIMIT).then(result => result === true);
 	}
 
 	readings(): CertificateReadings {
@@ -251,9 +251,9 @@ class Manager implements CertificateManager {
 	}
 
 	async #readyPolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {
-		const made = await Promise.all(settings.issuers.map(issuer => this.#issuerFor(issuer)));
-		const key = canonicalJson([{ ...settings, subjects: [] }, made.map(({ key }) => key)]);
-		return { settings, key, issuers: made.map(({ issuer }) => issuer) };
+		const keyedIssuers = await Promise.all(settings.issuers.map(issuer => this.#issuerFor(issuer)));
+		const key = canonicalJson([{ ...settings, subjects: [] }, keyedIssuers.map(({ key }) => key)]);
+		return { settings, key, issuers: keyedIssuers.map(({ issuer }) => issuer) };
 	}
 
 	/** Returns the issuer for some settings. Sites with equal settings share its account, connections and limits. */
@@ -277,18 +277,18 @@ class Manager implements CertificateManager {
 		return { key, issuer };
 	}
 
-	/** Cancels orders for certificates that `given` needs and `kept` does not, and drops these certificates. */
+	/** Drops the certificates that `given` needs and `kept` does not, and cancels their orders. */
 	#dropUnused(given: Prepared, kept: Prepared | undefined): void {
 		const ids = new Set<string>();
 		for (const entry of kept?.entries.values() ?? []) if (entry.id) ids.add(entry.id);
-		const dropped: string[] = [];
+		const droppedIds: string[] = [];
 		for (const [name, entry] of given.entries) {
 			if (kept?.entries.get(name) === entry) continue;
 			entry.gone = true;
 			entry.work?.abort.abort(new Error('The configuration no longer needs the certificate.'));
-			if (entry.published && entry.id && !ids.has(entry.id)) dropped.push(entry.id);
+			if (entry.published && entry.id && !ids.has(entry.id)) droppedIds.push(entry.id);
 		}
-		if (dropped.length > 0) this.#deps.sink.drop(dropped);
+		if (droppedIds.length > 0) this.#deps.sink.drop(droppedIds);
 	}
 
 	/**
@@ -344,13 +344,13 @@ class Manager implements CertificateManager {
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
 				// Requests are spread over an hour. With many certificates, a start would otherwise send all of them at once.
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
-				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(WAKE));
+				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY));
 			}
 			next = Math.min(next, this.#stapler.check(entry) - now);
 		}
 		this.#onDemand.sweep();
 		this.#cleaner.check(new Set(served.entries.keys()));
-		this.#scheduleCheck(Math.max(next, WAKE));
+		this.#scheduleCheck(Math.max(next, MIN_CHECK_DELAY));
 	}
 
 	#begin(entry: ManagedCertificate): Promise<void> {
@@ -358,7 +358,7 @@ class Manager implements CertificateManager {
 	}
 }
 
-/** Returns the entry that covers a name: its own, or the wildcard one label up. */
+/** Returns the entry for a name: its own, or that of the wildcard that covers it. */
 function managedFor(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 	const own = entries.get(name);
 	if (own) return own;

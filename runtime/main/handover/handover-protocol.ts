@@ -69,7 +69,7 @@ export function limitOf(step: HandoverStep, readyLimit: number): number {
 	return Math.min(readyLimit, STEPS[step].limit * factor);
 }
 
-/** Returns a time in words. */
+/** Returns a duration as text, such as `10 s`. */
 export function timeText(milliseconds: number): string {
 	return milliseconds < 1000 ? `${milliseconds} ms` : `${Math.round(milliseconds / 1000)} s`;
 }
@@ -80,7 +80,9 @@ export const SUCCESSOR_VARIABLE = 'SVC_HANDOVER';
 /** The successor's descriptor of the channel: the one after the standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
 
-/** The first descriptor of a successor that was inherited: after the standard streams and the channel. */
+/**
+ * The number of the first inherited descriptor in the successor. The standard streams and the channel have the numbers before it.
+ */
 export const FIRST_INHERITED = 4;
 
 /** Everything that a runtime leaves to its successor. Descriptors are numbered as in the successor. */
@@ -88,7 +90,7 @@ export interface Inheritance {
 	readonly sockets: BequeathedSockets;
 	/** Session ticket keys, newest first, in Base64. */
 	readonly ticketKeys: readonly string[];
-	/** See `LimitTables.secret`. */
+	/** The secret with which rate limits hash their keys; see `LimitTables.secret`. */
 	readonly limitSecret?: string | undefined;
 }
 
@@ -115,7 +117,7 @@ export type ToSuccessor = Offer | { readonly type: 'go'; readonly state?: Handed
 /** Reports why a successor failed. */
 export interface SuccessorFailure {
 	readonly type: 'failed';
-	/** One sentence. */
+	/** The reason, as one sentence. */
 	readonly message: string;
 	/** Set if the configuration was refused. */
 	readonly diagnostics?: readonly DiagnosticReport[] | undefined;
@@ -123,7 +125,7 @@ export interface SuccessorFailure {
 
 /** What a successor reports after `done`. */
 export type LaterReport =
-	/** Another process serves now. */
+	/** The successor has handed over itself, and another process serves now. */
 	| 'left'
 	/** The process that it handed over to has failed. */
 	| 'lost'

@@ -4,7 +4,7 @@ import type { BequeathedDatagrams, BequeathedListener } from '../../sockets/bequ
 import { duplicateDescriptor } from '../../sockets/duplicate-descriptor.ts';
 import type { Inheritance } from './handover-protocol.ts';
 
-/** Duplicates of everything that a successor has inherited, for another successor. */
+/** Duplicates of all sockets that a successor has inherited, in case another successor must be started. */
 export class KeptSockets {
 	readonly #rest: Omit<Inheritance, 'sockets'>;
 	readonly #passed: Inheritance['sockets']['passed'];
@@ -12,7 +12,7 @@ export class KeptSockets {
 	#listeners: readonly BequeathedListener[];
 	readonly #open = new Set<number>();
 
-	/** Duplicates all descriptors except channels. Throws an error with the system's code. */
+	/** Duplicates all descriptors of an inheritance, except those of channels. Throws an error with the system's code. */
 	constructor({ sockets, ...rest }: Inheritance) {
 		this.#rest = rest;
 		const kept = <T extends { readonly descriptor: number }>(one: T): T => ({
@@ -52,7 +52,10 @@ export class KeptSockets {
 		this.#held = this.#held.filter(({ key }) => names.has(key));
 	}
 
-	/** Returns what another successor inherits. `open` are the UDP sockets that still have connections of this process, with channels. */
+	/**
+	 * Returns the inheritance for another successor. `open` has the UDP sockets on which this process still has connections, with
+	 * new channels.
+	 */
 	inheritance(open: Iterable<BequeathedDatagrams>): Inheritance {
 		const channels = new Map([...open].map(one => [inodeOf(one.descriptor), one]));
 		const listeners = this.#listeners.map(listener => ({

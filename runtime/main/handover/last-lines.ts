@@ -1,6 +1,6 @@
-/** The end of a program's output, for people. */
+/** Keeps the last lines of a program's output, for error messages. */
 
-/** Maximum lines and characters that are kept. The stack trace of an error in Node fits. */
+/** Maximum number of lines and of characters that are kept: enough for the stack trace of an error in Node. */
 const MAX_LINES = 20;
 const MAX_CHARACTERS = 2000;
 

@@ -35,7 +35,7 @@ export class MessageChannel<Sent extends ChannelMessage> {
 		return this.#open;
 	}
 
-	/** Sends a message. Resolves when it has been handed to the system, or cannot be. */
+	/** Sends a message. Resolves when the system has accepted the message, or when sending has failed. */
 	send(message: Sent): Promise<void> {
 		if (!this.#open) return Promise.resolve();
 		return new Promise(resolve => {

@@ -21,7 +21,7 @@ import {
 } from './handover-protocol.ts';
 import { MessageChannel } from './message-channel.ts';
 
-/** Milliseconds by which this side waits longer than the predecessor, whose verdict is to come first. */
+/** Milliseconds that this side waits longer than the predecessor, so that the predecessor's time limit expires first. */
 const MARGIN = 5000;
 
 /** Reports whether this process was started as a successor. */
@@ -53,7 +53,7 @@ export class PredecessorChannel {
 			},
 			() => this.#take?.('ended'),
 		);
-		// It may reject while nobody waits for it yet.
+		// The promise may reject before anything waits for it, which must not count as an unhandled rejection.
 		this.#expired.promise.catch(() => {});
 	}
 
@@ -109,7 +109,7 @@ export class PredecessorChannel {
 		const message = await this.#next(STEPS.ready.limit);
 		if (message === 'late') throw new Error('The running process did not say when to take over.');
 		this.#begin('switch');
-		// The predecessor has died, and no other process serves.
+		// The predecessor has died, so this process must serve without its state.
 		if (message === 'ended') return undefined;
 		return message.type === 'go' ? message.state : undefined;
 	}
@@ -124,7 +124,7 @@ export class PredecessorChannel {
 		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
 	}
 
-	/** Reports to the predecessor, if it still exists, the events since {@link done}. */
+	/** Reports an event after {@link done} to the predecessor, if it still exists. */
 	async report(what: LaterReport): Promise<void> {
 		await this.#channel.send({ type: what });
 	}
@@ -134,14 +134,15 @@ export class PredecessorChannel {
 		await this.#channel.send({ type: 'failed', ...failure });
 	}
 
-	/** Resolves to the next message, or to why there is none. */
+	/** Resolves to the next message, to `ended` if the predecessor has ended, or to `late` after `limit` milliseconds. */
 	#next(limit: number): Promise<ToSuccessor | 'ended' | 'late'> {
 		const message = this.#waiting.shift();
 		if (message) return Promise.resolve(message);
 		if (!this.#channel.isOpen) return Promise.resolve('ended');
 		return new Promise(resolve => {
 			let waits = true;
-			// After a pause of the whole process, a message that has arrived meanwhile is read first.
+			// If the whole process was paused, a message may have arrived meanwhile. `setImmediate` lets it be read before the timeout
+			// counts.
 			const timer = setTimeout(() => setImmediate(() => waits && this.#take?.('late')), limit);
 			this.#take = taken => {
 				waits = false;

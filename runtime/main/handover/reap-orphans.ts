@@ -1,7 +1,7 @@
 /** Reaps orphans: child processes whose parent has exited, and which the system has assigned to this process. */
 import { type ForeignFunction, foreignFunctions, loadForeignFunctions } from '../../sockets/foreign-functions.ts';
 
-/** Makes the call return at once if no child process has exited. */
+/** Flag of `waitpid`: the call returns immediately if no child process has exited. */
 const WNOHANG = 1;
 
 let waitpid: ForeignFunction | undefined;

@@ -24,7 +24,7 @@ import {
 import { LastLines } from './last-lines.ts';
 import { MessageChannel } from './message-channel.ts';
 
-/** Maximum milliseconds in which a process that has been killed ends. */
+/** Maximum milliseconds to wait for the end of a process that has been killed. */
 const KILL_LIMIT = 5000;
 /**
  * Maximum milliseconds to wait for the last output of a process that has ended. Another process may share its standard error, so
@@ -32,7 +32,7 @@ const KILL_LIMIT = 5000;
  */
 const LAST_WORDS_LIMIT = 500;
 
-/** What it usually means if a process ends with this signal. */
+/** Usual causes of the signals with which a process may end. */
 const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
 	SIGKILL: ' (as the system does when memory is short)',
 	SIGABRT: ' (as when its memory limit is reached)',
@@ -51,7 +51,7 @@ const START_ERRORS: { readonly [code: string]: string } = {
 
 const LATER_REPORTS: readonly LaterReport[] = ['left', 'lost', 'confirmed', 'reverting'];
 
-/** What counts as the answer of a successor that sends anything else. */
+/** The answer that a successor is taken to have given if it sends an unexpected message. */
 const BROKEN: SuccessorFailure = { type: 'failed', message: 'The new process broke the protocol of handovers.' };
 
 /** The program that is started as the successor. */
@@ -97,7 +97,7 @@ export class InheritedDescriptors {
 		return { ...rest, sockets: { listeners, held: sockets.held.map(moved), passed: sockets.passed.map(moved) } };
 	}
 
-	/** The number in the successor of the next descriptor that is added. */
+	/** The number that the next added descriptor will have in the successor. */
 	get next(): number {
 		return FIRST_INHERITED + this.#own.length;
 	}
@@ -154,7 +154,7 @@ export class SuccessorProcess {
 		this.#limit = limit;
 		this.#onGo = onGo;
 		this.#child = start(program, descriptors, withPipe, offer);
-		// There are no streams if the system has no descriptors left.
+		// If no descriptors were free, the child process was not started, and has no streams.
 		const streams = (this.#child.stdio as ChildProcess['stdio'] | undefined) ?? [];
 		this.pipe = withPipe ? ((streams.at(-1) as Readable | undefined) ?? new PassThrough().end()) : undefined;
 		this.#ended = new Promise(resolve => {
@@ -175,7 +175,7 @@ export class SuccessorProcess {
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
 			message => this.#received(message as FromSuccessor),
 			why => {
-				// A process that has closed the channel usually ends next, which says more.
+				// A process that has closed the channel usually ends next. The reason of its end is more informative, so it is awaited.
 				if (why === 'closed') return;
 				this.#isBroken = true;
 				this.#next?.(BROKEN);
@@ -229,7 +229,7 @@ export class SuccessorProcess {
 		const { generation, warnings, unconfirmed } = second;
 		const mustConfirm = this.#offer.protocol === CONFIRMED_HANDOVER_PROTOCOL;
 		if (mustConfirm && unconfirmed === undefined) return await this.#fail(BROKEN);
-		// If it has died since, the system reports that together with its last message.
+		// The process may have died after sending this message. In that case, its end is reported in the same turn of the event loop.
 		await new Promise(resolve => setImmediate(resolve));
 		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#ended });
 		// The channel stays open for later messages of the process.
@@ -242,7 +242,7 @@ export class SuccessorProcess {
 		this.#child.kill(signal);
 	}
 
-	/** Keeps this process alive as long as the successor is, or no longer. */
+	/** Sets whether the running successor keeps this process's event loop alive. */
 	keepAlive(keeps: boolean): void {
 		if (keeps) this.#child.ref();
 		else this.#child.unref();
@@ -291,7 +291,7 @@ export class SuccessorProcess {
 		try {
 			process.kill(-pid, 'SIGKILL');
 		} catch {
-			// All of them have ended.
+			// All processes of the group have ended already.
 		}
 	}
 
@@ -313,11 +313,11 @@ export class SuccessorProcess {
 		this.#stepTimer = this.#timer(limit, `The new process has exceeded the limit of ${timeText(limit)} for a step.`);
 	}
 
-	/** Fails the answer that is awaited now, unless it comes in time. */
+	/** Starts a timer that fails the awaited answer if it does not arrive in time. */
 	#timer(limit: number, message: string): NodeJS.Timeout {
 		const next = this.#next;
 		const expire = () => this.#next === next && next?.({ type: 'failed', message });
-		// After a pause of this process, an answer that has arrived meanwhile is read first.
+		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` lets it be read before the timer counts.
 		return setTimeout(() => setImmediate(expire), limit);
 	}
 
@@ -330,7 +330,7 @@ export class SuccessorProcess {
 		};
 		const timer = this.#timer(limit, `The new process did not ${what} in time (${timeText(limit)}).`);
 		if (this.#isBroken) resolve(BROKEN);
-		// When the process has ended, its last message may still be in transit.
+		// The last message of an ended process may still be in the channel, so it gets some time to arrive.
 		void this.#ended.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
 		return promise.finally(() => clearTimeout(timer));
 	}
@@ -344,7 +344,8 @@ function start(
 ): ChildProcess {
 	try {
 		return spawn(program.file, program.args, {
-			// It gets its own session, so that signals from the terminal reach it only once, through the first process.
+			// The successor gets its own session, so that it does not receive the terminal's signals directly: the first process forwards
+			// them.
 			detached: true,
 			stdio: [
 				...(['inherit', 'inherit', standardError === undefined ? 'inherit' : 'pipe', 'pipe'] as const),
