@@ -147,7 +147,7 @@ function portsOf(command: string, folder: string): number[] {
 	return [Number(port)];
 }
 
-/** Runs a command and returns everything that it prints. If it takes too long, it and its children are ended. */
+/** Runs a command and returns everything that it prints. A command that takes too long is ended, with its children. */
 async function shellOutput(command: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
 	const child = spawn('sh', ['-c', `${command} 2>&1`], {
 		cwd,

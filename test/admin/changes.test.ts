@@ -242,7 +242,7 @@ changes('a dry run reports what a load would do, without applying it', async () 
 	assert.is(restart.json.reasons[0].subject, 'metrics');
 	assert.is(await one.body(), 'by its id');
 	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
-	// A dry run says for which requests the answers would differ, without the secrets of either configuration.
+	// A dry run reports the requests whose answers would differ, and reveals no secret of either configuration.
 	const { diff } = swap.json;
 	assert.is(diff.same, false);
 	assert.equal(diff.changes[0].aspects[0], { name: 'body', before: '"by its id"', after: '"three"' });

@@ -1,4 +1,4 @@
-/** The Admin API reveals little about files that a posted configuration imports. */
+/** The Admin API does not reveal the contents of files that a posted configuration imports. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -1,13 +1,16 @@
-/** Random changes of configurations, as text: those that may change what requests get, and those that must not. */
+/** Random changes to the text of configurations: changes that may affect responses, and changes that must not. */
 import type { SeededChance } from './chance.ts';
 
 /** A directive with its blocks. A `when` and its alternatives form one statement. */
 interface Statement {
-	/** The lines before the blocks, and the blocks; a directive without a block has one line and no block. */
+	/** The lines before the blocks, and the blocks themselves. A directive without a block has one line and no block. */
 	readonly parts: { head: string; block: Statement[] | undefined }[];
 }
 
-/** Returns a configuration after one to eight random changes. It may not compile. `other` gives statements to insert. */
+/**
+ * Applies one to eight random changes to a configuration and returns the result, which may not compile. Statements to
+ * insert are taken from `other`.
+ */
 export function changedConfiguration(chance: SeededChance, text: string, other: string): string {
 	const root = parse(text);
 	const words = wordsOf(`${text}\n${other}`);
@@ -15,7 +18,10 @@ export function changedConfiguration(chance: SeededChance, text: string, other: 
 	return render(root);
 }
 
-/** Returns a configuration of the same meaning: consecutive statements of a block become a snippet. It may not compile. */
+/**
+ * Returns a configuration with the same meaning, in which consecutive statements of a block have moved into a snippet.
+ * It may not compile.
+ */
 export function refactoredConfiguration(chance: SeededChance, text: string): string {
 	const root = parse(text);
 	const blocks = routesOf(root);
@@ -62,7 +68,7 @@ function changeOnce(
 	}
 }
 
-/** Replaces a word by another one of its kind. */
+/** Replaces a word with another of the same kind. */
 function changeWord(chance: SeededChance, root: Statement[], words: ReadonlyMap<string, readonly string[]>): void {
 	const parts = routesOf(root)
 		.flatMap(block => block.flatMap(({ parts: own }) => own))
@@ -75,7 +81,7 @@ function changeWord(chance: SeededChance, root: Statement[], words: ReadonlyMap<
 	part.head = all.join(' ');
 }
 
-/** Returns what kind of value a word is; undefined if it is a name. */
+/** Returns the kind of value that a word is, or undefined if it is a name. */
 function kindOf(word: string): string | undefined {
 	if (/^`?[/*~]\S*/.test(word) && word.length > 1) return 'path';
 	if (/^[1-5](\d\d|xx)$/.test(word)) return 'status';
@@ -100,20 +106,20 @@ function tokens(head: string): string[] {
 	return head.match(/`[^`]*`|\S+/g) ?? [];
 }
 
-/** Reports whether a statement may be moved elsewhere. Definitions of matchers, and statements inside them, may not. */
+/** Reports whether a statement may be moved elsewhere. Matcher definitions and the statements inside them may not. */
 function isMovable({ parts }: Statement): boolean {
 	return !/^[@}]|^handle_errors\b/.test(parts[0]!.head);
 }
 
 function blocksOf(root: Statement[]): Statement[][] {
-	// A directive in a list of accounts would be an account, which compiles but cannot be loaded.
+	// A directive moved into a list of accounts would be read as an account: it would compile but fail to load.
 	const inner = root.flatMap(({ parts }) =>
 		parts.flatMap(({ head, block }) => (block && !head.startsWith('basic_auth') ? blocksOf(block) : [])),
 	);
 	return [root, ...inner];
 }
 
-/** Returns the blocks of sites and named routes that have directives, and the blocks inside. */
+/** Returns the blocks of sites and named routes that contain directives, and the blocks nested in them. */
 function routesOf(root: Statement[]): Statement[][] {
 	const routes = root.filter(({ parts }) => !/^(\{$|upstream )/.test(parts[0]!.head));
 	return blocksOf(routes).filter(block => block !== routes && block.some(isMovable));

@@ -1,6 +1,7 @@
 /**
- * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other, sends the same
- * random requests to both, and compares what differs with what the diff reports. Then sends every witness that the diff reports.
+ * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other,
+ * sends the same random requests to both, and compares the differences between the answers with those that the diff
+ * reports. Then sends every witness: the example request that the diff gives for a difference.
  *
  * Usage: node test/agreement/diff-trial.ts [--pairs N] [--requests N] [--seed N] [--mistakes N]
  */
@@ -41,15 +42,21 @@ export interface DiffTrial {
 	readonly equal: number;
 	/** Number of witnesses that were sent. */
 	readonly witnesses: number;
-	/** Number of those that assume a failure, or more than a plain answer 200, of an upstream, or an exceeded rate limit. */
+	/**
+	 * Number of witnesses sent that assume a failing upstream, an upstream response other than a plain 200, or an
+	 * exceeded rate limit.
+	 */
 	readonly withFailures: number;
-	/** Number of changes that show only in settings, or in attempts at an upstream that cannot be reached. */
+	/** Number of reported changes that no response can show: settings, and attempts to reach an unreachable upstream. */
 	readonly invisible: number;
-	/** Numbers of witnesses that cannot be sent from this machine, by reason. */
+	/** Number of witnesses that cannot be sent from this machine, by reason. */
 	readonly unsendable: { readonly [reason: string]: number };
-	/** Number of differences that the diff misses, and for which it names a blind spot. */
+	/** Number of differences that the diff misses, but warns about as one of its blind spots. */
 	readonly inBlindSpots: number;
-	/** Missed differences of requests whose path contains a zero byte. They get 400 only where something evaluates the path. */
+	/**
+	 * Number of missed differences for requests whose path contains a zero byte. Such a request gets 400 only if
+	 * something evaluates its path.
+	 */
 	readonly withoutPath: number;
 	/** A report of each mistake of the diff. */
 	readonly mistakes: readonly string[];
@@ -59,7 +66,7 @@ export interface DiffTrial {
 const ENOUGH = 5;
 /** Loopback addresses at which nothing listens: the ports need privileges and belong to no common service. */
 const DEAD = ['127.0.0.1:2', '127.0.0.1:3', '127.0.0.1:4'];
-/** The largest limit of a zone in random configurations. */
+/** The highest rate limit of a zone in random configurations. */
 const LARGEST_LIMIT = 20;
 /** Credentials of the accounts in random configurations. */
 const CREDENTIALS = ['alice:svc-diff', 'bob:svc-diff', 'alice:wrong'].map(text => `Basic ${btoa(text)}`);
@@ -104,7 +111,7 @@ export async function tryDiff(pairs: number, requests: number, seed: number, eno
 					const chance = new SeededChance(own);
 					const pair = randomPair(chance, targets);
 					let loads = 0;
-					// Counts of rate limits survive reloads, so every load gets zones of its own.
+					// Rate limit counts survive reloads, so every load uses new zones.
 					const loadBoth = async (edited: (text: string) => string): Promise<void> => {
 						const zones = `zone${own}of${loads++}n`;
 						const [before, after] = pair.texts.map(
@@ -139,7 +146,8 @@ export async function tryDiff(pairs: number, requests: number, seed: number, eno
 						if (!differs) trial.differing++;
 						const isFirst = !differs;
 						differs = true;
-						// A pair that the diff calls equal is reported once; in others, each part of an answer must be announced.
+						// A pair that the diff calls equal is reported once. For other pairs, the diff must list every
+						// part of an answer that differs.
 						const missing = isSame(found) ? (isFirst ? ['everything'] : []) : unannounced(found, before!, after!);
 						if (missing.length === 0 || reportedParts.has(missing.join())) continue;
 						reportedParts.add(missing.join());
@@ -245,7 +253,7 @@ function withPort(input: ConfigInput, from: number, to: number): ConfigInput {
 	return { ...input, text: input.text.replaceAll(`:${from}`, `:${to}`) };
 }
 
-/** Returns the request of a witness as bytes, or why it cannot be sent. */
+/** Returns the request of a witness as bytes, or the reason why it cannot be sent. */
 function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequest): string | { because: string } {
 	if (from !== undefined && from !== '127.0.0.1') return { because: 'comes from another address' };
 	if (protocol !== undefined && protocol !== 'h1') return { because: 'is not HTTP/1' };
@@ -256,20 +264,20 @@ function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequ
 	return wireRequest({ method, target, authority: own?.[1] ?? url.authority, headers: others, body });
 }
 
-/** What the upstreams have to do for a witness. */
+/** What the upstreams must do for a witness. */
 interface UpstreamFailure {
-	/** Addresses at which nothing may listen. */
+	/** Addresses at which nothing must listen. */
 	readonly dead: readonly string[];
-	/** Address of the only upstream with this mode; undefined for all. */
+	/** Address of the only upstream that behaves in this mode; undefined if all do. */
 	readonly of: string | undefined;
 	readonly mode: FailureMode;
-	/** Zone of rate limits that must have no requests left. */
+	/** Rate limit zone that must be used up before the request. */
 	readonly exceeds?: string | undefined;
 	/** True if only one request fails. */
 	readonly once: boolean;
 }
 
-/** Returns how upstreams behave as a witness assumes, or why they cannot. */
+/** Returns what the upstreams must do to meet a witness's assumptions, or the reason why they cannot. */
 function failureOf(
 	{ upstream, before, after }: ConfigurationDiff['changes'][number],
 	addresses: readonly string[],
@@ -284,14 +292,14 @@ function failureOf(
 	if (timesOut) return unreachable ? 'a connection is not established in time' : 'an answer takes too long';
 	if (!unreachable) return { dead: [], of, mode: disconnects ? { disconnects } : { status, headers }, once };
 	if (!once) return { ...none, dead: of === undefined ? addresses : [of], mode: { headers } };
-	// The first upstream is not there. That is the same as one failure if no attempt comes back to it.
+	// The first upstream is unreachable. That has the same effect as one failed request if no retry returns to it.
 	const attempts = [before, after].map(side => side?.upstreams.map(({ address }) => address) ?? []);
 	const first = attempts.find(list => list.length > 0)?.[0];
 	const isOnce = first !== undefined && attempts.every(list => list.length === 0 || list.lastIndexOf(first) === 0);
 	return isOnce ? { ...none, dead: [first], mode: { headers } } : 'an upstream is back between two attempts';
 }
 
-/** Makes upstreams behave so for the next request. */
+/** Sets how the upstreams treat the next request. */
 function arm(
 	upstreams: readonly DescribingUpstream[],
 	addresses: readonly string[],
@@ -304,17 +312,17 @@ function arm(
 	});
 }
 
-/** Reports whether two answers, or what upstreams have received, differ in an aspect. */
+/** Reports whether two answers, or the requests that the upstreams received, differ in an aspect. */
 function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
 	if (/^upstream\b/.test(aspect)) return seen[0] !== seen[1];
 	const [one, other] = answers.map(answer => partOf(aspect, answer));
 	return one !== other;
 }
 
-/** Returns the parts in which two answers differ and which no change of the diff announces. */
+/** Returns the parts of two answers that differ although no change in the diff mentions them. */
 function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
 	const announced = found.changes.flatMap(({ aspects }) => aspects.map(({ name }) => name));
-	// Where a request goes decides everything about its answer.
+	// A change in where a request goes explains every difference in its answer.
 	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for)$/.test(name))) return [];
 	if (before === 'dropped' || after === 'dropped') return ['connection'];
 	const names = new Set([...before.fields, ...after.fields].map(field => field.split(':', 1)[0]!.toLowerCase()));
@@ -322,7 +330,7 @@ function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after
 		.filter(name => !/^(content-length|transfer-encoding)$/.test(name))
 		.map(name => `header ${name}`);
 	const differing = ['status', 'body', ...fields].filter(part => partOf(part, before) !== partOf(part, after));
-	// The details of an answer with another status, or from another handler, follow from that.
+	// If the diff announces another status or body, the other differences follow from that.
 	if (announced.includes('status') || announced.includes('body'))
 		return differing.filter(part => part === 'status' && !announced.includes('status'));
 	const compressed = announced.includes('settings of `compress`') ? OF_COMPRESSION : [];
@@ -363,7 +371,7 @@ function comparable({ status, fields, body }: Answer): string {
 	return JSON.stringify([status, fields.map(withoutSeconds).toSorted(), body], null, '\t');
 }
 
-/** Returns a field without the seconds that are left of a rate limit: the two servers may answer in different seconds. */
+/** Returns a field without a rate limit's remaining seconds, because the two servers may answer in different seconds. */
 function withoutSeconds(field: string): string {
 	return field.replace(/^(RateLimit:.*;t=|Retry-After: )\d+$/i, '$1…');
 }

@@ -75,7 +75,7 @@ export function withoutLength(fields: readonly string[]): string[] {
 /** What an upstream does instead of answering 200. */
 export interface FailureMode {
 	readonly status?: number;
-	/** More fields of the response. */
+	/** Additional response fields. */
 	readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
 	/** Closes the connection without an answer. */
 	readonly disconnects?: boolean;
@@ -91,7 +91,7 @@ export interface DescribingUpstream {
 	readonly received: string[];
 }
 
-/** Returns what an upstream does now: only what it sends with every answer after the requests that were to fail. */
+/** Returns the current behavior of an upstream. After the requests that were to fail, only the additional fields remain. */
 function currentMode({ mode }: { readonly mode: FailureMode }): FailureMode {
 	return mode.remaining?.requests === 0 ? { headers: mode.headers } : mode;
 }

@@ -9,11 +9,14 @@ export interface ConfigurationTargets {
 	readonly upstreams: readonly [string, string];
 	/** A folder with files to serve. */
 	readonly root: string;
-	/** Address of an upstream for pools of two; undefined if a configuration has neither such pools nor accounts and compression. */
+	/**
+	 * Address of a second upstream. If undefined, configurations have no pools of two upstreams, no accounts and no
+	 * compression.
+	 */
 	readonly spare?: string;
 }
 
-/** The password of every account in a configuration: the one that `svc diff` has in its witnesses. */
+/** The password of every account in a configuration. `svc diff` uses the same one in its witnesses. */
 const PASSWORD_HASH = '$2b$04$ahtDU1s.zTjurSinO5o6pOxcas3hePGlWxp7j6ggvc/lyTAmhslhC';
 const USERS = ['alice', 'bob'];
 
@@ -270,7 +273,7 @@ class Writer {
 		}
 	}
 
-	/** Directives that affect later or enclosing ones. */
+	/** Directives that affect the directives after or around them. */
 	#laterDirective(depth: number): string[] {
 		const chance = this.#chance;
 		const { root } = this.#place;
@@ -318,7 +321,7 @@ class Writer {
 		}
 	}
 
-	/** Directives that need credentials, several requests, or upstreams that fail, before their effect shows. */
+	/** Directives whose effect shows only with credentials, with several requests, or with upstreams that fail. */
 	#guard(spare: string): string[] {
 		const chance = this.#chance;
 		switch (chance.below(this.#native ? 4 : 3)) {

@@ -1,6 +1,6 @@
 /**
- * HTTP/3 clients that keep a number of requests open, beside idle connections. Prints READY once all connections are open,
- * then the counts, and ends when its input does.
+ * A load generator for HTTP/3: clients that keep a number of requests open, and idle connections. Prints READY once all
+ * connections are open, then the counts, and exits when its standard input ends.
  *
  * Usage: node test/bench/http3-load.ts --port PORT [--path PATH] [--connections N] [--streams N] [--bytes N] [--idle N]
  *   [--handshakes] [--seconds N]
@@ -25,9 +25,9 @@ const port = Number(values.port);
 const bytes = Number(values.bytes);
 /** The first bytes of the section of a response with status 200: a static table entry (RFC 9204, Appendix A). */
 const OK = Buffer.of(0, 0, 0xd9);
-/** Idle connections that are opened at the same time. */
+/** Number of idle connections opened at the same time. */
 const GROUP = 20;
-/** Milliseconds between looks at the idle connections. */
+/** Milliseconds between two checks of the idle connections. */
 const IDLE_LOOK = 500;
 const REQUEST = headers([
 	[':method', 'GET'],
@@ -110,7 +110,7 @@ class Client {
 		this.#leaves = framesOf(control.bytes, 1).some(({ type }) => type === GOAWAY);
 	}
 
-	/** Opens another connection instead of this one. */
+	/** Opens another connection in place of this one. */
 	#renew(failed: number): void {
 		failures += failed;
 		this.quic.close();

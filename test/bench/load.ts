@@ -182,14 +182,14 @@ async function runHttp3(
 	return { requests, seconds: microseconds / 1e6, failures, p50, p99, p999, cpuSeconds: after - before };
 }
 
-/** Opens HTTP/3 connections, each of which is used once and then stays open. Returns what closes them. */
+/** Opens HTTP/3 connections, each of which is used once and then stays open. Returns a function that closes them. */
 export async function openIdleHttp3(port: number, idle: number, core: number): Promise<{ stop(): Promise<void> }> {
 	const generator = startHttp3Generator(core, ['--port', String(port), '--idle', String(idle), '--seconds', '0']);
 	await generator.said(/^READY/m);
 	return generator;
 }
 
-/** Starts the load generator of HTTP/3, which ends when its input does. */
+/** Starts the HTTP/3 load generator, which exits when its standard input ends. */
 function startHttp3Generator(
 	core: number,
 	words: readonly string[],

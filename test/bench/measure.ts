@@ -54,7 +54,7 @@ interface Sample {
 	readonly p999?: number;
 }
 
-/** Number of rounds of a row of starts. */
+/** Number of rounds for a row that measures startup. */
 const STARTS = 10;
 
 /** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
@@ -104,7 +104,7 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 	}
 }
 
-/** Measures a row of starts. */
+/** Measures a row about startup. */
 async function measureStarts(task: StartTask): Promise<RowResult> {
 	const contenders = task.contenders.filter(({ server }) => server !== 'caddy' || isInstalled('caddy'));
 	const samples: number[][] = contenders.map(() => []);
@@ -186,7 +186,7 @@ async function sampleLoad(
 	return { value, rate: count.requests / count.seconds, p50, p99, p999 };
 }
 
-/** Measures KiB of memory per connection that was used once and stays open. */
+/** Measures the KiB of memory that a connection takes after it was used once, while it stays open. */
 async function sampleIdle(
 	contender: Contender,
 	task: IdleTask,

@@ -1,10 +1,10 @@
 /**
  * `npm run bench`: CPU time per request of svc, nginx, haproxy, caddy and Node's own server, on one core each.
  *
- * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers take
- * turns for a few rounds, and a ratio is the median of the rounds' ratios; rows of starts compare the minima of ten
- * rounds, with any core. Absolute times mean little on a shared machine:
- * read the ratios. A full run writes latest.json and latest.svg next to this file, and the table in the README.md there.
+ * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers
+ * take turns for a few rounds, and a ratio is the median of the rounds' ratios; rows about startup compare the minima
+ * of ten rounds, on any core. Absolute times mean little on a shared machine: read the ratios. A full run writes
+ * latest.json and latest.svg next to this file, and the table in the README.md there.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */

@@ -9,12 +9,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { freePorts, SVC, temporaryFolder } from '../harness.ts';
 import type { StartContender, StartMeasure } from './tasks/task.ts';
 
-/** Milliseconds after the first response until a server has finished what it does in the background when it starts. */
+/** Milliseconds after the first response by which a server has finished its background work at startup. */
 const SETTLED = 1500;
-/** Number of further threads over which the memory of one is averaged. */
+/** Number of additional threads, over which the memory of one thread is averaged. */
 const FURTHER_THREADS = 2;
 
-/** The binary, written in small pieces: pages of a file written at once count as resident in large units, most never used. */
+/**
+ * A copy of the binary, written in small pieces. The pages of a file written all at once count as resident in large
+ * units, most of which are never used.
+ */
 let binary: Promise<string> | undefined;
 
 async function copyOfBinary(): Promise<string> {

@@ -144,7 +144,7 @@ binary(
 		const isServing = async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined))?.status === 200;
 		try {
 			await until('the server', isServing);
-			// As package managers do it: the running program keeps the old file.
+			// Replaces the file as package managers do. The running program keeps the old one.
 			renameSync(next, `${next}.moved`);
 			copyFileSync(`${next}.moved`, next);
 			renameSync(`${next}.moved`, previous);

@@ -12,7 +12,10 @@ const confirmation = suite('handover confirmation');
 const reload = (folder: string, word: '--accept' | '--revert') =>
 	runCommand(['reload', word, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
 
-/** Sends requests, on one connection and on a new one each, until `stop` is called, which resolves to the failures. */
+/**
+ * Sends requests, both on one persistent connection and on a new connection each, until `stop` is called. `stop`
+ * resolves to the failures.
+ */
 function startRequests(port: number): { stop(): Promise<string[]> } {
 	const failures: string[] = [];
 	let isStopped = false;

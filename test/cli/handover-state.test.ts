@@ -1,4 +1,4 @@
-/** What a process learns while it serves, its successor knows: the state of upstreams, and keys that clients depend on. */
+/** State that survives a handover: what a process has learned about its upstreams, and keys that clients depend on. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -13,7 +13,7 @@ const handover = suite('state after a handover');
 
 interface Running {
 	readonly port: number;
-	/** Replaces the site, keeps the rest, and hands over. */
+	/** Replaces the site, keeps the rest of the configuration, and hands over. */
 	handOver(site?: string): Promise<void>;
 	/** Returns what an endpoint of the Admin API answers. */
 	ask(endpoint: string): Promise<unknown>;
@@ -70,7 +70,7 @@ handover('keeps circuits open, failed upstreams out and unhealthy ones down', as
 	const site = [
 		`handle /passive {\n${pool('fail_duration 10m', 'max_fails 2', 'unhealthy_status 5xx')}}`,
 		`handle /circuit {\n${pool('circuit_breaker {', 'min_requests 2', 'open_for 10m', '}')}}`,
-		// Each process makes one check, so two in a row never pass.
+		// Each process makes only one health check, so none passes two in a row.
 		`handle /active {\n${pool('health_uri /health', 'health_interval 10m', 'health_passes 2')}}`,
 	].join('\n');
 	const facts = (listed: unknown) =>

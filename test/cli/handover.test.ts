@@ -158,7 +158,7 @@ handover('of a process that is killed is completed by its successor, and a kille
 		([port]) => plain(port!, 'one'),
 		async ({ server, folder, ports, load }) => {
 			const [first, second] = ports as [number, number];
-			// The new process has been told what to take over.
+			// The new process has been started and has received the offer of its predecessor.
 			const started = (pid: number) => server.output().includes(`a new process has been started","pid":${pid}}`);
 			const loading = load(`${plain(first, 'two')}${plain(second, 'new')}`);
 			await until('a successor', () => processesOf(folder).some(started));
@@ -322,7 +322,8 @@ handover('tells systemd which process is the main one, and leaves no process bes
 			'READY=1',
 			`MAINPID=${pid} READY=1 STATUS=Took over from another process.`,
 		]);
-		// The new process gives a sign of life at once, because it may hand over itself before its first period has passed.
+		// The new process notifies the watchdog at once, because it may hand over itself before its first watchdog
+		// period has passed.
 		assert.match(readFileSync(told, 'utf8'), /READY=1\nWATCHDOG=1\nMAINPID=/);
 		const before = readFileSync(told, 'utf8').length;
 		await until('a sign of life', () => readFileSync(told, 'utf8').slice(before).includes('WATCHDOG=1'));
@@ -417,8 +418,8 @@ handover('the disk of a response cache passes to the new process, and has one wr
 				const watching = (async () => {
 					while (!done) {
 						for (const after of processesOf(folder)) {
-							// The files are passed from process to process in order, so the old process had them when it was asked about
-							// the new one.
+							// The files are passed from one process to the other in order. Since the old process is
+							// checked last, it still had them when the new one was found to have them.
 							const isBoth = isSuccessor(after) && isWriter(after, disk) && isWriter(before, disk);
 							if (isBoth) both.push(after);
 						}

@@ -26,7 +26,7 @@ registerHooks({
 });
 `;
 
-/** What only some configurations and commands need. */
+/** Modules that only some configurations and commands need. */
 const RARE = [
 	...[
 		'@bufbuild',
@@ -64,7 +64,7 @@ function start(args: readonly string[]) {
 		['--disable-warning=ExperimentalWarning', '--import', recorder, path.join(ROOT, 'cli/main.ts'), ...args],
 		{
 			cwd: folder,
-			// Threads must load the sources.
+			// Worker threads must load the sources instead of the build.
 			env: { ...process.env, [THREAD_CODE_VARIABLE]: undefined, LOADED_MODULES: record, XDG_STATE_HOME: folder },
 			stdio: 'ignore',
 		},

@@ -171,7 +171,7 @@ changes(
 					await until('the upgrade', () => text.includes('101'));
 					const began = performance.now();
 					assert.is((await change(1)).status, 0);
-					// The pool of two threads drains beside the new one.
+					// The pool of two threads drains while the new pool already serves.
 					assert.is(workersOf(server), 3);
 					socket.write('still here');
 					await until('the echo', () => text.endsWith('still here'));

@@ -1,4 +1,4 @@
-/** Every module has a manual page, and the examples on it compile. */
+/** Every module has a manual page, and the examples on the page compile. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';

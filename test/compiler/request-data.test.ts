@@ -35,7 +35,7 @@ writeFileSync(
 );
 writeFileSync(path.join(root, 'env'), SECRET);
 
-/** A configuration, and where the client's data must appear: unchanged, or encoded as that place requires. */
+/** A configuration, and the text in which the client's data must appear, unchanged or encoded as its place requires. */
 interface Case {
 	readonly of: string;
 	readonly site: string;

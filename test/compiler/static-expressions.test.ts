@@ -1,6 +1,6 @@
 /**
- * Regular expressions in our own code that see request data meet the same standard as those in configurations: a client that
- * chooses the subject cannot make a search slow.
+ * Regular expressions in our own code that see request data meet the same standard as those in configurations: no
+ * client can make a search slow by its choice of the subject.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -23,7 +23,7 @@ const FOLDERS = [
 const LITERAL =
 	/(?<=[(,=:?&|!{}[;\s])\/(?![/*])((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)(?=[\s.,;)\]}:]|$)/gm;
 
-/** Expressions that are slow on some subject, by the reason why that is harmless. */
+/** Expressions that are slow on some subject, grouped by the reason why that is harmless. */
 const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 	'they read configurations, the files that these name, and templates': [
 		/\[([^\]^])[^\]]*\]/g,

@@ -21,10 +21,10 @@ export interface FuzzResult {
 
 /** Length of the longest input that is also read byte by byte. */
 const EVERY_BYTE = 400;
-/** Of this many inputs, one is read byte by byte. */
+/** One in this many inputs is read byte by byte. */
 const EVERY_BYTE_IN = 50;
 
-/** Runs for this many milliseconds, or until `most` inputs or ten disagreements. */
+/** Runs for this many milliseconds, until `most` inputs have been tried, or until ten disagreements have been found. */
 export async function fuzzHttp1(seed: number, milliseconds: number, most: number = Infinity): Promise<FuzzResult> {
 	const ours = ourServerReader();
 	const node = nodeServerReader();
@@ -50,8 +50,8 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Only the bytes of those messages are sent, because an error after them makes Node abandon requests that it has already
-		// read.
+		// Node gets only the bytes of those messages, because an error after them would make it abandon requests that
+		// it has already read.
 		const theirs = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
 		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;

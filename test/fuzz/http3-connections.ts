@@ -172,7 +172,7 @@ function source(chance: SeededChance): BodySource {
 	} as BodySource;
 }
 
-/** Answers in a way chosen at random among those that handlers use. */
+/** Answers in one of the ways that handlers use, chosen at random. */
 function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
 	if (chance.once(4)) x.inform(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {
@@ -204,7 +204,7 @@ function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
 	}
 }
 
-/** Returns frames that are mostly valid in their order, for a new stream. */
+/** Returns frames for a new stream, mostly in a valid order. */
 function messages(chance: SeededChance): Buffer {
 	const head = chance.of([headers(), headers(POST), headers(TUNNEL), headers([...POST, ['content-length', '3']])]);
 	const parts = [head];

@@ -64,7 +64,7 @@ export function randomText(chance: SeededChance, length: number): string {
 	return text;
 }
 
-/** Returns a text of the given length that may be slow to match: a few characters repeated, or random ones. */
+/** Returns a text of the given length that may be slow to match: a few characters repeated, or random characters. */
 export function harmfulText(chance: SeededChance, source: string, length: number): string {
 	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
 	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;

@@ -1,6 +1,7 @@
 /**
- * A thread of handover-under-load.test.ts: accepts upgrades and echoes. Node accepts one connection in each turn of an event loop, so
- * on the loop of the test's clients, hundreds of WebSockets would wait for this server until the grace period is over.
+ * A thread of handover-under-load.test.ts that accepts upgrades and echoes. It has an event loop of its own, because
+ * Node accepts one connection per turn: on the loop of the test's clients, hundreds of WebSockets would wait until the
+ * grace period is over.
  */
 import type { AddressInfo } from 'node:net';
 import { parentPort } from 'node:worker_threads';

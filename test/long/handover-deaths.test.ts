@@ -23,8 +23,9 @@ const KILLS = Number(process.env.KILLS ?? 20);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /**
- * A program that runs the server and passes messages on. At the message `at`, the name of a type or of a step, it runs `action`,
- * in which `pass()` passes the message on and `process.ppid` is the predecessor.
+ * A program that runs the server and passes handover messages on in both directions. When a message has the type or
+ * step `at`, it runs `action` instead, in which `pass()` passes the message on and `predecessor` is the ID of the
+ * predecessor's process.
  */
 const relay = (at: string, action: string): string => `#!${process.execPath}
 const { spawn } = require('node:child_process');
@@ -100,7 +101,7 @@ class Trial {
 		return (await rawExchange(this.#port, text).catch(() => '')).endsWith('served');
 	}
 
-	/** Returns every process that has the folder in its command line, without those that have ended. */
+	/** Returns all running processes that have the folder in their command line. */
 	processes(): number[] {
 		return readdirSync('/proc')
 			.filter(name => /^\d+$/.test(name))
@@ -114,7 +115,7 @@ class Trial {
 			});
 	}
 
-	/** Returns the processes that have the site's listening socket, without programs that only pass it on. */
+	/** Returns the processes that hold the site's listening socket, except programs that only pass it on. */
 	listening(): number[] {
 		const hexPort = this.#port.toString(16).toUpperCase().padStart(4, '0');
 		const sockets = ['tcp', 'tcp6']
@@ -139,7 +140,7 @@ class Trial {
 			try {
 				process.kill(pid, 'SIGKILL');
 			} catch {
-				// It has just ended.
+				// The process has just ended.
 			}
 		}
 		await this.server.stop();
@@ -164,7 +165,8 @@ for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go',
 			writeFileSync(one.program, relay(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
 			await one.handOver({ binary: one.program });
 			await until('the death', () => one.server.child.signalCode === 'SIGKILL');
-			// The new process takes over if it has received the offer of its predecessor. No process stays in between.
+			// The new process takes over if it has received the offer of its predecessor. Afterwards, only one process
+			// must be left.
 			await until('served', () => one.isServed());
 			await until('one process accepts', () => one.listening().length === 1);
 			for (let i = 0; i < 5; i++) assert.ok(await one.isServed());
@@ -254,7 +256,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			if (status === 200 && target === undefined) took = (took + performance.now() - began) / 2;
 			const isKilledServer = status === 200 && target === 'successor';
 			if (isKilledServer) {
-				// The switch was over, and the only server has been killed.
+				// The handover was complete, so the killed process was the only server.
 				kills.afterwards++;
 				await one.end();
 				await one.start();

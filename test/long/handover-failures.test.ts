@@ -13,15 +13,15 @@ import { freePorts, rawExchange, SVC, serve, temporaryFolder, until } from '../h
 
 const failures = suite('failing handovers');
 
-/** A program that runs instead of the successor, and the error that the operator then reads. */
+/** A program that runs in place of the successor, and the error message that the operator gets. */
 interface Failure {
 	readonly name: string;
 	/** The text of the program. */
 	readonly program: string;
 	readonly message: RegExp;
-	/** Time in which the process must be ready. */
+	/** The time limit for the process to become ready. */
 	readonly within?: string;
-	/** Permissions of the program. */
+	/** The file mode of the program. */
 	readonly mode?: number;
 }
 
@@ -138,7 +138,7 @@ pass(down, up);
 
 const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as const).flatMap(step => {
 	const early = step === 'offer' || step === 'ready';
-	// The steps after `ready` need time to be reached, however slow the machine is.
+	// Handovers that fail after `ready` need enough time to get there, however slow the machine is.
 	const within = early ? '6s' : '15s';
 	const late = early ? /did not become ready in time|did not say what/ : /did not accept connections in time/;
 	return [
@@ -175,7 +175,7 @@ function descriptorsOf(pid: number): string[] {
 	});
 }
 
-/** Returns the processes whose command line or working folder shows that they belong to the folder. */
+/** Returns the processes whose command line or working directory is in the folder. */
 function processesOf(folder: string): number[] {
 	return readdirSync('/proc')
 		.filter(name => /^\d+$/.test(name))

@@ -1,4 +1,4 @@
-/** Handovers of HTTP/3: connections stay with the process that has them, whichever process reads their datagrams. */
+/** Handovers of HTTP/3: every connection stays with its process, whichever process reads its datagrams. */
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
@@ -233,7 +233,7 @@ handover(
 						assert.equal([visitor.answers, visitor.failures], [[answer], []]);
 					}
 				}
-				// The processes in between have no clients, so they end. The first one drains.
+				// The processes in between have no clients and end. The first process drains.
 				await until('two ends', () => server.output().split('ended after a handover').length === 3);
 				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
 				await Promise.all(visitors.map(visitor => visitor.visit()));

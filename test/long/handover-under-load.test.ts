@@ -26,7 +26,10 @@ const CLIENTS = Number(process.env.CLIENTS ?? (IS_FULL ? 64 : 16));
 const WEB_SOCKETS = Number(process.env.WEB_SOCKETS ?? (IS_FULL ? 500 : 60));
 const FILE_BYTES = Number(process.env.FILE_MB ?? (IS_FULL ? 1024 : 32)) * 1024 ** 2;
 const UPLOAD_BYTES = IS_FULL ? 64 * 1024 ** 2 : 8 * 1024 ** 2;
-/** Milliseconds for which a predecessor serves its open connections. What lasts longer is cut, such as uploads on a busy machine. */
+/**
+ * Milliseconds for which a predecessor serves its open connections. Anything that takes longer is cut off, such as
+ * uploads on a busy machine.
+ */
 const GRACE = Number(process.env.GRACE_SECONDS ?? (IS_FULL ? 120 : 12)) * 1000;
 
 /** Failures of all clients, with their kinds. */
@@ -95,7 +98,7 @@ async function upload(port: number): Promise<void> {
 class Echo {
 	readonly #socket: Socket;
 	echoes = 0;
-	/** When the connection was begun, opened and closed, in milliseconds of `performance.now()`. */
+	/** When the client began to connect, and when the connection opened and closed, in milliseconds of `performance.now()`. */
 	readonly begunAt = performance.now();
 	openedAt = 0;
 	closedAt: number | undefined;
@@ -137,7 +140,7 @@ class Echo {
 	}
 }
 
-/** Counts equal texts, regardless of the numbers in them. */
+/** Counts texts that are equal except for the numbers in them. */
 function counted(texts: readonly string[]): string[] {
 	const counts = new Map<string, number>();
 	for (const text of texts) {
@@ -247,7 +250,7 @@ trial('lose nothing, whatever changes', async () => {
 		failures.push(...report.failures);
 		assert.equal(failures.slice(0, 20), []);
 		for (const one of ended) {
-			// The grace period follows the handover, of which only the beginning is known exactly.
+			// The grace period begins during the handover, of which only the start time is known exactly.
 			const left = handovers.find(({ to }) => to > one.begunAt);
 			if (left === undefined) continue;
 			const lived = one.closedAt! - left.from;
@@ -263,7 +266,7 @@ trial('lose nothing, whatever changes', async () => {
 		assert.ok(report.resumed > 0);
 		for (const kind of ['download', 'upload', ...(visitors.length > 0 ? ['HTTP/3'] : [])])
 			assert.ok(done[kind]! > 0, kind);
-		// A handover starts a process on the same processors, so a busy machine shows more than the server does.
+		// A handover starts a process on the same processors, so on a busy machine the delays are not only the server's.
 		assert.ok(busy99 < 20 * quiet99 + 500, `p99 ${busy99} ms during handovers, ${quiet99} ms otherwise`);
 	} catch (error) {
 		const report = await clients.stop(5000);

@@ -125,11 +125,11 @@ handovers('with processes that are killed at random never leave nobody serving',
 				finished = true;
 			});
 			await pauseFor(Math.random() * 5000);
-			// A new process cannot take over before it has received the offer of its predecessor.
+			// A new process cannot take over before it has received its predecessor's offer.
 			const fresh = processesOf(folder).filter(
 				pid => first.output().includes(`started","pid":${pid}}`) && !before.includes(pid),
 			);
-			// Alternates between killing the old process and its successor.
+			// Kills the old process and its successor in turn.
 			const victim = (round % 2 ? fresh : before).at(-1);
 			const kills = !finished && fresh.length > 0 && victim !== undefined;
 			if (kills) process.kill(victim, 'SIGKILL');

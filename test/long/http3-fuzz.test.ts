@@ -1,4 +1,7 @@
-/** A million inputs for the parsers of HTTP/3, and a million for its connections, without more memory at the end than early on. */
+/**
+ * A million inputs for the parsers of HTTP/3, and a million for its connections. Memory must not grow after the first
+ * of them.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzzHttp3 } from '../fuzz/http3.ts';

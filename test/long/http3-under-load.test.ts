@@ -21,9 +21,9 @@ import { asking, Visitor } from './http3-visitor.ts';
 const SECONDS = Number(process.env.SECONDS ?? 60);
 const ROUNDS = Number(process.env.ROUNDS ?? 200);
 const VISITORS = 6;
-/** Milliseconds without any bytes of an expected response, after which an open connection has stalled. */
+/** After this many milliseconds without any bytes of an expected response, an open connection counts as stalled. */
 const STALL = 2000;
-/** Share of the datagrams that is lost in each direction, repeated, and delayed so much that later ones overtake them. */
+/** Shares of the datagrams that are lost in each direction, repeated, and delayed until later ones overtake them. */
 const LOSS = 0.05;
 const REPETITION = 0.03;
 const REORDERING = 0.1;
@@ -31,7 +31,7 @@ const REORDERING = 0.1;
 const load = http3Suite('HTTP/3 under load');
 const file = randomBytes(150_000).toString('hex');
 const answers: ServerResponse[] = [];
-/** An application whose answers begin at once and end when the test says so. */
+/** An application whose answers begin at once and end when the test ends them. */
 const application = createServer((_asked, answer) => {
 	answer.write('begun ');
 	answers.push(answer);

@@ -21,7 +21,7 @@ export class Visitor {
 	readonly answers: string[] = [];
 	readonly failures: string[] = [];
 	connections = 0;
-	/** The longest time in which nothing of an expected response arrived on an open connection, in milliseconds. */
+	/** The longest time in milliseconds for which an open connection received nothing of an expected response. */
 	longestWait = 0;
 	readonly #port: number;
 	#client: QuicClient | undefined;
@@ -42,7 +42,7 @@ export class Visitor {
 			}
 			const stream = this.#client.open().write(request, true);
 			const { body } = await response(this.#client, stream).catch(error => {
-				// Clients send requests that the server has rejected again, on another connection (RFC 9114 §4.1.1).
+				// A request that the server has rejected is sent again on another connection (RFC 9114 §4.1.1).
 				if (stream.resetCode !== REJECTED) throw error;
 				this.close();
 				return { body: undefined };

@@ -16,7 +16,10 @@ const test = http3Suite('a flood of 100,000 first packets a second');
 const folder = temporaryFolder();
 const SECONDS = Number(process.env.FLOOD_SECONDS ?? 10);
 const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
-/** On a machine where this process gets less of a processor than this, the flood is smaller: it would only measure the others. */
+/**
+ * If this process gets a smaller share of a processor than this, the flood is made smaller, because it would only
+ * measure the other processes.
+ */
 const ENOUGH = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */
 const MEMORY_BOUND = 64 * 1024 * 1024;
@@ -106,8 +109,8 @@ class SteadyClient {
 }
 
 /**
- * Sends requests on an open connection, and on a new connection each, for a while. Returns the 99th percentiles of both in
- * milliseconds.
+ * Sends requests for a while, both on one open connection and on a new connection each. Returns the 99th percentile of
+ * each kind in milliseconds.
  */
 async function measure(client: SteadyClient, seconds: number) {
 	const requests: number[] = [];
@@ -139,7 +142,7 @@ for (const [who, from] of [
 	});
 }
 
-/** Floods the server. Returns a sentence if another client had to wait for too long. */
+/** Floods the server. Returns a complaint if another client had to wait for too long. */
 async function flooded(client: SteadyClient, who: string, from: readonly string[]): Promise<string | undefined> {
 	const usual = await measure(client, 3);
 	const share = processorShare();

@@ -7,11 +7,11 @@ import { Editor, endEditors } from '../cli/language-server/editor.ts';
 import { temporaryFolder } from '../harness.ts';
 
 const EDITS = 20_000;
-/** Edits after which the memory is first measured: caches are full then. */
+/** Number of edits before the first measurement of memory, after which caches are full. */
 const WARM = 10_000;
-/** Edits between two waits for diagnostics, so that every ninth state is compiled. */
+/** Number of edits between two waits for diagnostics, so that only every ninth state is compiled. */
 const BURST = 9;
-/** Megabytes by which the memory may grow. A text and its tree that stay after each compilation would be more. */
+/** Permitted growth of memory in megabytes. Retaining one text and its tree per compilation would exceed it. */
 const GROWTH = 40;
 
 /** Returns the resident memory of a process in MB. */

@@ -51,7 +51,7 @@ async function sip(socket: Socket, bytes: number): Promise<void> {
 	});
 }
 
-/** Returns how far a server's memory rises above its initial value while `what` runs. */
+/** Returns by how many bytes a server's memory rises above its initial value while `what` runs. */
 async function growth(pid: number, what: () => Promise<void>): Promise<number> {
 	const before = resident(pid);
 	let most = before;

@@ -12,7 +12,7 @@ import { TestAuthority } from '../certificates.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
 const COUNT = 10_000;
-/** CPU time that a start with all of them may take, in milliseconds, over all threads. */
+/** CPU milliseconds, over all threads, that a start with all of these certificates may take. */
 const START_LIMIT = 10_000;
 
 const many = suite('many certificates');

@@ -82,7 +82,7 @@ browser.after(async () => {
 	await server.stop();
 });
 
-/** Opens a page and waits, for at most a minute, until `come` reports that the server has logged the requests. */
+/** Opens a page and waits, for at most a minute, until `come` reports that the server has logged the page's requests. */
 async function visit(url: string, come: () => boolean): Promise<void> {
 	const child = spawn(
 		'chromium',

@@ -21,7 +21,7 @@ interface Message {
 export interface Page {
 	/** URLs that the page has requested so far. */
 	readonly requests: readonly string[];
-	/** Errors so far: exceptions, messages of the console at level error, and what the browser refused to load. */
+	/** Errors so far: exceptions, console messages at level error, and resources that the browser refused to load. */
 	readonly problems: readonly string[];
 	/** Opens a URL and waits until it has loaded. */
 	open(url: string): Promise<void>;

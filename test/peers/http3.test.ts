@@ -53,9 +53,9 @@ const CLIENTS = 10;
 const STREAMS = 100;
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
-/** What the application has seen. */
+/** What the application has observed. */
 const seen = { canceled: 0, trailer: '', together: 0 };
-/** Requests that are answered once all of them have arrived. */
+/** Requests held back until all of them have arrived. */
 const waiting: ServerResponse[] = [];
 let styleAsked = (): void => {};
 

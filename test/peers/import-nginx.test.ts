@@ -1,10 +1,12 @@
 /**
  * Configurations of nginx and what `svc import` makes of them answer the same to the same requests.
  *
- * A case is a folder of `fixtures/import-nginx`: `http.conf` has what is in `http`, with PORT, UPSTREAM, SITE and PHP for what is
- * known only here; `requests` has requests as `[METHOD ]target[ host]`, to which random ones are added unless its first line is
- * `# only these`; `kept` has the directives that become comments; `differences` has what differs, as `PATTERN | JUDGEMENT` with a
- * regular expression for requests. All cases are one configuration, so names of maps, zones and upstreams are used once.
+ * A case is a folder of `fixtures/import-nginx`: `http.conf` is the content of the `http` block, with the words PORT,
+ * UPSTREAM, SITE and PHP in place of values that are known only at run time; `requests` has requests, each as
+ * `[METHOD ]target[ host]`, to which random ones are added unless its first line is `# only these`; `kept` lists the directives
+ * that become comments; `differences` lists accepted differences as `PATTERN | JUDGEMENT`, where the pattern is a
+ * regular expression for requests. All cases are joined to one configuration, so no two may use the same name for a
+ * map, zone or upstream.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +22,7 @@ import { SeededChance } from '../fuzz/chance.ts';
 import { freePorts, ROOT, runCommand, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
 const CASES_FOLDER = path.join(ROOT, 'fixtures/import-nginx');
-/** Random requests for each case. */
+/** Number of random requests for each case. */
 const RANDOM_REQUESTS = 40;
 
 interface Difference {
@@ -44,7 +46,7 @@ interface Answer {
 	readonly fields: { readonly [name: string]: string };
 }
 
-/** What differs everywhere, and why that is accepted. `accepts` returns our answer as nginx would have given it. */
+/** Differences in all cases, and why they are accepted. `accepts` converts our answer to the one that nginx would have given. */
 const GENERAL: readonly { readonly judgement: string; readonly accepts: (ours: Answer, theirs: Answer) => Answer }[] = [
 	{
 		judgement: 'a folder without its slash is redirected with 308, which keeps the method, not with 301',

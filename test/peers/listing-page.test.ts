@@ -83,7 +83,7 @@ listing('shows hostile names as text, and every link leads to its file', async (
 		assert.is(answer.status, 200, link);
 		if (!link.endsWith('/')) assert.is(await answer.text(), name);
 	}
-	// The page contains no script, whatever the visitor touches.
+	// The page contains no script, whatever the visitor does.
 	await page.evaluate(`document.querySelectorAll('*').forEach(one => one.dispatchEvent(new MouseEvent('mouseover')))`);
 	assert.not(await page.evaluate<boolean>(`'harmed' in window`));
 	// A folder with a hostile name appears in the title, the heading and the path of its own page.

@@ -82,7 +82,10 @@ http {
 	}
 });
 
-/** Returns the pair of each cookie and its attributes, which have no order and no case. */
+/**
+ * Returns each cookie's name and value, and its attributes in lower case and sorted, because neither their case nor
+ * their order matters.
+ */
 function readCookies(response: string): readonly (readonly string[])[] {
 	return [...response.matchAll(/^set-cookie: (.*)\r$/gim)].map(([, value]) => {
 		const [pair, ...attributes] = value!.split(';').map(text => text.trim());

@@ -88,7 +88,7 @@ http://127.0.0.1:${port} {
 		assert.is(await login(port, 'ann', 'one'), 200);
 		assert.is(await login(port, 'jörg', 'grün'), 200);
 
-		// Replaced as a whole: one account is new, another has gone.
+		// Replaces the whole file: one account is added and another removed.
 		writeFileSync(`${accounts}.new`, htpasswd('-nbB', 'bob', 'two'));
 		renameSync(`${accounts}.new`, accounts);
 		await until('bob is admitted', async () => (await login(port, 'bob', 'two')) === 200);
@@ -98,12 +98,13 @@ http://127.0.0.1:${port} {
 		});
 		assert.equal(await statuses(port), await statuses(nginxPort));
 
-		// Edited in place by Apache's program.
+		// Edits the file in place with Apache's program.
 		execFileSync('htpasswd', ['-bB', accounts, 'ann', 'two'], { stdio: 'ignore' });
 		await until('ann is admitted with another password', async () => (await login(port, 'ann', 'two')) === 200);
 		assert.equal(await statuses(port), await statuses(nginxPort));
 
-		// A weak hash: nginx admits its user, and here the previous version stays in use.
+		// Adds an account with a weak hash. nginx admits the account's user; we refuse the file and keep using its
+		// previous version.
 		writeFileSync(accounts, readFileSync(accounts, 'utf8') + htpasswd('-nbm', 'eve', 'three'));
 		assert.is(await login(nginxPort, 'eve', 'three'), 200);
 		await until('the file is refused', async () => {

@@ -1,4 +1,4 @@
-/** Copies of requests, sent by `mirror` and by nginx's `mirror`: the same ones arrive. */
+/** Copies of requests, sent by `mirror` and by nginx's directive of the same name: the same copies arrive. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -149,7 +149,7 @@ http {
 			await until(`${count} copies have arrived`, () => mine.length >= count && peer.length >= count);
 			assert.equal([...mine].sort(), [...peer].sort());
 		}
-		// The upstream itself received each request twice, once by each server.
+		// The upstream itself has received each request twice, once through each server.
 		assert.is(upstream.arrived.length, 2 * (REQUESTS.length + bare.length));
 		assert.ok(ours[1]!.arrived.every(text => text.endsWith('\n\n')));
 		assert.ok(ours[0]!.arrived.some(text => text.startsWith('PATCH /chunked\n') && text.includes('GET /inside')));

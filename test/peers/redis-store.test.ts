@@ -41,7 +41,7 @@ redis('a dump contains no value, and only the configured key opens one', async (
 	}
 	const other = randomBytes(32).toString('base64');
 	await refuses('store/unreadable', storeAt('sealed', { keys: [other] }).read('certificates/a/a.key'));
-	// A replaced key still opens what it sealed.
+	// A former key still decrypts what was encrypted with it.
 	const both = storeAt('sealed', { keys: [other, ...keys] });
 	assert.is((await both.read('certificates/a/a.key'))!.toString(), secret);
 	await both.write('certificates/a/a.key', secret);
@@ -74,7 +74,7 @@ redis('Redis refuses what a process writes under a lock that another one has tak
 	await refuses('store/lock-lost', writer.remove('a'));
 	assert.is((await other.read('a'))!.toString(), 'from the first holder');
 	await other.fenced(next).write('a', 'from the second holder');
-	// The first holder learns it when it renews, and its release does not free the lock of the second.
+	// The first holder learns of it when it renews the lock, and its release does not free the lock of the second.
 	await until('the lock is lost', () => old.lost.aborted);
 	await old.release();
 	assert.is(await one.tryLock('name'), undefined);
@@ -121,7 +121,7 @@ redis('commands fail within their limit when Redis is killed or frozen, and work
 	await until('connected', works);
 	own.signal('SIGSTOP');
 	assert.is(await failed(), 'no answer within 150 ms');
-	// After a while, the silent connection is replaced, and commands fail at once.
+	// Before long, the silent connection is replaced, and commands fail at once.
 	await until('given up', async () => !cluster.isConnected || (await works()));
 	own.signal('SIGCONT');
 	await until('connected again', works);

@@ -191,7 +191,7 @@ releases('the Debian package: install, validate, serve, upgrade under load, remo
 	const ended = once(server, 'exit');
 	assert.is(await answer(port), 'from a package');
 
-	// In place of systemd, which a chroot does not have: it knows one running unit, whose process is the server.
+	// A fake systemctl, because a chroot has no systemd: it knows one running unit, whose main process is the server.
 	const systemctl = path.join(root, 'usr/bin/systemctl');
 	mkdirSync(path.join(root, 'run/systemd/system'), { recursive: true });
 	writeFileSync(systemctl, `#!/bin/sh\ncase "$*" in *--signal=USR2*) kill -USR2 ${server.pid} ;; esac\n`);

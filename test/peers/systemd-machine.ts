@@ -181,7 +181,7 @@ export class SystemdMachine {
 		);
 	}
 
-	/** Returns the numbers that processes of a unit have inside. */
+	/** Returns the process IDs that processes of a unit have inside the machine. */
 	async processesOf(unit: string): Promise<number[]> {
 		const { ControlGroup } = await this.show(unit, 'ControlGroup');
 		if (!ControlGroup) return [];
@@ -211,7 +211,7 @@ function childrenOf(pid: number): number[] {
 	try {
 		return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 	} catch {
-		// Without this file in /proc, the parent of every process has to be read.
+		// Without this file in /proc, the parent of every process has to be looked up.
 		return readdirSync('/proc')
 			.filter(name => /^\d+$/.test(name))
 			.map(Number)

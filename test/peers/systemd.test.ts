@@ -308,7 +308,7 @@ test('a successor that is killed while its predecessor still drains is replaced 
 		assert.is((await machine.processesOf(UNIT)).length, 2);
 		const began = performance.now();
 		await restartedAfter(() => killMain('KILL'));
-		// The watchdog would notice after 30 s, the end of the predecessor after 20 s.
+		// The watchdog would react only after 30 s, and systemd would notice the end of the predecessor only after 20 s.
 		assert.ok(performance.now() - began < 15_000);
 		assert.is(await bodyOf(plain), 'six');
 	} finally {
@@ -323,7 +323,7 @@ test('a main process that hangs is replaced by the watchdog', async () => {
 	await systemctl('daemon-reload');
 	configure('seven');
 	await systemctl('restart', UNIT);
-	// The successor of a handover is watched, too.
+	// The watchdog also watches the process that has taken over in a handover.
 	await svc('restart', CONFIGFILE);
 	await restartedAfter(() => killMain('STOP'));
 	await shows(journal, /Watchdog timeout/);

@@ -1,4 +1,4 @@
-/** Compares our cache with Varnish at equal size, under the same requests for ten million keys: hit ratio, memory, delays. */
+/** Compares our cache with Varnish at equal size, under the same requests for ten million keys: hit ratio, memory and delays. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -55,19 +55,22 @@ export interface IdleTask {
 }
 
 /**
- * What a row of starts compares: milliseconds from process start to the first response, or of processor time until then;
- * milliseconds of a check of the configuration; mebibytes of resident memory after the start.
+ * What a row about startup compares: milliseconds from process start to the first response, or processor milliseconds
+ * until then; milliseconds of a configuration check; or mebibytes of resident memory after the start.
  */
 export type StartMeasure = 'time' | 'processor time' | 'validate' | 'memory' | 'memory per further thread';
 
-/** A server in the rows that measure the start of a server. `node` runs its configuration as a program. */
+/** A server in the rows about startup. `node` runs its configuration as a program. */
 export interface StartContender {
 	readonly label?: string;
 	readonly server: 'svc' | 'caddy' | 'node';
 	readonly configuration: (port: number, threads: number) => string;
 }
 
-/** Compares servers that have just been started: the minima of ten rounds, because anything else on the machine only adds to them. */
+/**
+ * Compares servers at startup. The minima of ten rounds are compared, because other load on the machine can only
+ * increase a value.
+ */
 export interface StartTask {
 	readonly name: string;
 	readonly start: StartMeasure;

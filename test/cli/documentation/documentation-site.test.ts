@@ -1,4 +1,4 @@
-/** `svc docs` writes and serves a documentation site whose links lead somewhere and whose search answers questions. */
+/** `svc docs` writes and serves a documentation site whose links resolve and whose search answers questions. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { runInNewContext } from 'node:vm';
@@ -30,7 +30,7 @@ interface SearchData {
 	readonly index: Parameters<typeof rank>[0];
 }
 
-/** Returns what the site's script finds first. */
+/** Returns the first result of the site's search script. */
 function firstResult(question: string): SearchData['entries'][number] | undefined {
 	const window: { svcSearch?: SearchData } = {};
 	runInNewContext(readFileSync(path.join(folder, 'search-index.js'), 'utf8'), { window });
@@ -154,7 +154,7 @@ site('explains examples: by the request of a test, or by one that runs through m
 	);
 	assert.match(derived!.request, /^GET http:\/\/[^/]+\/static\/$/);
 	assert.match(derived!.text, /Configfile:4 {4}run {2}file_server/);
-	// Lines of a site have their own numbers.
+	// An example of only the lines of a site is numbered from its own first line.
 	assert.match((await explain('redir /old /new\n'))!.text, /^Configfile:1 /m);
 	assert.is(await explain(':8080 {\n\tno_such_word\n}\n'), undefined);
 	const without = [...pages].filter(([name]) => /^(?:guides\/proxying|directives\/reverse_proxy)/.test(name));

@@ -1,6 +1,7 @@
 /**
- * A fake of the Visual Studio Code API, with the parts that the extension and its language client use. It has no user interface. It
- * records what the extension registers, so that a test can open documents, call the providers, and read what was shown.
+ * A fake of the Visual Studio Code API, limited to the parts that the extension and its language client use. It has no
+ * user interface. It records what the extension registers, so that a test can open documents, call the providers, and
+ * read what was shown.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -149,9 +150,9 @@ export class FakeEditor {
 	readonly shown: string[] = [];
 	/** The text in each output channel. */
 	readonly output = new Map<string, string>();
-	/** What the user enters when asked. */
+	/** The text that the user enters in an input box. */
 	entered: string | undefined;
-	/** What an input box proposed last. */
+	/** The initial value of the last input box. */
 	proposed: string | undefined;
 	/** Results of test runs. */
 	readonly results: {

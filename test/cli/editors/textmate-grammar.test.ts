@@ -46,7 +46,7 @@ const KINDS: readonly (readonly [scope: string, kind: TokenType])[] = [
 	['constant.language', 'enumMember'],
 ];
 
-/** Where the server knows from the module what kind of value a word is, a grammar sees only its spelling. */
+/** The server knows from the module what kind of value a word is, but a grammar sees only its spelling. */
 const LESS_EXACT: { readonly [kind in TokenType]?: readonly TokenType[] } = {
 	enumMember: ['number', 'property'],
 	regexp: ['string'],

@@ -1,4 +1,4 @@
-/** The extension of Visual Studio Code, from its package: what the package holds, and its client with a real language server. */
+/** The packaged extension for Visual Studio Code: the contents of the package, and its client with a real language server. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -231,7 +231,7 @@ extension('says what to do if there is no binary, or another program of that nam
 	assert.equal(await findBinary({ ...search, folders: wanted }), { path: path.join(home, 'bin/svc') });
 });
 
-// A language server that still runs would keep the test running, too.
+// A running language server would keep the test running, too.
 extension.after.each(async () => {
 	for (const editor of active.splice(0)) await editor.deactivate();
 });

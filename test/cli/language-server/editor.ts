@@ -57,7 +57,7 @@ export class Editor {
 	readonly published = new Map<string, Published>();
 	/** Called for every published message, in order. */
 	onPublished: ((file: string, published: Published) => void) | undefined;
-	/** Requests of the server, which are all answered with null. */
+	/** Requests from the server. Each is answered with null. */
 	readonly asked: { readonly method: string; readonly params: unknown }[] = [];
 	stderr = '';
 	readonly exited: Promise<number | null>;
@@ -145,14 +145,15 @@ export class Editor {
 		this.notify('textDocument/didClose', { textDocument: { uri: this.uri(file) } });
 	}
 
-	/** Resolves once the diagnostics of every open file are those of its current version, and those of all files are known. */
+	/** Resolves once the diagnostics of all files are known, and those of every open file are for its current version. */
 	async settled(): Promise<void> {
 		await this.shownVersions();
-		// The diagnostics of a file may change with another one; those of all files are published together, before this answer.
+		// A change to one file may change the diagnostics of another. Those of all files are published together, before
+		// this answer.
 		await this.request('textDocument/foldingRange', { textDocument: { uri: 'untitled:none' } });
 	}
 
-	/** Resolves once the diagnostics of every open file are those of its current version. */
+	/** Resolves once the diagnostics of every open file are for its current version. */
 	async shownVersions(): Promise<void> {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);

@@ -1,4 +1,7 @@
-/** `svc language-server` survives random edits, and ends in the diagnostics of a fresh compilation. test/long has more of them. */
+/**
+ * `svc language-server` survives random edits, and ends with the diagnostics of a fresh compilation. test/long has a
+ * longer run.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { endEditors } from './editor.ts';

@@ -148,7 +148,7 @@ export function seeded(seed: number): (below: number) => number {
 	};
 }
 
-/** What {@link editAtRandom} has seen. */
+/** The counts and the editor of a run of {@link editAtRandom}. */
 export interface RandomEdits {
 	readonly requests: number;
 	readonly comparisons: number;
@@ -156,8 +156,8 @@ export interface RandomEdits {
 }
 
 /**
- * Makes edits, and fails if the server answers with an internal error, for another text than the one that was sent before the
- * request, with a version older than one before, or with other diagnostics than a fresh check of the same texts.
+ * Makes edits. Fails if the server answers with an internal error, about a text other than the one last sent before the
+ * request, with an older version than before, or with other diagnostics than a fresh compilation of the same texts.
  */
 export async function editAtRandom(edits: number, seed: number, every: number): Promise<RandomEdits> {
 	const next = seeded(seed);
@@ -206,7 +206,7 @@ function put(folder: string, name: string, text: string): void {
 	writeFileSync(file, text);
 }
 
-/** Returns the offset; if it is inside a character, the offset before it. No editor splits a character. */
+/** Returns the offset, or the start of the character if the offset is inside one. No editor splits a character. */
 function between(text: string, offset: number): number {
 	return /[\uDC00-\uDFFF]/.test(text[offset] ?? '') ? offset - 1 : offset;
 }

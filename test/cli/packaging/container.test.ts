@@ -16,7 +16,7 @@ type Fields = { readonly [name: string]: any };
 const folder = path.join(ROOT, 'cli/packaging/container');
 const read = (name: string): string => readFileSync(path.join(folder, name), 'utf8');
 
-/** Returns seconds. */
+/** Converts a duration such as `10s` to seconds. */
 const seconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1]);
 
 /** Returns the seconds of an option in a configuration; 0 if it is missing. */
@@ -24,8 +24,8 @@ const option = (configuration: string, name: string): number =>
 	Number(new RegExp(`^\\t${name} (\\d+)s$`, 'm').exec(configuration)?.[1] ?? 0);
 
 /**
- * Serves a configuration as the container does, with other ports, and asks for targets at ports of the configuration. Returns the
- * answers.
+ * Serves a configuration as the container does, but on other ports, and requests the targets, whose ports are those of
+ * the configuration. Returns the answers.
  */
 async function answers(
 	configuration: string,
@@ -57,7 +57,7 @@ async function answers(
 	}
 }
 
-/** Fails if the linter has a word to say about a configuration. */
+/** Fails if the linter reports anything about a configuration. */
 async function assertFlawless(configuration: string): Promise<void> {
 	const file = path.join(temporaryFolder(), 'Configfile');
 	writeFileSync(file, configuration);

@@ -1,6 +1,6 @@
 /**
  * The single executable for Linux is Node's official one, edited: it needs no libatomic, has no symbols and the Unicode
- * data of English alone. What a program computes in it is what the official one computes.
+ * data of English alone. A program computes the same results in both.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

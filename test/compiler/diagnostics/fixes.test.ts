@@ -81,7 +81,8 @@ const REVEALED: { readonly [fixture: string]: readonly string[] } = {
 	'diagnostics/invalid-global-options': ['option/given-twice'],
 	// The misspelled word is `password`. Once it is read as one, the password in the file is found, too.
 	'diagnostics/cluster-with-invalid-settings': ['secret/in-file'],
-	// The misspelled directive is in front of others, and answers all requests. The misspelled log writer lacks its argument.
+	// Once corrected, the misspelled directive answers all requests before those after it can run. The corrected log
+	// writer lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],
 };
 

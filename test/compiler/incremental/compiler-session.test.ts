@@ -130,7 +130,7 @@ function edited(): Edited {
 	});
 }
 
-/** Returns a letter for each site that was lowered again, which is a new object in the second result. */
+/** Returns a letter for each site that was lowered again, which makes it a new object in the second result. */
 function loweredAgain(before: CompileResult, after: CompileResult): string {
 	const { sites } = after.document!;
 	return kept(before, after)

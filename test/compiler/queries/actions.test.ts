@@ -1,4 +1,7 @@
-/** Code actions keep what a configuration means: extraction and inlining give the same document, silencing removes its finding. */
+/**
+ * Code actions preserve the meaning of a configuration: extraction and inlining give the same document, and silencing a
+ * finding removes it.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';

@@ -1,4 +1,4 @@
-/** What completion and hover say about every module comes from the module. */
+/** Completion and hover describe every module in the module's own words. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { registryOf } from '../../../compiler/lower/registry.ts';

@@ -1,4 +1,7 @@
-/** `limit_concurrent` in a server with two threads: never more than the limit together, in order, and each place is freed in every ending. */
+/**
+ * `limit_concurrent` in a server with two threads: together, they never exceed the limit, keep the order of requests,
+ * and free each place however its request ends.
+ */
 import { randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -19,7 +22,7 @@ interface Held {
 class HoldingUpstream {
 	readonly held: Held[] = [];
 	readonly arrived: string[] = [];
-	/** The most requests that were held at a time. */
+	/** The highest number of requests held at the same time. */
 	most = 0;
 	readonly #server: Server;
 
@@ -47,7 +50,7 @@ class HoldingUpstream {
 		if (index !== -1) this.held.splice(index, 1);
 	}
 
-	/** Answers a request. It no longer counts as held, because the server may send the next one at once. */
+	/** Answers a request. The request stops counting as held first, because the server may send the next one at once. */
 	answer(one: Held, body = 'done'): void {
 		this.#drop(one);
 		one.response.end(body);
@@ -275,7 +278,7 @@ test('a thousand random endings over two threads with reloads never exceed the l
 		await eventually('all places are free', async () => (await running(server)) + (await waiting(server)) === 0);
 		over = true;
 		await answers;
-		// A request that the test has ended may arrive before the upstream has noticed the end of one whose client has left.
+		// A request that the test has ended may arrive before the upstream notices that another request's client has left.
 		assert.ok((endings.get('200') ?? 0) > 100, JSON.stringify([...endings]));
 		assert.ok((endings.get('503') ?? 0) > 0, JSON.stringify([...endings]));
 		const sum = await Promise.all(

@@ -22,12 +22,15 @@ interface Tried {
 	readonly key: string;
 	readonly limit: number;
 	readonly row: number;
-	/** The number of the wait, or undefined if it was admitted at once. */
+	/** The number under which the request waits, or undefined if it was admitted at once. */
 	waiter: number | undefined;
 	slot: number;
 }
 
-/** What the table should do, with all requests in one list: no more than the limit runs, and the first that may run is admitted first. */
+/**
+ * A model of the table that keeps all requests in one list: no more than the limit run, and of those that may run, the
+ * first is admitted first.
+ */
 class Model {
 	readonly running: Tried[] = [];
 	readonly waiting: Tried[] = [];
@@ -40,7 +43,7 @@ class Model {
 		return this.waiting.filter(one => one.key === key).length;
 	}
 
-	/** Admits those that may run. */
+	/** Admits the waiting requests that may run. */
 	settle(): void {
 		for (const one of [...this.waiting]) {
 			if (this.runningOf(one.key) >= one.limit) continue;
@@ -93,7 +96,7 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	};
 	const die = (): void => {
 		const row = randomInt(rows);
-		// Otherwise, the dead thread would wake together with its successor, in the same process.
+		// If the table were not closed, the dead thread would wake together with its successor, because both are in this process.
 		tables[row]!.close();
 		main.threadEnded(row);
 		tables[row] = new ConcurrencyTable(buffer, rows, KEYS, row);
@@ -103,7 +106,7 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	};
 	const check = async (): Promise<void> => {
 		model.settle();
-		// Callbacks of other threads come with the next turn of the event loop.
+		// Threads call back in the next turn of the event loop.
 		for (let turn = 0; turn < 50 && admitted.size < model.running.length; turn++)
 			await new Promise(resolve => setImmediate(resolve));
 		assert.is(admitted.size, model.running.length);
@@ -125,7 +128,7 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	assert.equal(readConcurrency(buffer, rows, KEYS), { running: 0, waiting: 0 });
 });
 
-/** Runs in a thread: enters and leaves in a random rhythm, and reports the highest number of running requests that it saw. */
+/** Runs in a thread: enters and leaves at random intervals, and reports the highest number of running requests that it saw. */
 const SOURCE = `
 	const { parentPort, workerData } = require('node:worker_threads');
 	const { module, buffer, rows, keys, row, seen, limit, rounds } = workerData;
@@ -199,7 +202,7 @@ test('threads never run more than the limit together, wake each other, and leave
 
 test('threads that die at random moments leave no place taken, and hold up nobody', async () => {
 	const buffer = memory(4);
-	// What the dead ones ran stays counted here, so that only the table is checked.
+	// Requests of dead threads remain in this count, which is therefore not checked against the limit.
 	const seen = new SharedArrayBuffer(4 * 101);
 	const main = new ConcurrencyTable(buffer, 4, KEYS, -1);
 	const survivors = [0, 1].map(row => resultOf(startThread(row, buffer, seen, 8000)));
@@ -237,7 +240,7 @@ test('a thread that dies while it holds a lock stops nobody: the queue goes on i
 	wait(other!, 'second');
 	wait(one!, 'third');
 	const words = new Int32Array(buffer);
-	// With 8 keys, there is one set, whose lock is the last word. The queue is damaged as by an interrupted change.
+	// With 8 keys, there is only one set, and the last word is its lock. The queue is left in the state of an interrupted change.
 	words[words.length - 1] = 1;
 	const placeAt = rows * CONCURRENCY_ROW + 3;
 	const used = Array.from({ length: 16 }, (_, place) => placeAt + place * 7).find(at => words[at + 2] === 2)!;

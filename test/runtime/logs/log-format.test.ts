@@ -191,7 +191,7 @@ formats.run();
 
 const filters = suite('log filters');
 
-const SHA = '2c26b46b'; // of `foo`
+const SHA = '2c26b46b'; // The beginning of the SHA-256 hash of `foo`.
 
 const FILTERED: readonly (readonly [what: string, LogFilter, value: unknown, expected: unknown])[] = [
 	['replace', { filter: 'replace', value: 'x' }, ['a', 'b'], 'x'],

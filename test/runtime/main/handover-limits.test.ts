@@ -1,4 +1,7 @@
-/** The time limits of a successor's steps: a program that hangs in one of them is ended in time, and the reason names the step. */
+/**
+ * The time limits for the steps of a successor: a program that hangs in one of them is ended in time, and the reason
+ * names the step.
+ */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { mock } from 'node:test';
@@ -23,7 +26,7 @@ const OFFER = {
 	process: undefined,
 } as const;
 
-/** Lets the events of the system be handled. Timers are fake in this test, but no timer is needed for this. */
+/** Lets pending I/O events be handled. Timers are fake in this test, but this needs none. */
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
 
 /** Runs a handover to a program that sends a message and hangs. */

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../harness.ts';
 
 const outputs = suite('output of successors');
 
-/** Runs a shell script as the successor. `passedOn` is what this process would write to its own standard error. */
+/** Runs a shell script as the successor. `passedOn` collects what this process would write to its own standard error. */
 async function resultOf(script: string, standardError?: number): Promise<{ result: HandoverResult; passedOn: string }> {
 	const file = path.join(temporaryFolder(), 'program');
 	writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o700 });

@@ -118,7 +118,7 @@ test('a million other keys do not free a client that has used up its limit', () 
 	let freed = 0;
 	let refused = 0;
 	for (let i = 0; i < 1_000_000; i++) {
-		// A quarter of the keys that the limit would admit in this time in all places of the table.
+		// The attacker uses a quarter of the keys that the limit would admit in this time if they filled the whole table.
 		const now = 1000 + i / 40_000;
 		if (table.take(`attacker ${i}`, now, rate, 1) > 0) refused++;
 		if (i % 1000 === 0 && table.take('victim', now, rate, 1) <= 0) freed++;
@@ -132,7 +132,7 @@ test('a lock whose holder has died is taken over', () => {
 	const table = new LimitTable(buffer, 8);
 	const rate = perSecond(1);
 	table.take('a', 1000, rate, 1);
-	// The lock of the only set is the last word.
+	// The table has only one set, whose lock is the last word.
 	const words = new Int32Array(buffer);
 	words[words.length - 1] = 1;
 	assert.ok(table.take('a', 1000, rate, 1) > 0);

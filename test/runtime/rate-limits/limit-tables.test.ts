@@ -1,6 +1,6 @@
 /**
- * The counts of rate limits continue in another process. In these tests, other objects take the place of that process, and know
- * only what is handed over.
+ * The counts of rate limits continue in a successor process. In these tests, another object takes the place of that
+ * process, and knows only what is handed over.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

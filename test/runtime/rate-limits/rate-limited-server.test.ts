@@ -11,7 +11,7 @@ const limited = (body: string, zone: object): Document => ({
 	settings: { metrics: {} },
 	sites: [respondingSite(body, { steps: [{ handler: 'rate_limit', zones: [{ name: 'all', ...zone }] }] })],
 });
-/** A window so long that nothing is regained while a test runs. */
+/** A window so long that no request is regained while a test runs. */
 const DAY = 86_400_000;
 
 /** Sends requests on connections of their own, so that both threads get some, and returns how many had each status. */
@@ -36,7 +36,7 @@ test('counts survive reloads, also with another limit, and the death of a thread
 		assert.equal(await statuses(server, 30), { 200: 30 });
 		await server.runtime.load(jsonInput(limited('two', { requests: 40, window: DAY })));
 		assert.equal(await statuses(server, 30), { 200: 10, 429: 20 });
-		// Half of the higher limit's window is used up by 40 requests of the lower one, which was all of it.
+		// The 40 requests that used up the lower limit take half of the higher limit, whose window is twice as long.
 		await server.runtime.load(jsonInput(limited('three', { requests: 80, window: 2 * DAY })));
 		assert.equal(await statuses(server, 50), { 200: 40, 429: 10 });
 		await server.runtime.terminateWorker(0);
@@ -50,7 +50,7 @@ test('a delayed request whose client leaves does not hold up the server', async 
 		assert.is((await server.get()).status, 200);
 		const started = performance.now();
 		const client = connect(server.port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'));
-		// Counted, so that the next request waits for both.
+		// The delayed request counts, so the next one would have to wait for both windows.
 		const delayed = async () => (await server.runtime.metrics()).includes('zone="all",outcome="delayed"} 1');
 		await eventually('the request is delayed', delayed);
 		client.destroy();

@@ -1,4 +1,4 @@
-/** Connections that a thread accepts by itself, without handles of Node. */
+/** Connections that a thread accepts by itself, without Node's socket handles. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, renameSync } from 'node:fs';
@@ -24,7 +24,7 @@ acceptor.before(async () => {
 	await until('the poller works', () => threadPoller() !== undefined);
 });
 
-/** What a listener does with its connections. */
+/** How a listener treats its connections. */
 interface Served {
 	readonly socket: DirectSocket;
 	/** Everything received. */
@@ -258,7 +258,7 @@ acceptor('the descriptors of a thread that has ended are closed', async () => {
 	await until('accepted', () => listener.all.length === 1);
 	const { socket } = listener.all[0]!;
 	assert.ok(threadDescriptors().has(socket.descriptor));
-	// As the main thread does once the thread has ended.
+	// Closes the descriptors as the main thread does once the thread has ended.
 	assert.is(new OwnedDescriptors(threadDescriptors().memory).closeAll(), 1);
 	await once(client.resume(), 'close');
 	assert.not(threadDescriptors().has(socket.descriptor));

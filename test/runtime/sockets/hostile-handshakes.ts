@@ -16,7 +16,7 @@ const NAME = 'example.test';
 /** Number of connections that are open at once. */
 const CONCURRENT = 48;
 
-/** What became of the connections. */
+/** How the connections ended. */
 export interface HostileOutcome {
 	/** Failed handshakes by reason. */
 	readonly failures: ReadonlyMap<string, number>;
@@ -104,7 +104,7 @@ async function record(port: number, version: 'TLSv1.2' | 'TLSv1.3'): Promise<Buf
 
 type Random = (below: number) => number;
 
-/** Numbers that are the same in each run. */
+/** Returns a generator of numbers that are the same in each run. */
 function randomNumbers(seed: number): Random {
 	let state = seed;
 	return below => {
@@ -113,7 +113,7 @@ function randomNumbers(seed: number): Random {
 	};
 }
 
-/** Violates a handshake: bytes that change, are missing, repeated, too many, or in another order. */
+/** Violates a handshake: changes, removes, repeats, adds or reorders bytes. */
 function mutated(flight: readonly Buffer[], random: Random): Buffer[] {
 	const pieces = flight.map(piece => Buffer.from(piece));
 	const [hello, ...rest] = pieces as [Buffer, ...Buffer[]];
@@ -170,7 +170,7 @@ function violate(port: number, pieces: readonly Buffer[], how: number): Promise<
 				else socket.once('data', next);
 			};
 			next();
-			// A server that says nothing is waiting for more.
+			// A server that sends nothing is waiting for more.
 			socket.setTimeout(200, () => void socket.destroy());
 		});
 		socket.on('error', () => {});

@@ -32,7 +32,7 @@ process.on('message', (word: 'use up' | 'free' | 'end') => {
 		try {
 			for (;;) held.push(openSync('/dev/null', 'r'));
 		} catch {
-			// None is left.
+			// No descriptor is left.
 		}
 	}
 	process.send!({ done: word });

@@ -1,4 +1,4 @@
-/** What a client can see of TLS is the same whether Node's TLS or OpenSSL itself performs it: handshakes, records and ends. */
+/** Whatever a client can observe of TLS is the same with Node's TLS and with OpenSSL's: handshakes, records and ends. */
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -135,7 +135,7 @@ async function listen(way: Way, byOpenssl: boolean): Promise<Listener> {
 const get = (path = '/1', more = 'Connection: close\r\n'): string =>
 	`GET ${path} HTTP/1.1\r\nHost: a.test\r\n${more}\r\n`;
 
-/** Returns what a client of Node sees: facts of the handshake and the response, or the code of the error. */
+/** Returns what Node's client observes: facts of the handshake and the response, or the code of the error. */
 async function visit(port: number, options: ConnectionOptions, request: string = get()): Promise<string> {
 	const { socket, outcome } = open(port, options);
 	socket.on('secureConnect', () => socket.write(request));
@@ -164,8 +164,8 @@ function open(port: number, options: ConnectionOptions): { socket: TLSSocket; ou
 }
 
 /**
- * Sends bytes, with `waits` each piece after an answer to the one before. Returns the types of the records that arrive until the
- * connection ends, with the content of alerts.
+ * Sends pieces of bytes; with `waits`, each only after an answer to the one before. Returns the types of the records
+ * that arrive until the connection ends, with the content of alerts.
  */
 function exchange(port: number, pieces: readonly Uint8Array[], ends: boolean, waits: boolean): Promise<string> {
 	return new Promise(resolve => {
@@ -212,7 +212,7 @@ async function helloOf(options: ConnectionOptions): Promise<Buffer> {
 	return bytes;
 }
 
-/** A client; what it returns must not depend on the implementation. */
+/** A client whose result must not depend on the implementation of TLS. */
 type Client = (port: number) => Promise<string>;
 const CLIENTS: [name: string, client: Client][] = [];
 const client = (name: string, run: Client): void => void CLIENTS.push([name, run]);
@@ -323,7 +323,7 @@ for (const [version, hello] of [
 	);
 }
 
-/** Sends what `make` returns after a handshake, and returns what comes back, and the client's error. */
+/** Sends the result of `make` after a handshake. Returns the records that come back, and the client's error. */
 function sealed(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8Array[], ends = false): void {
 	client(name, async port => {
 		const one = await sealedClient(port, 'a.test');

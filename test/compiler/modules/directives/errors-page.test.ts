@@ -42,7 +42,7 @@ accept.run();
 
 const pages = suite('error pages');
 
-/** Answers a request for HTML. */
+/** Returns the answer to a request that accepts HTML. */
 async function page(site: string, target = '/'): Promise<{ status: number; body: string; handler: string }> {
 	const served = new DryRunServer(`:8080 {\n${site}\n}\n`, { format: 'configfile' });
 	const { status, body, seen } = await served.ask(`http://a:8080${target}`, { headers: { Accept: 'text/html' } });

@@ -1,4 +1,4 @@
-/** `rate_limit`: who is admitted, what costs how much, and what refused requests are told. The clock is the test's. */
+/** `rate_limit`: which requests are admitted, what each costs, and what refused ones are told. The test sets the clock. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Step } from '../../../../compiler/document/document.ts';
@@ -13,7 +13,7 @@ const test = suite('rate_limit');
 
 interface Answer {
 	readonly status: number;
-	/** Fields of the response, or those that the error gives it. */
+	/** Fields of the response, or of the error if the handler failed. */
 	readonly fields: { readonly [name: string]: string };
 	readonly logged: unknown;
 }

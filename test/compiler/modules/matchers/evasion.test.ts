@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../../harness.ts';
 import { type DryRunQuery, DryRunServer } from '../../compatfile/page.ts';
 import { bodyText, buildTestSite, fakeExchange, type RequestFields } from '../../fake-exchange.ts';
 
-/** Returns `y` if the matcher matches, `n` if not, or the status of the error that the request causes. */
+/** Returns `y` if the matcher matches, `n` if it does not, or the status of the error that the request causes. */
 function verdict(when: Matcher, request: RequestFields): string {
 	const x = fakeExchange(request);
 	const site = buildTestSite([

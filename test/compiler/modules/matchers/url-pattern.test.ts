@@ -1,6 +1,4 @@
-/**
- * Compares `url_pattern`, which compiles its own expressions, with the built-in `URLPattern`, from whose components it makes them.
- */
+/** Compares `url_pattern`, which compiles expressions of its own, with the built-in `URLPattern`. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp } from '../../../../compiler/codegen/regexp/regexp.ts';

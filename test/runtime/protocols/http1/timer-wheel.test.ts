@@ -71,7 +71,7 @@ wheels('a rate is measured only while waiting for the client', () => {
 	pace.begin(1000, 100, Infinity);
 	assert.is(pace.wait(0, 0), 1000);
 	pace.go(400);
-	// A minute in which the client was not waited for does not count.
+	// A minute in which the server did not wait for the client does not count.
 	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
 	pace.go(60_900);
 	// After 900 ms of waiting for 40 bytes, which earn 400 ms, half of the initial second is left.

@@ -1,6 +1,7 @@
 /**
- * Clients that abuse QUIC: gaps, floods of resets, connection IDs and challenges, handshakes that never complete, readers that do
- * not read, and noise. Each costs little, and others are served meanwhile.
+ * Clients that abuse QUIC: gaps, floods of resets, connection IDs and challenges, handshakes that never complete,
+ * readers that do not read, and random bytes. Each attack costs the server little, and other clients are served
+ * meanwhile.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -119,7 +120,7 @@ test('a client that does not answer gets at most three times what it has sent', 
 		handshakeLimit: 2000,
 		choose: () => ({ ...own, serial: 99, chain: own.chain.repeat(30) }),
 	});
-	// These have the whole ClientHello.
+	// Each of these packets contains the whole ClientHello.
 	const packets = (await firstPackets(20, { groups: 'X25519' })).slice(0, 3);
 	const clients = packets.map(packet => ({ packet, ...rawClient(server) }));
 	await Promise.all(clients.map(({ packet, send }) => send(packet)));
@@ -166,7 +167,7 @@ test('connection IDs without end close the connection, or cost nothing', async (
 	const other = await opened(server);
 	const newId = (sequence: number, retire: number): Buffer =>
 		Buffer.concat([Buffer.of(0x18), varintOf(sequence), varintOf(retire), Buffer.of(8), randomBytes(8 + 16)]);
-	// More than are allowed, and each one in place of the one before.
+	// First sends more connection IDs than are allowed, and then replaces each by the next.
 	for (const retires of [false, true]) {
 		const client = await forging(server);
 		const before = process.memoryUsage().rss;
@@ -199,7 +200,7 @@ test('frames that break a limit close their connection', async () => {
 	const server = await start();
 	const other = await opened(server);
 	for (const frames of [
-		// STREAM beyond the limit of streams, and beyond flow control.
+		// Frames for a stream beyond the limit of streams, and for data beyond flow control.
 		Buffer.concat([Buffer.of(0x08), varintOf(4 * 5000), PING]),
 		Buffer.concat([Buffer.of(0x0c), varintOf(0), varintOf(100_000_000), PING]),
 		// MAX_STREAMS beyond 2^60, and an unknown frame.
@@ -300,16 +301,16 @@ test('everything works over IPv6, with and without Retry', async () => {
 		await ask(await opened(server, '::1'));
 		assert.is(server.turnedAway.includes('retry'), retryAbove === 0);
 	}
-	// An IPv4 client of a dual-stack socket.
+	// Connects an IPv4 client and an IPv6 client to a dual-stack socket.
 	const both = await start({ address: '::', quicLimits: { retryAbove: 0 } });
 	await ask(await opened(both));
 	await ask(await opened(both, '::1'));
 });
 
-/** Bytes that a packet of a forging client has beside its frames. */
+/** Number of bytes in a forging client's packet in addition to its frames. */
 const AROUND_FRAMES = 13 + 16;
 
-/** Returns frames, padded so that their datagram has a length. */
+/** Returns frames, padded so that their datagram has the given length. */
 function datagramOf(length: number, frames: Buffer): Buffer {
 	return Buffer.concat([frames, Buffer.alloc(length - AROUND_FRAMES - frames.length)]);
 }

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
 import { writeSocketAddress } from '../../../../runtime/sockets/socket-address.ts';
 
-/** What the worker is told. */
+/** The instructions to the worker. */
 export interface FloodOrder {
 	readonly packets: readonly Uint8Array[];
 	readonly port: number;
@@ -38,7 +38,7 @@ const kept = packets.map(pinned);
 const parts = Buffer.allocUnsafeSlow(kept.length * 16);
 const messages = Buffer.allocUnsafeSlow(kept.length * MESSAGE).fill(0);
 const messagesAt = ffi.getRawPointer(messages) as bigint;
-/** What the kernel reads and writes at addresses. Without a reference from a function, it would be garbage-collected. */
+/** Memory that the kernel reads and writes by address. A function must refer to it, or it would be garbage-collected. */
 const memory = [parts, messages];
 for (const [i, packet] of kept.entries()) {
 	parts.writeBigUInt64LE(ffi.getRawPointer(packet), i * 16);

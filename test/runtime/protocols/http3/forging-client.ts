@@ -9,7 +9,7 @@ const FIRST_FORGED = 0x10_0000;
 /** A client behind a relay that also sends forged packets. */
 export class ForgingClient {
 	readonly client: QuicClient;
-	/** Numbers of bytes and of datagrams that the server has sent. */
+	/** Number of bytes and of datagrams that the server has sent. */
 	received = { bytes: 0, datagrams: 0 };
 	readonly #front: Socket;
 	readonly #back: Socket;
@@ -63,7 +63,7 @@ export class ForgingClient {
 		return new ForgingClient(front, back, port, client, packetKeys(secret!), id!);
 	}
 
-	/** Sends a packet with these frames. Resolves once the system has taken it. */
+	/** Sends a packet with these frames. Resolves once the system has accepted it. */
 	send(frames: Buffer): Promise<void> {
 		const number = Buffer.alloc(4);
 		number.writeUInt32BE(++this.#packetNumber);

@@ -30,7 +30,7 @@ async function start(terms: FrameServerOptions): Promise<FrameServer> {
 	return server;
 }
 
-/** Connects, sends one request, and returns the milliseconds that both took. */
+/** Connects and sends one request. Returns the milliseconds that both took together. */
 async function visit(server: FrameServer): Promise<number> {
 	const from = performance.now();
 	const client = await connect(server.port);

@@ -1,4 +1,4 @@
-/** What connections of one thread share, and what an idle connection costs the others. */
+/** State that all connections of a thread share, and the cost of an idle connection to the others. */
 import * as assert from 'uvu/assert';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
@@ -53,7 +53,7 @@ test('the clock does not touch idle connections', async () => {
 		calls.set(listener, 0);
 		await other.until('the deadline', () => stream.resetCode !== undefined);
 		assert.equal(server.refused, ['header_timeout']);
-		// A few are for the client's acknowledgments.
+		// A few calls are for the client's acknowledgments.
 		assert.ok(calls.get(listener)! < ticks / 2, `${calls.get(listener)} calls`);
 	} finally {
 		f.SSL_handle_events = original;
@@ -90,7 +90,8 @@ test('a handshake ends although every datagram of the server is lost the first t
 	let lost = 0;
 	const relay = await udpRelay(server.port, {
 		loses(toClient, bytes) {
-			// OpenSSL never sends the same packet twice, so that only ours can arrive. Those after the handshake have short headers.
+			// OpenSSL never sends the same packet twice, so a repeated packet must be ours. Packets after the handshake
+			// have short headers.
 			if (!toClient || (bytes[0]! & 0x80) === 0) return false;
 			const content = bytes.toString('latin1');
 			if (seen.has(content)) return false;

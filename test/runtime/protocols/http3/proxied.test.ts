@@ -19,7 +19,7 @@ let client: QuicClient;
 let port = 0;
 let admin = 0;
 
-/** What the application has seen. */
+/** What the application has observed. */
 const seen: { trailers: NodeJS.Dict<string>; aborted: number; closed: number; received: number } = {
 	trailers: {},
 	aborted: 0,

@@ -63,7 +63,7 @@ const f = loadForeignFunctions(ffi, {
 	close: define(I, I),
 });
 
-/** Functions that may call back, so they are called in the way that Node documents. */
+/** Foreign functions that may call back, and are therefore called in the way that Node documents. */
 const { lib, functions: again } = ffi.dlopen(null, {
 	SSL_connect: { return: 'int32', arguments: ['pointer'] },
 	SSL_handle_events: { return: 'int32', arguments: ['pointer'] },

@@ -138,7 +138,7 @@ test('6.2.1: a client that stops reading our control stream ends the connection'
 	openControlStream(client);
 	await served(client);
 	client.stream(CONTROL)!.stop();
-	// The server learns of it when it next sends on the stream.
+	// The server learns of it the next time it sends on the stream.
 	servers[0]!.protocol.drain();
 	await endsWith(client, H3_ERROR.closedCriticalStream);
 });
@@ -264,7 +264,7 @@ test('5.2: a client that has opened many streams must use another connection', a
 	client.open().write(headers([...REQUEST.slice(0, 3), [':path', '/held']]), true);
 	await openUntil(() => goAways(client).length > 0);
 	assert.ok(Math.abs(answered - MAX_CONNECTION_STREAMS) <= 2 * group, `${answered} answered`);
-	// This client goes on regardless.
+	// This client opens streams in spite of the GOAWAY.
 	await openUntil(() => client.closed !== undefined);
 	release();
 	assert.is(goAways(client).length, 2);
@@ -291,7 +291,7 @@ test('5.2: after the last GOAWAY, earlier streams are served and later ones reje
 	await client.until('the rejection', () => late.resetCode !== undefined);
 	assert.is(late.resetCode, H3_ERROR.rejected);
 	assert.is(server.exchanges.length, 1);
-	// The identifier of this one is below that of the GOAWAY.
+	// The ID of this stream is below that in the GOAWAY.
 	assert.is((await response(client, early.write(headers().subarray(5), true))).body, 'hello');
 	assert.is((await response(client, begun.write(data('x'), true))).body, 'hello');
 	await endsWith(client, H3_ERROR.none);

@@ -96,7 +96,7 @@ bodies('the same is replaced as in one piece, for random expressions, texts and 
 				searchFor([{ find: expression, regexp: true }]);
 				expressions.push(expression);
 			} catch {
-				// It matches the empty text, or repeats an assertion.
+				// The expression is refused: it matches the empty text, or repeats an assertion.
 			}
 		}
 		const search = searchFor(expressions.map(find => ({ find, regexp: true })));

@@ -38,7 +38,7 @@ function page(text: string, work: PageWork | undefined) {
 	return { x, pending: site.handle(x) };
 }
 
-/** Runs a page whose tasks a function performs, synchronously or not. */
+/** Runs a page. `perform` performs the tasks that the page requests, synchronously or not. */
 async function served(text: string, run: PageWork['run']): Promise<string> {
 	const { x, pending } = page(text, { run });
 	await pending;
