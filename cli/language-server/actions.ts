@@ -9,7 +9,7 @@ import {
 } from 'vscode-languageserver';
 import { type Action, actionsAt, type FileEdit, safeFixes } from '../../compiler/queries/actions.ts';
 import { type Asked, askedDocument } from './asked.ts';
-import { CONVERT } from './conversion.ts';
+import { conversionActions } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
 
 const FIX_ALL = `${CodeActionKind.SourceFixAll}.svc`;
@@ -69,11 +69,8 @@ export function answerActions(connection: Connection, deps: FeatureDeps): void {
 			});
 		const all = context.only && wants(FIX_ALL) ? safeFixes(findings) : [];
 		if (all.length > 0) actions.push({ title: 'Apply all safe fixes', kind: FIX_ALL, edit: edit(at, all) });
-		// Converting compiles twice, so it waits until the action is chosen.
-		if (at.syntax.dialect === 'compatfile' && wants(CodeActionKind.RefactorRewrite)) {
-			const command = { title: 'Convert to a Configfile', command: CONVERT, arguments: [textDocument.uri] };
-			actions.push({ title: command.title, kind: CodeActionKind.RefactorRewrite, command });
-		}
+		if (deps.canCreateFiles() && wants(CodeActionKind.RefactorRewrite))
+			actions.push(...conversionActions(at, range.start));
 		return actions;
 	});
 }

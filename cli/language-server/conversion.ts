@@ -1,7 +1,18 @@
-/** The command that converts a Caddyfile to a Configfile, in a new file beside it. */
+/** The command that converts a Caddyfile, or one block of it, to a Configfile, in a new file beside it. */
 import path from 'node:path';
-import { type Connection, ResponseError, type WorkspaceEdit } from 'vscode-languageserver';
-import { convertedToConfigfile } from '../../compiler/queries/conversion.ts';
+import {
+	type ClientCapabilities,
+	type CodeAction,
+	CodeActionKind,
+	type Connection,
+	Position,
+	ResourceOperationKind,
+	ResponseError,
+	type WorkspaceEdit,
+} from 'vscode-languageserver';
+import { convertedBlock, convertedToConfigfile, convertibleBlock } from '../../compiler/queries/conversion.ts';
+import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
+import type { Asked } from './asked.ts';
 import type { FeatureDeps } from './features.ts';
 
 export const CONVERT = 'svc.convertToConfigfile';
@@ -9,26 +20,64 @@ export const CONVERT = 'svc.convertToConfigfile';
 /** LSP 3.17: RequestFailed. */
 const REQUEST_FAILED = -32803;
 
-/** Converts the document of a URI. Answers with the new text; asks the client to create the file, or says why it cannot be. */
+/** Reports whether a client can create the file that a conversion makes. */
+export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
+	const { documentChanges, resourceOperations = [] } = workspace?.workspaceEdit ?? {};
+	return (
+		workspace?.applyEdit === true &&
+		documentChanges === true &&
+		resourceOperations.includes(ResourceOperationKind.Create)
+	);
+}
+
+/** Returns the conversions of a document and of the block at a position. They compile several times, so they wait until chosen. */
+export function conversionActions({ document, syntax }: Asked, position: Position): CodeAction[] {
+	if (syntax.dialect !== 'compatfile') return [];
+	const action = (title: string, ...more: readonly unknown[]): CodeAction => ({
+		title,
+		kind: CodeActionKind.RefactorRewrite,
+		command: { title, command: CONVERT, arguments: [document.uri, ...more] },
+	});
+	const block = convertibleBlock(syntax, document.offsetAt(position));
+	return [
+		...(block ? [action(`Convert this ${block.kind} to a Configfile`, position)] : []),
+		action('Convert to a Configfile'),
+	];
+}
+
+/**
+ * Converts the document of a URI, or its block at a position. Answers with the new text; asks the client to create the file, or
+ * says why it cannot be.
+ */
 export async function convertDocument(
 	connection: Connection,
 	{ documents, workspace }: FeatureDeps,
-	uri: unknown,
+	[uri, position]: readonly unknown[],
 ): Promise<{ readonly uri: string; readonly text: string } | ResponseError> {
 	const file = typeof uri === 'string' ? documents.pathOf(uri) : '';
 	const document = documents.get(file);
-	if (!document) return new ResponseError(REQUEST_FAILED, `${CONVERT} needs an open document.`);
+	const failed = (problem: string): ResponseError => new ResponseError(REQUEST_FAILED, problem);
+	if (!document) return failed(`${CONVERT} needs an open document.`);
+	if (position !== undefined && !Position.is(position))
+		return failed(`${CONVERT} needs a position after the document.`);
 	const input = { text: document.getText(), name: path.basename(file), path: file };
-	const conversion = convertedToConfigfile(input, workspace().reader);
+	const { reader } = workspace();
+	const offset = position && document.offsetAt(position);
+	const conversion =
+		offset === undefined ? convertedToConfigfile(input, reader) : convertedBlock(input, offset, reader);
 	if ('problem' in conversion) {
 		const line = conversion.at === undefined ? '' : `Line ${document.positionAt(conversion.at).line + 1}: `;
-		return new ResponseError(REQUEST_FAILED, `${line}${conversion.problem}`);
+		return failed(`${line}${conversion.problem}`);
 	}
-	const target = documents.uriOf(path.join(path.dirname(file), convertedName(path.basename(file))));
+	const syntax = workspace().syntax(file);
+	const name = (offset !== undefined && syntax && blockName(syntax, offset)) || convertedName(path.basename(file));
+	const created = path.join(path.dirname(file), name);
+	// Some editors empty a file that they are asked to create.
+	if (reader.kind(created) !== undefined) return failed(`\`${name}\` exists. Rename or delete it first.`);
+	const target = documents.uriOf(created);
 	const start = { line: 0, character: 0 };
 	const edit: WorkspaceEdit = {
 		documentChanges: [
-			// An existing file stays as it is: the client then refuses the edit.
 			{ kind: 'create', uri: target },
 			{
 				textDocument: { uri: target, version: null },
@@ -36,8 +85,21 @@ export async function convertDocument(
 			},
 		],
 	};
-	await connection.workspace.applyEdit({ label: 'Convert to a Configfile', edit });
+	const { applied, failureReason } =
+		(await connection.workspace.applyEdit({ label: 'Convert to a Configfile', edit })) ?? {};
+	if (applied === false)
+		return failed(`The editor did not create \`${name}\`: ${failureReason ?? 'it gives no reason.'}`);
 	return { uri: target, text: conversion.text };
+}
+
+/** Returns the name of the file for a block, such as `example.com.configfile`. */
+function blockName(syntax: TextSyntax, offset: number): string {
+	const name = convertibleBlock(syntax, offset)?.name ?? '';
+	const stem = name
+		.replace(/^https?:\/\//, '')
+		.replace(/[^\w.-]+/g, '-')
+		.replace(/^[.-]+|[.-]+$/g, '');
+	return `${stem || 'site'}.configfile`;
 }
 
 function convertedName(name: string): string {

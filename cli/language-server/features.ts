@@ -40,6 +40,8 @@ export interface FeatureDeps {
 	readonly documents: Documents;
 	readonly workspace: () => Workspace;
 	readonly publisher: DiagnosticsPublisher;
+	/** Reports whether the client can create files. */
+	readonly canCreateFiles: () => boolean;
 }
 
 const SYMBOLS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {

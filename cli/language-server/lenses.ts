@@ -113,7 +113,7 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		}));
 	});
 	connection.onExecuteCommand(async ({ command, arguments: given = [] }) => {
-		if (command === CONVERT) return convertDocument(connection, deps, given[0]);
+		if (command === CONVERT) return convertDocument(connection, deps, given);
 		// A client that shows the results itself says so by the third argument.
 		const [uri, what, quiet] = given as readonly unknown[];
 		const { window } = connection;

@@ -11,6 +11,7 @@ import {
 import { TextDocument } from 'vscode-languageserver-textdocument';
 import { Workspace } from '../../compiler/queries/workspace.ts';
 import { version } from '../command/version.ts';
+import { canCreateFiles } from './conversion.ts';
 import { DiagnosticsPublisher } from './diagnostics.ts';
 import { Documents, dialectOf } from './documents.ts';
 import { answerFeatures, FEATURES } from './features.ts';
@@ -36,6 +37,7 @@ class LanguageServer {
 	readonly #publisher: DiagnosticsPublisher;
 	#workspace: Workspace;
 	#watches = false;
+	#createsFiles = false;
 	isShutDown = false;
 
 	constructor(connection: Connection) {
@@ -53,6 +55,7 @@ class LanguageServer {
 			documents: this.#documents,
 			workspace: () => this.#workspace,
 			publisher: this.#publisher,
+			canCreateFiles: () => this.#createsFiles,
 		});
 	}
 
@@ -62,6 +65,7 @@ class LanguageServer {
 		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
 		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
 		this.#watches = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+		this.#createsFiles = canCreateFiles(capabilities);
 		return {
 			serverInfo: { name: 'svc', version: version() },
 			capabilities: {

@@ -1,4 +1,7 @@
-/** Converts a Compatfile to a Configfile: writes directives in the order in which they run, and old names as current ones. */
+/**
+ * Converts a Compatfile, or one block of it, to a Configfile: writes directives in the order in which they run, and old names as
+ * current ones.
+ */
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { registryOf } from '../lower/registry.ts';
@@ -7,7 +10,7 @@ import { printedForm } from '../schema/printed-form.ts';
 import type { Reader } from '../source/reader.ts';
 import { formatText } from '../syntax/format.ts';
 import type { ParsedBlock, ParsedLine } from '../syntax/parsed-file.ts';
-import { parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
+import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
 /** The Configfile, or why there is none. */
 export type Conversion =
@@ -27,11 +30,116 @@ interface Piece {
 	readonly step: number | undefined;
 }
 
+/** A top-level block of a Compatfile that can be converted by itself. */
+export interface ConvertibleBlock {
+	readonly kind: 'site' | 'snippet' | 'named route';
+	/** The first address of a site; otherwise, the name without its parentheses. */
+	readonly name: string;
+	readonly line: ParsedLine;
+}
+
+type CompatInput = Omit<ConfigInput, 'format'>;
+
 /** Converts a Compatfile. Succeeds only if the result compiles to the same document. */
-export function convertedToConfigfile(input: Omit<ConfigInput, 'format'>, reader: Reader): Conversion {
-	const before = compile({ ...input, format: 'compatfile' }, reader);
-	if (!before.document) return { problem: 'The Caddyfile has errors. Correct them first.' };
+export function convertedToConfigfile(input: CompatInput, reader: Reader): Conversion {
+	return converted(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
+}
+
+/** Returns the block that an offset is in; undefined if there is none, or if the file has nothing else. */
+export function convertibleBlock(syntax: TextSyntax, offset: number): ConvertibleBlock | undefined {
+	const { lines, dialect } = syntax;
+	const line = lines.find(one => {
+		const { start, end } = rangeOfLine(one);
+		return start <= offset && offset <= end;
+	});
+	const name = line?.words[0]?.text;
+	if (dialect !== 'compatfile' || !line?.block || name === undefined) return undefined;
+	if (!lines.some(one => one !== line && one.words.length > 0)) return undefined;
+	const kind = kindOfTopLevel(line, dialect, registryOf(dialect).directives);
+	if (kind === 'snippet') return { kind, name: name.slice(1, -1), line };
+	if (kind === 'route') return { kind: 'named route', name: name.slice(2, -1), line };
+	return kind === 'site' ? { kind, name, line } : undefined;
+}
+
+/**
+ * Converts the block at an offset of a Compatfile, with the snippets and named routes that it uses. A site also gets the global
+ * options, so that the result compiles to the same document as the Compatfile with this site alone. A snippet or named route is
+ * checked in the sites that use it.
+ */
+export function convertedBlock(input: CompatInput, offset: number, reader: Reader): Conversion {
 	const syntax = parseSyntax(input.path ?? input.name, input.text, 'compatfile');
+	const block = convertibleBlock(syntax, offset);
+	if (!block) return { problem: 'There is no site, snippet or named route to convert by itself here.' };
+	const { kind, name, line } = block;
+	const { directives } = registryOf('compatfile');
+	const linesOfKind = (wanted: string): ParsedLine[] =>
+		syntax.lines.filter(one => kindOfTopLevel(one, 'compatfile', directives) === wanted);
+	const used = withUsed(syntax, [line]);
+	const users = kind === 'site' ? [] : linesOfKind('site').filter(site => withUsed(syntax, [site]).has(line));
+	if (kind !== 'site' && users.length === 0) {
+		return {
+			problem: `No site in this file uses the ${kind} \`${name}\`, so the order in which its directives run is not known.`,
+		};
+	}
+	const checked = [...linesOfKind('options'), ...withUsed(syntax, [line, ...users])];
+	const wanted = kind === 'site' ? checked : [...used];
+	// Files that the whole file imports can have other sites. They are needed only if a snippet is in one of them.
+	for (const imports of [[], linesOfKind('import')]) {
+		const text = withOnly(syntax, [...checked, ...imports]);
+		const conversion = converted({ ...input, text }, withOnly(syntax, [...wanted, ...imports]), reader);
+		if (conversion) return conversion;
+	}
+	return { problem: `By itself, the ${kind} \`${name}\` has errors. Correct them first.` };
+}
+
+/** Returns top-level lines and, transitively, the snippets and named routes of the same file that they use. */
+function withUsed({ lines }: TextSyntax, given: readonly ParsedLine[]): ReadonlySet<ParsedLine> {
+	const defined = new Map(lines.flatMap(line => (line.words[0] ? [[line.words[0].text, line] as const] : [])));
+	const used = new Set(given);
+	for (const one of used) {
+		for (const { line } of everyLine([one])) {
+			const [keyword, target] = line.words;
+			const sign = keyword?.text === 'import' ? '' : keyword?.text === 'invoke' ? '&' : undefined;
+			if (sign === undefined || !target) continue;
+			const isComputed = target.text.includes('{');
+			for (const [name, definition] of defined) {
+				if (name === `${sign}(${target.text})` || (isComputed && name.startsWith(`${sign}(`))) used.add(definition);
+			}
+		}
+	}
+	return used;
+}
+
+/** Returns the text with blanks in place of all other top-level lines, so that what remains keeps its offset. */
+function withOnly({ text, lines }: TextSyntax, kept: readonly ParsedLine[]): string {
+	// The first and the last newline remain: one empty line in place of what is left out.
+	const blank = (start: number, end: number): string => {
+		const ends = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
+		return text.slice(start, end).replace(/[\s\S]/g, (_, index: number) => (ends.includes(start + index) ? '\n' : ' '));
+	};
+	let result = '';
+	let at = 0;
+	let previous = 0;
+	for (const line of lines) {
+		const { start, end } = rangeOfLine(line);
+		const comments = /(?:(?<=^|\n)[ \t]*#.*\r?\n)*[ \t]*$/.exec(text.slice(previous, start))![0];
+		const comment = /^[ \t]*#.*/.exec(text.slice(end))?.[0] ?? '';
+		previous = end + comment.length;
+		if (!kept.includes(line)) continue;
+		result += blank(at, start - comments.length) + text.slice(start - comments.length, previous);
+		at = previous;
+	}
+	return result + blank(at, text.length);
+}
+
+/**
+ * Converts `shown`, which is the text of a Compatfile or a part of it at the same offsets. Returns undefined if the Compatfile has
+ * errors.
+ */
+function converted(input: CompatInput, shown: string, reader: Reader): Conversion | undefined {
+	const before = compile({ ...input, format: 'compatfile' }, reader);
+	if (!before.document) return undefined;
+	const parsed = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
 	const pointers = stepPointers(before.document, '');
 	const steps: (readonly number[])[] = pointers.map(pointer => {
 		const places: number[] = [];
@@ -39,14 +147,15 @@ export function convertedToConfigfile(input: Omit<ConfigInput, 'format'>, reader
 			if (at.source.path === input.path && at.source.name === input.name) places.push(at.start);
 		return places;
 	});
-	const text = formatText(new Converter(syntax, steps).whole());
+	const convert = (text: string): string => formatText(new Converter(parsed(text), steps).whole());
+	const text = convert(input.text);
 	const after = compile({ ...input, text, format: 'configfile' }, reader);
 	if (!after.document) {
 		const [mistake] = after.diagnostics.filter(({ severity }) => severity === 'error');
 		return { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
 	}
 	const difference = firstDifference(comparable(before.document), comparable(after.document), '');
-	if (difference === undefined) return { text };
+	if (difference === undefined) return { text: shown === input.text ? text : convert(shown) };
 	return {
 		problem: `A Configfile would mean something else: \`${difference}\` of the document differs.`,
 		at: placeOf(difference, before.locate, input.path),

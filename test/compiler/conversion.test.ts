@@ -5,8 +5,15 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
 import type { Document } from '../../compiler/document/document.ts';
-import { type Conversion, convertedToConfigfile } from '../../compiler/queries/conversion.ts';
+import {
+	type Conversion,
+	convertedBlock,
+	convertedToConfigfile,
+	convertibleBlock,
+} from '../../compiler/queries/conversion.ts';
+import { parseSyntax } from '../../compiler/queries/text-syntax.ts';
 import { printedForm } from '../../compiler/schema/printed-form.ts';
+import type { Reader } from '../../compiler/source/reader.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { ROOT } from '../harness.ts';
@@ -79,6 +86,156 @@ conversion('says what stands in the way, and where', () => {
 	assert.equal(wrong, { problem: 'The Caddyfile has errors. Correct them first.' });
 	const placeholder = convert('http://a.test {\n\trespond {no.such}\n}\n');
 	assert.match((placeholder as { problem: string }).problem, 'A Configfile does not accept it: `{no.such}`');
+});
+
+const BLOCKS = `# The options
+{
+	order redir after respond
+	email ops@a.test # for certificates
+}
+
+# What all sites have
+(common) {
+	encode gzip
+	import more {args.0}
+	request_header X {args.0}
+} # end of common
+
+(more) {
+	header Z {args.0}
+}
+
+(unused) {
+	redir /a /b
+}
+
+&(app) {
+	respond app
+	header Y z
+}
+
+# One site
+http://a.test, http://www.a.test {
+	import common 1
+	invoke app
+}
+
+http://b.test {
+	redir /a /b
+	no_such_directive
+}
+
+http://c.test {
+	respond c
+	root * /c
+}
+`;
+
+function convertAt(text: string, place: string, files: { readonly [path: string]: string } = {}): Conversion {
+	const disk = diskReader('/');
+	const reader: Reader = {
+		...disk,
+		readText: name => files[name] ?? disk.readText(name),
+		kind: name => (files[name] === undefined ? disk.kind(name) : 'file'),
+	};
+	return convertedBlock({ text, name: 'Caddyfile', path: '/Caddyfile' }, text.indexOf(place), reader);
+}
+
+conversion('converts a site with the options and everything that it uses, whatever is wrong elsewhere', () => {
+	const text = textOf(convertAt(BLOCKS, 'invoke app'));
+	assert.is(
+		text,
+		`# The options
+{
+	email ops@a.test # for certificates
+}
+
+# What all sites have
+(common) {
+	import more {args[0]}
+	request_header X {args[0]}
+	encode gzip
+}
+
+# end of common
+
+(more) {
+	header Z {args[0]}
+}
+
+&(app) {
+	header Y z
+	respond app
+}
+
+# One site
+http://a.test, http://www.a.test {
+	import common 1
+	invoke app
+}
+`,
+	);
+	const reader = diskReader('/');
+	const alone = BLOCKS.slice(0, BLOCKS.indexOf('http://b.test'));
+	const before = compile({ format: 'compatfile', text: alone, name: 'Caddyfile' }, reader).document;
+	const after = compile({ format: 'configfile', text, name: 'Configfile' }, reader).document;
+	assert.is(printed(after!), printed(before!));
+	assert.is(textOf(convertAt(BLOCKS, 'respond c')).includes('root * /c\n\trespond c\n'), true);
+});
+
+conversion('converts a snippet or a named route in the order of the sites that use it', () => {
+	const snippet = textOf(convertAt(BLOCKS, 'encode'));
+	assert.match(snippet, /^# What all sites have\n\(common\) \{\n\timport more/);
+	assert.match(snippet, '(more) {');
+	assert.is(/test|email|app/.test(snippet), false);
+	assert.is(textOf(convertAt(BLOCKS, 'respond app')), '&(app) {\n\theader Y z\n\trespond app\n}\n');
+	assert.equal(convertAt(BLOCKS, '(unused)'), {
+		problem: 'No site in this file uses the snippet `unused`, so the order in which its directives run is not known.',
+	});
+});
+
+conversion('reads what a site imports from other files, and no other sites', () => {
+	const text = 'import common.conf\nimport sites.conf\n\nhttp://a.test {\n\tfile_server\n\timport NAME\n}\n';
+	const files = { '/common.conf': '(there) {\n\theader X y\n}\n', '/sites.conf': 'http://b.test {\n}\n' };
+	const there = textOf(convertAt(text.replace('NAME', 'there'), 'file_server', files));
+	assert.match(there, /^import common\.conf\nimport sites\.conf\n\nhttp:\/\/a\.test \{\n\timport there\n\tfile_server/);
+	const line = textOf(convertAt(text.replace('import NAME', 'header X y'), 'file_server', files));
+	assert.match(line, /^http:/);
+});
+
+conversion('says what stands in the way of a block, and where in the whole file', () => {
+	assert.equal(convertAt(BLOCKS, 'no_such_directive'), {
+		problem: 'By itself, the site `http://b.test` has errors. Correct them first.',
+	});
+	const none = { problem: 'There is no site, snippet or named route to convert by itself here.' };
+	assert.equal(convertAt(BLOCKS, 'order'), none);
+	assert.equal(convertAt(BLOCKS, '# One'), none);
+	assert.equal(convertAt('http://a.test {\n\trespond hi\n}\n', 'respond'), none);
+	assert.equal(convertAt(`${BLOCKS}\nhttp://d.test {\n\troot * /a\n\troot /b/* /b\n}\n`, 'root * /a'), {
+		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
+		at: BLOCKS.length + 29,
+	});
+});
+
+conversion('converts every site of every fixture to what it is by itself', () => {
+	const files = globSync('fixtures/{adapt,serve,lint}/**/{Compatfile,Caddyfile}', { cwd: ROOT }).toSorted();
+	let converted = 0;
+	for (const file of files) {
+		const whole = path.join(ROOT, file);
+		const input = { text: readFileSync(whole, 'utf8'), name: path.basename(whole), path: whole };
+		const syntax = parseSyntax(whole, input.text, 'compatfile');
+		for (const line of syntax.lines) {
+			const at = line.words[0]?.span.start;
+			if (at === undefined || !convertibleBlock(syntax, at)) continue;
+			const result = convertedBlock(input, at, diskReader(path.dirname(whole)));
+			if ('problem' in result) assert.match(result.problem, /^(By itself|No site|A Configfile)/, file);
+			else {
+				converted++;
+				assert.is(formatText(result.text), result.text, file);
+			}
+		}
+	}
+	assert.ok(converted > 20, `${converted}`);
 });
 
 conversion('keeps the document of every fixture that it converts', () => {

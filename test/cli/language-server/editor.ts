@@ -91,7 +91,11 @@ export class Editor {
 			rootUri: uri,
 			workspaceFolders: [{ uri, name: 'workspace' }],
 			capabilities: {
-				workspace: { workspaceEdit: { documentChanges: true }, didChangeWatchedFiles: { dynamicRegistration: true } },
+				workspace: {
+					applyEdit: true,
+					workspaceEdit: { documentChanges: true, resourceOperations: ['create'] },
+					didChangeWatchedFiles: { dynamicRegistration: true },
+				},
 				textDocument: { completion: { completionItem: { snippetSupport: true } } },
 			},
 			...more,

@@ -9,14 +9,18 @@ import { Editor, endEditors } from './editor.ts';
 const workspace = suite('language server: workspace');
 
 /** Starts an editor in a folder with files. */
-async function editing(files: { readonly [name: string]: string }, command?: string): Promise<Editor> {
+async function editing(
+	files: { readonly [name: string]: string },
+	command?: string,
+	more?: { readonly capabilities: object },
+): Promise<Editor> {
 	const folder = temporaryFolder();
 	for (const [name, text] of Object.entries(files)) {
 		mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
 		writeFileSync(path.join(folder, name), text);
 	}
 	const editor = new Editor(folder, command === undefined ? {} : { command });
-	await editor.initialize();
+	await editor.initialize(more);
 	return editor;
 }
 
@@ -146,6 +150,59 @@ workspace('JSON and files of other hosts are left alone or checked as texts', as
 		],
 	);
 	await editor.quit();
+});
+
+const TWO_SITES = 'http://a.test {\n\tfile_server\n\theader X y\n}\nhttp://b.test {\n\trespond hi\n}\n';
+
+workspace('a site is converted to a new file, and an existing file stays as it is', async () => {
+	const editor = await editing({ Caddyfile: TWO_SITES, 'b.test.configfile': '' });
+	editor.open('Caddyfile');
+	const convert = (line: number) =>
+		editor.request('workspace/executeCommand', {
+			command: 'svc.convertToConfigfile',
+			arguments: [editor.uri('Caddyfile'), { line, character: 0 }],
+		});
+	const uri = editor.uri('a.test.configfile');
+	const newText = 'http://a.test {\n\theader X y\n\tfile_server\n}\n';
+	assert.equal(await convert(1), { uri, text: newText });
+	const start = { line: 0, character: 0 };
+	const applied = editor.asked.filter(({ method }) => method === 'workspace/applyEdit');
+	assert.equal(
+		applied.map(({ params }) => (params as { edit: object }).edit),
+		[
+			{
+				documentChanges: [
+					{ kind: 'create', uri },
+					{ textDocument: { uri, version: null }, edits: [{ range: { start, end: start }, newText }] },
+				],
+			},
+		],
+	);
+	const refused = await convert(5).catch(({ message }: Error) => message);
+	assert.is(refused, '-32803: `b.test.configfile` exists. Rename or delete it first.');
+	assert.is(editor.asked.filter(({ method }) => method === 'workspace/applyEdit').length, 1);
+	await editor.quit();
+});
+
+workspace('conversions are offered only to editors that can create files', async () => {
+	for (const resourceOperations of [['create', 'rename'], ['rename'], undefined]) {
+		const capabilities = {
+			workspace: { applyEdit: true, workspaceEdit: { documentChanges: true, resourceOperations } },
+		};
+		const editor = await editing({ Caddyfile: TWO_SITES }, undefined, { capabilities });
+		editor.open('Caddyfile');
+		const start = { line: 1, character: 0 };
+		const actions = (await editor.request('textDocument/codeAction', {
+			textDocument: { uri: editor.uri('Caddyfile') },
+			range: { start, end: start },
+			context: { diagnostics: [], only: ['refactor.rewrite'] },
+		})) as { title: string }[];
+		assert.equal(
+			actions.map(({ title }) => title),
+			resourceOperations?.includes('create') ? ['Convert this site to a Configfile', 'Convert to a Configfile'] : [],
+		);
+		await editor.quit();
+	}
 });
 
 workspace('the server ends when its editor has ended', async () => {
