@@ -20,8 +20,8 @@ export const metrics: AdminEndpoint = {
 			run: async (x, { runtime }) => {
 				const format = metricsFormat(x.request.headers.get('accept'));
 				const { text, release } = await runtime.exposition(format);
-				x.whenFinished ??= [];
-				x.whenFinished.push(release);
+				x.finishListeners ??= [];
+				x.finishListeners.push(release);
 				x.response.status = 200;
 				// An empty body is not valid OpenMetrics, which requires an end marker.
 				x.response.headers.set('Content-Type', METRICS_TYPES[text.length === 0 ? 'prometheus' : format]);

@@ -330,7 +330,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	finished(x: Exchange): void {
-		for (const finish of x.whenFinished ?? []) finish(x);
+		for (const finish of x.finishListeners ?? []) finish(x);
 		if (x !== this.#stopsAfter || this.#stopAsked) return;
 		this.#stopAsked = true;
 		this.#options.onStop();

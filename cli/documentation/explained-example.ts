@@ -174,10 +174,10 @@ const CONTENT = new TextEncoder().encode('Hello.\n');
 const ASSUMED_FILES: FileReader = {
 	open: (root, path) => ({
 		path: `${root.replace(/\/$/, '')}${path}`,
-		below: path,
+		relativePath: path,
 		size: CONTENT.length,
-		changed: { seconds: NOW / 1000, nanoseconds: 0 },
-		from: 'memory',
+		modified: { seconds: NOW / 1000, nanoseconds: 0 },
+		source: 'memory',
 		body: (start, end) => CONTENT.subarray(start, end),
 		close: () => {},
 	}),

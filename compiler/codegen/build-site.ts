@@ -140,7 +140,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	const first = chain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
 		// After an abort or an upgrade, it is too late to answer.
-		if (x.aborted || x.upgraded) throw thrown;
+		if (x.aborted || x.upgradeCallback) throw thrown;
 		const error = asHttpError(thrown);
 		x.stepBase = 0;
 		x.error = { status: error.status, message: error.message, cause: error };

@@ -75,12 +75,12 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 	if (number < EXCLUSIVE_BITS) {
 		const bit = 1 << number;
 		return {
-			has: x => (x.exclusive & bit) !== 0,
+			has: x => (x.exclusiveGroups & bit) !== 0,
 			mark: x => {
-				x.exclusive |= bit;
+				x.exclusiveGroups |= bit;
 			},
 			clear: x => {
-				x.exclusive &= ~bit;
+				x.exclusiveGroups &= ~bit;
 			},
 		};
 	}

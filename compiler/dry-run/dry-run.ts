@@ -143,7 +143,7 @@ export class DryRun {
 			failure = error;
 			failResponse(x, error);
 		}
-		for (const finish of x.whenFinished ?? []) finish(x);
+		for (const finish of x.finishListeners ?? []) finish(x);
 		const response = x.aborted ? undefined : new DeliveredResponse(x);
 		const logEntries = () => this.#logEntries(x, listener, response);
 		return { listener, site, exchange: x, response, failure, logEntries };
@@ -156,7 +156,7 @@ export class DryRun {
 	): Promise<readonly LogEntryFields[]> {
 		if (this.#logEntry === undefined || x.log?.skip === true) return [];
 		x.response.bytesSent = (await response?.bytes())?.byteLength ?? 0;
-		for (const finish of x.log?.late ?? []) finish(x);
+		for (const finish of x.log?.beforeEntry ?? []) finish(x);
 		const settings = this.plan.document.settings ?? {};
 		const credentials = serverSettingsFor(settings, listener).log_credentials === true;
 		const entries: LogEntryFields[] = [];

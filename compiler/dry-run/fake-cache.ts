@@ -18,7 +18,7 @@ interface Kept extends CachedResponse {
 
 /** Stores responses in lists by key. */
 export class FakeCache implements ResponseCache {
-	readonly largest = LARGEST;
+	readonly maxBodyBytes = LARGEST;
 	#kept = new Map<string, Kept[]>();
 	#invalidations = 0;
 
@@ -35,15 +35,15 @@ export class FakeCache implements ResponseCache {
 		return (response as Kept).body.slice(start, end);
 	}
 
-	recall(): undefined {
+	loadFromDisk(): undefined {
 		return undefined;
 	}
 
-	hold(): (() => void) | undefined {
+	pin(): (() => void) | undefined {
 		return () => {};
 	}
 
-	moment(): number {
+	urlEpoch(): number {
 		return this.#invalidations;
 	}
 
@@ -98,9 +98,9 @@ export class FakeCache implements ResponseCache {
 		}
 	}
 
-	turn(): FetchTicket {
+	joinFetch(): FetchTicket {
 		return { ended: undefined, done: () => {} };
 	}
 
-	count(): void {}
+	countEvent(): void {}
 }

@@ -158,13 +158,13 @@ export class FakeExchange extends Exchange {
 		return this.#at ?? Date.now();
 	}
 
-	override inform(status: number, headers: HeaderList): void {
+	override sendInterim(status: number, headers: HeaderList): void {
 		this.informed.push({ status, headers });
 	}
 }
 
 /** The transport of a client that never disconnects early. */
-const SILENT = { inform: () => {}, watch: () => {} };
+const SILENT = { sendInterim: () => {}, watch: () => {} };
 
 /** Returns the exchange for a request to a listener. `local` is the listener's address. */
 export function fakeExchange(

@@ -75,8 +75,8 @@ export class FakePool implements UpstreamPool, BalancerView {
 
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
 		this.#answer(x, upstream, request).then(
-			response => outcome.answered(response),
-			error => outcome.failed(error),
+			response => outcome.onResponse(response),
+			error => outcome.onError(error),
 		);
 	}
 
@@ -84,8 +84,8 @@ export class FakePool implements UpstreamPool, BalancerView {
 		const fake = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => trimBlanks(value));
 		fake?.sent.push({ settings: this.settings, upstream, request });
-		if (x instanceof MirrorExchange && x.of instanceof FakeExchange) {
-			x.of.mirrored.push({ settings: this.settings, upstream, request });
+		if (x instanceof MirrorExchange && x.original instanceof FakeExchange) {
+			x.original.mirrored.push({ settings: this.settings, upstream, request });
 		}
 		await drain(request);
 		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
@@ -104,7 +104,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 			headers: fields,
 			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
 			protocol: 'HTTP/1.1',
-			upgraded: undefined,
+			upgradedStream: undefined,
 		};
 	}
 

@@ -24,14 +24,14 @@ const MAX_HOST_LENGTH = 255;
  * information are invalid.
  */
 export function parseAuthority(text: string): Authority | undefined {
-	if (text.charCodeAt(0) === 91) return bracketed(text);
+	if (text.charCodeAt(0) === 91) return parseBracketedIp(text);
 	let end = text.length;
-	let upper = false;
+	let hasUpperCase = false;
 	for (let i = 0; i < end; i++) {
 		const c = text.charCodeAt(i);
 		const kind = c < 128 ? HOST_CHAR[c] : 0;
 		if (kind === 1) continue;
-		if (kind === 2) upper = true;
+		if (kind === 2) hasUpperCase = true;
 		else if (c === 58) end = i;
 		else return undefined;
 	}
@@ -42,7 +42,7 @@ export function parseAuthority(text: string): Authority | undefined {
 		if (port < 0) return undefined;
 	}
 	let host = end === text.length ? text : text.slice(0, end);
-	if (upper) host = host.toLowerCase();
+	if (hasUpperCase) host = host.toLowerCase();
 	if (host.length > 1 && host.charCodeAt(host.length - 1) === 46) host = host.slice(0, -1);
 	if (host.length > MAX_HOST_LENGTH) return undefined;
 	return { host, port };
@@ -59,26 +59,26 @@ export function hostAsSent(authority: string): string {
 	return colon === -1 ? authority : authority.slice(0, colon);
 }
 
-function bracketed(text: string): Authority | undefined {
-	const close = text.indexOf(']');
-	if (close === -1) return undefined;
-	const literal = text.slice(1, close);
+function parseBracketedIp(text: string): Authority | undefined {
+	const closingBracket = text.indexOf(']');
+	if (closingBracket === -1) return undefined;
+	const literal = text.slice(1, closingBracket);
 	const ip = literal.includes(':') && !literal.includes('%') ? parseIp(literal) : undefined;
 	if (!ip) return undefined;
 	let port: number | undefined;
-	if (close + 1 < text.length) {
-		if (text.charCodeAt(close + 1) !== 58) return undefined;
-		if (close + 2 < text.length) {
-			port = parsePort(text, close + 2);
+	if (closingBracket + 1 < text.length) {
+		if (text.charCodeAt(closingBracket + 1) !== 58) return undefined;
+		if (closingBracket + 2 < text.length) {
+			port = parsePort(text, closingBracket + 2);
 			if (port < 0) return undefined;
 		}
 	}
 	return { host: formatIp(ip), port };
 }
 
-function parsePort(text: string, from: number): number {
+function parsePort(text: string, start: number): number {
 	let port = 0;
-	for (let i = from; i < text.length; i++) {
+	for (let i = start; i < text.length; i++) {
 		const c = text.charCodeAt(i);
 		if (c < 48 || c > 57) return -1;
 		port = port * 10 + c - 48;
@@ -110,22 +110,27 @@ export function canonicalHost(text: string): string | undefined {
 
 /** Reports whether a host matches a pattern in which each `*` label matches exactly one label. Both must be canonical. */
 export function hostMatches(host: string, pattern: string): boolean {
-	let h = 0;
-	let p = 0;
+	let hostStart = 0;
+	let patternStart = 0;
 	for (;;) {
-		let hostEnd = host.indexOf('.', h);
-		let patternEnd = pattern.indexOf('.', p);
+		let hostEnd = host.indexOf('.', hostStart);
+		let patternEnd = pattern.indexOf('.', patternStart);
 		if ((hostEnd === -1) !== (patternEnd === -1)) return false;
-		const last = hostEnd === -1;
-		if (last) {
+		const isLastLabel = hostEnd === -1;
+		if (isLastLabel) {
 			hostEnd = host.length;
 			patternEnd = pattern.length;
 		}
-		if (hostEnd === h) return false;
-		const star = patternEnd - p === 1 && pattern.charCodeAt(p) === 42;
-		if (!star && (hostEnd - h !== patternEnd - p || !host.startsWith(pattern.slice(p, patternEnd), h))) return false;
-		if (last) return true;
-		h = hostEnd + 1;
-		p = patternEnd + 1;
+		if (hostEnd === hostStart) return false;
+		const isWildcard = patternEnd - patternStart === 1 && pattern.charCodeAt(patternStart) === 42;
+		if (
+			!isWildcard &&
+			(hostEnd - hostStart !== patternEnd - patternStart ||
+				!host.startsWith(pattern.slice(patternStart, patternEnd), hostStart))
+		)
+			return false;
+		if (isLastLabel) return true;
+		hostStart = hostEnd + 1;
+		patternStart = patternEnd + 1;
 	}
 }

@@ -10,31 +10,31 @@ export interface BodySource {
 	readonly length: number | undefined;
 	/**
 	 * Returns the next bytes, or null at the end; returns a promise only if it has to wait. The bytes are valid until the next
-	 * pull. `most` is how many bytes the consumer can use now, if known: reading more would only take memory. The result may be
+	 * pull. `maxBytes` is how many bytes the consumer can use now, if known: reading more would only take memory. The result may be
 	 * longer.
 	 */
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null>;
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null>;
 	/** Approximate number of bytes held in memory for this consumer only; omitted if it is negligible. */
-	readonly held?: number;
+	readonly heldBytes?: number;
 	/**
 	 * Called when the consumer has processed what it pulled and cannot continue for now. Memory kept for the next pull may then
 	 * be freed.
 	 */
-	idle?(): void;
+	onIdle?(): void;
 	/** Cancels the stream and frees its resources. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
 	/**
 	 * Has the kernel move bytes directly to a socket that sends them unchanged. Returns their number, which is 0 if the socket
-	 * accepts none now, or if pulling is better. The rest must be pulled. `socket` is its descriptor; nothing else is being
-	 * written to it.
+	 * accepts none now, or if pulling is better. The rest must be pulled. `socketFd` is the socket's descriptor; nothing else is
+	 * being written to it.
 	 */
-	readonly sendTo?: ((socket: number) => number) | undefined;
+	readonly sendTo?: ((socketFd: number) => number) | undefined;
 	/**
 	 * Prepends a head, with one byte per character, to the whole body and returns both as one buffer. Returns undefined unless
 	 * the body is in memory with room for the head in front of it. This counts as pulling the body, so the buffer is valid until
 	 * the next pull.
 	 */
-	readonly behind?: ((head: string) => Uint8Array | undefined) | undefined;
+	readonly prependHead?: ((head: string) => Uint8Array | undefined) | undefined;
 	/** Trailer fields, available once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }

@@ -24,52 +24,59 @@ export const CLIENT_IP_VARIABLE = 'client_ip';
  * itself. Throws RangeError for an invalid range.
  */
 export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
-	const trusted = settings.trusted_proxies;
-	if ((!trusted || trusted.length === 0) && settings.trusted_proxies_unix !== true) {
+	const trustedProxies = settings.trusted_proxies;
+	if ((!trustedProxies || trustedProxies.length === 0) && settings.trusted_proxies_unix !== true) {
 		return x => x.connection.remoteAddress;
 	}
-	const ranges = new IpRanges(trusted ?? []);
-	const named = settings.client_ip_headers as readonly string[] | undefined;
-	const headers = (named ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
+	const ranges = new IpRanges(trustedProxies ?? []);
+	const configuredNames = settings.client_ip_headers as readonly string[] | undefined;
+	const fieldNames = (configuredNames ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
 	const strict = settings.trusted_proxies_strict === true;
 	const trustUnix = settings.trusted_proxies_unix === true;
 	return x => {
-		const known = x.variable(CLIENT_IP_VARIABLE);
-		if (known !== undefined) return known as string;
+		const cachedAddress = x.variable(CLIENT_IP_VARIABLE);
+		if (cachedAddress !== undefined) return cachedAddress as string;
 		const peer = x.connection.remoteAddress;
 		const isTrusted = peer === '' ? trustUnix : ranges.contains(peer);
-		const address = isTrusted ? (forwarded(x, headers, strict ? ranges : undefined) ?? peer) : peer;
+		const address = isTrusted ? (forwardedAddress(x, fieldNames, strict ? ranges : undefined) ?? peer) : peer;
 		x.variables.set(CLIENT_IP_VARIABLE, address);
 		return address;
 	};
 }
 
 /**
- * Compiles a function that reports whether a peer is in `settings.trusted_proxies` or in the additional ranges, so that what it
- * says about the client is trusted. Throws RangeError for an invalid range.
+ * Compiles a function that reports whether what a peer says about the client is trusted: whether the peer is in
+ * `settings.trusted_proxies` or in the additional ranges. Throws RangeError for an invalid range.
  */
-export function compilePeerTrust(settings: TrustSettings, more: readonly string[] = []): (x: Exchange) => boolean {
-	const texts = [...(settings.trusted_proxies ?? []), ...more];
-	const unix = settings.trusted_proxies_unix === true;
-	if (texts.length === 0 && !unix) return () => false;
+export function compilePeerTrust(
+	settings: TrustSettings,
+	extraRanges: readonly string[] = [],
+): (x: Exchange) => boolean {
+	const texts = [...(settings.trusted_proxies ?? []), ...extraRanges];
+	const trustsUnix = settings.trusted_proxies_unix === true;
+	if (texts.length === 0 && !trustsUnix) return () => false;
 	const ranges = new IpRanges(texts);
-	return ({ connection }) => (connection.remoteAddress === '' ? unix : ranges.contains(connection.remoteAddress));
+	return ({ connection }) => (connection.remoteAddress === '' ? trustsUnix : ranges.contains(connection.remoteAddress));
 }
 
-function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | undefined): string | undefined {
-	for (const header of headers) {
+function forwardedAddress(
+	x: Exchange,
+	fieldNames: readonly string[],
+	trustedRanges: IpRanges | undefined,
+): string | undefined {
+	for (const header of fieldNames) {
 		const value = x.request.headers.combined(header);
 		if (value === undefined) continue;
 		const items = value.split(',');
-		if (strict) {
+		if (trustedRanges) {
 			for (let i = items.length - 1; i >= 0; i--) {
-				const address = addressOf(items[i]!);
+				const address = parseForwardedAddress(items[i]!);
 				if (address === undefined) break;
-				if (!strict.contains(address)) return address;
+				if (!trustedRanges.contains(address)) return address;
 			}
 		} else {
 			for (const item of items) {
-				const address = addressOf(item);
+				const address = parseForwardedAddress(item);
 				if (address !== undefined) return address;
 			}
 		}
@@ -78,7 +85,7 @@ function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | u
 }
 
 /** Extracts the address from `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`. */
-function addressOf(item: string): string | undefined {
+function parseForwardedAddress(item: string): string | undefined {
 	let text = item.trim();
 	if (text.startsWith('[')) text = text.slice(1, text.indexOf(']') === -1 ? undefined : text.indexOf(']'));
 	else if (text.indexOf(':') !== -1 && text.indexOf(':') === text.lastIndexOf(':'))

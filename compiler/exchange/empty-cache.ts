@@ -4,7 +4,7 @@ import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCach
 
 /** Rejects every response and never contains one. */
 export class EmptyCache implements ResponseCache {
-	readonly largest = 0;
+	readonly maxBodyBytes = 0;
 
 	find(): readonly CachedResponse[] {
 		return [];
@@ -14,15 +14,15 @@ export class EmptyCache implements ResponseCache {
 		return undefined;
 	}
 
-	recall(): undefined {
+	loadFromDisk(): undefined {
 		return undefined;
 	}
 
-	hold(): (() => void) | undefined {
+	pin(): (() => void) | undefined {
 		return undefined;
 	}
 
-	moment(): number {
+	urlEpoch(): number {
 		return 0;
 	}
 
@@ -38,9 +38,9 @@ export class EmptyCache implements ResponseCache {
 
 	invalidate(): void {}
 
-	turn(): FetchTicket {
+	joinFetch(): FetchTicket {
 		return { ended: undefined, done: () => {} };
 	}
 
-	count(): void {}
+	countEvent(): void {}
 }

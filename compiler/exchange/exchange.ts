@@ -75,10 +75,10 @@ export class Request {
 	query: string | undefined;
 	readonly headers: HeaderList;
 	body: Body;
-	/** Normalized forms of `path`, cached. They are valid only while `path` equals `normalizedFor` (see request-path.ts). */
-	normalizedFor: string | undefined = undefined;
+	/** Normalized forms of `path`, cached. They are valid only while `path` equals `normalizedSource` (see request-path.ts). */
+	normalizedSource: string | undefined = undefined;
 	normalized: string = '';
-	loweredFor: string | undefined = undefined;
+	loweredSource: string | undefined = undefined;
 	lowered: string = '';
 
 	constructor(received: ReceivedRequestLine, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
@@ -108,16 +108,16 @@ export class Response {
 /** What the protocol does for an exchange, in addition to writing its response. */
 export interface ExchangeTransport {
 	/** Sends an interim response (1xx except 101). Has no effect for HTTP/1.0 clients. */
-	inform(status: number, headers: HeaderList): void;
+	sendInterim(status: number, headers: HeaderList): void;
 	/**
-	 * Called on the first use of `Exchange.onGone`. From then on, the transport must call `exchange.gone()` if the client
+	 * Called on the first use of `Exchange.onGone`. From then on, the transport must call `exchange.markGone()` if the client
 	 * disconnects before the response is complete.
 	 */
 	watch(exchange: Exchange): void;
 	/** Sets limits for this exchange, if the protocol supports them. */
-	bound?(bounds: TransferLimits): void;
+	setLimits?(limits: TransferLimits): void;
 	/** Returns how many bytes of a response body the client can take now. Omitted if the protocol cannot tell. */
-	room?(): number;
+	writableBytes?(): number;
 }
 
 /** Time limits of one exchange, which override those of its listener. 0 means no limit. */
@@ -147,7 +147,7 @@ export interface ExchangeLog {
 	skip?: boolean;
 	fields?: Record<string, unknown>;
 	/** Functions that are called after the response has been sent and before the entry is written. */
-	late?: ((x: Exchange) => void)[];
+	beforeEntry?: ((x: Exchange) => void)[];
 }
 
 /** The error of a request. */
@@ -173,7 +173,7 @@ export class Exchange {
 	/** Number of bytes of request body read from the client, counted by the protocol. */
 	bytesReceived: number = 0;
 	/** Receives the client's byte stream after the head has been written. Set together with status 101. */
-	upgraded: UpgradeCallback | undefined = undefined;
+	upgradeCallback: UpgradeCallback | undefined = undefined;
 	/** The error that the error routes are handling, for `{http.error.*}`. */
 	error: ExchangeError | undefined = undefined;
 	/** Answers an error that no error route answers; undefined until `errors_page` runs. */
@@ -183,25 +183,25 @@ export class Exchange {
 	/** Name of the handler that answered, for the same uses. */
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
-	decidedAt: number = -1;
+	decidingStep: number = -1;
 	/** Number of the running pipeline's first step. Closures shared by sites count steps from it. */
 	stepBase: number = 0;
 	/** Index of the site in its generation; −1 if there is none. */
 	siteIndex: number = -1;
 	/** Cache result: `hit`, `miss`, `stale` or `bypass`; '' without a cache. */
 	cacheStatus: string = '';
-	/** Origin of the file that was sent: `memory`, `held` (kept open) or `disk`; '' if none was. */
-	fileFrom: string = '';
+	/** Source of the file that was sent: `memory`, `held` (kept open) or `disk`; '' if none was. */
+	fileSource: string = '';
 	/** Name of the coding applied by `encode`; '' if none. */
-	encodedAs: string = '';
+	contentCoding: string = '';
 	/**
 	 * The file whose complete content is `servedBody`, so that encoded forms of it can be cached. Valid only while `servedBody`
 	 * is still the response's body.
 	 */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;
-	/** Bits of the exclusive groups that have run (see codegen/compile-pipeline.ts). */
-	exclusive: number = 0;
+	/** Bits of the groups of mutually exclusive steps of which one has run (see codegen/compile-pipeline.ts). */
+	exclusiveGroups: number = 0;
 	/** The request fields as received; set when a handler changes them, if an access log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
 	/** Access logs of the site that serves this exchange. The runtime records the exchange there after it has ended. */
@@ -211,19 +211,19 @@ export class Exchange {
 	/** Whether debug log entries record which handlers run (`servers { trace }`). */
 	logsSteps: boolean = false;
 	/** Functions called in order when the exchange has ended, whatever its outcome; undefined until a handler adds one. */
-	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
+	finishListeners: ((x: Exchange) => void)[] | undefined = undefined;
 	/** For the runtime: the generation that serves this exchange. */
 	generation: object | undefined = undefined;
 	/** For the runtime: `performance.now()` when the handler graph returned. */
 	answeredAt: number = 0;
-	/** Data about how this exchange was proxied, which is a ProxyFacts. */
-	proxied: object | undefined = undefined;
+	/** How this exchange was proxied: a ProxyFacts. */
+	proxyFacts: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
-	#abort: AbortController | undefined = undefined;
+	#abortController: AbortController | undefined = undefined;
 	#goneListener: (() => void) | undefined = undefined;
 	/** Listeners after the first. They are stored separately, because most exchanges have only one. */
-	#goneListeners: (() => void)[] | undefined = undefined;
+	#moreGoneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 
 	constructor(
@@ -256,14 +256,14 @@ export class Exchange {
 	}
 
 	/** Number of bytes of the response body that the client can take now; Infinity if unknown. */
-	get room(): number {
-		return this.#transport.room?.() ?? Infinity;
+	get writableBytes(): number {
+		return this.#transport.writableBytes?.() ?? Infinity;
 	}
 
-	/** Called by a handler that has answered or is about to fail. `step` is its `cx.step`. */
-	answered(handler: string, step: number): void {
+	/** Records which handler has answered or is about to fail. `step` is its `cx.step`. */
+	markAnswered(handler: string, step: number): void {
 		this.answeredBy = handler;
-		this.decidedAt = this.stepBase + step;
+		this.decidingStep = this.stepBase + step;
 	}
 
 	/** Must be called before the request's fields are changed permanently. */
@@ -292,40 +292,40 @@ export class Exchange {
 			this.#transport.watch(this);
 			return;
 		}
-		this.#goneListeners ??= [];
-		this.#goneListeners.push(listener);
+		this.#moreGoneListeners ??= [];
+		this.#moreGoneListeners.push(listener);
 	}
 
 	/** An AbortSignal for the client's disconnection, for APIs that need one. */
 	get signal(): AbortSignal {
-		if (!this.#abort) {
+		if (!this.#abortController) {
 			const controller = new AbortController();
-			this.#abort = controller;
+			this.#abortController = controller;
 			this.onGone(() => controller.abort());
 		}
-		return this.#abort.signal;
+		return this.#abortController.signal;
 	}
 
 	/** Called by the protocol when the client has disconnected. */
-	gone(): void {
+	markGone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;
 		const first = this.#goneListener;
-		const listeners = this.#goneListeners;
+		const listeners = this.#moreGoneListeners;
 		this.#goneListener = undefined;
-		this.#goneListeners = undefined;
+		this.#moreGoneListeners = undefined;
 		first?.();
 		if (listeners) for (const listener of listeners) listener();
 	}
 
 	/** Sends an interim response, such as 103 Early Hints (RFC 8297). */
-	inform(status: number, headers: HeaderList): void {
-		this.#transport.inform(status, headers);
+	sendInterim(status: number, headers: HeaderList): void {
+		this.#transport.sendInterim(status, headers);
 	}
 
 	/** Sets time limits of this exchange that override its listener's. */
-	bound(bounds: TransferLimits): void {
-		this.#transport.bound?.(bounds);
+	setLimits(limits: TransferLimits): void {
+		this.#transport.setLimits?.(limits);
 	}
 
 	/** Closes the connection without a response. */
@@ -333,9 +333,9 @@ export class Exchange {
 		this.aborted = true;
 	}
 
-	/** Answers 101 and passes the client's byte stream to `upgraded` once the head is written (RFC 9110 §7.8). */
-	upgrade(upgraded: UpgradeCallback): void {
+	/** Answers 101 and passes the client's byte stream to `upgradeCallback` once the head is written (RFC 9110 §7.8). */
+	upgrade(upgradeCallback: UpgradeCallback): void {
 		this.response.status = 101;
-		this.upgraded = upgraded;
+		this.upgradeCallback = upgradeCallback;
 	}
 }

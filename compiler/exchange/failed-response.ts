@@ -5,14 +5,14 @@ import type { HeaderList } from './header-list.ts';
 import { HttpError } from './http-error.ts';
 
 /** Fields that describe the content, which is not sent (RFC 9110 §8). */
-const OF_CONTENT: ReadonlySet<string> = new Set([
+const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
 	...['content-disposition', 'accept-ranges', 'etag', 'last-modified', 'transfer-encoding', 'trailer'],
 ]);
 
 /** Removes the fields that describe the content of a response. */
 export function dropContentFields(headers: HeaderList): void {
-	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+	headers.filter(name => !CONTENT_FIELDS.has(name.toLowerCase()));
 }
 
 /**
@@ -25,7 +25,7 @@ export function failResponse(x: Exchange, error: unknown): void {
 	dropContentFields(response.headers);
 	response.body = null;
 	response.trailers = undefined;
-	x.upgraded = undefined;
+	x.upgradeCallback = undefined;
 	if (error instanceof HttpError) {
 		response.status = error.status;
 		for (const [name, value] of error.headers) response.headers.set(name, value);

@@ -51,16 +51,16 @@ export function isFieldValue(text: string): boolean {
  */
 export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	const length = text.length;
-	let wide = false;
+	let hasWideCharacter = false;
 	for (let i = 0; i < length; i++) {
 		const code = text.charCodeAt(i);
-		if (code > 255) wide = true;
+		if (code > 255) hasWideCharacter = true;
 		else if (FIELD_VALUE_CLASS[code] === 0) return 'invalid';
 	}
-	return wide ? 'text' : 'bytes';
+	return hasWideCharacter ? 'text' : 'bytes';
 }
 
-/** Returns the UTF-8 bytes of a string, one character per byte, so that a configured value is sent as UTF-8. */
+/** Encodes a string as UTF-8 with one character per byte, so that a configured value is sent as UTF-8. */
 export function encodeFieldText(text: string): string {
 	for (let i = 0; i < text.length; i++) {
 		if (text.charCodeAt(i) > 127) return Buffer.from(text, 'utf8').toString('latin1');

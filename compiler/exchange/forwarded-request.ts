@@ -23,23 +23,23 @@ export interface ForwardedFields {
  * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
  * @param trusted True if the peer's own `X-Forwarded-*` are trusted.
  * @param upstreamHost `Host` for a request received without one (HTTP/1.0).
- * @param forwarded True to add `Forwarded` too, after what a trusted peer sent.
- * @param upstreamNames True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
+ * @param addForwardedField True to add `Forwarded` too, after what a trusted peer sent.
+ * @param useUpstreamHost True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
  * by TLS.
  */
 export function forwardedFields(
 	x: Exchange,
 	trusted: boolean,
 	upstreamHost: string,
-	upstreamNames: boolean,
-	forwarded: boolean,
+	useUpstreamHost: boolean,
+	addForwardedField: boolean,
 ): ForwardedFields {
 	const { request } = x;
 	const received = request.headers;
-	const items: string[] = ['Host', upstreamNames || request.authority === '' ? upstreamHost : request.authority];
+	const items: string[] = ['Host', useUpstreamHost || request.authority === '' ? upstreamHost : request.authority];
 	let connection: string | undefined;
 	let upgrade: string | undefined;
-	let trailers = false;
+	let acceptsTrailers = false;
 	let forwardedFor: string | undefined;
 	let forwardedProto: string | undefined;
 	let forwardedHost: string | undefined;
@@ -48,7 +48,7 @@ export function forwardedFields(
 		const name = received.nameAt(i);
 		switch (name.length) {
 			case 9:
-				if (forwarded && isSameFieldName(name, 'forwarded')) {
+				if (addForwardedField && isSameFieldName(name, 'forwarded')) {
 					const value = received.valueAt(i);
 					receivedForwarded = receivedForwarded === undefined ? value : `${receivedForwarded}, ${value}`;
 					continue;
@@ -56,7 +56,7 @@ export function forwardedFields(
 				break;
 			case 2:
 				if (isSameFieldName(name, 'te')) {
-					trailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
+					acceptsTrailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
 					continue;
 				}
 				break;
@@ -111,17 +111,17 @@ export function forwardedFields(
 		items.push(name, received.valueAt(i));
 	}
 	const headers = new HeaderList(items);
-	const upgrades = connection !== undefined && readConnection(connection, headers);
+	const wantsUpgrade = connection !== undefined && removeConnectionOptions(connection, headers);
 	// A client's `Connection` field cannot remove `Host`.
-	if (trailers) headers.add('TE', 'trailers');
-	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
-	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
+	if (acceptsTrailers) headers.add('TE', 'trailers');
+	addXForwardedFields(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
+	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
 	headers.add('Via', VIA_BY_PROTOCOL[x.protocol]);
-	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
+	return { headers, upgrade: wantsUpgrade && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
 
 /** Removes the fields that `Connection` names; returns true if it names `upgrade`. */
-function readConnection(connection: string, headers: HeaderList): boolean {
+function removeConnectionOptions(connection: string, headers: HeaderList): boolean {
 	switch (connection) {
 		case 'keep-alive':
 		case 'close':
@@ -129,14 +129,14 @@ function readConnection(connection: string, headers: HeaderList): boolean {
 		case 'Upgrade':
 			return true;
 	}
-	let upgrades = false;
+	let wantsUpgrade = false;
 	for (const part of connection.toLowerCase().split(',')) {
 		const option = part.trim();
-		if (option === 'upgrade') upgrades = true;
+		if (option === 'upgrade') wantsUpgrade = true;
 		else if (option !== '' && option !== 'close' && option !== 'keep-alive' && option !== 'host')
 			headers.delete(option);
 	}
-	return upgrades;
+	return wantsUpgrade;
 }
 
 /**
@@ -147,7 +147,7 @@ function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
 }
 
-function addForwarded(
+function addXForwardedFields(
 	x: Exchange,
 	headers: HeaderList,
 	trusted: boolean,
@@ -194,12 +194,12 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolea
 ]);
 
 /** Returns `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
-function forwardedValue(x: Exchange, before: string | undefined): string {
+function forwardedValue(x: Exchange, earlierElements: string | undefined): string {
 	const peer = x.connection.remoteAddress;
 	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;
 	const host = x.request.authority.replace(/["\\]/g, '');
 	const element = `for=${node};host="${host}";proto=${x.request.scheme}`;
-	return before === undefined || before === '' ? element : `${before}, ${element}`;
+	return earlierElements === undefined || earlierElements === '' ? element : `${earlierElements}, ${element}`;
 }
 
 function lastItem(value: string | undefined): string | undefined {

@@ -35,11 +35,12 @@ export class HeaderList {
 	/** Returns the values of all fields of that name joined by `, ` (RFC 9110 §5.2), or undefined if there are none. */
 	combined(lowerName: string): string | undefined {
 		const items = this.#items;
-		let all: string | undefined;
+		let joined: string | undefined;
 		for (let i = 0; i < items.length; i += 2) {
-			if (isSameFieldName(items[i]!, lowerName)) all = all === undefined ? items[i + 1] : `${all}, ${items[i + 1]}`;
+			if (isSameFieldName(items[i]!, lowerName))
+				joined = joined === undefined ? items[i + 1] : `${joined}, ${items[i + 1]}`;
 		}
-		return all;
+		return joined;
 	}
 
 	has(lowerName: string): boolean {
@@ -75,15 +76,15 @@ export class HeaderList {
 	/** Removes the fields for which `keep` returns false. Names are passed in their original case. */
 	filter(keep: (name: string, value: string) => boolean): void {
 		const items = this.#items;
-		let to = 0;
+		let writeIndex = 0;
 		for (let i = 0; i < items.length; i += 2) {
 			const name = items[i]!;
 			const value = items[i + 1]!;
 			if (!keep(name, value)) continue;
-			items[to++] = name;
-			items[to++] = value;
+			items[writeIndex++] = name;
+			items[writeIndex++] = value;
 		}
-		items.length = to;
+		items.length = writeIndex;
 	}
 
 	/** Replaces each value by what `change` returns for it. */
@@ -116,17 +117,17 @@ export class HeaderList {
 
 	#removeFrom(start: number, lower: string): boolean {
 		const items = this.#items;
-		let to = start;
+		let writeIndex = start;
 		for (let i = start; i < items.length; i += 2) {
 			const name = items[i]!;
 			if (isSameFieldName(name, lower)) continue;
-			items[to] = name;
-			items[to + 1] = items[i + 1]!;
-			to += 2;
+			items[writeIndex] = name;
+			items[writeIndex + 1] = items[i + 1]!;
+			writeIndex += 2;
 		}
-		const removed = to !== items.length;
+		const removed = writeIndex !== items.length;
 		// Assigning to `length` would call into the engine's runtime.
-		while (items.length > to) items.pop();
+		while (items.length > writeIndex) items.pop();
 		return removed;
 	}
 }
@@ -137,8 +138,8 @@ export function isSameFieldName(name: string, lower: string): boolean {
 	if (name.length !== length) return false;
 	for (let i = 0; i < length; i++) {
 		const code = name.charCodeAt(i);
-		const wanted = lower.charCodeAt(i);
-		if (code !== wanted && (code < 65 || code > 90 || code + 32 !== wanted)) return false;
+		const lowerCode = lower.charCodeAt(i);
+		if (code !== lowerCode && (code < 65 || code > 90 || code + 32 !== lowerCode)) return false;
 	}
 	return true;
 }

@@ -56,8 +56,8 @@ export function parseIp(text: string): IpAddress | undefined {
 function ipv6Groups(text: string): number[] | undefined {
 	const gap = text.indexOf('::');
 	if (gap === -1) {
-		const all = groupList(text);
-		return all?.length === 8 ? all : undefined;
+		const groups = groupList(text);
+		return groups?.length === 8 ? groups : undefined;
 	}
 	if (text.indexOf('::', gap + 1) !== -1) return undefined;
 	const before = gap === 0 ? [] : groupList(text.slice(0, gap), false);

@@ -35,20 +35,20 @@ export function parseIpRange(text: string): IpRange | undefined {
 	const digits = text.slice(slash + 1);
 	if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
 	// `::ffff:10.0.0.0/104` counts the bits of the IPv6 address, `10.0.0.0/8` those of the IPv4 address.
-	const dotted = ip.v4 && !text.includes(':');
-	const bits = Number(digits) + (dotted ? 96 : 0);
+	const isDotted = ip.v4 && !text.includes(':');
+	const bits = Number(digits) + (isDotted ? 96 : 0);
 	if (bits > 128) return undefined;
-	return { low: masked(ip.words, bits, false), high: masked(ip.words, bits, true), zone: ip.zone };
+	return { low: applyMask(ip.words, bits, false), high: applyMask(ip.words, bits, true), zone: ip.zone };
 }
 
-function masked(words: Words, bits: number, ones: boolean): Words {
-	const out: [number, number, number, number] = [0, 0, 0, 0];
+function applyMask(words: Words, bits: number, setHostBits: boolean): Words {
+	const result: [number, number, number, number] = [0, 0, 0, 0];
 	for (let i = 0; i < 4; i++) {
 		const keep = Math.min(32, Math.max(0, bits - i * 32));
 		const mask = keep === 0 ? 0 : (0xffffffff << (32 - keep)) >>> 0;
-		out[i] = ones ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
+		result[i] = setHostBits ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
 	}
-	return out;
+	return result;
 }
 
 /** Returns an address truncated to a prefix, in CIDR notation: `10.1.0.0/16`; undefined if it is not an address. */
@@ -56,15 +56,15 @@ export function maskedAddress(text: string, v4Bits: number, v6Bits: number): str
 	const ip = parseIp(text);
 	if (!ip) return undefined;
 	const bits = ip.v4 ? v4Bits + 96 : v6Bits;
-	const out: IpAddress = { v4: ip.v4, words: masked(ip.words, bits, false), zone: '' };
-	return `${formatIp(out)}/${ip.v4 ? v4Bits : v6Bits}`;
+	const result: IpAddress = { v4: ip.v4, words: applyMask(ip.words, bits, false), zone: '' };
+	return `${formatIp(result)}/${ip.v4 ? v4Bits : v6Bits}`;
 }
 
 /** A set of ranges. A lookup parses the address and does a binary search. The last result is cached. */
 export class IpRanges {
 	/** Low and high words of each interval, 8 numbers each, sorted and merged. */
 	readonly #table: Uint32Array;
-	readonly #zoned: readonly { range: IpRange; zone: readonly string[] }[];
+	readonly #zonedRanges: readonly { range: IpRange; zone: readonly string[] }[];
 	/** The last lookup: requests on one connection look up the same address repeatedly. */
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
@@ -72,33 +72,34 @@ export class IpRanges {
 	/** Accepts `private_ranges`. Throws RangeError with the first invalid range in its message. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
-		const zoned: { range: IpRange; zone: readonly string[] }[] = [];
+		const zonedRanges: { range: IpRange; zone: readonly string[] }[] = [];
 		for (const text of texts.flatMap(t => (t === 'private_ranges' ? PRIVATE_RANGES : [t]))) {
 			const range = parseIpRange(text);
 			if (!range) throw new RangeError(`\`${text}\` is not an IP address or range.`);
 			if (range.zone === '') intervals.push(range);
-			else zoned.push({ range, zone: range.zone.split('*') });
+			else zonedRanges.push({ range, zone: range.zone.split('*') });
 		}
 		intervals.sort((a, b) => compare(a.low, b.low));
 		const merged: Interval[] = [];
 		for (const interval of intervals) {
-			const last = merged.at(-1);
-			if (last && compare(interval.low, last.high) <= 0) {
-				if (compare(interval.high, last.high) > 0) merged[merged.length - 1] = { low: last.low, high: interval.high };
+			const lastPart = merged.at(-1);
+			if (lastPart && compare(interval.low, lastPart.high) <= 0) {
+				if (compare(interval.high, lastPart.high) > 0)
+					merged[merged.length - 1] = { low: lastPart.low, high: interval.high };
 			} else merged.push(interval);
 		}
 		this.#table = new Uint32Array(merged.length * 8);
 		merged.forEach((m, i) => {
 			this.#table.set([...m.low, ...m.high], i * 8);
 		});
-		this.#zoned = zoned;
+		this.#zonedRanges = zonedRanges;
 	}
 
 	/** Reports whether an address is in one of the ranges. Returns false for anything else, such as the peer of a Unix socket. */
 	contains(address: string): boolean {
 		if (address === this.#lastText) return this.#lastAnswer;
 		const ip = parseIp(address);
-		const answer = ip !== undefined && (this.#find(ip.words) || this.#zoned.some(z => inZone(ip, z)));
+		const answer = ip !== undefined && (this.#find(ip.words) || this.#zonedRanges.some(z => isInZonedRange(ip, z)));
 		this.#lastText = address;
 		this.#lastAnswer = answer;
 		return answer;
@@ -118,22 +119,22 @@ export class IpRanges {
 	}
 }
 
-function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly string[] }): boolean {
-	return isZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
+function isInZonedRange(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly string[] }): boolean {
+	return matchesZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
 }
 
 /** Reports whether a zone contains the given parts in order, with anything between them. */
-function isZone(zone: string, [first = '', ...others]: readonly string[]): boolean {
-	if (!zone.startsWith(first)) return false;
-	const last = others.pop();
-	if (last === undefined) return zone === first;
-	let at = first.length;
-	for (const piece of others) {
-		const found = zone.indexOf(piece, at);
-		if (found === -1) return false;
-		at = found + piece.length;
+function matchesZone(zone: string, [firstPart = '', ...otherParts]: readonly string[]): boolean {
+	if (!zone.startsWith(firstPart)) return false;
+	const lastPart = otherParts.pop();
+	if (lastPart === undefined) return zone === firstPart;
+	let position = firstPart.length;
+	for (const piece of otherParts) {
+		const partStart = zone.indexOf(piece, position);
+		if (partStart === -1) return false;
+		position = partStart + piece.length;
 	}
-	return zone.length - last.length >= at && zone.endsWith(last);
+	return zone.length - lastPart.length >= position && zone.endsWith(lastPart);
 }
 
 function compare(a: Words, b: Words): number {

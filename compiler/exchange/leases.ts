@@ -31,7 +31,7 @@ export interface UpstreamRequest {
 	/** Requested upgrade protocol (such as `websocket`), or undefined. */
 	readonly upgrade: string | undefined;
 	/** True to decode a gzip response, because the client did not request the coding (RFC 9110 §12.5.3). */
-	readonly decodes?: boolean;
+	readonly decodeGzip?: boolean;
 	/** Values that the transport needs from the exchange, if any. */
 	readonly transport?: TransportValues | undefined;
 }
@@ -54,7 +54,7 @@ export interface ClientAddresses {
 	readonly localPort: number;
 }
 
-/** An upstream's response. `body` streams; `upgraded` is the byte stream after a 101. */
+/** An upstream's response. `body` is a stream; `upgradedStream` is the byte stream after a 101. */
 export interface UpstreamResponse {
 	readonly status: number;
 	/** Reason phrase, if it differs from the registered one for the status. */
@@ -62,7 +62,7 @@ export interface UpstreamResponse {
 	readonly headers: HeaderList;
 	readonly body: Body;
 	readonly protocol: string;
-	readonly upgraded: Duplex | undefined;
+	readonly upgradedStream: Duplex | undefined;
 }
 
 /** The phase in which an exchange with an upstream failed. */
@@ -83,18 +83,18 @@ export class UpstreamError extends Error {
 	}
 }
 
-/** Receives the outcome of a request to an upstream. Either `answered` or `failed` is called, exactly once. */
+/** Receives the outcome of a request to an upstream. Either `onResponse` or `onError` is called, exactly once. */
 export interface UpstreamOutcome {
 	/**
-	 * Reports whether a complete body of this length may be in memory that is reused after `answered` has returned. If omitted or
+	 * Reports whether a complete body of this length may be in memory that is reused after `onResponse` has returned. If omitted or
 	 * false, the body's memory belongs to the receiver.
 	 */
-	lendable?(length: number): boolean;
+	mayReuseBody?(length: number): boolean;
 	/** Receives a 1xx response other than 101. */
-	informed(status: number, headers: HeaderList): void;
-	/** Receives the response. `ready`: the response to the client can be written within this call. */
-	answered(response: UpstreamResponse, ready?: boolean): void;
-	failed(error: UpstreamError): void;
+	onInterim(status: number, headers: HeaderList): void;
+	/** Receives the response. `canWriteNow`: the response to the client can be written within this call. */
+	onResponse(response: UpstreamResponse, canWriteNow?: boolean): void;
+	onError(error: UpstreamError): void;
 }
 
 /** The time of a file's last modification. */
@@ -112,13 +112,13 @@ export interface OpenFile {
 	/** Absolute path of the opened file, with symbolic links resolved. */
 	readonly path: string;
 	/** The path relative to the root, with a leading slash; undefined if a followed link leads out of the root. */
-	readonly below: string | undefined;
+	readonly relativePath: string | undefined;
 	/** True if no link was followed, so that `path` is the root joined with the requested path; undefined if unknown. */
-	readonly asNamed?: boolean;
+	readonly noLinkFollowed?: boolean;
 	readonly size: number;
-	readonly changed: FileTime;
+	readonly modified: FileTime;
 	/** Where the contents come from. A file in memory or held open serves the next request, too, as long as it is unchanged. */
-	readonly from: 'memory' | 'held' | 'disk';
+	readonly source: 'memory' | 'held' | 'disk';
 	/**
 	 * Returns the bytes from `start` up to, but not including, `end`, without opening the file again. The body closes the file
 	 * when it ends or is canceled. With `keepOpen` (for several ranges) it does not, and the caller must call `close`. Throws
@@ -149,7 +149,7 @@ export interface FolderEntry {
 	/** Target of a symbolic link, as stored in the link; undefined for anything else. */
 	readonly target: string | undefined;
 	/** Absolute path of a symbolic link's target, with all links resolved; undefined for anything else. */
-	readonly real: string | undefined;
+	readonly realPath: string | undefined;
 }
 
 /** Reads files below roots. */
@@ -170,18 +170,18 @@ export interface FileReader {
 	/** Returns the names in a folder below `root`, sorted by code unit; empty if it is not a readable folder. Never throws. */
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];
 	/**
-	 * Returns at most `most` files and folders in a folder below `root`, unsorted, and the modification time of the folder itself
-	 * in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than files
+	 * Returns at most `maxEntries` files and folders of a folder below `root`, unsorted, and the modification time of the folder
+	 * itself in nanoseconds. Omits links that lead out of the root (unless followed), inaccessible entries, anything other than files
 	 * and folders, and names that are not UTF-8. Throws FileError.
 	 */
 	entries(
 		root: string,
 		path: string,
 		followSymlinks: boolean,
-		most: number,
+		maxEntries: number,
 	): Promise<{ readonly entries: readonly FolderEntry[]; readonly mtimeNs: bigint }>;
-	/** Returns the first `bytes` bytes of any regular file, or undefined if it cannot be read. */
-	readStart(path: string, bytes: number): Uint8Array | undefined;
+	/** Returns the first `maxBytes` bytes of any regular file, or undefined if it cannot be read. */
+	readStart(path: string, maxBytes: number): Uint8Array | undefined;
 	/**
 	 * Returns the path with all symbolic links resolved, or undefined if it does not exist. Intended for loading a configuration,
 	 * not for requests.
@@ -206,8 +206,8 @@ export class FileError extends Error {
 
 /** An access log. The runtime formats and writes its entries outside the request path. */
 export interface AccessLog {
-	/** Records an exchange that has ended. `credentials`: also log the values of fields that contain credentials. */
-	record(x: Exchange, credentials?: boolean, at?: string): void;
+	/** Records an exchange that has ended. `logCredentials`: also log the values of fields that contain credentials. */
+	record(x: Exchange, logCredentials?: boolean, time?: string): void;
 }
 
 /** The metrics of the process. */
@@ -219,7 +219,7 @@ export interface MetricsSource {
 /** The health of the process, as the main thread sees it. */
 export interface HealthSource {
 	/** Resolves to a sentence that says why the server is not ready, or to undefined if it is. Pending while the main thread does not respond. */
-	unready(): Promise<string | undefined>;
+	notReadyReason(): Promise<string | undefined>;
 }
 
 /** The value of a span attribute. */
@@ -243,7 +243,7 @@ export interface SpanRecord {
 	/** Duration in milliseconds. */
 	readonly duration: number;
 	/** Whether the span's status is an error. */
-	readonly failed: boolean;
+	readonly onError: boolean;
 	readonly attributes: { readonly [name: string]: SpanValue };
 }
 
@@ -254,7 +254,7 @@ export interface Tracer {
 	/** Returns a random span ID of 16 lower-case hexadecimal digits. */
 	newSpanId(): string;
 	/** Reports whether a span is recorded; `parentSampled` is the caller's decision, undefined for a new trace. */
-	samples(traceId: string, parentSampled: boolean | undefined): boolean;
+	isSampled(traceId: string, parentSampled: boolean | undefined): boolean;
 	record(span: SpanRecord): void;
 }
 
@@ -295,7 +295,7 @@ export interface ServedFile {
 	/** Absolute path, with symbolic links resolved. */
 	readonly path: string;
 	readonly size: number;
-	readonly changed: FileTime;
+	readonly modified: FileTime;
 }
 
 /** Counts an event in the whole process, across threads and generations. */

@@ -17,16 +17,16 @@ const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
  */
 export function metricsFormat(accept: string | undefined): MetricsFormat {
 	if (accept === undefined) return 'prometheus';
-	let open = 0;
-	let plain = 0;
+	let openMetricsWeight = 0;
+	let plainWeight = 0;
 	for (const range of accept.split(',', 32)) {
 		const [type, ...parameters] = range.split(';').map(part => part.trim().toLowerCase());
-		const q = parameters.find(one => one.startsWith('q='));
+		const q = parameters.find(parameter => parameter.startsWith('q='));
 		const weight = q === undefined ? 1 : Number(q.slice(2)) || 0;
-		const version = parameters.find(one => one.startsWith('version='))?.replace(/"/g, '');
+		const version = parameters.find(parameter => parameter.startsWith('version='))?.replace(/"/g, '');
 		if (type === 'application/openmetrics-text') {
-			if (version === undefined || version === 'version=1.0.0') open = Math.max(open, weight);
-		} else if (WILDCARD.test(type!)) plain = Math.max(plain, weight);
+			if (version === undefined || version === 'version=1.0.0') openMetricsWeight = Math.max(openMetricsWeight, weight);
+		} else if (WILDCARD.test(type!)) plainWeight = Math.max(plainWeight, weight);
 	}
-	return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
+	return openMetricsWeight > 0 && openMetricsWeight >= plainWeight ? 'openmetrics' : 'prometheus';
 }

@@ -2,15 +2,15 @@
 import { performance } from 'node:perf_hooks';
 import { Exchange } from './exchange.ts';
 
-/** Its client is this server, which calls `gone` to give it up. */
+/** The client of this exchange is the server itself, which calls `markGone` to abandon it. */
 export class MirrorExchange extends Exchange {
 	/** The exchange whose request was copied. It may have ended. */
-	readonly of: Exchange;
+	readonly original: Exchange;
 
-	constructor(of: Exchange) {
-		super(of.protocol, of.connection, of.received, of.request, SILENT, performance.now());
-		this.of = of;
+	constructor(original: Exchange) {
+		super(original.protocol, original.connection, original.received, original.request, NO_TRANSPORT, performance.now());
+		this.original = original;
 	}
 }
 
-const SILENT = { inform: () => {}, watch: () => {} };
+const NO_TRANSPORT = { sendInterim: () => {}, watch: () => {} };

@@ -1,13 +1,13 @@
 /**
- * Completion by callback, which avoids allocating a promise. When what a handler waits for is done, it calls back, and the exchange
- * continues within that call.
+ * Completion by callback, which avoids allocating a promise. Whatever a handler waits for calls back when it is done, and the
+ * exchange continues within that call.
  */
 import type { Exchange } from './exchange.ts';
 
 /** Receives a handler's outcome first, and converts what it throws to a response. */
 export interface AnswerOutcomeHandler {
-	answered(x: Exchange): void;
-	failed(x: Exchange, error: unknown): void;
+	onAnswered(x: Exchange): void;
+	onFailed(x: Exchange, error: unknown): void;
 }
 
 /** Receives a handler's outcome last, and has the response written. */
@@ -16,31 +16,30 @@ export interface AnswerWaiter {
 	 * Called when the response is ready, whether or not the handler succeeded. `now` is `performance.now()`, if known. Must not
 	 * throw.
 	 */
-	handled(now?: number): void;
+	responseReady(now?: number): void;
 }
 
 /** Says how the response will be written. */
 export interface AnswerWriter {
 	/**
-	 * Reports whether `handled` writes or copies a complete body of this length before it returns. If so, the body's memory may
+	 * Reports whether `responseReady` writes or copies a complete body of this length before it returns. If so, the body's memory may
 	 * be reused afterwards.
 	 */
-	copies(length: number): boolean;
+	copiesBody(length: number): boolean;
 }
 
 /**
- * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through
- * `judge` and `write`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
+ * The pending result of a handler. It settles once, after its creator has returned it. The runtime handles it directly, through `setOutcomeHandler` and `setWaiter`. For all other code it is a promise: `instanceof Promise`, `then` and `await` work as usual.
  */
 export class PendingAnswer {
 	readonly #x: Exchange;
 	#settled = false;
 	#failed = false;
 	#error: unknown = undefined;
-	#judge: AnswerOutcomeHandler | undefined = undefined;
+	#outcomeHandler: AnswerOutcomeHandler | undefined = undefined;
 	#waiter: AnswerWaiter | undefined = undefined;
 	#writer: AnswerWriter | undefined = undefined;
-	#work: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
+	#successWork: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	#promise: Promise<undefined> | undefined = undefined;
 	#resolve: ((value: undefined) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
@@ -50,39 +49,38 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * For the runtime: sets the first receiver of the outcome, which handles a failure. To everybody else, the answer then never
-	 * fails.
+	 * For the runtime: sets the first receiver of the outcome, which handles a failure. All later receivers then see a success.
 	 */
-	judge(judge: AnswerOutcomeHandler): void {
-		this.#judge = judge;
+	setOutcomeHandler(setOutcomeHandler: AnswerOutcomeHandler): void {
+		this.#outcomeHandler = setOutcomeHandler;
 	}
 
-	/** For the protocol, after `judge`: sets the last receiver of the outcome. */
-	write(waiter: AnswerWaiter, writer: AnswerWriter): void {
+	/** For the protocol, after `setOutcomeHandler`: sets the last receiver of the outcome. */
+	setWaiter(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;
 	}
 
 	/**
-	 * Runs a function on the response before the outcome is reported; skipped on failure. The owner of a complete body may reuse
-	 * it when the function returns. For handlers that pass the result on: they return this same object. An exception becomes the
-	 * handler's failure.
+	 * Runs a function on the response before the outcome is reported, unless the handler failed. When the function returns, a
+	 * complete body may be reused by its owner. Returns this object, for handlers that return the result of the next one. An
+	 * exception becomes the handler's failure.
 	 */
-	after(work: (x: Exchange) => void | Promise<void>): Promise<void> {
-		const before = this.#work;
-		this.#work =
-			before === undefined
+	onSuccess(work: (x: Exchange) => void | Promise<void>): Promise<void> {
+		const earlierWork = this.#successWork;
+		this.#successWork =
+			earlierWork === undefined
 				? work
 				: x => {
-						const pending = before(x);
+						const pending = earlierWork(x);
 						return pending === undefined ? work(x) : pending.then(() => work(x));
 					};
 		return this as unknown as Promise<void>;
 	}
 
 	/** Reports whether a complete body of this length will no longer be in use after `resolve` has returned. */
-	copies(length: number): boolean {
-		return this.#writer !== undefined && this.#promise === undefined && this.#writer.copies(length);
+	copiesBody(length: number): boolean {
+		return this.#writer !== undefined && this.#promise === undefined && this.#writer.copiesBody(length);
 	}
 
 	/** Behaves like a promise. Continuations then run in a microtask. */
@@ -102,11 +100,11 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * For the creator, once the work has started: returns what the handler should return, which is nothing if the work has
+	 * For the creator, once the work has started: returns what the handler should return. This is undefined if the work has
 	 * already ended.
 	 * @throws the error with which it failed
 	 */
-	started(): void | Promise<void> {
+	handlerResult(): void | Promise<void> {
 		if (!this.#settled) return this as unknown as Promise<void>;
 		if (this.#failed) throw this.#error;
 		return undefined;
@@ -115,9 +113,9 @@ export class PendingAnswer {
 	/** Ends the handler successfully. `now` is `performance.now()`, if known. */
 	resolve(now?: number): void {
 		if (this.#settled) return;
-		const work = this.#work;
+		const work = this.#successWork;
 		if (work !== undefined) {
-			this.#work = undefined;
+			this.#successWork = undefined;
 			let pending: void | Promise<void>;
 			try {
 				pending = work(this.#x);
@@ -134,18 +132,18 @@ export class PendingAnswer {
 			}
 		}
 		this.#settled = true;
-		this.#judge?.answered(this.#x);
+		this.#outcomeHandler?.onAnswered(this.#x);
 		this.#resolve?.(undefined);
-		this.#waiter?.handled(now);
+		this.#waiter?.responseReady(now);
 	}
 
 	reject(error: unknown): void {
 		if (this.#settled) return;
 		this.#settled = true;
-		if (this.#judge !== undefined) {
-			this.#judge.failed(this.#x, error);
+		if (this.#outcomeHandler !== undefined) {
+			this.#outcomeHandler.onFailed(this.#x, error);
 			this.#resolve?.(undefined);
-			this.#waiter?.handled();
+			this.#waiter?.responseReady();
 			return;
 		}
 		this.#failed = true;
@@ -154,7 +152,7 @@ export class PendingAnswer {
 		if (this.#waiter === undefined) return;
 		// Nothing converted the failure to a response.
 		this.#x.abort();
-		this.#waiter.handled();
+		this.#waiter.responseReady();
 	}
 }
 

@@ -10,35 +10,35 @@ import { HttpError } from './http-error.ts';
  */
 export function normalizedPath(request: Request): string {
 	const path = request.path;
-	if (request.normalizedFor === path) return request.normalized;
-	const normalized = isPlain(path) ? path : cleanDecodedPath(decodedOrRefused(path), true);
+	if (request.normalizedSource === path) return request.normalized;
+	const normalized = isPlain(path) ? path : cleanDecodedPath(decodeOrThrow(path), true);
 	request.normalized = normalized;
-	request.normalizedFor = path;
+	request.normalizedSource = path;
 	return normalized;
 }
 
 /** Returns `normalizedPath` in lower case, for matchers. Cached. Throws the same errors. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
-	if (request.loweredFor === path) return request.lowered;
+	if (request.loweredSource === path) return request.lowered;
 	const lowered = normalizedPath(request).toLowerCase();
 	request.lowered = lowered;
-	request.loweredFor = path;
+	request.loweredSource = path;
 	return lowered;
 }
 
 /** Like `normalizedPath`, but keeps repeated slashes. Not cached, because only patterns with `//` need it. */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
-	return isPlain(path) ? path : cleanDecodedPath(decodedOrRefused(path), false);
+	return isPlain(path) ? path : cleanDecodedPath(decodeOrThrow(path), false);
 }
 
 /** Returns the path, still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
 export function escapedCleanPath(path: string, mergeSlashes = true): string {
-	return needsCleaning(path) ? cleaned(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
+	return needsCleaning(path) ? cleanPath(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
 }
 
-function decodedOrRefused(path: string): string {
+function decodeOrThrow(path: string): string {
 	const decoded = decodePercent(path);
 	if (decoded === undefined) throw new HttpError(400, 'The path contains an incomplete percent-encoding.');
 	if (decoded.includes('\0')) throw new HttpError(400, 'The path contains a NUL character.');
@@ -72,27 +72,27 @@ const ESCAPED_TWO_DOTS = /^(?:\.|%2e){2}$/i;
 
 /** Resolves the dot segments of a decoded path and merges its slashes. The result starts with a slash, except for `*`. */
 export function cleanDecodedPath(path: string, mergeSlashes: boolean): string {
-	return cleaned(path, mergeSlashes, DOT, TWO_DOTS);
+	return cleanPath(path, mergeSlashes, DOT, TWO_DOTS);
 }
 
-function cleaned(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: RegExp): string {
+function cleanPath(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: RegExp): string {
 	if (path === '*') return path;
 	const segments = path.split('/');
-	const kept: string[] = [];
+	const cleanSegments: string[] = [];
 	const start = path.charCodeAt(0) === 47 ? 1 : 0;
 	for (let i = start; i < segments.length; i++) {
 		const segment = segments[i]!;
-		const last = i === segments.length - 1;
+		const isLast = i === segments.length - 1;
 		if (twoDots.test(segment)) {
-			kept.pop();
-			if (last) kept.push('');
+			cleanSegments.pop();
+			if (isLast) cleanSegments.push('');
 		} else if (dot.test(segment)) {
-			if (last) kept.push('');
+			if (isLast) cleanSegments.push('');
 		} else if (segment === '' && mergeSlashes) {
-			if (last) kept.push('');
-		} else kept.push(segment);
+			if (isLast) cleanSegments.push('');
+		} else cleanSegments.push(segment);
 	}
-	return `/${kept.join('/')}`;
+	return `/${cleanSegments.join('/')}`;
 }
 
 /** Decodes `%XX` as UTF-8, with other bytes as U+FFFD; undefined if a `%` is not followed by two hex digits. */

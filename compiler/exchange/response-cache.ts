@@ -54,7 +54,7 @@ export interface CacheWriter {
 	abandon(): void;
 }
 
-/** A request's part in coalescing: either it fetches a missing response, or it waits for the request that does. */
+/** A request's role in coalescing: either it fetches a missing response, or it waits for the request that does. */
 export interface FetchTicket {
 	/**
 	 * Undefined for the leader, which fetches. Otherwise, resolves when the leader's fetch has ended or the maximum wait is over.
@@ -78,30 +78,30 @@ export type CacheEvent = (typeof CACHE_EVENTS)[number];
 /** The response cache of the whole process. Operations do not block. */
 export interface ResponseCache {
 	/** Maximum bytes of a stored body. */
-	readonly largest: number;
+	readonly maxBodyBytes: number;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
 	/** Returns a promise if more responses may be on disk. After it resolves, `find` returns them. */
-	recall(key: string): Promise<void> | undefined;
+	loadFromDisk(key: string): Promise<void> | undefined;
 	/** Returns the bytes from `start` up to, but not including, `end`; undefined if the response has been evicted. */
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
 	/** Pins a response until the returned function is called; undefined if it has been evicted. */
-	hold(response: CachedResponse): (() => void) | undefined;
+	pin(response: CachedResponse): (() => void) | undefined;
 	/** Returns the epoch of a URL, which changes whenever its stored responses may have been purged or invalidated. */
-	moment(host: string, path: string, query: string | undefined): number;
+	urlEpoch(host: string, path: string, query: string | undefined): number;
 	/**
-	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known; `most` is
-	 * its limit. `since` is the epoch of the URL when it was requested: responses requested before a purge are not accepted.
+	 * Starts storing a response; returns undefined if it is not accepted. `length` is the length of the body, if known;`maxBodyBytes` is
+	 * its limit. `epoch` is the epoch of the URL when it was requested: responses requested before a purge are not accepted.
 	 */
-	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined;
+	store(head: CachedHead, length: number | undefined, maxBodyBytes: number, epoch: number): CacheWriter | undefined;
 	/** Replaces the head of a response after validation. Returns the updated response. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;
 	/** Removes all responses for one URL, whatever their keys. Returns a promise if this must be recorded on disk. */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
-	/** Joins request coalescing for a key. A request that is not the leader waits at most `patience` milliseconds. */
-	turn(key: string, patience: number): FetchTicket;
-	count(event: CacheEvent): void;
+	/** Joins request coalescing for a key. A request that is not the leader waits at most `maxWaitMs` milliseconds. */
+	joinFetch(key: string, maxWaitMs: number): FetchTicket;
+	countEvent(event: CacheEvent): void;
 }
 
 /** Settings of a store. They are the key of its lease. */

@@ -7,21 +7,21 @@ import type { Exchange } from './exchange.ts';
  * to the request, so that a rewrite, an added field or a choice between alternatives happens once in the result. Variables remain.
  */
 export function restartPoint(x: Exchange): () => void {
-	const { request, response, stepBase, exclusive, answeredBy } = x;
+	const { request, response, stepBase, exclusiveGroups: exclusive, answeredBy } = x;
 	const { method, path, query } = request;
-	const received = request.headers.clone();
-	const headers = response.headers.clone();
+	const requestHeaders = request.headers.clone();
+	const responseHeaders = response.headers.clone();
 	return () => {
 		if (isStream(response.body)) response.body.cancel();
 		response.body = null;
 		response.status = 0;
 		response.trailers = undefined;
-		response.headers = headers.clone();
+		response.headers = responseHeaders.clone();
 		Object.assign(request, { method, path, query });
 		request.headers.clear();
-		for (const [name, value] of received) request.headers.add(name, value);
+		for (const [name, value] of requestHeaders) request.headers.add(name, value);
 		x.stepBase = stepBase;
-		x.exclusive = exclusive;
+		x.exclusiveGroups = exclusive;
 		x.answeredBy = answeredBy;
 	};
 }

@@ -5,10 +5,10 @@ import { Buffer } from 'node:buffer';
  * Reports whether two strings are equal. If either one is a slice of a longer string, as is everything cut from a request head,
  * the engine's `===` leaves compiled code and takes ten times as long.
  */
-export function equalStrings(one: string, other: string): boolean {
-	const { length } = one;
-	if (length !== other.length) return false;
-	for (let i = 0; i < length; i++) if (one.charCodeAt(i) !== other.charCodeAt(i)) return false;
+export function equalStrings(left: string, right: string): boolean {
+	const { length } = left;
+	if (length !== right.length) return false;
+	for (let i = 0; i < length; i++) if (left.charCodeAt(i) !== right.charCodeAt(i)) return false;
 	return true;
 }
 

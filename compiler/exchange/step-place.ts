@@ -10,7 +10,7 @@ export const FIRST_ROUTE_STEP: number = 1 << 24;
 export class StepPlaceTable {
 	#base: string;
 	/** The places as a JSON array; '' if there are none yet. */
-	#json = '';
+	#placesJson = '';
 	#places: readonly string[] | undefined;
 
 	/** `base` is prepended to places that are JSON pointers. */
@@ -20,20 +20,20 @@ export class StepPlaceTable {
 
 	/** Sets the places of a generation, as a JSON array. Undefined keeps the places, of which only the base may have changed. */
 	set(base: string, json: string | undefined): void {
-		if (base === this.#base && (json === undefined || json === this.#json)) return;
+		if (base === this.#base && (json === undefined || json === this.#placesJson)) return;
 		this.#base = base;
-		this.#json = json ?? this.#json;
+		this.#placesJson = json ?? this.#placesJson;
 		this.#places = undefined;
 	}
 
 	/** Returns `Configfile:12`, or a JSON pointer if the place in the text is unknown; undefined if no step has the number. */
-	textOf(step: number): string | undefined {
-		this.#places ??= this.#read();
+	placeOf(step: number): string | undefined {
+		this.#places ??= this.#parsePlaces();
 		return this.#places[step] || undefined;
 	}
 
-	#read(): string[] {
-		const places = this.#json === '' ? [] : (JSON.parse(this.#json) as string[]);
+	#parsePlaces(): string[] {
+		const places = this.#placesJson === '' ? [] : (JSON.parse(this.#placesJson) as string[]);
 		return places.map(place => (place.startsWith('/') ? this.#base + place : place));
 	}
 }

@@ -1,7 +1,7 @@
 /** A lookup table for keys that are new strings each time, such as the hosts and paths of requests. */
 
 /** Number of Int32 values per slot. */
-const SLOT = 4;
+const SLOT_SIZE = 4;
 
 /**
  * An immutable map for lookups by strings that are new each time. To compare such a key, a Map first has the engine search for it
@@ -16,48 +16,48 @@ export class TextTable<T> {
 	/** The UTF-16 units of all keys, concatenated. */
 	readonly #units: Uint16Array;
 	readonly #values: readonly T[];
-	readonly #last: number;
-	readonly #longest: number;
+	readonly #slotMask: number;
+	readonly #longestKey: number;
 
 	constructor(entries: ReadonlyMap<string, T>) {
-		let count = 4;
-		while (count < entries.size * 2) count *= 2;
-		const last = count - 1;
-		const slots = new Int32Array(count * SLOT);
+		let slotCount = 4;
+		while (slotCount < entries.size * 2) slotCount *= 2;
+		const slotMask = slotCount - 1;
+		const slots = new Int32Array(slotCount * SLOT_SIZE);
 		const keys = [...entries.keys()];
 		const units = new Uint16Array(keys.reduce((sum, { length }) => sum + length, 0));
 		let start = 0;
-		keys.forEach((key, place) => {
+		keys.forEach((key, index) => {
 			const hash = hashOf(key, key.length);
-			let slot = hash & last;
-			while (slots[slot * SLOT] !== 0) slot = (slot + 1) & last;
-			slots.set([hash, place, start, key.length], slot * SLOT);
+			let slot = hash & slotMask;
+			while (slots[slot * SLOT_SIZE] !== 0) slot = (slot + 1) & slotMask;
+			slots.set([hash, index, start, key.length], slot * SLOT_SIZE);
 			for (let i = 0; i < key.length; i++) units[start++] = key.charCodeAt(i);
 		});
 		this.#slots = slots;
 		this.#units = units;
 		this.#values = [...entries.values()];
-		this.#last = last;
-		this.#longest = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
+		this.#slotMask = slotMask;
+		this.#longestKey = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
 	}
 
 	/** Returns the value for the key that equals the first `length` characters of `text`. */
 	get(text: string, length: number): T | undefined {
-		if (length > this.#longest) return undefined;
+		if (length > this.#longestKey) return undefined;
 		const hash = hashOf(text, length);
 		const slots = this.#slots;
-		const last = this.#last;
-		for (let slot = hash & last; ; slot = (slot + 1) & last) {
-			const at = slot * SLOT;
-			const found = slots[at];
-			if (found === 0) return undefined;
-			if (found === hash && slots[at + 3] === length && this.#holds(slots[at + 2]!, text, length)) {
-				return this.#values[slots[at + 1]!];
+		const slotMask = this.#slotMask;
+		for (let slot = hash & slotMask; ; slot = (slot + 1) & slotMask) {
+			const offset = slot * SLOT_SIZE;
+			const slotHash = slots[offset];
+			if (slotHash === 0) return undefined;
+			if (slotHash === hash && slots[offset + 3] === length && this.#isKeyAt(slots[offset + 2]!, text, length)) {
+				return this.#values[slots[offset + 1]!];
 			}
 		}
 	}
 
-	#holds(start: number, text: string, length: number): boolean {
+	#isKeyAt(start: number, text: string, length: number): boolean {
 		const units = this.#units;
 		for (let i = 0; i < length; i++) if (units[start + i] !== text.charCodeAt(i)) return false;
 		return true;

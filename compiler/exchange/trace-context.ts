@@ -8,14 +8,14 @@ export interface TraceParent {
 	readonly traceId: string;
 	/** The caller's span: 16 lower-case hexadecimal digits, not all zero. */
 	readonly parentId: string;
-	/** Bits of {@link SAMPLED_FLAG} and {@link RANDOM}. */
+	/** Bits of {@link SAMPLED_FLAG} and {@link RANDOM_FLAG}. */
 	readonly flags: number;
 }
 
 /** Flag: the caller records the trace. */
 export const SAMPLED_FLAG = 1;
 /** Flag: the trace ID is random. */
-const RANDOM = 2;
+const RANDOM_FLAG = 2;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZERO_TRACE = '0'.repeat(32);
@@ -23,9 +23,9 @@ const ZERO_SPAN = '0'.repeat(16);
 
 /** Parses `traceparent`; undefined if it is invalid, so that a new trace must be started (§3.2). */
 export function parseTraceParent(value: string): TraceParent | undefined {
-	const found = TRACEPARENT.exec(value);
-	if (!found) return undefined;
-	const [, version, traceId, parentId, flags, more] = found as unknown as [
+	const match = TRACEPARENT.exec(value);
+	if (!match) return undefined;
+	const [, version, traceId, parentId, flags, suffix] = match as unknown as [
 		string,
 		string,
 		string,
@@ -34,9 +34,9 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 		string?,
 	];
 	// Version ff is invalid. Later versions may append data after the flags, which must be ignored here.
-	if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
+	if (version === 'ff' || (version === '00' && suffix !== undefined)) return undefined;
 	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
-	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED_FLAG | RANDOM) };
+	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED_FLAG | RANDOM_FLAG) };
 }
 
 /** Maximum members of a `tracestate` (§3.3.1.1). */

@@ -5,7 +5,7 @@
 import type { HeaderList } from './header-list.ts';
 
 /** Fields that are never passed on, in either direction, grouped by purpose. */
-const FORBIDDEN: ReadonlySet<string> = new Set([
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set([
 	// Message framing or hop-by-hop (RFC 9110 §7.6.1).
 	...['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'http2-settings', 'via'],
 	// Request routing.
@@ -30,17 +30,17 @@ const FORBIDDEN_PREFIXES: readonly string[] = [
 ];
 
 /** Exceptions to {@link FORBIDDEN_PREFIXES}: fields whose definitions allow them in trailers (RFC 9530 §2, RFC 9110 §14.3). */
-const ALLOWED: ReadonlySet<string> = new Set(['content-digest', 'accept-ranges']);
+const ALLOWED_NAMES: ReadonlySet<string> = new Set(['content-digest', 'accept-ranges']);
 
 /** Prefixes of the fields in which proxies pass a request's user to applications. */
 const USER_PREFIXES: readonly string[] = ['remote-', 'x-remote-', 'x-auth', 'x-webauth-', 'x-user', 'x-ssl-', 'ssl-'];
 
 /** Reports whether a field is allowed in a message's trailers. */
-export function isAllowedInTrailers(name: string, of: 'request' | 'response'): boolean {
+export function isAllowedInTrailers(name: string, messageType: 'request' | 'response'): boolean {
 	const lower = name.toLowerCase();
-	if (FORBIDDEN.has(lower)) return false;
-	if (FORBIDDEN_PREFIXES.some(prefix => lower.startsWith(prefix))) return ALLOWED.has(lower);
-	return of === 'response' || !USER_PREFIXES.some(prefix => lower.startsWith(prefix));
+	if (FORBIDDEN_NAMES.has(lower)) return false;
+	if (FORBIDDEN_PREFIXES.some(prefix => lower.startsWith(prefix))) return ALLOWED_NAMES.has(lower);
+	return messageType === 'response' || !USER_PREFIXES.some(prefix => lower.startsWith(prefix));
 }
 
 /** Removes the trailers that `Connection` names, as in the head (RFC 9110 §7.6.1); undefined if none are left. */

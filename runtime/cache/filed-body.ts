@@ -52,7 +52,7 @@ export class FiledBody implements BodySource {
 		return this.#at - start;
 	}
 
-	idle(): void {
+	onIdle(): void {
 		this.#piece = undefined;
 	}
 

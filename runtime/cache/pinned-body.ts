@@ -34,7 +34,7 @@ export class PinnedBody implements BodySource {
 		this.#release = release;
 	}
 
-	idle(): void {
+	onIdle(): void {
 		this.#piece = undefined;
 	}
 

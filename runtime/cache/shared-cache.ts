@@ -103,7 +103,7 @@ export interface SharedCacheDeps {
 
 /** A cache that all threads share. */
 export class SharedCache implements ResponseCache {
-	readonly largest: number;
+	readonly maxBodyBytes: number;
 	readonly #memory: CacheMemory;
 	readonly #coalescer: RequestCoalescer;
 	readonly #count: (event: CacheEvent) => void;
@@ -125,7 +125,7 @@ export class SharedCache implements ResponseCache {
 		this.#answers = thread !== rows;
 		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
 		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(MIN_AT_HAND, share));
-		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
+		this.maxBodyBytes = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
 	}
 
 	find(key: string): readonly CachedResponse[] {
@@ -143,7 +143,7 @@ export class SharedCache implements ResponseCache {
 		return this.#look(key).find(one => one.entry === entry && one.serial === serial);
 	}
 
-	recall(key: string): Promise<void> | undefined {
+	loadFromDisk(key: string): Promise<void> | undefined {
 		if (this.#disk === undefined) return undefined;
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
@@ -182,7 +182,7 @@ export class SharedCache implements ResponseCache {
 		return bytes;
 	}
 
-	hold(response: CachedResponse): (() => void) | undefined {
+	pin(response: CachedResponse): (() => void) | undefined {
 		const { entry, serial } = response as StoredResponse;
 		if (!this.#pin(entry, serial)) return undefined;
 		let held = true;
@@ -197,13 +197,13 @@ export class SharedCache implements ResponseCache {
 		return this.#memory.seed;
 	}
 
-	moment(host: string, path: string, query: string | undefined): number {
+	urlEpoch(host: string, path: string, query: string | undefined): number {
 		return this.#memory.moment(hashKey(urlText(host, path, query), this.#memory.seed).a);
 	}
 
 	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
-		const bound = Math.min(most, this.largest);
+		const bound = Math.min(most, this.maxBodyBytes);
 		if (bytes.byteLength > MAX_HEAD || (length ?? 0) > bound) return undefined;
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
@@ -254,11 +254,11 @@ export class SharedCache implements ResponseCache {
 		return this.#disk?.invalidated(host, path, query);
 	}
 
-	turn(key: string, maxWait: number): FetchTicket {
+	joinFetch(key: string, maxWait: number): FetchTicket {
 		return this.#coalescer.take(key, hashKey(key, this.#memory.seed), maxWait);
 	}
 
-	count(event: CacheEvent): void {
+	countEvent(event: CacheEvent): void {
 		this.#count(event);
 	}
 

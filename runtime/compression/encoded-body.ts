@@ -54,8 +54,8 @@ export class EncodedBody implements BodySource {
 		return this.#encodeMore();
 	}
 
-	idle(): void {
-		if (!this.#encoding) this.#source.idle?.();
+	onIdle(): void {
+		if (!this.#encoding) this.#source.onIdle?.();
 	}
 
 	cancel(reason?: unknown): void {

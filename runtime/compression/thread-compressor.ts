@@ -44,8 +44,8 @@ class EncodedFiles {
 	}
 }
 
-function keyOf({ path, size, changed }: ServedFile, { name, level, checksum }: Coding): string {
-	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${changed.seconds}.${changed.nanoseconds} ${path}`;
+function keyOf({ path, size, modified }: ServedFile, { name, level, checksum }: Coding): string {
+	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${modified.seconds}.${modified.nanoseconds} ${path}`;
 }
 
 /** Maximum number of bodies encoded on the thread pool at a time. Further ones are sent unencoded. */
@@ -230,8 +230,8 @@ class Resumed implements BodySource {
 		return this.#source.trailers;
 	}
 
-	idle(): void {
-		this.#source.idle?.();
+	onIdle(): void {
+		this.#source.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

@@ -72,7 +72,7 @@ export class FileBody implements BodySource {
 		return sent;
 	}
 
-	idle(): void {
+	onIdle(): void {
 		if (!this.#reading) this.#buffer = undefined;
 	}
 

@@ -46,7 +46,7 @@ async function lookAt(
 			mtimeNs: facts.mtimeNs,
 			mode: Number(facts.mode),
 			target: isLink ? await readlink(full) : undefined,
-			real,
+			realPath: real,
 		};
 	} catch {
 		// The entry has been removed since the folder was read, or is not accessible.

@@ -89,8 +89,8 @@ abstract class CachedFile implements OpenFile {
 	readonly hash: number;
 	readonly root: string;
 	readonly path: string;
-	readonly below: string;
-	readonly asNamed: boolean;
+	readonly relativePath: string;
+	readonly noLinkFollowed: boolean;
 	readonly size: number;
 	readonly identity: FileIdentity;
 	/** Time of the last check. It starts as "never", because the file may have changed before its folder was watched. */
@@ -102,21 +102,21 @@ abstract class CachedFile implements OpenFile {
 		this.hash = hash;
 		this.root = file.root;
 		this.path = file.path;
-		this.below = below;
-		this.asNamed = file.asNamed;
+		this.relativePath = below;
+		this.noLinkFollowed = file.noLinkFollowed;
 		this.size = file.size;
 		this.identity = file.identity;
 	}
 
-	get changed(): FileTime {
+	get modified(): FileTime {
 		return this.identity;
 	}
 
 	is(root: string, path: string): boolean {
-		return this.below === path && this.root === root;
+		return this.relativePath === path && this.root === root;
 	}
 
-	abstract readonly from: 'memory' | 'held';
+	abstract readonly source: 'memory' | 'held';
 	/** Number of bytes of memory that the file uses. */
 	abstract readonly weight: number;
 	abstract body(start: number, end: number): Body;
@@ -129,7 +129,7 @@ abstract class CachedFile implements OpenFile {
 
 /** A small file, without a descriptor. */
 class FileInMemory extends CachedFile {
-	readonly from = 'memory';
+	readonly source = 'memory';
 	readonly bytes: Uint8Array;
 
 	constructor(hash: number, below: string, file: OpenedFile) {
@@ -154,7 +154,7 @@ class FileInMemory extends CachedFile {
 
 /** A large file, whose contents are in the page cache. */
 class FileHeldOpen extends CachedFile {
-	readonly from = 'held';
+	readonly source = 'held';
 	readonly #descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
 
@@ -235,7 +235,7 @@ export class OpenFileCache {
 			return undefined;
 		}
 		file.used = true;
-		this.#counters[FILE_SLOT[file.from]]!++;
+		this.#counters[FILE_SLOT[file.source]]!++;
 		return file;
 	}
 
@@ -272,7 +272,7 @@ export class OpenFileCache {
 		}
 		this.#refused = 0;
 		const file = isSmall ? new FileInMemory(hash, path, opened) : new FileHeldOpen(hash, path, opened, this.#calls);
-		if (!opened.asNamed && opened.path !== root + path) this.#watchLinks(root);
+		if (!opened.noLinkFollowed && opened.path !== root + path) this.#watchLinks(root);
 		this.#watch(root, path);
 		this.#keep(file);
 		this.#forgetLarge();

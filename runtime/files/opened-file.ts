@@ -21,9 +21,9 @@ export interface FileReadDeps {
 
 /** An open file. Its owner must close it: with `close`, or by the end of its body. */
 export class OpenedFile implements OpenFile {
-	readonly from = 'disk';
+	readonly source = 'disk';
 	readonly root: string;
-	readonly below: string | undefined;
+	readonly relativePath: string | undefined;
 	readonly identity: FileIdentity;
 	readonly size: number;
 	/** Path with links resolved; undefined if it consists of the root and the path below it. */
@@ -49,21 +49,21 @@ export class OpenedFile implements OpenFile {
 		this.#isDirect = path === undefined;
 		this.root = root;
 		this.#path = path;
-		this.below = below;
+		this.relativePath = below;
 		this.identity = identity;
 		this.size = identity.size;
 	}
 
 	get path(): string {
-		this.#path ??= this.root === '/' ? this.below! : this.root + this.below;
+		this.#path ??= this.root === '/' ? this.relativePath! : this.root + this.relativePath;
 		return this.#path;
 	}
 
-	get asNamed(): boolean {
+	get noLinkFollowed(): boolean {
 		return this.#isDirect;
 	}
 
-	get changed(): FileTime {
+	get modified(): FileTime {
 		return this.identity;
 	}
 

@@ -19,7 +19,7 @@ export class ReadBody implements BodySource {
 		this.length = length;
 	}
 
-	get held(): number {
+	get heldBytes(): number {
 		return this.#page === undefined ? (this.#rest?.byteLength ?? 0) : this.length;
 	}
 
@@ -44,7 +44,7 @@ export class ReadBody implements BodySource {
 	}
 
 	/** Moves the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
-	idle(): void {
+	onIdle(): void {
 		const page = this.#page;
 		if (page === undefined) return;
 		this.#page = undefined;
@@ -55,7 +55,7 @@ export class ReadBody implements BodySource {
 		this.#pages.giveBack(page);
 	}
 
-	behind(head: string): Uint8Array | undefined {
+	prependHead(head: string): Uint8Array | undefined {
 		const page = this.#page;
 		if (page === undefined || this.#at > 0 || head.length > RESPONSE_HEAD_ROOM_BYTES) return undefined;
 		this.#at = this.length;

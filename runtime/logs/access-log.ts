@@ -134,7 +134,7 @@ export class AccessLogger implements AccessLog {
 		const place = by !== '' || x.error !== undefined ? at : undefined;
 		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
-		const usual = uuid === undefined && x.proxied === undefined && x.log?.fields === undefined;
+		const usual = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
 		const last = this.#lastAnswered;
 		if (
 			usual &&
@@ -143,8 +143,8 @@ export class AccessLogger implements AccessLog {
 			status === last.status &&
 			by === last.by &&
 			place === last.place &&
-			x.fileFrom === last.file &&
-			x.encodedAs === last.encoding &&
+			x.fileSource === last.file &&
+			x.contentCoding === last.encoding &&
 			x.cacheStatus === last.cache
 		) {
 			return last.text;
@@ -152,8 +152,8 @@ export class AccessLogger implements AccessLog {
 		let entry = `${size},"status":${status},"resp_headers":${fields}`;
 		const proxied = proxyFactsOf(x);
 		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, this.#format)}`;
-		if (x.fileFrom !== '') entry += `,"file":"${x.fileFrom}"`;
-		if (x.encodedAs !== '') entry += `,"encoding":"${x.encodedAs}"`;
+		if (x.fileSource !== '') entry += `,"file":"${x.fileSource}"`;
+		if (x.contentCoding !== '') entry += `,"encoding":"${x.contentCoding}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
 		if (by !== '') entry += `,"handler":"${by}"`;
 		if (place !== undefined) entry += `,"at":${this.#place.write(place)}`;
@@ -161,7 +161,7 @@ export class AccessLogger implements AccessLog {
 		const more = jsonMembers(x.log?.fields);
 		if (more !== '') entry += `,${more}`;
 		if (usual) {
-			const { fileFrom: file, encodedAs: encoding, cacheStatus: cache } = x;
+			const { fileSource: file, contentCoding: encoding, cacheStatus: cache } = x;
 			this.#lastAnswered = { fields, size, status, by, place, file, encoding, cache, text: flattenString(entry) };
 		}
 		return entry;

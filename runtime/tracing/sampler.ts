@@ -2,7 +2,7 @@
 import type { Tracer } from '../../compiler/exchange/leases.ts';
 
 /** Decides for a trace; `parentSampled` is undefined for a root span. */
-export type Sampler = Tracer['samples'];
+export type Sampler = Tracer['isSampled'];
 
 /** Number of hexadecimal digits at the end of a trace ID that decide. They are 52 bits, which a double represents exactly. */
 const DECIDING_DIGITS = 13;

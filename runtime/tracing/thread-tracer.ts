@@ -15,7 +15,7 @@ const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
 export class ThreadTracer implements Tracer {
-	readonly samples: Sampler;
+	readonly isSampled: Sampler;
 	readonly #port: BatchPort;
 	/** Random hexadecimal digits. */
 	#random = '';
@@ -26,7 +26,7 @@ export class ThreadTracer implements Tracer {
 	#timer: NodeJS.Timeout | undefined;
 
 	constructor(sampler: Sampler, port: BatchPort) {
-		this.samples = sampler;
+		this.isSampled = sampler;
 		this.#port = port;
 	}
 

@@ -197,8 +197,8 @@ class ProbeCall implements ClientCall {
 
 	answered(response: UpstreamResponse): void {
 		const { status, headers } = response;
-		if (response.upgraded) {
-			response.upgraded.destroy();
+		if (response.upgradedStream) {
+			response.upgradedStream.destroy();
 			this.#reject(new Error('it switched protocols'));
 			return;
 		}

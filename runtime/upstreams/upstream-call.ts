@@ -55,17 +55,17 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	get room(): number {
-		return this.#x.room;
+		return this.#x.writableBytes;
 	}
 
 	informed(status: number, headers: HeaderList): void {
-		this.#outcome.informed(status, headers);
+		this.#outcome.onInterim(status, headers);
 	}
 
 	lendable(length: number, headers: HeaderList): boolean {
 		// A response that this server decodes cannot be forwarded directly from the read buffer.
-		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
-		return !decoded && this.#outcome.lendable?.(length) === true;
+		const decoded = this.request.decodeGzip === true && headers.get('content-encoding') !== undefined;
+		return !decoded && this.#outcome.mayReuseBody?.(length) === true;
 	}
 
 	answered(response: UpstreamResponse, ready?: boolean): void {
@@ -76,7 +76,7 @@ export class UpstreamCall implements ClientCall {
 			this.#upstream.answered(this.#probe, response.status, elapsed, processClockNow());
 		}
 		this.#span?.answered(response.status, response.protocol);
-		this.#outcome.answered(this.request.decodes === true ? gunzipResponse(response) : response, ready);
+		this.#outcome.onResponse(this.request.decodeGzip === true ? gunzipResponse(response) : response, ready);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {
@@ -96,7 +96,7 @@ export class UpstreamCall implements ClientCall {
 			this.#observer?.failed(this.#upstream.address, error);
 			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processClockNow());
 		}
-		this.#outcome.failed(error);
+		this.#outcome.onError(error);
 	}
 
 	released(failure?: UpstreamError): void {

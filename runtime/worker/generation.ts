@@ -76,11 +76,11 @@ export class Generation {
 	}
 
 	/** Returns the place of the step that decided an exchange: `Configfile:12`. */
-	placeOf({ siteIndex, decidedAt }: Exchange): string | undefined {
+	placeOf({ siteIndex, decidingStep: decidedAt }: Exchange): string | undefined {
 		if (siteIndex < 0 || decidedAt < 0) return undefined;
 		return decidedAt < FIRST_ROUTE_STEP
-			? this.sites[siteIndex]!.places?.textOf(decidedAt)
-			: this.#places?.ofRoutes.textOf(decidedAt - FIRST_ROUTE_STEP);
+			? this.sites[siteIndex]!.places?.placeOf(decidedAt)
+			: this.#places?.ofRoutes.placeOf(decidedAt - FIRST_ROUTE_STEP);
 	}
 
 	/** Runs the site with that index. */

@@ -63,8 +63,8 @@ export class RequestHost implements ProtocolHost {
 	readonly #thread: RequestHostThread;
 	readonly #key: string;
 	readonly #judge: AnswerOutcomeHandler = {
-		answered: x => this.#answered(x),
-		failed: (x, error) => this.#failed(x, error),
+		onAnswered: x => this.#answered(x),
+		onFailed: (x, error) => this.#failed(x, error),
 	};
 	#tableOf: Generation | undefined;
 	#table: ListenerTable | undefined;
@@ -129,7 +129,7 @@ export class RequestHost implements ProtocolHost {
 			return;
 		}
 		if (pending instanceof PendingAnswer) {
-			pending.judge(this.#judge);
+			pending.setOutcomeHandler(this.#judge);
 			return pending;
 		}
 		return pending.then(
@@ -167,10 +167,10 @@ export class RequestHost implements ProtocolHost {
 		if (x.response.status >= 500) row[ROW_SLOT.serverErrors]!++;
 		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
-		if (x.whenFinished !== undefined) this.#finish(x, x.whenFinished);
+		if (x.finishListeners !== undefined) this.#finish(x, x.finishListeners);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
-			if (x.log?.late !== undefined) this.#finish(x, x.log.late);
+			if (x.log?.beforeEntry !== undefined) this.#finish(x, x.log.beforeEntry);
 			const at = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
 		}
@@ -269,7 +269,7 @@ const SHORT_BODY = 4096;
  * Reports whether the response is handed to the system as soon as the handler has answered. The time of its end is then also the
  * time of the answer.
  */
-function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
-	if (upgraded !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
+function endsAtOnce({ response: { body }, upgradeCallback, protocol }: Exchange): boolean {
+	if (upgradeCallback !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);
 }

@@ -93,7 +93,7 @@ export class ThreadLeases implements LeaseSource {
 			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
 		};
 		this.#metrics = { render: format => render[format]() };
-		this.#health = { unready: shared(() => thread.ask({ about: 'health' })) };
+		this.#health = { notReadyReason: shared(() => thread.ask({ about: 'health' })) };
 	}
 
 	acquire<K extends keyof LeaseKinds>(

@@ -691,7 +691,7 @@ access('an address reachable from other machines is refused without a token', ()
 		const headers = new HeaderList(authorization === undefined ? [] : ['Authorization', authorization]);
 		const connection = { remoteAddress, remotePort: 1, localAddress: '10.0.0.1', localPort: 2019, tls: undefined };
 		const request = new Request(received, 'http', 'localhost', headers, null);
-		const x = new Exchange('HTTP/1.1', connection, received, request, { inform() {}, watch() {} }, 0);
+		const x = new Exchange('HTTP/1.1', connection, received, request, { sendInterim() {}, watch() {} }, 0);
 		try {
 			new AdminAccess(settings, address).check(x);
 			return 200;

@@ -30,7 +30,7 @@ export interface RequestFields {
 export class FakeExchange extends Exchange {
 	readonly informed: { status: number; headers: HeaderList }[] = [];
 
-	override inform(status: number, headers: HeaderList): void {
+	override sendInterim(status: number, headers: HeaderList): void {
 		this.informed.push({ status, headers });
 	}
 }
@@ -57,7 +57,7 @@ export function fakeExchange(fields: RequestFields = {}): FakeExchange {
 		tls: undefined,
 		...fields.connection,
 	};
-	const transport = { inform: () => {}, watch: () => {} };
+	const transport = { sendInterim: () => {}, watch: () => {} };
 	return new FakeExchange(fields.protocol ?? 'HTTP/1.1', connection, received, request, transport, performance.now());
 }
 

@@ -174,7 +174,7 @@ function source(chance: SeededChance): BodySource {
 
 /** Answers in one of the ways that handlers use, chosen at random. */
 function answer(x: Exchange, chance: SeededChance): void | Promise<void> {
-	if (chance.once(4)) x.inform(103, new HeaderList(['link', '</a>']));
+	if (chance.once(4)) x.sendInterim(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {
 		case 0:
 			x.response.body = 'text'.repeat(chance.below(30));

@@ -55,7 +55,7 @@ function store(key: number): void {
 		...{ before: [], removed: [], selecting: [], storedAt: Date.now(), initialAge: 0, lifetime: 1e9, tags: [] },
 		...{ staleWhileRevalidate: 0, staleIfError: 0, mustRevalidate: false, noCache: false },
 	};
-	const writer = cache.store(head, undefined, 1e9, cache.moment('h', `/k${key}`, undefined));
+	const writer = cache.store(head, undefined, 1e9, cache.urlEpoch('h', `/k${key}`, undefined));
 	const bytes = contentOf(key, version, length);
 	for (let at = 0; writer !== undefined && at < length; at += 50_000) writer.write(bytes.subarray(at, at + 50_000));
 	if (writer?.commit()) stores++;

@@ -67,7 +67,7 @@ function batch(): void {
 			cache.body(found, 0, found.length);
 		} else {
 			const head = headOf(key);
-			const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, undefined))!;
+			const writer = cache.store(head, undefined, 1e9, cache.urlEpoch(head.host, head.path, undefined))!;
 			writer.write(bytes.subarray(0, responseSizeForRank(rank)));
 			writer.commit();
 		}

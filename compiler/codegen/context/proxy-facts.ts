@@ -114,5 +114,5 @@ function seconds(milliseconds: number): string {
 
 /** Returns the facts about an exchange, once proxying has started. */
 export function proxyFactsOf(x: Exchange): ProxyFacts | undefined {
-	return x.proxied as ProxyFacts | undefined;
+	return x.proxyFacts as ProxyFacts | undefined;
 }

@@ -28,7 +28,7 @@ export const abort = handlerDirective<Step>({
 	schema: { properties: {} },
 	compile: (_, { step }) => {
 		return x => {
-			x.answered('abort', step);
+			x.markAnswered('abort', step);
 			x.abort();
 		};
 	},

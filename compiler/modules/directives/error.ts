@@ -75,7 +75,7 @@ export const error = handlerDirective<FailStep>({
 		const message = cx.template(step.message ?? '', 'keep');
 		const { step: number } = cx;
 		return x => {
-			x.answered('fail', number);
+			x.markAnswered('fail', number);
 			throw new HttpError(typeof status === 'number' ? status : status(x), message.render(x));
 		};
 	},

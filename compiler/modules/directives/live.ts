@@ -46,6 +46,6 @@ export const live = handlerDirective<LiveStep>({
 	compile: (_step, cx) => {
 		const health = cx.lease('health', {});
 		const { step: number } = cx;
-		return x => health.unready().then(() => answerProbe(x, 200, LIVE_ANSWER, 'live', number));
+		return x => health.notReadyReason().then(() => answerProbe(x, 200, LIVE_ANSWER, 'live', number));
 	},
 });

@@ -86,8 +86,8 @@ function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Han
 	const late = (x: Exchange) => setLogField(x, key, read(x));
 	return x => {
 		x.log ??= {};
-		if (x.log.late) x.log.late.push(late);
-		else x.log.late = [late];
+		if (x.log.beforeEntry) x.log.beforeEntry.push(late);
+		else x.log.beforeEntry = [late];
 		return next(x);
 	};
 }
@@ -146,12 +146,12 @@ class CopiedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	get held(): number {
-		return this.#size + (this.#body.held ?? 0);
+	get heldBytes(): number {
+		return this.#size + (this.#body.heldBytes ?? 0);
 	}
 
-	idle(): void {
-		this.#body.idle?.();
+	onIdle(): void {
+		this.#body.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

@@ -53,7 +53,7 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 		const source = cx.lease('metrics', {});
 		const { step: number } = cx;
 		return x => {
-			x.answered('expose_metrics', number);
+			x.markAnswered('expose_metrics', number);
 			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));
 			return source.render(format).then(text => {
 				const { response } = x;

@@ -8,5 +8,5 @@ export function answerProbe(x: Exchange, status: number, json: string, handler: 
 	response.headers.set('Content-Type', 'application/json');
 	response.headers.set('Cache-Control', 'no-store');
 	response.body = `${json}\n`;
-	x.answered(handler, step);
+	x.markAnswered(handler, step);
 }

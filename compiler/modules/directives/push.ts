@@ -114,7 +114,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 		const remembered = memory.of(page);
 		const sent = remembered.length === 0 ? own : own.clone();
 		for (const value of remembered) if (!sent.getAll('link').includes(value)) sent.add('Link', value);
-		if (sent.size > 0) x.inform(EARLY_HINTS, sent);
+		if (sent.size > 0) x.sendInterim(EARLY_HINTS, sent);
 		const answered = (): void => {
 			const { status } = x.response;
 			if (status < 200 || status > 299) return;
@@ -123,7 +123,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			// For the first client of a page, nothing is remembered yet, so it gets the hints just before the response.
 			const fresh = new HeaderList();
 			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
-			if (fresh.size > 0) x.inform(EARLY_HINTS, fresh);
+			if (fresh.size > 0) x.sendInterim(EARLY_HINTS, fresh);
 		};
 		const pending = next(x);
 		return pending instanceof Promise ? pending.then(answered) : answered();

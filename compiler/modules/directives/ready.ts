@@ -39,7 +39,7 @@ export const ready = handlerDirective<ReadyStep>({
 		const health = cx.lease('health', {});
 		const { step: number } = cx;
 		return x =>
-			health.unready().then(reason => {
+			health.notReadyReason().then(reason => {
 				if (reason === undefined) answerProbe(x, 200, READY_ANSWER, 'ready', number);
 				else answerProbe(x, 503, notReadyAnswer(reason), 'ready', number);
 			});

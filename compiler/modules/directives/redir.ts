@@ -195,7 +195,7 @@ function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler)
 		response.status = typeof status === 'number' ? status : status(x);
 		response.headers.set('Location', to.constant ?? to.render(x));
 		response.body = null;
-		x.answered('redirect', number);
+		x.markAnswered('redirect', number);
 	};
 }
 
@@ -209,7 +209,7 @@ function compilePage(step: RedirectStep, cx: CompileContext): Handler {
 		response.status = 200;
 		response.headers.set('Content-Type', 'text/html; charset=utf-8');
 		response.body = page(to.constant ?? to.render(x));
-		x.answered('redirect', number);
+		x.markAnswered('redirect', number);
 	};
 }
 

@@ -129,7 +129,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	return x => {
 		const code = typeof status === 'number' ? status : status(x);
 		if (code === EARLY_HINTS) {
-			x.inform(code, x.response.headers.clone());
+			x.sendInterim(code, x.response.headers.clone());
 			return next(x);
 		}
 		if (body.constant !== undefined) return fill(x, code, body.constant, close, number);
@@ -150,7 +150,7 @@ function constantAnswer(status: number, text: string, close: boolean, step: numb
 			response.headers.add('Content-Type', type);
 		}
 		if (close) response.headers.set('Connection', 'close');
-		x.answered('respond', step);
+		x.markAnswered('respond', step);
 	};
 }
 
@@ -160,7 +160,7 @@ function fill(x: Exchange, status: number, text: string, close: boolean, step: n
 	response.body = text === '' ? null : text;
 	if (text !== '' && !response.headers.has('content-type')) response.headers.add('Content-Type', contentType(text)!);
 	if (close) response.headers.set('Connection', 'close');
-	x.answered('respond', step);
+	x.markAnswered('respond', step);
 }
 
 /** Returns the type of a body: JSON only for non-empty objects and arrays; undefined for an empty body. */

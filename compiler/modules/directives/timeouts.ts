@@ -116,7 +116,7 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 			...(max_write_chunk === undefined ? {} : { writeChunk: max_write_chunk }),
 		};
 		return x => {
-			x.bound(bounds);
+			x.setLimits(bounds);
 			return next(x);
 		};
 	},

@@ -143,8 +143,8 @@ class MultipartSource implements BodySource {
 		this.#close = close;
 	}
 
-	idle(): void {
-		this.#part?.idle?.();
+	onIdle(): void {
+		this.#part?.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

@@ -171,7 +171,7 @@ export class DiskTier {
 		const { cache } = this.#with;
 		try {
 			const response = cache.responseAt(key, entry, serial);
-			const held = response && cache.hold(response);
+			const held = response && cache.pin(response);
 			if (response === undefined || held === undefined) {
 				void this.removed(key);
 				return;
@@ -451,8 +451,8 @@ export class DiskTier {
 		try {
 			const selecting = head.selecting.join('\n');
 			if (cache.find(key).some(one => one.head.selecting.join('\n') === selecting)) return;
-			const since = cache.moment(head.host, head.path, head.query);
-			writer = cache.store(head, read.body.byteLength, cache.largest, since);
+			const since = cache.urlEpoch(head.host, head.path, head.query);
+			writer = cache.store(head, read.body.byteLength, cache.maxBodyBytes, since);
 			for (let at = 0; at < read.body.byteLength; at += PIECE) {
 				if (at > 0) await new Promise(resolve => setImmediate(resolve));
 				if (!writer?.write(read.body.subarray(at, at + PIECE))) return;

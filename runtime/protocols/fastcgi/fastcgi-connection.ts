@@ -416,5 +416,5 @@ export class FastcgiConnection
 
 function responseOf(head: CgiHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, headers } = head;
-	return { status, reason: undefined, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
+	return { status, reason: undefined, headers, body, protocol: 'HTTP/1.1', upgradedStream: undefined };
 }

@@ -62,7 +62,7 @@ export class ClientBody implements BodySource {
 		return this.#most >= MUCH;
 	}
 
-	get held(): number {
+	get heldBytes(): number {
 		return this.#queued;
 	}
 
@@ -154,7 +154,7 @@ export class ClientBody implements BodySource {
 	}
 
 	/** Stops reading ahead until the next pull. */
-	idle(): void {
+	onIdle(): void {
 		this.#most = 0;
 		if (this.#lent !== undefined) this.#memory.giveBack(this.#lent);
 		this.#lent = undefined;

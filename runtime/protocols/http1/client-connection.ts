@@ -301,7 +301,7 @@ export class ClientConnection
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(data, start, end);
-				this.#tell(call, { ...toUpstreamResponse(head, null), upgraded: stream });
+				this.#tell(call, { ...toUpstreamResponse(head, null), upgradedStream: stream });
 				return;
 			}
 		}

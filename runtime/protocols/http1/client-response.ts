@@ -15,7 +15,7 @@ const LARGEST_MEMORY = 65_536;
 /** Returns a response with this head and body. */
 export function toUpstreamResponse(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, reason, headers, protocol } = head;
-	return { status, reason, headers, body, protocol, upgraded: undefined };
+	return { status, reason, headers, body, protocol, upgradedStream: undefined };
 }
 
 /** Returns a decoder for the body of a chunked response. */

@@ -80,7 +80,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		engine.add(this);
 	}
 
-	inform(status: number, headers: HeaderList): void {
+	sendInterim(status: number, headers: HeaderList): void {
 		// Interim responses are sent only before the response head. 100 and 101 are excluded, because they change the exchange.
 		if (!this.#handling || this.#minor === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
 		this.#writer.inform(status, headers);
@@ -90,7 +90,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	/** Does nothing: during an exchange, the connection is read anyway, so a client's disconnect is noticed. */
 	watch(): void {}
 
-	bound(bounds: TransferLimits): void {
+	setLimits(bounds: TransferLimits): void {
 		this.clock.bound(bounds);
 	}
 
@@ -309,12 +309,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (result === undefined) this.#respond(x);
 		else {
 			this.info.remember();
-			this.#onHandled ??= () => this.handled();
+			this.#onHandled ??= () => this.responseReady();
 			this.#onBroken ??= () => {
 				this.#exchange!.aborted = true;
-				this.handled();
+				this.responseReady();
 			};
-			if (result instanceof PendingAnswer) result.write(this, this.#writer);
+			if (result instanceof PendingAnswer) result.setWaiter(this, this.#writer);
 			else result.then(this.#onHandled, this.#onBroken);
 		}
 		return at;
@@ -357,7 +357,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	/** Called when handlers have finished an exchange asynchronously. */
-	handled(now: number = performance.now()): void {
+	responseReady(now: number = performance.now()): void {
 		this.#engine.now = now;
 		this.#respond(this.#exchange!);
 		this.#continue();
@@ -369,7 +369,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
 			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
-			x.gone();
+			x.markGone();
 			this.#writer.flush();
 			this.#socket.destroy();
 			this.#finish();
@@ -382,9 +382,9 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			if (this.#expectsContinue && body.received === 0) keepAlive = false;
 			else if (body.failed || (body.outstanding ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
 		}
-		if (x.upgraded && (this.#minor === 0 || this.#ended || (body !== undefined && !body.complete))) {
-			x.upgraded = undefined;
-			x.gone();
+		if (x.upgradeCallback && (this.#minor === 0 || this.#ended || (body !== undefined && !body.complete))) {
+			x.upgradeCallback = undefined;
+			x.markGone();
 		}
 		const progress = this.#writer.respond(x, this.#minor, keepAlive);
 		if (progress === 'written') this.#finish();
@@ -481,7 +481,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.clock.exchangeEnds();
 		const stream = this.#input.handOver(pending ?? rest);
 		try {
-			this.#exchange!.upgraded!(stream);
+			this.#exchange!.upgradeCallback!(stream);
 		} catch {
 			this.#socket.destroy();
 		}
@@ -502,7 +502,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 				this.#cutShort();
 				break;
 			case WAIT:
-				this.#exchange!.gone();
+				this.#exchange!.markGone();
 		}
 	}
 
@@ -512,7 +512,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
 		// The body's reader is notified first, because the client can still read a response.
-		setImmediate(() => (this.#exchange === x ? x?.gone() : undefined));
+		setImmediate(() => (this.#exchange === x ? x?.markGone() : undefined));
 	}
 
 	closed(): void {
@@ -527,7 +527,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			return;
 		}
 		this.#body?.fail(new HttpError(400, 'The request was cut short.'));
-		x.gone();
+		x.markGone();
 		this.#writer.closed();
 	}
 }

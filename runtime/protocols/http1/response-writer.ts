@@ -64,7 +64,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** Reports whether `respond` copies a complete body of this length if it cannot be written at once. */
-	copies(length: number): boolean {
+	copiesBody(length: number): boolean {
 		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= this.#owner.clock.writeChunk;
 	}
 
@@ -98,7 +98,7 @@ export class ResponseWriter implements OutputOwner {
 		let status = response.status === 0 ? 200 : response.status;
 		let body: Body = response.body;
 		const connects = method === 'CONNECT' && status >= 200 && status < 300;
-		if (x.upgraded && (status === 101 || connects)) {
+		if (x.upgradeCallback && (status === 101 || connects)) {
 			if (isStream(body)) body.cancel();
 			this.#upgrade(status, response.headers);
 			return 'upgraded';
@@ -196,7 +196,7 @@ export class ResponseWriter implements OutputOwner {
 		head += this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 
 		if (source) {
-			if (source.behind !== undefined && this.#writeBehind(source, head)) {
+			if (source.prependHead !== undefined && this.#writeBehind(source, head)) {
 				response.bytesSent = length!;
 				return 'written';
 			}
@@ -222,7 +222,7 @@ export class ResponseWriter implements OutputOwner {
 	/** Writes head and body as one buffer, if the body's source reserved room for the head. Returns false if that is not possible. */
 	#writeBehind(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
-		const message = source.behind!(this.#out + head);
+		const message = source.prependHead!(this.#out + head);
 		if (message === undefined) return false;
 		this.#out = '';
 		// Until the write has been accepted, the memory belongs to the socket, and the source must not be pulled again.

@@ -247,7 +247,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 				headers,
 				body: null,
 				protocol: 'HTTP/2.0',
-				upgraded: this.#tunnel,
+				upgradedStream: this.#tunnel,
 			});
 			return;
 		}
@@ -422,8 +422,8 @@ class RecordingSource implements BodySource {
 		return this.#source.trailers;
 	}
 
-	idle(): void {
-		this.#source.idle?.();
+	onIdle(): void {
+		this.#source.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
@@ -446,7 +446,7 @@ class RecordingSource implements BodySource {
 }
 
 function responseOf(status: number, headers: HeaderList, body: UpstreamResponse['body']): UpstreamResponse {
-	return { status, reason: undefined, headers, body, protocol: 'HTTP/2.0', upgraded: undefined };
+	return { status, reason: undefined, headers, body, protocol: 'HTTP/2.0', upgradedStream: undefined };
 }
 
 /** Returns the `Sec-WebSocket-Accept` value for a WebSocket key (RFC 6455 §4.2.2). */

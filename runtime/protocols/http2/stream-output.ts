@@ -111,7 +111,7 @@ export class StreamOutput {
 		this.#active = true;
 		this.#source = source;
 		this.#remaining = length ?? -1;
-		if (source.held !== undefined) this.#hold();
+		if (source.heldBytes !== undefined) this.#hold();
 		this.#session.wantsTurn(this);
 	}
 
@@ -333,13 +333,13 @@ export class StreamOutput {
 	/** Makes the source release the memory that it keeps for the next pull, if the client is not accepting data. */
 	rest(): void {
 		// While a chunk has not been sent completely, it is still in the source's memory.
-		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.idle?.();
+		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.onIdle?.();
 	}
 
 	/** Reports the number of buffered bytes to the session. */
 	#hold(): void {
 		const left = this.#piece === undefined ? 0 : this.#piece.length - this.#at;
-		const bytes = left + (this.#source?.held ?? 0);
+		const bytes = left + (this.#source?.heldBytes ?? 0);
 		if (bytes === this.#held) return;
 		this.#session.holds(bytes - this.#held);
 		this.#held = bytes;

@@ -181,13 +181,13 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#endLocal();
 	}
 
-	inform(status: number, headers: HeaderList): void {
+	sendInterim(status: number, headers: HeaderList): void {
 		if (!this.#handling || this.gone || status < 102 || status > 199) return;
 		this.#session.writeHead(this.id, status, headers, NO_LENGTH, false);
 		this.#session.settle();
 	}
 
-	room(): number {
+	writableBytes(): number {
 		return this.output.room;
 	}
 
@@ -227,7 +227,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#readDeadline = Infinity;
 	}
 
-	bound(bounds: TransferLimits): void {
+	setLimits(bounds: TransferLimits): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
 		if (this.#readPace) this.#readPace.bound(...this.#readBounds());
 		if (this.#writePace) this.#writePace.bound(...this.#writeBounds());
@@ -283,7 +283,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			this.#tunnel.destroy(new Error('The client has left.'));
 			return;
 		}
-		x.gone();
+		x.markGone();
 		this.output.cancel();
 		if (!this.#handling) this.#finish(false);
 	}
@@ -323,7 +323,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		if (x.aborted || this.gone) {
 			if (isStream(response.body)) response.body.cancel();
 			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
-			x.gone();
+			x.markGone();
 			if (this.gone) this.#finish(false);
 			else session.resetStream(this, session.codes.internal);
 			return;
@@ -331,14 +331,14 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		let status = response.status === 0 ? 200 : response.status;
 		let body: Body = response.body;
 		const successful = status >= 200 && status < 300;
-		if (x.upgraded && (this.#connect === '' ? successful : this.#connect !== undefined && status === 101)) {
+		if (x.upgradeCallback && (this.#connect === '' ? successful : this.#connect !== undefined && status === 101)) {
 			if (isStream(body)) body.cancel();
 			this.#openTunnel(x);
 			return;
 		}
-		if (x.upgraded) {
-			x.upgraded = undefined;
-			x.gone();
+		if (x.upgradeCallback) {
+			x.upgradeCallback = undefined;
+			x.markGone();
 		}
 		// A 2xx would tell the client that its tunnel is open. An invalid status has no meaning at all.
 		const refusesTunnel = this.#connect !== undefined && successful;
@@ -426,7 +426,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#tunnel = tunnel;
 		this.#session.settle();
 		try {
-			x.upgraded!(tunnel);
+			x.upgradeCallback!(tunnel);
 		} catch {
 			tunnel.destroy();
 		}

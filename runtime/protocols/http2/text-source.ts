@@ -18,7 +18,7 @@ export class TextSource implements BodySource {
 		this.#isAscii = length === text.length;
 	}
 
-	get held(): number {
+	get heldBytes(): number {
 		return this.length;
 	}
 

@@ -11,12 +11,12 @@ function exchange(): Exchange {
 	const received = { method: 'GET', path: '/', query: undefined, authority: 'a.example' };
 	const info = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0, tls: undefined };
 	const request = new Request(received, 'http', 'a.example', new HeaderList(), null);
-	return new Exchange('HTTP/1.1', info, received, request, { inform() {}, watch() {} }, 0);
+	return new Exchange('HTTP/1.1', info, received, request, { sendInterim() {}, watch() {} }, 0);
 }
 
 function made(): { answer: PendingAnswer; promise: Promise<void> } {
 	const answer = new PendingAnswer(exchange());
-	return { answer, promise: answer.started() as Promise<void> };
+	return { answer, promise: answer.handlerResult() as Promise<void> };
 }
 
 pending('it can be awaited, chained and caught like a promise', async () => {
@@ -47,17 +47,23 @@ pending('it can be awaited, chained and caught like a promise', async () => {
 pending('the runtime is notified within the call that settles it, and the judge first', () => {
 	const { answer } = made();
 	const seen: string[] = [];
-	answer.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
-	answer.write({ handled: () => void seen.push('handled') }, { copies: length => length < 100 });
-	assert.ok(answer.copies(99));
-	assert.not(answer.copies(100));
+	answer.setOutcomeHandler({
+		onAnswered: () => void seen.push('answered'),
+		onFailed: (_x, error) => void seen.push(String(error)),
+	});
+	answer.setWaiter({ responseReady: () => void seen.push('handled') }, { copiesBody: length => length < 100 });
+	assert.ok(answer.copiesBody(99));
+	assert.not(answer.copiesBody(100));
 	answer.resolve();
 	answer.reject('twice');
 	assert.equal(seen, ['answered', 'handled']);
 
 	const failing = made().answer;
-	failing.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
-	failing.write({ handled: () => void seen.push('handled') }, { copies: () => false });
+	failing.setOutcomeHandler({
+		onAnswered: () => void seen.push('answered'),
+		onFailed: (_x, error) => void seen.push(String(error)),
+	});
+	failing.setWaiter({ responseReady: () => void seen.push('handled') }, { copiesBody: () => false });
 	failing.reject('broken');
 	assert.equal(seen.slice(2), ['broken', 'handled']);
 });
@@ -65,10 +71,10 @@ pending('the runtime is notified within the call that settles it, and the judge 
 pending('an answer that is settled before it is returned is not a promise', () => {
 	const answer = new PendingAnswer(exchange());
 	answer.resolve();
-	assert.is(answer.started(), undefined);
+	assert.is(answer.handlerResult(), undefined);
 	const failed = new PendingAnswer(exchange());
 	failed.reject(new Error('at once'));
-	assert.throws(() => failed.started(), 'at once');
+	assert.throws(() => failed.handlerResult(), 'at once');
 });
 
 pending('no memory is lent to promise listeners, and an unhandled failure ends the connection', () => {
@@ -77,19 +83,19 @@ pending('no memory is lent to promise listeners, and an unhandled failure ends t
 		() => {},
 		() => {},
 	);
-	assert.not(answer.copies(1));
+	assert.not(answer.copiesBody(1));
 
 	const x = exchange();
 	const unjudged = new PendingAnswer(x);
-	unjudged.started();
+	unjudged.handlerResult();
 	let handled = false;
-	unjudged.write(
+	unjudged.setWaiter(
 		{
-			handled() {
+			responseReady() {
 				handled = true;
 			},
 		},
-		{ copies: () => true },
+		{ copiesBody: () => true },
 	);
 	unjudged.reject(new Error('nobody made a response of it'));
 	assert.ok(handled);
@@ -99,39 +105,39 @@ pending('no memory is lent to promise listeners, and an unhandled failure ends t
 pending('continuations run in order before any listener is notified, and not after a failure', async () => {
 	const seen: string[] = [];
 	const judge = {
-		answered: () => void seen.push('answered'),
-		failed: (_: Exchange, error: unknown) => void seen.push(`${error}`),
+		onAnswered: () => void seen.push('answered'),
+		onFailed: (_: Exchange, error: unknown) => void seen.push(`${error}`),
 	};
 	const { answer, promise } = made();
 	assert.is(
-		answer.after(() => void seen.push('one')),
+		answer.onSuccess(() => void seen.push('one')),
 		promise,
 	);
-	answer.after(() => void seen.push('two'));
-	answer.judge(judge);
+	answer.onSuccess(() => void seen.push('two'));
+	answer.setOutcomeHandler(judge);
 	answer.resolve();
 	assert.equal(seen.splice(0), ['one', 'two', 'answered']);
 
 	const later = made();
-	later.answer.after(async () => {
+	later.answer.onSuccess(async () => {
 		await null;
 		seen.push('later');
 	});
-	later.answer.after(() => void seen.push('last'));
-	later.answer.judge(judge);
+	later.answer.onSuccess(() => void seen.push('last'));
+	later.answer.setOutcomeHandler(judge);
 	later.answer.resolve();
 	assert.equal(seen, []);
 	await later.promise;
 	assert.equal(seen.splice(0), ['later', 'last', 'answered']);
 
 	const failed = made().answer;
-	failed.after(() => assert.unreachable());
-	failed.judge(judge);
+	failed.onSuccess(() => assert.unreachable());
+	failed.setOutcomeHandler(judge);
 	failed.reject('broken');
 	for (const work of [() => Promise.reject('no'), () => JSON.parse('no')]) {
 		const failing = made().answer;
-		failing.after(work);
-		failing.judge({ ...judge, failed: () => void seen.push('failed') });
+		failing.onSuccess(work);
+		failing.setOutcomeHandler({ ...judge, onFailed: () => void seen.push('failed') });
 		failing.resolve();
 		await new Promise(resolve => setTimeout(resolve, 1));
 	}

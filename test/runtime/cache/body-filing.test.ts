@@ -59,7 +59,7 @@ function bytesOf(key: string, length: number): Buffer {
 }
 
 function put(cache: SharedCache, key: string, length: number): void {
-	const writer = cache.store(headOf(key), undefined, 1e9, cache.moment('example.test', `/${key}`, undefined))!;
+	const writer = cache.store(headOf(key), undefined, 1e9, cache.urlEpoch('example.test', `/${key}`, undefined))!;
 	const body = bytesOf(key, length);
 	for (let at = 0; at < length; at += 30_000) assert.ok(writer.write(body.subarray(at, at + 30_000)));
 	assert.ok(writer.commit());

@@ -52,7 +52,7 @@ function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
 
 function put(cache: SharedCache, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): boolean {
 	const head = headOf(key, more);
-	const since = cache.moment(head.host, head.path, head.query);
+	const since = cache.urlEpoch(head.host, head.path, head.query);
 	const writer = cache.store(head, undefined, Number.POSITIVE_INFINITY, since);
 	if (!writer) return false;
 	for (let at = 0; at < body.byteLength; at += 1500) if (!writer.write(body.subarray(at, at + 1500))) return false;
@@ -111,8 +111,8 @@ sharing('incomplete responses are not visible, and aborted ones leave nothing be
 
 sharing('responses above the maximum size are not stored', () => {
 	const { threads, memory } = store();
-	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].largest + 1)), false);
-	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY, 0), undefined);
+	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].maxBodyBytes + 1)), false);
+	assert.is(threads[0].store(headOf('a'), threads[0].maxBodyBytes + 1, Number.POSITIVE_INFINITY, 0), undefined);
 	assert.is(threads[0].store(headOf('a', { fields: ['A', 'x'.repeat(70_000)] }), 1, MIB, 0), undefined);
 	assert.is(memory.words[HEADER_WORD.usedBlocks], 0);
 });
@@ -225,13 +225,13 @@ const turns = suite('request coalescing');
 
 turns('one request fetches while the others wait on all threads; then all continue', async () => {
 	const { threads } = store();
-	const lead = threads[0].turn('a', 5000);
+	const lead = threads[0].joinFetch('a', 5000);
 	assert.is(lead.ended, undefined);
 	const waits = [
-		threads[0].turn('a', 5000),
-		threads[1].turn('a', 5000),
-		threads[1].turn('a', 5000),
-		threads[2].turn('a', 5000),
+		threads[0].joinFetch('a', 5000),
+		threads[1].joinFetch('a', 5000),
+		threads[1].joinFetch('a', 5000),
+		threads[2].joinFetch('a', 5000),
 	];
 	let over = 0;
 	for (const { ended } of waits) void ended!.then(() => over++);
@@ -239,25 +239,25 @@ turns('one request fetches while the others wait on all threads; then all contin
 	assert.is(over, 0);
 	lead.done('stored');
 	await Promise.all(waits.map(({ ended }) => ended));
-	assert.is(threads[1].turn('a', 5000).ended, undefined, 'the key can be fetched again');
+	assert.is(threads[1].joinFetch('a', 5000).ended, undefined, 'the key can be fetched again');
 });
 
 turns('a request continues once its wait time is over', async () => {
 	const { threads } = store();
-	const lead = threads[0].turn('a', 5000);
+	const lead = threads[0].joinFetch('a', 5000);
 	const begun = performance.now();
-	await Promise.all([threads[1].turn('a', 30).ended, threads[0].turn('a', 30).ended]);
+	await Promise.all([threads[1].joinFetch('a', 30).ended, threads[0].joinFetch('a', 30).ended]);
 	assert.ok(performance.now() - begun < 2000);
 	lead.done('failed');
 });
 
 turns('later requests do not wait for a fetch that has exceeded the wait time', async () => {
 	const { threads } = store();
-	const slow = threads[0].turn('a', 30);
+	const slow = threads[0].joinFetch('a', 30);
 	await waitForClock(60);
-	const next = threads[0].turn('a', 30);
+	const next = threads[0].joinFetch('a', 30);
 	assert.is(next.ended, undefined);
-	const others = threads[1].turn('a', 5000);
+	const others = threads[1].joinFetch('a', 5000);
 	assert.ok(others.ended);
 	slow.done('failed');
 	let over = false;
@@ -272,10 +272,10 @@ turns('later requests do not wait for a fetch that has exceeded the wait time', 
 
 turns('a request that does not wait does not shorten the wait of others', async () => {
 	const { threads } = store();
-	const lead = threads[0].turn('a', 5000);
-	await threads[1].turn('a', 0).ended;
+	const lead = threads[0].joinFetch('a', 5000);
+	await threads[1].joinFetch('a', 0).ended;
 	let over = false;
-	const wait = threads[1].turn('a', 5000);
+	const wait = threads[1].joinFetch('a', 5000);
 	void wait.ended!.then(() => {
 		over = true;
 	});
@@ -287,20 +287,20 @@ turns('a request that does not wait does not shorten the wait of others', async 
 
 turns('requests for a key with a private response are not coalesced', () => {
 	const { threads } = store();
-	threads[0].turn('a', 5000).done('private');
-	assert.is(threads[0].turn('a', 5000).ended, undefined);
-	assert.is(threads[1].turn('a', 5000).ended, undefined);
-	assert.is(threads[1].turn('a', 5000).ended, undefined);
+	threads[0].joinFetch('a', 5000).done('private');
+	assert.is(threads[0].joinFetch('a', 5000).ended, undefined);
+	assert.is(threads[1].joinFetch('a', 5000).ended, undefined);
+	assert.is(threads[1].joinFetch('a', 5000).ended, undefined);
 });
 
 turns('after a failure, the next request fetches', async () => {
 	const { threads } = store();
-	const lead = threads[0].turn('a', 5000);
-	const wait = threads[1].turn('a', 5000);
+	const lead = threads[0].joinFetch('a', 5000);
+	const wait = threads[1].joinFetch('a', 5000);
 	lead.done('failed');
 	await wait.ended;
-	assert.is(threads[1].turn('a', 5000).ended, undefined);
-	assert.ok(threads[0].turn('a', 50).ended);
+	assert.is(threads[1].joinFetch('a', 5000).ended, undefined);
+	assert.ok(threads[0].joinFetch('a', 50).ended);
 });
 
 const ends = suite('purging, and threads that die');
@@ -340,9 +340,9 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 	const { threads, registry, memory } = store();
 	put(threads[0], 'kept', bytesOf('kept', 100));
 	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bytesOf('half', 9000));
-	threads[1].hold(threads[1].find('kept')[0]!);
-	threads[1].turn('slow', 5000);
-	const waits = threads[0].turn('slow', 5000);
+	threads[1].pin(threads[1].find('kept')[0]!);
+	threads[1].joinFetch('slow', 5000);
+	const waits = threads[0].joinFetch('slow', 5000);
 	registry.threadEnded(1);
 	await waits.ended;
 	assert.is(threads[0].find('kept').length, 1);
@@ -416,9 +416,9 @@ for (const [how, recall] of [
 		});
 		memory.onDisk(hashKey('a', memory.seed).a, 1);
 		const begun = performance.now();
-		await cache.recall('a');
+		await cache.loadFromDisk('a');
 		assert.ok(performance.now() - begun < 1800);
-		assert.is(cache.recall('b'), undefined);
+		assert.is(cache.loadFromDisk('b'), undefined);
 	});
 }
 
@@ -428,7 +428,7 @@ const late = suite('responses that arrive after a purge');
 
 late('a response requested earlier but arriving later does not replace a newer one', () => {
 	const { threads } = store();
-	const since = threads[0].moment('example.test', '/a', undefined);
+	const since = threads[0].urlEpoch('example.test', '/a', undefined);
 	const older = threads[0].store(headOf('a', { storedAt: 1000 }), undefined, MIB, since)!;
 	older.write(Buffer.from('older'));
 	assert.ok(put(threads[1], 'a', Buffer.from('newer'), { storedAt: 2000 }));
@@ -443,12 +443,12 @@ late('a response requested earlier but arriving later does not replace a newer o
 late('a response requested before a purge or an invalidation is not stored', async () => {
 	const { threads, registry } = store();
 	const { host, path, query } = headOf('a');
-	const before = threads[0].moment(host, path, query);
+	const before = threads[0].urlEpoch(host, path, query);
 	threads[1].invalidate(host, '/another', undefined);
-	assert.is(threads[0].moment(host, path, query), before, "another URL's invalidation has no effect");
+	assert.is(threads[0].urlEpoch(host, path, query), before, "another URL's invalidation has no effect");
 	threads[1].invalidate(host, path, query);
 	assert.is(threads[0].store(headOf('a'), undefined, MIB, before), undefined);
-	const then = threads[0].moment(host, path, query);
+	const then = threads[0].urlEpoch(host, path, query);
 	await registry.purge({ tag: 'anything' });
 	assert.is(threads[0].store(headOf('a'), undefined, MIB, then), undefined);
 	assert.ok(put(threads[0], 'a', Buffer.from('new')));
@@ -456,7 +456,7 @@ late('a response requested before a purge or an invalidation is not stored', asy
 
 late('a response purged while it arrives is not stored, and another one is', async () => {
 	const { threads, registry, memory } = store();
-	const since = threads[0].moment('example.test', '/a', undefined);
+	const since = threads[0].urlEpoch('example.test', '/a', undefined);
 	const purged = threads[0].store(headOf('a'), undefined, MIB, since)!;
 	const other = threads[0].store(headOf('b'), undefined, MIB, since)!;
 	assert.ok(purged.write(bytesOf('a', 3000)) && other.write(bytesOf('b', 3000)));

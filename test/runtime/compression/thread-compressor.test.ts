@@ -92,7 +92,7 @@ compressor('slow compression levels never run on the serving thread', async () =
 compressor('each encoding of a file is made once', async () => {
 	const row = new Float64Array(FILE_SLOTS_END);
 	const mine = new ThreadCompressor(row);
-	const identity = { path: '/a', size: 4000, changed: { seconds: 1, nanoseconds: 0 } };
+	const identity = { path: '/a', size: 4000, modified: { seconds: 1, nanoseconds: 0 } };
 	const text = 'file '.repeat(800);
 	const first = await mine.encode(text, GZIP, { ...OPTIONS, identity });
 	const again = await mine.encode(text, GZIP, { ...OPTIONS, identity });
@@ -100,7 +100,7 @@ compressor('each encoding of a file is made once', async () => {
 	assert.is(row[ENCODING_SLOT.kept], 1);
 	const changed = await mine.encode(text, GZIP, {
 		...OPTIONS,
-		identity: { ...identity, changed: { seconds: 1, nanoseconds: 1 } },
+		identity: { ...identity, modified: { seconds: 1, nanoseconds: 1 } },
 	});
 	assert.is.not(changed.body, first.body);
 });

@@ -239,11 +239,11 @@ paths('`kind` distinguishes files from folders and hides everything outside the 
 paths('an open file has its real path and its path below the root', () => {
 	const file = opened('/inside-folder/page.html');
 	assert.is(file.path, join(root, 'docs/page.html'));
-	assert.is(file.below, '/docs/page.html');
+	assert.is(file.relativePath, '/docs/page.html');
 	file.close();
 	const outside = opened('/out.txt', true);
 	assert.is(outside.path, join(scratch, 'private/secret.txt'));
-	assert.is(outside.below, undefined);
+	assert.is(outside.relativePath, undefined);
 	outside.close();
 });
 

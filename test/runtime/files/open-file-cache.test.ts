@@ -110,9 +110,9 @@ kept('a cached file is neither opened nor read again', () => {
 	assert.ok(isKept('a'));
 	assert.is(text('a'), 'before');
 	assert.equal([...(open('a').body(1, 3) as Uint8Array)], [...Buffer.from('ef')]);
-	assert.is(open('a').below, '/a');
+	assert.is(open('a').relativePath, '/a');
 	// The same file under another root has another path below the root.
-	assert.is(open('root/a', path.dirname(root)).below, '/root/a');
+	assert.is(open('root/a', path.dirname(root)).relativePath, '/root/a');
 });
 
 kept('recently changed files, and files behind a symbolic link, are not cached', () => {
@@ -166,7 +166,7 @@ kept('files below a root that is a symbolic link are cached, and the link may be
 	for (let times = 0; times < 4; times++) page().close();
 	assert.is(page(), page());
 	assert.is(bytesOf(page()).toString(), 'seven');
-	assert.is(page().below, '/page');
+	assert.is(page().relativePath, '/page');
 	assert.is(page().path, path.join(base, 'releases/7/public/page'));
 	symlinkSync('releases/8', path.join(base, 'next'));
 	renameSync(path.join(base, 'next'), path.join(base, 'current'));

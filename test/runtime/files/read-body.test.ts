@@ -32,15 +32,15 @@ bodies('a body is returned once, and its page becomes free with the pull after t
 bodies('a body can be joined to its head if there is room and nothing has been pulled', () => {
 	const pages = new FilePages(100, undefined);
 	const body = filled(pages, 'body');
-	assert.is(body.behind('h'.repeat(RESPONSE_HEAD_ROOM_BYTES + 1)), undefined);
-	assert.is(text(body.behind('head\xff\r\n\r\n')), 'head\xff\r\n\r\nbody');
-	assert.is(body.behind('again'), undefined);
+	assert.is(body.prependHead('h'.repeat(RESPONSE_HEAD_ROOM_BYTES + 1)), undefined);
+	assert.is(text(body.prependHead('head\xff\r\n\r\n')), 'head\xff\r\n\r\nbody');
+	assert.is(body.prependHead('again'), undefined);
 	assert.is(body.pull(), null);
 	const pulled = filled(pages, 'pulled');
 	pulled.pull();
-	assert.is(pulled.behind('late'), undefined);
+	assert.is(pulled.prependHead('late'), undefined);
 	const whole = filled(pages, 'x');
-	assert.is(whole.behind('h'.repeat(RESPONSE_HEAD_ROOM_BYTES))?.length, RESPONSE_HEAD_ROOM_BYTES + 1);
+	assert.is(whole.prependHead('h'.repeat(RESPONSE_HEAD_ROOM_BYTES))?.length, RESPONSE_HEAD_ROOM_BYTES + 1);
 });
 
 bodies('a page is not reused if its body is canceled while the bytes may still be being sent', () => {

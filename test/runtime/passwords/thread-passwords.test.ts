@@ -129,9 +129,9 @@ thread('a check is withdrawn when its last client disconnects', async () => {
 	const { passwords, asked, withdrawn } = asking();
 	const leavers = [from('192.0.2.3'), from('192.0.2.3')];
 	const verdicts = leavers.map(x => passwords.verify(x, 'bob', HASH, 'x'));
-	(leavers[0] as ReturnType<typeof fakeExchange>).gone();
+	(leavers[0] as ReturnType<typeof fakeExchange>).markGone();
 	assert.equal(withdrawn, [], 'withdrawn although one client still waits');
-	(leavers[1] as ReturnType<typeof fakeExchange>).gone();
+	(leavers[1] as ReturnType<typeof fakeExchange>).markGone();
 	assert.equal(withdrawn, [asked[0]!.check.id]);
 	assert.equal(await Promise.all(verdicts), [false, false]);
 	assert.is(passwords.pending, 0);

@@ -66,7 +66,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 						await new Promise<void>(resolve => x.onGone(resolve));
 						break;
 					case '/echo':
-						x.upgraded = stream => void stream.pipe(stream);
+						x.upgradeCallback = stream => void stream.pipe(stream);
 						x.response.status = 101;
 						x.response.headers.set('upgrade', 'echo');
 						x.response.headers.set('connection', 'upgrade');

@@ -102,12 +102,12 @@ copies('are given up when the body is canceled or nobody reads on', async () => 
 			missing: why => got.push(why),
 		});
 		await body.pull();
-		assert.is(body.held, 5);
+		assert.is(body.heldBytes, 5);
 		if (end === 'cancel') body.cancel();
 		else body.giveUp('body_unread');
 		assert.is(source.canceled(), end === 'cancel');
 		assert.equal(got, ['body_unread']);
-		assert.is(body.held, 0);
+		assert.is(body.heldBytes, 0);
 		assert.ok(memory.reserve(MEMORY));
 		assert.is(Buffer.from((await body.pull())!).toString(), '67890');
 		assert.equal(got, ['body_unread']);

@@ -11,7 +11,7 @@ const test = suite('gunzipped responses');
 
 async function content(body: Body): Promise<string> {
 	const headers = new HeaderList(['Content-Encoding', 'GZIP', 'Content-Length', '9']);
-	const response = gunzipResponse({ status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined });
+	const response = gunzipResponse({ status: 200, headers, body, protocol: 'HTTP/1.1', upgradedStream: undefined });
 	return readBody(response.body);
 }
 

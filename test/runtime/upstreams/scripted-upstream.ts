@@ -63,7 +63,7 @@ export function fakeClientExchange(
 	const received = { method, path: '/', query: undefined, authority: 'example.com' };
 	const request = new Request(received, 'http', 'example.com', new HeaderList(headers.flat()), body);
 	const connection = { remoteAddress: '192.0.2.1', remotePort: 1, localAddress: '', localPort: 0, tls: undefined };
-	const transport = { inform: () => {}, watch: () => {} };
+	const transport = { sendInterim: () => {}, watch: () => {} };
 	return new Exchange('HTTP/1.1', connection, received, request, transport, 0);
 }
 

@@ -413,7 +413,7 @@ test('a client that disconnects aborts the upstream exchange', async () => {
 	const sent = send(pool, {}, x);
 	await eventually(() => server.accepted === 1);
 	assert.is(pool.inFlight, 1);
-	x.gone();
+	x.markGone();
 	await failure(sent);
 	await eventually(() => closed);
 	assert.is(pool.inFlight, 0);
@@ -430,7 +430,7 @@ test('a client that disconnects later does not affect the next exchange on the s
 	const first = fakeClientExchange();
 	await send(pool, {}, first);
 	const second = send(pool);
-	first.gone();
+	first.markGone();
 	assert.is((await second).status, 200);
 });
 
@@ -603,7 +603,7 @@ test('an upgrade hands over the byte stream and forwards half-closes', async () 
 		});
 	});
 	const pool = poolOf({ to: [server.address] });
-	const { status, upgraded } = await send(pool, { upgrade: 'websocket' });
+	const { status, upgradedStream: upgraded } = await send(pool, { upgrade: 'websocket' });
 	assert.is(status, 101);
 	assert.is(pool.inFlight, 1);
 	let text = '';
@@ -630,8 +630,8 @@ test('an upgrade whose client disconnects at once is canceled, and affects nothi
 	const note = (error: unknown): void => void uncaught.push(error);
 	process.on('uncaughtException', note);
 	try {
-		const { upgraded } = await send(pool, { upgrade: 'websocket' }, x);
-		x.gone();
+		const { upgradedStream: upgraded } = await send(pool, { upgrade: 'websocket' }, x);
+		x.markGone();
 		assert.ok(upgraded!.destroyed);
 		await pauseFor(10);
 		assert.equal(uncaught, []);
@@ -722,7 +722,7 @@ test('request counts cover the whole process and influence balancing', async () 
 	for (let i = 0; i < 20; i++) assert.is(two.select(fakeClientExchange())!.address, '127.0.0.1:9');
 	new Int32Array(buffer).fill(0, 0, slots);
 	assert.is(two.select(fakeClientExchange(), [two.select(fakeClientExchange())!])!.active, 0);
-	x.gone();
+	x.markGone();
 	await failure(sent);
 });
 

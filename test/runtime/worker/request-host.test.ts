@@ -26,7 +26,7 @@ function exchange(host = 'a.example', path = '/'): Exchange {
 		tls: undefined,
 	};
 	const request = new Request(received, 'http', host, new HeaderList(['Authorization', 's3cret']), null);
-	const transport = { inform() {}, watch() {} };
+	const transport = { sendInterim() {}, watch() {} };
 	return new Exchange('HTTP/1.1', connection, received, request, transport, performance.now());
 }
 

@@ -82,7 +82,7 @@ export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next
 	return x => {
 		const { request } = x;
 		if (!request.path.startsWith(prefix)) return next(x);
-		x.answered('acme_authority', number);
+		x.markAnswered('acme_authority', number);
 		return answer(x, authority, prefix);
 	};
 }

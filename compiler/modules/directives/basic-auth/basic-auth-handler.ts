@@ -71,7 +71,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	const realm = (step.realm ?? DEFAULT_REALM).replace(/[\\"]/g, '\\$&');
 	const challenge = { headers: [['WWW-Authenticate', `Basic realm="${realm}"`]] as const };
 	const refuse = (x: Exchange, message: string): never => {
-		x.answered('basic_auth', number);
+		x.markAnswered('basic_auth', number);
 		throw new HttpError(401, message, challenge);
 	};
 	const check = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
@@ -89,7 +89,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		if (typeof verdict === 'boolean') return settle(verdict);
 		return verdict.then(settle, (error: unknown) => {
 			// Too many verifications are pending. The error counts as the answer of this handler.
-			x.answered('basic_auth', number);
+			x.markAnswered('basic_auth', number);
 			throw error;
 		});
 	};
@@ -102,7 +102,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		return table.then(
 			current => check(x, credentials, current),
 			(error: unknown) => {
-				x.answered('basic_auth', number);
+				x.markAnswered('basic_auth', number);
 				throw error;
 			},
 		);

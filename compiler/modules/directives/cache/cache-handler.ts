@@ -76,7 +76,7 @@ export function cacheHandler(rules: CacheRules): Handler {
 		if (role === 'write') return write(rules, x);
 		if (role === 'pass' || bypass?.(x)) {
 			x.cacheStatus = 'bypass';
-			cache.count('bypass');
+			cache.countEvent('bypass');
 			if (!rules.addsStatus) return next(x);
 			const { method } = x.request;
 			return after(next(x), () => tell(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`));
@@ -89,11 +89,11 @@ export function cacheHandler(rules: CacheRules): Handler {
 /** Calls later handlers for an unsafe method. If it succeeds, invalidates the stored responses of its URL (RFC 9111 §4.4). */
 function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
-	rules.cache.count('bypass');
+	rules.cache.countEvent('bypass');
 	return after(rules.next(x), () => {
 		if (rules.addsStatus) tell(x, 'svc; fwd=method');
 		const { status, headers } = x.response;
-		if (x.upgraded !== undefined || status < 200 || status >= 400) return;
+		if (x.upgradeCallback !== undefined || status < 200 || status >= 400) return;
 		const host = cacheKeyHost(x.request);
 		const pending = [rules.cache.invalidate(host, x.received.path, x.received.query)];
 		for (const name of ['location', 'content-location']) {
@@ -129,7 +129,7 @@ function lookUp(
 	const { cache } = rules;
 	const candidates = cache.find(key);
 	if (candidates.length === 0 && !recalled) {
-		const recall = cache.recall(key);
+		const recall = cache.loadFromDisk(key);
 		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, turns, waited, true));
 	}
 	const { headers } = x.request;
@@ -148,8 +148,8 @@ function lookUp(
 	}
 	if (wishes.onlyIfCached) {
 		x.cacheStatus = 'miss';
-		cache.count('miss');
-		x.answered('cache', rules.step);
+		cache.countEvent('miss');
+		x.markAnswered('cache', rules.step);
 		throw new HttpError(504, 'cache: no stored response, and the client accepts no other (only-if-cached)');
 	}
 	const reason =
@@ -162,9 +162,9 @@ function lookUp(
 				: 'uri-miss';
 	const fetch: Fetch = { key, role, wishes, stored, reason, turn: undefined };
 	if (wishes.noStore || !mayShare(rules, x, role, turns)) return ask(rules, x, fetch);
-	const turn = cache.turn(key, rules.maxWait);
+	const turn = cache.joinFetch(key, rules.maxWait);
 	if (turn.ended === undefined) return ask(rules, x, { ...fetch, turn });
-	cache.count('collapsed');
+	cache.countEvent('collapsed');
 	const begun = performance.now();
 	return turn.ended.then(() => {
 		if (x.isGone) return undefined;
@@ -191,9 +191,9 @@ function serve(
 ): boolean {
 	const note = rules.addsStatus ? hitNote(x, stored, waited) : '';
 	if (!answerFromStore(x, rules.cache, stored, note)) return false;
-	x.answered('cache', rules.step);
+	x.markAnswered('cache', rules.step);
 	x.cacheStatus = as;
-	rules.cache.count(as);
+	rules.cache.countEvent(as);
 	return true;
 }
 
@@ -213,7 +213,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	const before = response.headers.clone();
 	const asked = request.headers.clone();
 	// The stored response must still exist when the origin confirms it or fails.
-	const release = wanted.stored && cache.hold(wanted.stored);
+	const release = wanted.stored && cache.pin(wanted.stored);
 	const fetch: Fetch = release ? wanted : { ...wanted, stored: undefined };
 	const { stored, role } = fetch;
 	let validates = false;
@@ -226,8 +226,8 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 		if (modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
 	}
 	const askedAt = x.now();
-	const since = cache.moment(cacheKeyHost(request), x.received.path, x.received.query);
-	const { stepBase, exclusive } = x;
+	const since = cache.urlEpoch(cacheKeyHost(request), x.received.path, x.received.query);
+	const { stepBase, exclusiveGroups: exclusive } = x;
 	const { method, path, query } = request;
 	const restore = (): void => {
 		x.stepBase = stepBase;
@@ -238,7 +238,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	const again = (): void | Promise<void> => {
 		discard(x, before);
 		Object.assign(request, { method, path, query });
-		x.exclusive = exclusive;
+		x.exclusiveGroups = exclusive;
 		return ask(rules, x, { ...fetch, stored: undefined });
 	};
 	const answered = (): void | Promise<void> => {
@@ -265,7 +265,7 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 		}
 		release?.();
 		x.cacheStatus = 'miss';
-		cache.count('miss');
+		cache.countEvent('miss');
 		throw error;
 	};
 	let pending: void | Promise<void>;
@@ -292,10 +292,10 @@ function settle(
 	const { response } = x;
 	const { stored, turn } = fetch;
 	const { status } = response;
-	if (x.aborted || x.upgraded !== undefined || status === 0) {
+	if (x.aborted || x.upgradeCallback !== undefined || status === 0) {
 		turn?.done('private');
 		x.cacheStatus = 'miss';
-		cache.count('miss');
+		cache.countEvent('miss');
 		return;
 	}
 	if (stored !== undefined && status === 304 && validates) {
@@ -305,14 +305,14 @@ function settle(
 		}
 		const head = refreshedHead(stored.head, response.headers, before, times, rules);
 		const refreshed = cache.refresh(stored, head);
-		cache.count('revalidated');
+		cache.countEvent('revalidated');
 		turn?.done(requiresValidation(head) ? 'private' : 'stored');
 		discard(x, before);
 		const note = rules.addsStatus ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
 		answerFromStore(x, cache, refreshed, note);
-		x.answered('cache', rules.step);
+		x.markAnswered('cache', rules.step);
 		x.cacheStatus = 'hit';
-		cache.count('hit');
+		cache.countEvent('hit');
 		return;
 	}
 	if (stored !== undefined && status >= 500 && isUsableOnError(stored.head, x.now())) {
@@ -323,7 +323,7 @@ function settle(
 		if (serve(rules, x, stored, 'stale', undefined)) return;
 	}
 	x.cacheStatus = 'miss';
-	cache.count('miss');
+	cache.countEvent('miss');
 	const { role, wishes } = fetch;
 	const unkept = role === 'serve' ? storeResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
 	const kept = unkept === undefined;
@@ -388,7 +388,7 @@ function discard(x: Exchange, before: HeaderList): void {
 
 /** Revalidates a response that was served stale in the background (RFC 5861 §3), once for all threads. */
 function revalidateLater(rules: CacheRules, client: Exchange, key: string, stored: CachedResponse): void {
-	const turn = rules.cache.turn(key, 0);
+	const turn = rules.cache.joinFetch(key, 0);
 	if (turn.ended !== undefined) return;
 	const x = unattended(client, stored);
 	const fetch: Fetch = { key, role: 'serve', wishes: NO_CLIENT_WISHES, stored, reason: 'stale', turn };
@@ -423,7 +423,7 @@ function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	for (const name of ['authorization', 'cookie']) {
 		if (head.credentials !== true && !head.selecting.includes(name)) copy.headers.delete(name);
 	}
-	const transport = { inform: () => {}, watch: () => {} };
+	const transport = { sendInterim: () => {}, watch: () => {} };
 	const x = new Exchange(client.protocol, client.connection, received, copy, transport, performance.now());
 	x.site = client.site;
 	x.response.headers = new HeaderList(['Server', 'svc']);
@@ -434,19 +434,19 @@ function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 /** Returns a view of the cache that does not count hits and misses, for background requests. */
 function uncounted(cache: ResponseCache): ResponseCache {
 	return {
-		largest: cache.largest,
+		maxBodyBytes: cache.maxBodyBytes,
 		find: key => cache.find(key),
-		recall: key => cache.recall(key),
+		loadFromDisk: key => cache.loadFromDisk(key),
 		body: (response, start, end) => cache.body(response, start, end),
-		hold: response => cache.hold(response),
-		moment: (host, path, query) => cache.moment(host, path, query),
+		pin: response => cache.pin(response),
+		urlEpoch: (host, path, query) => cache.urlEpoch(host, path, query),
 		store: (head, length, most, since) => cache.store(head, length, most, since),
 		refresh: (response, head) => cache.refresh(response, head),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),
-		turn: (key, maxWait) => cache.turn(key, maxWait),
-		count: event => {
-			if (event === 'revalidated' || event === 'store') cache.count(event);
+		joinFetch: (key, maxWait) => cache.joinFetch(key, maxWait),
+		countEvent: event => {
+			if (event === 'revalidated' || event === 'store') cache.countEvent(event);
 		},
 	};
 }
@@ -456,7 +456,7 @@ function httpDate(seconds: number): string {
 }
 
 function tell(x: Exchange, note: string): void {
-	if (x.response.status !== 0 && x.upgraded === undefined) x.response.headers.add('Cache-Status', note);
+	if (x.response.status !== 0 && x.upgradeCallback === undefined) x.response.headers.add('Cache-Status', note);
 }
 
 function after(pending: void | Promise<void>, then: () => void | Promise<void>): void | Promise<void> {

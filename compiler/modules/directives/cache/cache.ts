@@ -147,7 +147,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 			? { ceiling: defaults.ceiling, ...(defaults.disk && { disk: defaults.disk }) }
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
-	const largest = Math.min(store.largest, rules.max_body ?? store.largest);
+	const largest = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
 	// A length prefix keeps a value from being confused with a different value plus the text in between.
 	const withLength = (value: string): string => `${value.length}:${value}`;
 	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => withLength);

@@ -53,7 +53,7 @@ export function storeResponse(
 	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers, headers);
 	const head = storedHead(x, key, before, selecting, times, rules);
 	// The URL was purged or invalidated after this response was requested; the next response will be up to date.
-	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
+	if (cache.urlEpoch(head.host, head.path, head.query) !== times.since) return 'failed';
 	const writer = cache.store(head, length, rules.largest, times.since);
 	const outcome = requiresValidation(head) ? 'private' : 'stored';
 	if (writer === undefined) return unkept;
@@ -61,7 +61,7 @@ export function storeResponse(
 		const storing = new StoringBody({
 			...{ body, declared, writer, awaited: turn !== undefined, ahead: rules.ahead },
 			ended: stored => {
-				if (stored) cache.count('store');
+				if (stored) cache.countEvent('store');
 				turn?.done(stored ? outcome : 'failed');
 			},
 		});
@@ -75,7 +75,7 @@ export function storeResponse(
 	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
 	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return unkept;
 	const stored = writer.commit();
-	if (stored) cache.count('store');
+	if (stored) cache.countEvent('store');
 	turn?.done(stored ? outcome : 'failed');
 	if (has(x, head)) answerNotModified(x);
 	return undefined;

@@ -100,7 +100,7 @@ function answerRange(
 		response.body = body;
 		return true;
 	}
-	const release = cache.hold(stored);
+	const release = cache.pin(stored);
 	if (release === undefined) return false;
 	const boundary = randomUUID().replaceAll('-', '');
 	const list = headers();

@@ -69,12 +69,12 @@ export class StoringBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	get held(): number {
-		return this.#aheadBytes + (this.#body.held ?? 0);
+	get heldBytes(): number {
+		return this.#aheadBytes + (this.#body.heldBytes ?? 0);
 	}
 
-	idle(): void {
-		this.#body.idle?.();
+	onIdle(): void {
+		this.#body.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

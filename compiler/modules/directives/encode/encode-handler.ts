@@ -47,7 +47,7 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 		const conditions = conditionsOf(x, encoder);
 		const pending = next(x);
 		// Waits by callback, so that a proxied response needs neither a Promise nor a copy of its body.
-		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, conditions));
+		if (pending instanceof PendingAnswer) return pending.onSuccess(() => encodeResponse(x, encoder, conditions));
 		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, conditions));
 		return encodeResponse(x, encoder, conditions);
 	};
@@ -73,7 +73,7 @@ function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions
 function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions | undefined): void | Promise<void> {
 	const { request, response } = x;
 	const { status, headers } = response;
-	if (x.aborted || x.upgraded !== undefined || status < 200 || status === 204) return;
+	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204) return;
 	if (status === 304) {
 		addVary(headers);
 		conditions?.confirmed(headers);
@@ -131,7 +131,7 @@ function use(
 		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
 		return;
 	}
-	x.encodedAs = coding;
+	x.contentCoding = coding;
 	describe(x.response.headers, coding);
 }
 

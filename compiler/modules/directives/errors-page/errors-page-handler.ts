@@ -58,7 +58,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 	const isIntercepted = compileStatuses(intercept, cx);
 	const after = (x: Exchange): void | Promise<void> => {
 		const { status, headers } = x.response;
-		if (x.aborted || x.upgraded !== undefined || status < 400 || !isIntercepted(status)) return;
+		if (x.aborted || x.upgradeCallback !== undefined || status < 400 || !isIntercepted(status)) return;
 		// A client of gRPC reads the status in the fields of its own protocol.
 		if (headers.get('content-type')?.toLowerCase().startsWith('application/grpc')) return;
 		return answer(x, status, pages);

@@ -25,7 +25,7 @@ export class FileFactsCache {
 	readonly #times = new FileTimes();
 
 	of(file: OpenFile): FileFacts {
-		if (file.from === 'disk') return this.#factsOf(file);
+		if (file.source === 'disk') return this.#factsOf(file);
 		let facts = this.#known.get(file);
 		if (facts === undefined) {
 			facts = this.#factsOf(file);
@@ -35,14 +35,14 @@ export class FileFactsCache {
 	}
 
 	#factsOf(file: OpenFile): FileFacts {
-		const { changed, size } = file;
-		const { seconds } = changed;
+		const { modified, size } = file;
+		const { seconds } = modified;
 		// The type follows from the requested name, because the target of a symbolic link may have another extension.
-		const type = contentType(file.asNamed ? file.below! : file.path);
+		const type = contentType(file.noLinkFollowed ? file.relativePath! : file.path);
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
 		}
-		const etag = this.#times.tag(seconds, changed.nanoseconds, size);
+		const etag = this.#times.tag(seconds, modified.nanoseconds, size);
 		return { etag, seconds, date: this.#times.date(seconds), type, hidden: undefined };
 	}
 }

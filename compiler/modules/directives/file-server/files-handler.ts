@@ -45,7 +45,7 @@ interface FileServer {
 type HidesFile = (x: Exchange, root: string, path: string, file: Located) => boolean;
 
 /** The location of a file, with links resolved. */
-type Located = Pick<OpenFile, 'path' | 'below' | 'asNamed'>;
+type Located = Pick<OpenFile, 'path' | 'relativePath' | 'noLinkFollowed'>;
 
 /** The state of looking up one request's file. */
 interface Lookup {
@@ -79,7 +79,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	const { step: number } = cx;
 	return x => {
 		// This handler is recorded whether it answers or fails. A request that it passes on is answered by another handler.
-		x.answered('files', number);
+		x.markAnswered('files', number);
 		return serveFile(server, x);
 	};
 }
@@ -136,15 +136,15 @@ function compileHides(
 	const test = (hidden: HiddenTest, root: string, path: string, file: Located): boolean => {
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
-		if (file.asNamed || file.path === absolute) return false;
+		if (file.noLinkFollowed || file.path === absolute) return false;
 		// A link that is not hidden may lead to a hidden file.
-		return hidden(file.path, file.below ?? basename(file.path));
+		return hidden(file.path, file.relativePath ?? basename(file.path));
 	};
 	if (rendered.length === 0) {
 		return {
 			// Skips the test for roots in which no pattern can match. Often the only pattern is the configuration file, which is always
 			// hidden but usually elsewhere.
-			hides: (_, root, path, file) => !(file.asNamed && !canHideBelow(root)) && test(fixed, root, path, file),
+			hides: (_, root, path, file) => !(file.noLinkFollowed && !canHideBelow(root)) && test(fixed, root, path, file),
 			byRequest: false,
 		};
 	}
@@ -162,7 +162,7 @@ function absolutePattern(pattern: string): string {
 
 /** Reports whether a file is hidden. The result is cached with the file, because a cached file always has the same path. */
 function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
-	if (server.hidesByRequest || file.from === 'disk') return server.hides(x, root, path, file);
+	if (server.hidesByRequest || file.source === 'disk') return server.hides(x, root, path, file);
 	const facts = server.facts.of(file);
 	facts.hidden ??= server.hides(x, root, path, file);
 	return facts.hidden;
@@ -170,11 +170,11 @@ function isHidden(server: FileServer, x: Exchange, root: string, path: string, f
 
 /** Returns the test for entries of listings. A hidden file is hidden there too, even under the name of a link to it. */
 function entryHides(hidden: HidesFile): HiddenEntryTest {
-	return (x, { root, path }, { name, real }) => {
+	return (x, { root, path }, { name, realPath: real }) => {
 		const below = `${path}/${name}`;
 		const absolute = root === '/' ? below : root + below;
 		const inside = real?.startsWith(`${root}/`) ? real.slice(root.length) : undefined;
-		return hidden(x, root, below, { path: real ?? absolute, below: real === undefined ? below : inside });
+		return hidden(x, root, below, { path: real ?? absolute, relativePath: real === undefined ? below : inside });
 	};
 }
 
@@ -248,7 +248,7 @@ function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number
 /** Lists a folder that has no index. */
 function browse(server: FileServer, list: FolderLister, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
 	const { path, endsWithSlash } = asked;
-	if (path !== '' && server.hides(x, root, path, { path: root === '/' ? path : root + path, below: path })) {
+	if (path !== '' && server.hides(x, root, path, { path: root === '/' ? path : root + path, relativePath: path })) {
 		return missing(server, x);
 	}
 	refuseOtherMethods(x);
@@ -469,7 +469,7 @@ function answer(
 		}
 	}
 
-	x.fileFrom = file.from;
+	x.fileSource = file.source;
 	headers.add('Vary', 'Accept-Encoding');
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
 	if (own.modified !== undefined) headers.set('Last-Modified', dateOf(own.modified, facts));

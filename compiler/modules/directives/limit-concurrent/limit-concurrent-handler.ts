@@ -46,7 +46,7 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 		// The response to a refused request may take long to send, and needs no place of another zone meanwhile.
 		held.leave();
 		zone.exceeded(x, outcome);
-		x.answered('limit_concurrent', number);
+		x.markAnswered('limit_concurrent', number);
 		return zone.refusal();
 	};
 	const enter = (x: Exchange, held: HeldPlaces, from: number): void | Promise<void> => {
@@ -106,8 +106,8 @@ function heldPlaces(x: Exchange): HeldPlaces {
 	if (known instanceof HeldPlaces) return known;
 	const held = new HeldPlaces();
 	x.variables.set(HELD, held);
-	x.whenFinished ??= [];
-	x.whenFinished.push(() => held.leave());
+	x.finishListeners ??= [];
+	x.finishListeners.push(() => held.leave());
 	return held;
 }
 

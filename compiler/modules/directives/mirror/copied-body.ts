@@ -36,8 +36,8 @@ export class CopiedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	get held(): number {
-		return (this.#body.held ?? 0) + this.#size;
+	get heldBytes(): number {
+		return (this.#body.heldBytes ?? 0) + this.#size;
 	}
 
 	/** Available once nothing is copied any more: these bytes would pass by the copy. */
@@ -45,8 +45,8 @@ export class CopiedBody implements BodySource {
 		return this.#receiver === undefined ? this.#body.sendTo?.bind(this.#body) : undefined;
 	}
 
-	idle(): void {
-		this.#body.idle?.();
+	onIdle(): void {
+		this.#body.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

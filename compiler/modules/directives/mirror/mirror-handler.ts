@@ -104,8 +104,8 @@ function beginCopy(x: Exchange, mirror: Mirror): (() => void) | undefined {
 			missing: reason => gate.counts.dropped(reason),
 		});
 		request.body = copied;
-		x.whenFinished ??= [];
-		x.whenFinished.push(() => copied.giveUp('body_unread'));
+		x.finishListeners ??= [];
+		x.finishListeners.push(() => copied.giveUp('body_unread'));
 		return undefined;
 	}
 	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Uint8Array.from(body);
@@ -141,7 +141,7 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeout }: Mirror): SendCo
 		return undefined;
 	}
 	// The coding that `reverse_proxy` asks for when the client does not; nobody decodes this response.
-	if (request.decodes) request.headers.delete('accept-encoding');
+	if (request.decodeGzip) request.headers.delete('accept-encoding');
 	request.headers.delete('expect');
 	request.headers.set(MARK, '1');
 	return body => {
@@ -183,13 +183,13 @@ class MirroredRequest implements UpstreamOutcome {
 	}
 
 	/** The response is discarded at once. */
-	lendable(): boolean {
+	mayReuseBody(): boolean {
 		return true;
 	}
 
-	informed(): void {}
+	onInterim(): void {}
 
-	answered({ body, upgraded }: UpstreamResponse): void {
+	onResponse({ body, upgradedStream: upgraded }: UpstreamResponse): void {
 		upgraded?.destroy();
 		if (!isStream(body)) {
 			this.#end('answered');
@@ -202,7 +202,7 @@ class MirroredRequest implements UpstreamOutcome {
 		);
 	}
 
-	failed(): void {
+	onError(): void {
 		this.#end('failed');
 	}
 
@@ -210,7 +210,7 @@ class MirroredRequest implements UpstreamOutcome {
 		this.#end('timed_out');
 		this.#answer?.cancel();
 		// Closes the connection.
-		this.#x.gone();
+		this.#x.markGone();
 	}
 
 	#end(outcome: MirrorOutcome): void {

@@ -60,7 +60,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 			if (excess > zone.rate.maxDelay && !zone.onlyCounts) {
 				if (counted) for (const { zone, key, cost } of counted) zone.limiter.charge(x, key, zone.rate, -cost);
 				zone.exceeded(x, 'refused');
-				x.answered('rate_limit', number);
+				x.markAnswered('rate_limit', number);
 				throw zone.refusal(excess);
 			}
 			if (zone.announced === 'always') zone.announce(x, excess);
@@ -114,8 +114,8 @@ class Zone {
 	chargeForStatus(x: Exchange, key: string): void {
 		const { statusCosts } = this;
 		if (!statusCosts) return;
-		x.whenFinished ??= [];
-		x.whenFinished.push(() => {
+		x.finishListeners ??= [];
+		x.finishListeners.push(() => {
 			const cost = statusCosts.get(x.response.status);
 			if (cost !== undefined) this.limiter.charge(x, key, this.rate, cost);
 		});

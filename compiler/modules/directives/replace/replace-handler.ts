@@ -97,7 +97,7 @@ function isPart(x: Exchange, { isChosen }: Replacer): boolean {
 function replaceIn(x: Exchange, replacer: Replacer): void {
 	const { request, response } = x;
 	const { status, headers, body } = response;
-	if (x.aborted || x.upgraded !== undefined || status < 200 || status === 204 || status === 206) return;
+	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204 || status === 206) return;
 	if (status === 304) {
 		if (replacer.keepsValidators && asksForWeakened(request.headers, headers.get('etag'))) weakenTag(headers);
 		return;
@@ -185,8 +185,8 @@ class BegunBody implements BodySource {
 		this.#rest = rest;
 	}
 
-	get held(): number {
-		return this.#rest.held + (this.#first?.byteLength ?? 0);
+	get heldBytes(): number {
+		return this.#rest.heldBytes + (this.#first?.byteLength ?? 0);
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {

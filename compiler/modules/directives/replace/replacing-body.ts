@@ -53,8 +53,8 @@ export class ReplacingBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	get held(): number {
-		return 2 * this.#text.length + (this.#body.held ?? 0);
+	get heldBytes(): number {
+		return 2 * this.#text.length + (this.#body.heldBytes ?? 0);
 	}
 
 	/** True if everything has been returned. */
@@ -62,8 +62,8 @@ export class ReplacingBody implements BodySource {
 		return this.#ended && this.#at === this.#text.length;
 	}
 
-	idle(): void {
-		this.#body.idle?.();
+	onIdle(): void {
+		this.#body.onIdle?.();
 	}
 
 	cancel(reason?: unknown): void {

@@ -86,7 +86,7 @@ function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler
 function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
 	const { response, stepBase } = x;
 	// There is no response to change if the connection is closed or has switched protocols.
-	if (x.aborted || x.upgraded !== undefined || response.status === 0) return;
+	if (x.aborted || x.upgradeCallback !== undefined || response.status === 0) return;
 	const rule = find(x, response.status, response.headers);
 	if (rule === undefined) return;
 	if (rule.routes === undefined) {
@@ -103,7 +103,7 @@ function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void
 		if (response.status !== 0) return;
 		response.status = intercepted.status;
 		x.stepBase = stepBase;
-		x.answered('intercept_response', step);
+		x.markAnswered('intercept_response', step);
 	};
 	return pending instanceof Promise ? pending.then(settle) : settle();
 }

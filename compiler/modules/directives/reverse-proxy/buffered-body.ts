@@ -40,14 +40,14 @@ class BegunBody implements BodySource {
 		return this.#rest.trailers;
 	}
 
-	get held(): number {
-		let bytes = this.#rest.held ?? 0;
+	get heldBytes(): number {
+		let bytes = this.#rest.heldBytes ?? 0;
 		for (let i = this.#next; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
 		return bytes;
 	}
 
-	idle(): void {
-		this.#rest.idle?.();
+	onIdle(): void {
+		this.#rest.onIdle?.();
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {

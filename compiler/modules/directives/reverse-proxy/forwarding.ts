@@ -101,7 +101,7 @@ function compileRequest(
 			body: dropsBody ? null : body,
 			// A changed method makes the request a different one, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
-			decodes,
+			decodeGzip: decodes,
 			transport: transportValues?.(x, headers),
 		};
 	};

@@ -42,7 +42,7 @@ export function answerFromUpstream(
 	facts.answeredAt = performance.now();
 	facts.response = upstream;
 	const { headers } = upstream;
-	if (upstream.upgraded) {
+	if (upstream.upgradedStream) {
 		join(x, upstream, upgrade, settings);
 		return;
 	}
@@ -69,7 +69,7 @@ export function answerFromUpstream(
 
 /** Joins the client's stream with the upstream's, after a 101 response. */
 function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefined, settings: AnswerSettings): void {
-	const stream = upstream.upgraded!;
+	const stream = upstream.upgradedStream!;
 	if (upstream.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
 		stream.on('error', () => {});
 		stream.destroy();

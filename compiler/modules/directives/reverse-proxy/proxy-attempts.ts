@@ -137,7 +137,7 @@ function wantsAnother(
 ): boolean {
 	if (retries === 0) return false;
 	if (!predicate) return response === undefined && (x.request.method === 'GET' || x.request.method === 'HEAD');
-	if (response?.upgraded) return false;
+	if (response?.upgradedStream) return false;
 	facts.response = response;
 	facts.transportError = response === undefined;
 	try {

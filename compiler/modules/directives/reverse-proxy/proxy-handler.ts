@@ -52,10 +52,10 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {
-			x.answered('proxy', number);
+			x.markAnswered('proxy', number);
 			if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
-			x.proxied = facts;
+			x.proxyFacts = facts;
 			return attemptUpstreams(x, facts, attempts).then(
 				({ request, response }) => answerFromUpstream(x, facts, response, request.upgrade, answering),
 				error => failProxiedRequest(x, facts, error),
@@ -63,13 +63,13 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		};
 	}
 	return x => {
-		x.answered('proxy', number);
+		x.markAnswered('proxy', number);
 		if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);
 		if (!upstream) throw noUpstreamError(resolved);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now(), proxyFactsOf(x));
-		x.proxied = facts;
+		x.proxyFacts = facts;
 		const request = makeRequest(x, upstream, x.request.body);
 		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);
 	};

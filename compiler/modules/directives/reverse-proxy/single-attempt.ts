@@ -32,20 +32,20 @@ export class SingleAttempt implements UpstreamOutcome {
 	/** Sends the request. The returned promise resolves when the exchange is answered and rejects if it is to fail. */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
 		this.#settings.pool.send(this.#x, upstream, request, this);
-		return this.#pending.started();
+		return this.#pending.handlerResult();
 	}
 
 	/** See {@link UpstreamOutcome}. */
-	lendable(length: number): boolean {
+	mayReuseBody(length: number): boolean {
 		const { rules, buffers } = this.#settings;
-		return rules === undefined && buffers === 0 && this.#pending.copies(length);
+		return rules === undefined && buffers === 0 && this.#pending.copiesBody(length);
 	}
 
-	informed(status: number, headers: HeaderList): void {
-		this.#x.inform(status, headers);
+	onInterim(status: number, headers: HeaderList): void {
+		this.#x.sendInterim(status, headers);
 	}
 
-	answered(response: UpstreamResponse, ready?: boolean): void {
+	onResponse(response: UpstreamResponse, ready?: boolean): void {
 		let pending: void | Promise<void>;
 		try {
 			pending = answerFromUpstream(this.#x, this.#facts, response, this.#upgrade, this.#settings);
@@ -57,7 +57,7 @@ export class SingleAttempt implements UpstreamOutcome {
 		else this.#follow(pending ?? Promise.resolve());
 	}
 
-	failed(error: UpstreamError): void {
+	onError(error: UpstreamError): void {
 		try {
 			failProxiedRequest(this.#x, this.#facts, error);
 		} catch (failure) {

@@ -175,7 +175,7 @@ export function sendToUpstream(
 	request: UpstreamRequest,
 ): Promise<UpstreamResponse> {
 	return new Promise((resolve, reject) => {
-		const informed = (status: number, headers: HeaderList): void => x.inform(status, headers);
-		pool.send(x, upstream, request, { informed, answered: resolve, failed: reject });
+		const informed = (status: number, headers: HeaderList): void => x.sendInterim(status, headers);
+		pool.send(x, upstream, request, { onInterim: informed, onResponse: resolve, onError: reject });
 	});
 }

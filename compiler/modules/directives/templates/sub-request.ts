@@ -54,7 +54,7 @@ export function subRequest(
 	if (--allowance.requests.left < 0) return { failure: `a page makes more than ${MAX_REQUESTS} requests` };
 	const x = subExchange(parent, uri);
 	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies SubRequestAllowance);
-	parent.onGone(() => x.gone());
+	parent.onGone(() => x.markGone());
 	try {
 		const pending = wholeSite(x);
 		return pending instanceof Promise ? pending.then(() => answered(x)).catch(failed) : answered(x);
@@ -77,7 +77,7 @@ function subExchange(parent: Exchange, uri: string): Exchange {
 	headers.filter(name => !NOT_INHERITED.has(name.toLowerCase()));
 	headers.add('Accept-Encoding', 'identity');
 	const asked = new Request({ ...line, authority: request.authority }, request.scheme, request.host, headers, null);
-	const transport = { inform: () => {}, watch: () => {} };
+	const transport = { sendInterim: () => {}, watch: () => {} };
 	const x = new Exchange(parent.protocol, parent.connection, line, asked, transport, parent.startedAt);
 	// The sub-request sees the same time as the page.
 	x.now = () => parent.now();
@@ -86,7 +86,7 @@ function subExchange(parent: Exchange, uri: string): Exchange {
 
 function answered(x: Exchange): SubResponse | Promise<SubResponse> {
 	const { status, headers, body } = x.response;
-	if (x.aborted || x.upgraded) return { failure: 'the site gave no answer' };
+	if (x.aborted || x.upgradeCallback) return { failure: 'the site gave no answer' };
 	if (status >= 400) {
 		if (isStream(body)) body.cancel();
 		return { failure: `http ${status}` };

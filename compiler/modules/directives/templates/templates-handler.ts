@@ -34,7 +34,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 
 	const finish = (x: Exchange, page: TemplatePage): void | Promise<void> => {
 		const { response } = x;
-		if (page.executed || x.aborted || x.upgraded || !isOwnPage(x)) return;
+		if (page.executed || x.aborted || x.upgradeCallback || !isOwnPage(x)) return;
 		if (!isPage(response.headers) || isEncoded(response.headers)) return;
 		if (x.request.method === 'HEAD') {
 			withoutValidators(response.headers);

@@ -37,7 +37,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const parent = caller?.parent;
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
-		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
+		const sampled = tracer.isSampled(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
 		// Keeps the caller's flag about the randomness of the ID. The sampling decision is this server's own.
 		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (sampled ? SAMPLED_FLAG : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
@@ -53,8 +53,8 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, caller?.state));
 			const title = truncateAttribute(name ? name.render(x) : '') || defaultSpanName(x.received.method);
 			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
-			x.whenFinished ??= [];
-			x.whenFinished.push(ended => finish(ended, span));
+			x.finishListeners ??= [];
+			x.finishListeners.push(ended => finish(ended, span));
 		}
 		return next(x);
 	};
@@ -79,7 +79,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			parentIsRemote: parent !== undefined && !span.inner,
 			startedAt: x.now() - duration,
 			duration,
-			failed: x.aborted || x.response.status >= 500,
+			onError: x.aborted || x.response.status >= 500,
 			attributes: values,
 		});
 	}

@@ -46,7 +46,7 @@ export const addedDirectives: readonly Directive[] = [
 			(_step, { step }) =>
 			x => {
 				x.response.status = 418;
-				x.answered('brew', step);
+				x.markAnswered('brew', step);
 			},
 	}),
 	directive('gate', { answers: 'sometimes', asksForPasswords: true }),
@@ -66,7 +66,7 @@ export const addedDirectives: readonly Directive[] = [
 			return x => {
 				x.response.status = 302;
 				x.response.headers.set('Location', location.render(x));
-				x.answered('send', number);
+				x.markAnswered('send', number);
 			};
 		},
 	}),

@@ -12,7 +12,7 @@ function hintsOf(steps: readonly Step[], requests: readonly RequestFields[]): st
 	return requests.map(request => {
 		const x = fakeExchange(request);
 		let hints = '';
-		x.inform = (_, headers) => {
+		x.sendInterim = (_, headers) => {
 			const when = x.response.status === 0 ? 'early' : 'late';
 			hints += `${when} ${headers.getAll('link').join(' ')};`;
 		};

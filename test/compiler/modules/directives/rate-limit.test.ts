@@ -43,12 +43,12 @@ function limitedSite(zones: readonly RateLimitZone[], ...later: readonly Step[])
 		const logged = () => x.log?.fields?.rate_limit;
 		try {
 			await site.handle(x);
-			for (const finish of x.whenFinished ?? []) finish(x);
+			for (const finish of x.finishListeners ?? []) finish(x);
 			return { status: x.response.status, fields: fieldsOf(x), logged: logged() };
 		} catch (error) {
 			if (!(error instanceof HttpError)) throw error;
 			x.response.status = error.status;
-			for (const finish of x.whenFinished ?? []) finish(x);
+			for (const finish of x.finishListeners ?? []) finish(x);
 			return { status: error.status, fields: Object.fromEntries(error.headers), logged: logged() };
 		}
 	};

@@ -100,7 +100,7 @@ export function putResponse(
 	more: Partial<CachedHead> = {},
 ): void {
 	const head = cachedHead(key, more);
-	const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, head.query))!;
+	const writer = cache.store(head, undefined, 1e9, cache.urlEpoch(head.host, head.path, head.query))!;
 	assert.ok(writer.write(body) && writer.commit());
 }
 
@@ -127,6 +127,6 @@ export async function lookUp({ cache, registry }: CacheProcess, key: string): Pr
 	const found = cache.find(key);
 	if (found.length > 0) return found;
 	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
-	await Promise.all([cache.recall(key), registry.run('s', { errand: 'recall', key })]);
+	await Promise.all([cache.loadFromDisk(key), registry.run('s', { errand: 'recall', key })]);
 	return cache.find(key);
 }

@@ -308,11 +308,11 @@ for (const [name, body] of BROKEN) {
 
 responses('interim responses precede the response, in HTTP/1.1 only', async context => {
 	context.answer = async x => {
-		x.inform(103, new HeaderList(['Link', '</a>']));
+		x.sendInterim(103, new HeaderList(['Link', '</a>']));
 		await new Promise(resolve => setTimeout(resolve, 5));
-		x.inform(103, new HeaderList(['Link', '</b>', 'X', 'a\r\nb']));
-		x.inform(101, new HeaderList());
-		x.inform(204, new HeaderList());
+		x.sendInterim(103, new HeaderList(['Link', '</b>', 'X', 'a\r\nb']));
+		x.sendInterim(101, new HeaderList());
+		x.sendInterim(204, new HeaderList());
 	};
 	const text = withoutDate(await send(context.server.port, GET));
 	assert.ok(

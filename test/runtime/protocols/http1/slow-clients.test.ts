@@ -71,7 +71,7 @@ slow('time spent waiting for the handler to read a body is not held against the 
 
 slow('a handler can set other limits for its exchange', async () => {
 	const hasty: Handler = async x => {
-		x.bound({ readTimeout: 200, readRate: 100_000 });
+		x.setLimits({ readTimeout: 200, readRate: 100_000 });
 		x.response.body = await bodyOf(x);
 	};
 	await withServer(hasty, {}, async server => {

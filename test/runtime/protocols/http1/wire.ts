@@ -50,7 +50,7 @@ export async function serve(
 			try {
 				const pending = handler(x);
 				if (!(pending instanceof PendingAnswer)) return pending?.then(undefined, error => fail(x, error));
-				pending.judge({ answered() {}, failed: fail });
+				pending.setOutcomeHandler({ onAnswered() {}, onFailed: fail });
 				return pending;
 			} catch (error) {
 				fail(x, error);

@@ -339,9 +339,9 @@ test('reading a body that arrives too late fails', async () => {
 
 test('limits of an exchange override those of its listener', async () => {
 	const handler: Handler = async x => {
-		x.bound({ writeTimeout: 100 });
+		x.setLimits({ writeTimeout: 100 });
 		if (x.request.body !== null) {
-			x.bound({ readTimeout: 100 });
+			x.setLimits({ readTimeout: 100 });
 			await bodyOf(x);
 		}
 		x.response.body = Buffer.alloc(200_000);

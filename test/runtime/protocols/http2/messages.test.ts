@@ -306,7 +306,7 @@ test('trailers can follow the head without content', async () => {
 test('interim responses precede the final one', async () => {
 	await withNode(
 		async x => {
-			x.inform(103, new HeaderList(['link', '</style.css>; rel=preload']));
+			x.sendInterim(103, new HeaderList(['link', '</style.css>; rel=preload']));
 			await bodyOf(x);
 			x.response.body = 'ok';
 		},

@@ -26,7 +26,7 @@ class Watched implements BodySource {
 	trailers: HeaderList | undefined = undefined;
 	readonly asked: number[] = [];
 	idled = 0;
-	onIdle: () => void = () => {};
+	onPause: () => void = () => {};
 	#left: number;
 
 	constructor(length: number, known = true) {
@@ -42,9 +42,9 @@ class Watched implements BodySource {
 		return Buffer.alloc(size, 'x');
 	}
 
-	idle(): void {
+	onIdle(): void {
 		this.idled++;
-		this.onIdle();
+		this.onPause();
 	}
 
 	cancel(): void {}

@@ -142,7 +142,7 @@ test('an interim response precedes the final one', async () => {
 	const [, client] = await start(async x => {
 		const hints = new HeaderList();
 		hints.add('Link', '</a.css>; rel=preload');
-		x.inform(103, hints);
+		x.sendInterim(103, hints);
 		await new Promise<void>(resolve => {
 			go = resolve;
 		});

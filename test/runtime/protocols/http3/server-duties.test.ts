@@ -164,7 +164,7 @@ test('4.1, 4.2: responses have lowercase names and no field of the connection, i
 	const forbidden = ['Connection', 'Keep-Alive', 'Proxy-Connection', 'Transfer-Encoding', 'Upgrade'];
 	const list = (): HeaderList => new HeaderList([...forbidden.flatMap(name => [name, 'x']), 'X-Some', 'Value']);
 	const [, client] = await start(x => {
-		x.inform(103, list());
+		x.sendInterim(103, list());
 		for (const name of forbidden) x.response.headers.add(name, 'x');
 		x.response.headers.add('X-Some', 'Value');
 		let left = 2;
@@ -219,7 +219,7 @@ test('4.1.2: handlers never see a malformed request', async () => {
 
 test('4.5: 101 is never sent', async () => {
 	const [, client] = await start(x => {
-		x.inform(101, new HeaderList());
+		x.sendInterim(101, new HeaderList());
 		x.response.status = 101;
 	});
 	const { heads } = await response(client, client.open().write(headers(), true));

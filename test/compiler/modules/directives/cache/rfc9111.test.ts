@@ -242,11 +242,11 @@ const validation = suite('validation');
 validation('starts over with the original request if the origin confirms a different entity tag', async () => {
 	const seen: string[] = [];
 	const rewriting = (answer: OriginAnswer) => (x: Exchange) => {
-		seen.push(`${x.request.method} ${x.request.path}?${x.request.query} ${x.exclusive}`);
+		seen.push(`${x.request.method} ${x.request.path}?${x.request.query} ${x.exclusiveGroups}`);
 		x.request.method = 'HEAD';
 		x.request.path = '/elsewhere';
 		x.request.query = 'x';
-		x.exclusive = 1;
+		x.exclusiveGroups = 1;
 		return answer;
 	};
 	const etag = (tag: string): OriginAnswer => fields(['Cache-Control', 'max-age=1'], ['ETag', tag]);
@@ -271,7 +271,7 @@ validation('concurrent requests do not wait for a response that must be validate
 	] as const) {
 		const outcomes: FetchOutcome[] = [];
 		class Watched extends FakeCache {
-			override turn(): FetchTicket {
+			override joinFetch(): FetchTicket {
 				return { ended: undefined, done: told => outcomes.push(told) };
 			}
 		}

@@ -109,7 +109,7 @@ async function ask(
 		localPort: 80,
 		tls: undefined,
 	};
-	const x = new Exchange('HTTP/1.1', connection, received, request, { inform() {}, watch() {} }, 0);
+	const x = new Exchange('HTTP/1.1', connection, received, request, { sendInterim() {}, watch() {} }, 0);
 	for (const [name, value] of Object.entries(asked.variables ?? {})) x.variables.set(name, value);
 	if (asked.error !== undefined) x.error = { status: asked.error, message: '' };
 	const preset = asked.preset ?? [];
@@ -278,10 +278,10 @@ serving("a file that shrinks before it is read is a 503 without the file's field
 	const shrinking: FileReader = {
 		open: () => ({
 			path: '/x',
-			from: 'disk',
-			below: '/x',
+			source: 'disk',
+			relativePath: '/x',
 			size: 10,
-			changed: { seconds: 5, nanoseconds: 0 },
+			modified: { seconds: 5, nanoseconds: 0 },
 			body: () => {
 				throw new FileError('unavailable', 'shorter');
 			},

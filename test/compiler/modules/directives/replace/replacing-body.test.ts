@@ -220,7 +220,7 @@ bodies('a long body without a newline takes linear time and little memory, whate
 		const out = await body.pull();
 		if (out === null) break;
 		total += out.length;
-		most = Math.max(most, body.held);
+		most = Math.max(most, body.heldBytes);
 	}
 	assert.is(total, pieces * piece.length);
 	assert.ok(most < 256 * 1024, `${most} bytes held`);

@@ -31,8 +31,8 @@ class SpiedBody implements BodySource {
 /** Leases whose only upstream responds with the given body and fields. */
 function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
 	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
-	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
-	const send: UpstreamPool['send'] = (_x, _upstream, _request, outcome) => outcome.answered(answer);
+	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgradedStream: undefined };
+	const send: UpstreamPool['send'] = (_x, _upstream, _request, outcome) => outcome.onResponse(answer);
 	const pool = { settings: { to: ['up:1'] }, select: () => one, send };
 	return { lease: kind => (kind === 'upstreams' ? pool : { record() {} }) as never };
 }
