@@ -80,7 +80,10 @@ export const reload: Command = {
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) {
 			const needsRestart = memberOf(memberOf(answer.body, 'error'), 'code') === 'restart_required';
-			const hint = needsRestart ? ` To do it without downtime, run: ${commandLine()} --handover` : '';
+			const hint =
+				needsRestart && !invocation.flag('handover')
+					? ` To do it without downtime, run: ${commandLine()} --handover`
+					: '';
 			throw answerFailure(answer, `The server did not apply ${input.name}`, hint);
 		}
 		printError(answerWarnings(answer));

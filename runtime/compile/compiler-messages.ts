@@ -69,7 +69,11 @@ export interface CompilerReplies {
 	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
 	prepare: PrepareResult;
 	edit: PrepareResult | EditRefused;
-	preview: LoadPreview;
+	preview: {
+		readonly preview: LoadPreview;
+		/** Facts of the document that was previewed; undefined unless a running process could change to it. */
+		readonly facts?: DocumentFacts | undefined;
+	};
 	/** UTF-8 JSON of the document. */
 	commit: ArrayBuffer;
 	discard: null;

@@ -262,10 +262,11 @@ class Compilation {
 		return 'result' in input ? input : this.#prepare(input, terms);
 	}
 
-	async #preview(input: ConfigInput, terms: PrepareOptions): Promise<LoadPreview> {
+	async #preview(input: ConfigInput, terms: PrepareOptions): Promise<CompilerReplies['preview']> {
 		try {
 			const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
-			return await this.#previewOf(input, prepared, terms.compares === true);
+			const preview = await this.#previewOf(input, prepared, terms.compares === true);
+			return { preview, ...(prepared.result === 'swap' && { facts: prepared.facts }) };
 		} finally {
 			this.#giveUp();
 		}

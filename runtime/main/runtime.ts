@@ -10,7 +10,7 @@ import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import type { PrepareResult } from '../compile/compiler-messages.ts';
-import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
+import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms, RestartReason } from '../compile/load-results.ts';
 import { ConcurrencyTables } from '../concurrency-limits/concurrency-tables.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
@@ -310,7 +310,11 @@ export class Runtime implements RuntimeControl {
 	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
 		// Previews are serialized with loads, because the compile thread keeps only one candidate document.
 		const unconfigured = !this.#options.input;
-		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured, ...terms }));
+		return this.#serialize(async () => {
+			const { preview, facts } = await this.#compiler.ask('preview', { input, unconfigured, ...terms });
+			const reason = preview.result === 'swap' && facts && this.#threadShortage(facts.settings);
+			return reason ? { ...preview, result: 'restart_required', reasons: [reason] } : preview;
+		});
 	}
 
 	adapt(input: ConfigInput): Promise<AdaptOutcome> {
@@ -583,6 +587,13 @@ export class Runtime implements RuntimeControl {
 		return workerThreadCount(this.#options.threads ?? settings.threads);
 	}
 
+	/** Returns the reason for a restart if this process cannot start the threads that the settings ask for. */
+	#threadShortage(settings: Settings): RestartReason | undefined {
+		const threads = this.#threadsFor(settings);
+		const { room } = this.#threads;
+		return threads !== this.threads && threads > room ? tooManyThreads(threads, room) : undefined;
+	}
+
 	#poolHost(): WorkerPoolHost {
 		return {
 			totals: this.#totals,
@@ -640,12 +651,12 @@ export class Runtime implements RuntimeControl {
 			}
 			if (prepared.result !== 'swap') return prepared;
 			if (this.#stopping) return STOPPING_OUTCOME;
-			const threads = this.#threadsFor(prepared.facts.settings);
-			if (threads !== this.threads && threads > this.#threads.room) {
+			const reason = this.#threadShortage(prepared.facts.settings);
+			if (reason) {
 				await this.#compiler.ask('discard', {});
-				const reasons = [tooManyThreads(threads, this.#threads.room)];
-				return { result: 'restart_required', reasons, diagnostics: prepared.diagnostics };
+				return { result: 'restart_required', reasons: [reason], diagnostics: prepared.diagnostics };
 			}
+			const threads = this.#threadsFor(prepared.facts.settings);
 			this.#threads.hasten();
 			const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 			return outcome.result === 'applied' && threads !== this.threads ? await this.#resize(threads, outcome) : outcome;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -200,5 +201,44 @@ changes('need another process beyond the threads for which it has memory', async
 		},
 	);
 });
+
+changes(
+	'beyond the threads for which the process has memory are foreseen by a dry run, and made by a handover',
+	async () => {
+		const folder = temporaryFolder();
+		const file = path.join(folder, 'Configfile');
+		const [port, admin] = (await freePorts(2)) as [number, number];
+		const write = (threads: number, body: string): void =>
+			writeFileSync(
+				file,
+				`{\n\tadmin 127.0.0.1:${admin}\n\tthreads ${threads}\n}\nhttp://127.0.0.1:${port} {\n\trespond "${body}"\n}\n`,
+			);
+		write(1, 'by one thread');
+		const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+		try {
+			const threads = 2 * Math.max(availableParallelism(), 8) + 1;
+			write(threads, 'by many threads');
+			const { stdout: document } = await runCommand(['adapt', file]);
+			const headers = { 'content-type': 'application/json' };
+			const preview = await fetch(`http://127.0.0.1:${admin}/load?dry_run`, {
+				method: 'POST',
+				headers,
+				body: document,
+			});
+			const { result, reasons } = (await preview.json()) as { result: string; reasons: { subject: string }[] };
+			assert.is(result, 'restart_required');
+			assert.equal(
+				reasons.map(({ subject }) => subject),
+				['threads'],
+			);
+			const { status, stdout, stderr } = await runCommand(['reload', file, '--handover']);
+			assert.is(status, 0, stderr);
+			assert.match(stdout, /now being served by process \d+, which has taken over/);
+			assert.match(await get(port, '/'), 'by many threads');
+		} finally {
+			await server.stop();
+		}
+	},
+);
 
 changes.run();

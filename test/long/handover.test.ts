@@ -38,8 +38,8 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 	const added = (round: number): string => `http://127.0.0.1:${others[round % 2]} {\n\trespond "round ${round}"\n}\n`;
 	writeFileSync(file, `${options}${sites}${secure(0)}`);
 	const server = await serve([file], first, { env: { XDG_STATE_HOME: folder } });
+	const clients = startLoad({ plain: first, tls }, 16);
 	try {
-		const clients = startLoad({ plain: first, tls }, 16);
 		let descriptors = 0;
 		for (let round = 1; round <= COUNT; round++) {
 			const socket = await EchoClient.open(first, '/echo');
@@ -70,6 +70,7 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 		for (const line of lines) JSON.parse(line);
 		assert.ok(lines.length >= total, `${lines.length} lines of ${total} requests`);
 	} finally {
+		await clients.stop();
 		await server.stop();
 		echo.close();
 	}
@@ -83,8 +84,8 @@ handovers('change the number of threads, and move a port to another address', as
 		`{\n\tadmin unix/${folder}/admin.sock\n\tthreads ${threads}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n}\nhttp://127.0.0.1:${first} {\n${more}\trespond "${body}"\n}\nhttps://localhost:${tls} {\n\ttls internal\n\trespond "tls"\n}\n`;
 	writeFileSync(file, text(4, 'four'));
 	const server = await serve([file], first, { env: { XDG_STATE_HOME: folder } });
+	const clients = startLoad({ plain: first, tls });
 	try {
-		const clients = startLoad({ plain: first, tls });
 		await until('load', () => clients.done('HTTP/2') > 0);
 		const change = async (wanted: string): Promise<void> => {
 			writeFileSync(file, wanted);
@@ -101,6 +102,7 @@ handovers('change the number of threads, and move a port to another address', as
 		const { failures } = await clients.stop();
 		assert.equal(failures, []);
 	} finally {
+		await clients.stop();
 		await server.stop();
 	}
 });
