@@ -120,24 +120,24 @@ export class SiteMemory implements PieceMemory {
 		for (const { what, of, answer } of expansion.asked) {
 			if (what === 'readText' && !answer.startsWith('!')) this.#addFile!(of);
 		}
-		for (const name of expansion.snippets) report.use(snippets.get(name)!);
-		for (const name of expansion.constants) report.use(constants.find(name)!);
-		const { lines, words, characters, defined } = expansion.record;
+		for (const name of expansion.snippets) report.markUsed(snippets.get(name)!);
+		for (const name of expansion.constants) report.markUsed(constants.find(name)!);
+		const { lineCount: lines, wordCount: words, characterCount: characters, definedNames: defined } = expansion.record;
 		for (const name of defined) report.define(name);
-		report.spend(lines, words, characters);
+		report.countOutput(lines, words, characters);
 		return true;
 	}
 
-	begins(piece: TextPiece): void {
+	onPieceBegin(piece: TextPiece): void {
 		this.#enter();
 		this.#open.push({ piece, asked: this.#reader!.record(), before: this.#context, entered: false });
 		this.#record = new ExpansionRecord();
-		this.#report!.record(this.#record);
+		this.#report!.setRecord(this.#record);
 	}
 
-	ends(site: SiteBlock | undefined, lasting: boolean, { constants }: DefinedNames): void {
+	onPieceEnd(site: SiteBlock | undefined, lasting: boolean, { constants }: DefinedNames): void {
 		this.#reader!.stop();
-		this.#report!.record(undefined);
+		this.#report!.setRecord(undefined);
 		const { piece, asked, before } = this.#open.pop()!;
 		const record = this.#record;
 		const loose = this.#loose;
@@ -152,7 +152,7 @@ export class SiteMemory implements PieceMemory {
 			return;
 		}
 		if (!lasting || !record || record.reported || loose) return;
-		const used = [...record.used] as (Snippet | Constant)[];
+		const used = [...record.usedDefinitions] as (Snippet | Constant)[];
 		known.expansion = {
 			block: site,
 			context: before,
@@ -165,7 +165,7 @@ export class SiteMemory implements PieceMemory {
 		};
 	}
 
-	looseLines(): void {
+	onLooseLines(): void {
 		this.#loose = true;
 	}
 
@@ -202,7 +202,7 @@ export class SiteMemory implements PieceMemory {
 		const known = knowledge(piece);
 		const { watch } = lowered;
 		const lasting = !watch.definesUpstreams && watch.diagnostics.every(staysRight);
-		known.lowered = lasting && (piece.sole || known.expansion) ? lowered : undefined;
+		known.lowered = lasting && (piece.isIndependentSite || known.expansion) ? lowered : undefined;
 	}
 
 	#numberOf(context: string): number {

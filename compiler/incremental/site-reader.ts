@@ -41,12 +41,12 @@ export class SiteReader {
 			);
 		}
 		const structure = this.#structure;
-		const { lines, source, plain, mistaken } = piece.read(this.#importer.env, () => {});
+		const { lines, source, plain, hasMistakes: mistaken } = piece.read(this.#importer.env, () => {});
 		piece.release();
-		if (plain && !mistaken && !lines.some(line => line.live)) {
-			structure.add(lines, mainFrame(source));
+		if (plain && !mistaken && !lines.some(line => line.needsExpansion)) {
+			structure.addLines(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;
-			if (site && !this.#reported && structure.atRest && structure.size === 1) {
+			if (site && !this.#reported && structure.betweenBlocks && structure.size === 1) {
 				structure.forgetSites();
 				return site;
 			}

@@ -55,18 +55,18 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	known.pieces.begin();
 	const importer = new Importer(expansion, reader, {
 		cut: (whole: Source) => known.pieces.cut(whole, env),
-		expects: (piece: TextPiece) => known.sites.expects(piece),
+		mayBeReused: (piece: TextPiece) => known.sites.expects(piece),
 	});
 	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known.sites);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
 	if (input.text === '') reportEmpty(source, expansion);
-	const main = importer.main(source);
+	const main = importer.readMain(source);
 	if (!main.pieces) return 'whole';
 	known.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
 	// In these cases the order of processing matters, or parts of one site are in different pieces.
-	if (expansion.exhausted || tree.sites.some(site => !site.braces)) return 'whole';
+	if (expansion.exhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
 	const sites = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
 	const deps = { dialect, report, reader, placeholders: knownPlaceholders, origins };
@@ -153,7 +153,7 @@ class SitesLowering {
 		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
 		this.spans.push(spans);
 		reader.stop();
-		if (piece && !site) piece.sole = false;
+		if (piece && !site) piece.isIndependentSite = false;
 		if (piece && site) {
 			const kept = { site, watch: watch.empty ? NO_NOTES : watch, deps, logsBefore, spans };
 			const logs = lowering.logs - logsBefore;

@@ -93,7 +93,7 @@ function texts(
 	const report = (one: Diagnostic): void => {
 		if (one.code === 'snippet/unused') found.push(one);
 	};
-	const tree = parseConfig(input, reader, report, { knownDirectives, ...(unused && { unused }) });
+	const tree = parseConfig(input, reader, report, { knownDirectives, ...(unused && { reportUnused: unused }) });
 	const sources = [new Source({ name: input.name, text: input.text, path: input.path })];
 	for (const path of files) {
 		if (path === input.path) continue;

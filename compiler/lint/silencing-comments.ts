@@ -7,7 +7,7 @@ import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { didYouMean } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
-import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
+import { endOfNextLine, scanComments } from '../syntax/scan-comments.ts';
 
 /** One name in a silencing comment, and the span of text to which it applies. */
 interface Silence {
@@ -106,7 +106,7 @@ function read(source: Source, dialect: Dialect): Silence[] {
 			scope === 'off-file'
 				? [0, text.length + 1]
 				: alone
-					? [start, endOfExtent(text, stop, dialect)]
+					? [start, endOfNextLine(text, stop, dialect)]
 					: [lineStart, stop + 1];
 		const listAt = start + whole.indexOf(list, whole.indexOf(scope) + scope.length);
 		const names = [...list.matchAll(/[^\s,]+/g)];

@@ -1,6 +1,6 @@
 /** Formatting as edits: only the lines that change, so that an editor keeps its cursor and marks. */
 import { formatText } from '../syntax/format.ts';
-import { linesOf, markedLines } from '../syntax/format-difference.ts';
+import { markedLines, splitLines } from '../syntax/format-difference.ts';
 import type { TextRange } from './text-syntax.ts';
 
 /** The replacement of a range of one text. */
@@ -15,7 +15,7 @@ export function formattingEdits(text: string, within?: TextRange): RangeEdit[] {
 	const edits: RangeEdit[] = [];
 	let at = 0;
 	let edit: { start: number; end: number; text: string } | undefined;
-	for (const { mark, line } of markedLines(linesOf(text), linesOf(formatted))) {
+	for (const { mark, line } of markedLines(splitLines(text), splitLines(formatted))) {
 		if (mark === ' ') {
 			if (edit) edits.push(edit);
 			edit = undefined;

@@ -50,7 +50,7 @@ export function expectedAt(syntax: TextSyntax, place: Place, written: boolean = 
 				...(index === 0 ? { block: undefined } : {}),
 				alternative: undefined,
 			}
-		: { words: [mark], block: undefined, alternative: undefined, span: mark.span, live: false, shape: 0 };
+		: { words: [mark], block: undefined, alternative: undefined, span: mark.span, needsExpansion: false, shape: 0 };
 	const top = around.reduceRight<ParsedLine>((inner, outer) => {
 		const words = withoutElse(outer.words);
 		return { ...outer, words, block: { ...outer.block!, lines: [inner] }, alternative: undefined };

@@ -33,8 +33,11 @@ export interface Line {
 export interface SiteBlock {
 	readonly addresses: readonly Word[];
 	readonly lines: readonly Line[];
-	/** False for a configuration with one site and no braces, where what looks like a second site is parsed as a directive. */
-	readonly braces: boolean;
+	/**
+	 * False for the only site of a configuration, if written without braces. What looks like a second site is then parsed as a
+	 * directive.
+	 */
+	readonly hasBraces: boolean;
 	readonly span: SourceSpan;
 }
 

@@ -30,7 +30,7 @@ class ConfigParser extends EmbeddedActionsParser {
 				{
 					ALT: () => {
 						const close = this.CONSUME(CloseBrace);
-						this.ACTION(() => this.tree!.strayClose(close, this.LA(-1)?.tokenType));
+						this.ACTION(() => this.tree!.handleStrayClose(close, this.LA(-1)?.tokenType));
 					},
 				},
 			]);
@@ -41,21 +41,21 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.ACTION(() => this.tree!.beginLine(this.LA(0).tokenType));
 		this.AT_LEAST_ONE(() => {
 			const word = this.CONSUME(Word);
-			this.ACTION(() => this.tree!.word(word));
+			this.ACTION(() => this.tree!.addWord(word));
 		});
 		this.OPTION(() => this.SUBRULE(this.block));
 		this.MANY({
-			GATE: () => this.tree!.takesElse(this.LA(1)),
-			DEF: () => this.SUBRULE(this.otherwise),
+			GATE: () => this.tree!.continuesWithElse(this.LA(1)),
+			DEF: () => this.SUBRULE(this.alternative),
 		});
 		this.ACTION(() => this.tree!.endLine());
 	});
 
-	readonly otherwise = this.RULE('otherwise', () => {
+	readonly alternative = this.RULE('alternative', () => {
 		this.ACTION(() => this.tree!.beginAlternative());
 		this.AT_LEAST_ONE(() => {
 			const word = this.CONSUME(Word);
-			this.ACTION(() => this.tree!.word(word));
+			this.ACTION(() => this.tree!.addWord(word));
 		});
 		this.OPTION(() => this.SUBRULE(this.block));
 	});
@@ -81,14 +81,14 @@ class ConfigParser extends EmbeddedActionsParser {
 					{ ALT: () => this.SUBRULE(this.bareBlock) },
 					{
 						ALT: () => {
-							const stray = this.CONSUME(CloseBrace);
-							this.ACTION(() => this.tree!.strayClose(stray, undefined));
+							const strayBrace = this.CONSUME(CloseBrace);
+							this.ACTION(() => this.tree!.handleStrayClose(strayBrace, undefined));
 						},
 					},
 				]),
 		});
 		this.OPTION({
-			GATE: () => this.tree!.endsHere(this.LA(1)),
+			GATE: () => this.tree!.closesBlock(this.LA(1)),
 			DEF: () => {
 				const close = this.CONSUME2(CloseBrace);
 				this.ACTION(() => this.tree!.closeBlock(close, this.LA(-1).tokenType));
@@ -107,13 +107,13 @@ class ConfigParser extends EmbeddedActionsParser {
 	}
 }
 
-// The parser is shared, because building the grammar's tables takes milliseconds. It keeps no state between parses, which never
-// overlap.
+// All parses share one parser, because building the grammar's tables takes milliseconds. Parses never overlap, and the parser keeps
+// no state between them.
 const parser = new ConfigParser();
 
-function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
+function buildTree(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	parser.tree = tree;
-	tree.last = tokens.findLast(
+	tree.lastToken = tokens.findLast(
 		({ tokenType, payload }) => tokenType !== Newline && (!payload || payload.text !== undefined),
 	);
 	parser.input = tokens;
@@ -124,19 +124,23 @@ function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 }
 
 /** Splits braces off the last word of each line: `a.com{` and `respond hi}` were most likely meant that way. */
-function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
+function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
 		const { image } = token;
 		if (token.payload || image.length < 2 || (next && next.tokenType !== Newline)) return [token];
-		const type = image.endsWith('{') ? OpenBrace : image.endsWith('}') && !image.includes('{') ? CloseBrace : undefined;
-		if (!type) return [token];
+		const braceType = image.endsWith('{')
+			? OpenBrace
+			: image.endsWith('}') && !image.includes('{')
+				? CloseBrace
+				: undefined;
+		if (!braceType) return [token];
 		const brace: WordToken = {
 			...token,
 			image: image.slice(-1),
 			startOffset: token.startOffset + image.length - 1,
-			tokenType: type,
-			tokenTypeIdx: type.tokenTypeIdx!,
+			tokenType: braceType,
+			tokenTypeIdx: braceType.tokenTypeIdx!,
 		};
 		return [{ ...token, image: image.slice(0, -1) }, brace];
 	});
@@ -167,16 +171,19 @@ export function parseSubstitutedText(
 	report: Report,
 ): ParsedFile {
 	// A byte order mark is recognized only at the beginning of a whole file.
-	const whole = source.cut === undefined && substituted.start(0) === 0;
-	const marked = whole && substituted.text.charCodeAt(0) === 0xfeff;
-	const tokens = tokenize(marked ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
-	let tree = walk(tokens, new ParsedTree(source, substituted, dialect, false));
-	if (tree.unbalanced > 0 && !tree.swallowed) {
-		const unglued = withoutGluedBraces(tokens);
-		const spaced = walk(unglued, new ParsedTree(source, substituted, dialect, false));
-		if (spaced.unbalanced < tree.unbalanced) tree = spaced;
-		const indented = walk(tree === spaced ? unglued : tokens, new ParsedTree(source, substituted, dialect, true));
-		if (indented.unbalanced <= tree.unbalanced) tree = indented;
+	const isWholeFile = source.cut === undefined && substituted.start(0) === 0;
+	const hasByteOrderMark = isWholeFile && substituted.text.charCodeAt(0) === 0xfeff;
+	const tokens = tokenize(hasByteOrderMark ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
+	let tree = buildTree(tokens, new ParsedTree(source, substituted, dialect, false));
+	if (tree.unbalancedBraces > 0 && !tree.hasUnclosedWord) {
+		const splitTokens = splitGluedBraces(tokens);
+		const splitTree = buildTree(splitTokens, new ParsedTree(source, substituted, dialect, false));
+		if (splitTree.unbalancedBraces < tree.unbalancedBraces) tree = splitTree;
+		const indentedTree = buildTree(
+			tree === splitTree ? splitTokens : tokens,
+			new ParsedTree(source, substituted, dialect, true),
+		);
+		if (indentedTree.unbalancedBraces <= tree.unbalancedBraces) tree = indentedTree;
 	}
 	for (const diagnostic of tree.diagnostics) report(diagnostic);
 	return { source, lines: tree.lines, blank: tokens.every(token => token.tokenType === Newline) };

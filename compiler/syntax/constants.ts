@@ -6,43 +6,43 @@ export interface Constant {
 	readonly name: ParsedWord;
 	readonly values: readonly ParsedWord[];
 	/** True if defined in the main file; only there are unused constants reported. */
-	readonly local: boolean;
+	readonly inMainFile: boolean;
 	used: boolean;
 }
 
 /** The constants of a file or of a site; those of a site hide those of the file. */
 export class Constants {
-	readonly #own = new Map<string, Constant>();
-	readonly #outer: Constants | undefined;
+	readonly #constants = new Map<string, Constant>();
+	readonly #parent: Constants | undefined;
 
-	constructor(outer: Constants | undefined) {
-		this.#outer = outer;
+	constructor(parent: Constants | undefined) {
+		this.#parent = parent;
 	}
 
 	/** Adds a constant. If the name is already defined on this level, returns the existing constant instead. */
 	define(constant: Constant): Constant | undefined {
-		const before = this.#own.get(constant.name.text);
-		if (before) return before;
-		this.#own.set(constant.name.text, constant);
+		const existing = this.#constants.get(constant.name.text);
+		if (existing) return existing;
+		this.#constants.set(constant.name.text, constant);
 		return undefined;
 	}
 
 	/** Number of constants on this level. */
 	get size(): number {
-		return this.#own.size;
+		return this.#constants.size;
 	}
 
 	find(name: string): Constant | undefined {
-		return this.#own.get(name) ?? this.#outer?.find(name);
+		return this.#constants.get(name) ?? this.#parent?.find(name);
 	}
 
 	/** Returns every visible name, including those of the file. */
 	names(): string[] {
-		return [...this.#own.keys(), ...(this.#outer?.names() ?? [])];
+		return [...this.#constants.keys(), ...(this.#parent?.names() ?? [])];
 	}
 
 	/** Returns the unused constants of this level that are defined in the main file. */
 	unused(): Constant[] {
-		return [...this.#own.values()].filter(({ local, used }) => local && !used);
+		return [...this.#constants.values()].filter(({ inMainFile: local, used }) => local && !used);
 	}
 }

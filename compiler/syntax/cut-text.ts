@@ -8,22 +8,21 @@ import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { CloseBrace, Comment, maxWordsBefore, OpenBrace } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
-// A line of plain words and of quotes that are closed on the same line. It is the most common kind of line, and is skipped in one
-// step.
+// A line of plain words, and of quotes that are closed on the same line. Most lines are of this kind, and are skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
 // A plain line that ends with `{`.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 // A line with only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
 // Keywords whose line is complete at the top level, without a block.
-const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;
+const completeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
-const blank = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
-const comment = sticky(Comment.PATTERN);
-const open = sticky(OpenBrace.PATTERN);
-const close = sticky(CloseBrace.PATTERN);
+const blankSpace = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
+const comment = stickyPattern(Comment.PATTERN);
+const openBrace = stickyPattern(OpenBrace.PATTERN);
+const closeBrace = stickyPattern(CloseBrace.PATTERN);
 
-function sticky(pattern: unknown): RegExp {
+function stickyPattern(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
 }
 
@@ -45,13 +44,13 @@ export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | un
 	const pieces: TextExtent[] = [];
 	const cutter = new Cutter(text, dialect);
 	let start = -1;
-	while (cutter.at < text.length) {
-		const before = cutter.at;
-		cutter.line();
+	while (cutter.offset < text.length) {
+		const lineStart = cutter.offset;
+		cutter.scanLine();
 		if (cutter.depth < 0) return undefined;
-		if (start === -1 && !cutter.blank) start = before;
-		if (!cutter.closed) continue;
-		pieces.push({ start, end: cutter.at });
+		if (start === -1 && !cutter.isBlank) start = lineStart;
+		if (!cutter.pieceEnded) continue;
+		pieces.push({ start, end: cutter.offset });
 		start = -1;
 	}
 	if (start !== -1) pieces.push({ start, end: text.length });
@@ -61,32 +60,32 @@ export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | un
 /** Scans a text line by line according to the rules of the lexer, without creating tokens. */
 class Cutter {
 	/** Offset of the next line. */
-	at = 0;
+	offset = 0;
 	/** Number of open blocks; negative after an unmatched closing brace. */
 	depth = 0;
 	/** True if the last line ended a top-level block, or is complete without one. */
-	closed = false;
-	/** True if the last line contains only white space and comments. */
-	blank = false;
+	pieceEnded = false;
+	/** True if the last line contained only white space and comments. */
+	isBlank = false;
 	readonly #text: string;
-	readonly #namedValues: boolean;
+	readonly #allowsNamedValues: boolean;
 
 	constructor(text: string, dialect: Dialect) {
 		this.#text = text;
-		this.#namedValues = dialect === 'configfile';
+		this.#allowsNamedValues = dialect === 'configfile';
 	}
 
 	/** Advances to the next line. */
-	line(): void {
-		this.closed = false;
-		this.blank = this.#skip(blankLine);
-		if (this.blank) return;
-		const whole = this.depth === 0 && matchesAt(wholeLine, this.#text, this.at);
-		this.#line();
-		if (whole) this.closed = this.depth === 0;
+	scanLine(): void {
+		this.pieceEnded = false;
+		this.isBlank = this.#skip(blankLine);
+		if (this.isBlank) return;
+		const isComplete = this.depth === 0 && matchesAt(completeLine, this.#text, this.offset);
+		this.#scanNonBlankLine();
+		if (isComplete) this.pieceEnded = this.depth === 0;
 	}
 
-	#line(): void {
+	#scanNonBlankLine(): void {
 		if (this.#skip(plainLine)) return;
 		if (this.#skip(openingLine)) {
 			this.depth++;
@@ -94,69 +93,69 @@ class Cutter {
 		}
 		if (this.#skip(closingLine)) {
 			this.depth--;
-			this.closed = this.depth === 0;
+			this.pieceEnded = this.depth === 0;
 			return;
 		}
-		this.blank = true;
-		this.#tokens();
+		this.isBlank = true;
+		this.#scanTokens();
 	}
 
 	#skip(pattern: RegExp): boolean {
-		if (!matchesAt(pattern, this.#text, this.at)) return false;
-		this.at = pattern.lastIndex;
+		if (!matchesAt(pattern, this.#text, this.offset)) return false;
+		this.offset = pattern.lastIndex;
 		return true;
 	}
 
 	/** Scans a line of any kind token by token; a quote or comment may extend it over several lines. */
-	#tokens(): void {
+	#scanTokens(): void {
 		const text = this.#text;
 		/** Start of the first word since the last brace; −1 if there has been none. */
-		let head = -1;
+		let headStart = -1;
 		/** End of that word. */
 		let headEnd = -1;
-		let words = 0;
-		const named = (): boolean => words <= maxWordsBefore && takesNamedValues(text, head, headEnd);
-		while (this.at < text.length) {
-			if (this.#skip(blank) || this.#skip(comment)) continue;
-			if (text.charCodeAt(this.at) === LF) {
-				this.at++;
+		let wordCount = 0;
+		const acceptsNamedValue = (): boolean => wordCount <= maxWordsBefore && takesNamedValues(text, headStart, headEnd);
+		while (this.offset < text.length) {
+			if (this.#skip(blankSpace) || this.#skip(comment)) continue;
+			if (text.charCodeAt(this.offset) === LF) {
+				this.offset++;
 				return;
 			}
-			this.blank = false;
-			if (this.#skip(open)) {
+			this.isBlank = false;
+			if (this.#skip(openBrace)) {
 				this.depth++;
-				this.closed = false;
-				words = 0;
+				this.pieceEnded = false;
+				wordCount = 0;
 				continue;
 			}
-			if (this.#skip(close)) {
+			if (this.#skip(closeBrace)) {
 				this.depth--;
 				if (this.depth < 0) return;
-				this.closed = this.depth === 0;
-				words = 0;
+				this.pieceEnded = this.depth === 0;
+				wordCount = 0;
 				continue;
 			}
-			this.closed = false;
-			const start = this.at;
-			const end = endOfPlainWord(text, start, this.#namedValues);
-			const takesValue = this.#namedValues && words > 0 ? named : undefined;
-			this.at = end === -1 ? scanWord(text, start, takesValue).end : end;
-			if (words++ > 0) continue;
-			head = start;
+			this.pieceEnded = false;
+			const start = this.offset;
+			const end = endOfPlainWord(text, start, this.#allowsNamedValues);
+			const takesValue = this.#allowsNamedValues && wordCount > 0 ? acceptsNamedValue : undefined;
+			this.offset = end === -1 ? scanWord(text, start, takesValue).end : end;
+			if (wordCount++ > 0) continue;
+			headStart = start;
 			// The value of a head with quotes or escapes differs from its source text.
 			headEnd = end === -1 ? -1 : end;
 		}
 	}
 }
 
-function matchesAt(pattern: RegExp, text: string, at: number): boolean {
-	pattern.lastIndex = at;
+function matchesAt(pattern: RegExp, text: string, offset: number): boolean {
+	pattern.lastIndex = offset;
 	return pattern.test(text);
 }
 
 /** Reports whether a quote after `NAME=` begins a value, as in the lexer: in a snippet's head, and after `use`. */
-function takesNamedValues(text: string, head: number, end: number): boolean {
-	if (end === -1) return false;
-	if (text[head] === '(') return text[end - 1] === ')';
-	return end - head === 3 && text.startsWith('use', head);
+function takesNamedValues(text: string, headStart: number, headEnd: number): boolean {
+	if (headEnd === -1) return false;
+	if (text[headStart] === '(') return text[headEnd - 1] === ')';
+	return headEnd - headStart === 3 && text.startsWith('use', headStart);
 }

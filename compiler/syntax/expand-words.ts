@@ -6,8 +6,8 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
 import { maxWords, type ParsedWord } from './parsed-file.ts';
 
-const replaced = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
-const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
+const referencePattern = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
+const argumentRange = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
 const wholeConstant = /^\{let\.([^{}]*)\}$/;
 const integer = /^-?\d+$/;
 
@@ -40,11 +40,11 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 	const span = spanIn(frame, word.span);
 	const { text } = word;
 	if (frame.imported && text.startsWith('{args[')) {
-		const range = variadic.exec(text);
-		const values = range && slice(range, word, scope);
+		const range = argumentRange.exec(text);
+		const values = range && argumentSlice(range, word, scope);
 		if (values) {
 			for (const value of values) out.push({ text: value.text, quote: quoteOf(word, value, report), span });
-			report.spend(0, values.length, 0);
+			report.countOutput(0, values.length, 0);
 			return;
 		}
 		if (range) {
@@ -53,34 +53,35 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		}
 	}
 	if (word.quote === 'none' && report.dialect === 'configfile') {
-		const constant = wholeConstant.exec(text);
-		if (constant) {
-			const found = findConstant(constant[1]!, word, scope);
+		const constantMatch = wholeConstant.exec(text);
+		if (constantMatch) {
+			const constantFound = findConstant(constantMatch[1]!, word, scope);
 			// Unknown references stay in place, so that a missing argument is not reported in addition.
-			if (found) for (const value of found.values) out.push({ text: value.text, quote: value.quote, span });
+			if (constantFound)
+				for (const value of constantFound.values) out.push({ text: value.text, quote: value.quote, span });
 			else out.push({ ...word, span });
-			report.spend(0, found?.values.length ?? 0, 0);
+			report.countOutput(0, constantFound?.values.length ?? 0, 0);
 			return;
 		}
 	}
-	let whole: Word | undefined;
-	const result = text.replace(replaced, (match: string, ...groups: (string | undefined)[]) => {
+	let wholeWordValue: Word | undefined;
+	const result = text.replace(referencePattern, (match: string, ...groups: (string | undefined)[]) => {
 		const [brace, index, oldIndex, kind, name] = groups;
 		if (brace !== undefined) return frame.imported ? brace : match;
 		let value: Word | undefined;
 		if (kind !== undefined) {
 			if (report.dialect !== 'configfile') return match;
-			value = kind === 'let' ? singleConstant(name!, word, scope) : parameter(name!, word, scope);
+			value = kind === 'let' ? singleValue(name!, word, scope) : parameterValue(name!, word, scope);
 		} else {
 			if (!frame.imported) return match;
-			value = argument((index ?? oldIndex)!, index === undefined, word, scope);
+			value = argumentValue((index ?? oldIndex)!, index === undefined, word, scope);
 		}
 		if (!value) return match;
-		if (match.length === text.length) whole = value;
+		if (match.length === text.length) wholeWordValue = value;
 		return value.text;
 	});
-	if (result !== text) report.spend(0, 0, result.length);
-	if (whole) out.push({ text: whole.text, quote: quoteOf(word, whole, report), span });
+	if (result !== text) report.countOutput(0, 0, result.length);
+	if (wholeWordValue) out.push({ text: wholeWordValue.text, quote: quoteOf(word, wholeWordValue, report), span });
 	else if (result === text) out.push(frame.hasOwnSpans ? word : { ...word, span });
 	else out.push({ ...word, text: result, span });
 }
@@ -91,43 +92,44 @@ function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['
 }
 
 /** Returns the arguments of `{args[a:b]}`, or undefined after reporting invalid bounds. */
-function slice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
+function argumentSlice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
 	const { args } = scope.frame;
 	const [, from, to] = range;
 	const start = from === '' ? 0 : integer.test(from!) ? Number(from) : Number.NaN;
 	const end = to === '' ? args.length : integer.test(to!) ? Number(to) : Number.NaN;
 	if (start >= 0 && start <= end && end <= args.length) return args.slice(start, end);
-	badArgument(word, scope, `\`${word.text}\` is out of range: ${count(args.length)} passed.`);
+	reportBadArgument(word, scope, `\`${word.text}\` is out of range: ${describeCount(args.length)} passed.`);
 	return undefined;
 }
 
-function argument(index: string, old: boolean, word: ParsedWord, scope: WordScope): Word | undefined {
+function argumentValue(index: string, isOldForm: boolean, word: ParsedWord, scope: WordScope): Word | undefined {
 	const { args } = scope.frame;
-	const shown = old ? `{args.${index}}` : `{args[${index}]}`;
+	const referenceText = isOldForm ? `{args.${index}}` : `{args[${index}]}`;
 	if (!integer.test(index)) {
-		const why = index.includes(':') ? 'a range must be a word of its own' : 'the index must be a whole number';
-		badArgument(word, scope, `\`${shown}\` is not an argument: ${why}.`);
+		const reason = index.includes(':') ? 'a range must be a word of its own' : 'the index must be a whole number';
+		reportBadArgument(word, scope, `\`${referenceText}\` is not an argument: ${reason}.`);
 		return undefined;
 	}
-	if (old) {
+	if (isOldForm) {
 		scope.report.report({
 			code: 'import/old-argument',
 			severity: scope.report.dialect === 'configfile' ? 'error' : 'warning',
-			message: `\`${shown}\` is the old form of \`{args[${index}]}\`.`,
+			message: `\`${referenceText}\` is the old form of \`{args[${index}]}\`.`,
 			span: spanIn(scope.frame, word.span),
 			hint: `Write \`{args[${index}]}\`.`,
 		});
 	}
 	const value = Number(index) < 0 ? undefined : args[Number(index)];
-	if (!value) badArgument(word, scope, `\`${shown}\` has no value: ${count(args.length)} passed.`);
+	if (!value)
+		reportBadArgument(word, scope, `\`${referenceText}\` has no value: ${describeCount(args.length)} passed.`);
 	return value;
 }
 
-function count(args: number): string {
-	return args === 1 ? 'one argument is' : args === 0 ? 'no arguments are' : `${args} arguments are`;
+function describeCount(argCount: number): string {
+	return argCount === 1 ? 'one argument is' : argCount === 0 ? 'no arguments are' : `${argCount} arguments are`;
 }
 
-function badArgument(word: ParsedWord, scope: WordScope, message: string): void {
+function reportBadArgument(word: ParsedWord, scope: WordScope, message: string): void {
 	scope.report.report(
 		{
 			code: 'import/no-such-argument',
@@ -144,24 +146,24 @@ function badArgument(word: ParsedWord, scope: WordScope, message: string): void 
 function findConstant(name: string, word: ParsedWord, scope: WordScope) {
 	const constant = scope.constants.find(name);
 	if (constant) {
-		scope.report.use(constant);
+		scope.report.markUsed(constant);
 		return constant;
 	}
-	const near = nearestName(name, scope.constants.names());
+	const nearest = nearestName(name, scope.constants.names());
 	scope.report.report({
 		code: 'let/unknown',
 		severity: 'error',
 		message: `There is no constant \`${name}\`.`,
 		span: spanIn(scope.frame, word.span),
-		...suggestName({ text: `{let.${name}}`, span: word.span }, near && `{let.${near}}`),
-		hint: scope.report.definedLater.has(`let ${name}`)
+		...suggestName({ text: `{let.${name}}`, span: word.span }, nearest && `{let.${nearest}}`),
+		hint: scope.report.allDefinitions.has(`let ${name}`)
 			? `\`let ${name}\` is defined further down: a constant must be defined before it is used.`
 			: `Define it above with \`let ${name} VALUE\`.`,
 	});
 	return undefined;
 }
 
-function singleConstant(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
+function singleValue(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
 	const constant = findConstant(name, word, scope);
 	if (!constant) return undefined;
 	if (constant.values.length === 1) return constant.values[0];
@@ -177,11 +179,11 @@ function singleConstant(name: string, word: ParsedWord, scope: WordScope): Word 
 	return undefined;
 }
 
-function parameter(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
+function parameterValue(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
 	const { parameters } = scope.frame;
 	const value = parameters?.get(name);
 	if (value) return value;
-	const near = parameters && nearestName(name, parameters.keys());
+	const nearest = parameters && nearestName(name, parameters.keys());
 	scope.report.report({
 		code: 'snippet/unknown-parameter',
 		severity: 'error',
@@ -189,7 +191,7 @@ function parameter(name: string, word: ParsedWord, scope: WordScope): Word | und
 			? `This snippet has no parameter \`${name}\`.`
 			: `\`{param.${name}}\` is used outside of a snippet.`,
 		span: spanIn(scope.frame, word.span),
-		...suggestName({ text: `{param.${name}}`, span: word.span }, near && `{param.${near}}`),
+		...suggestName({ text: `{param.${name}}`, span: word.span }, nearest && `{param.${nearest}}`),
 		hint: parameters
 			? `Declare it in the snippet's head: \`(${scope.frame.source.importedAs ?? 'name'}) ${name} { … }\`.`
 			: 'Parameters exist only between the braces of `(name) parameter { … }`.',

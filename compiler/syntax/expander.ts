@@ -10,7 +10,10 @@ import type { Importer } from './importer.ts';
 import { lineShapes, maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord } from './parsed-file.ts';
 import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
-/** Where lines are: `let` is allowed in a file or directly in a site, but not in nested blocks. */
+/**
+ * Whether lines are directly in a site or in a nested block. `let` is allowed only at the top level of a file and directly in a
+ * site.
+ */
 export type LinePosition = 'site' | 'nested';
 
 const namedBlock = /^\{blocks\.(.*)\}$/s;
@@ -28,62 +31,62 @@ export class Expander {
 	}
 
 	/** Returns the expanded lines of a block. */
-	lines(
+	expandLines(
 		lines: readonly ParsedLine[],
 		frame: Frame,
 		constants: Constants,
-		level: LinePosition,
+		position: LinePosition,
 		depth: number,
 	): ParsedLine[] {
 		const out: ParsedLine[] = [];
-		this.#into(out, lines, frame, constants, level, depth);
+		this.#expandInto(out, lines, frame, constants, position, depth);
 		return out;
 	}
 
 	/** Appends the expansion of one line to `out`. */
-	lineInto(
+	expandLineInto(
 		out: ParsedLine[],
 		line: ParsedLine,
 		frame: Frame,
 		constants: Constants,
-		level: LinePosition,
+		position: LinePosition,
 		depth: number,
 	): void {
-		if (!line.live && frame.hasOwnSpans) {
+		if (!line.needsExpansion && frame.hasOwnSpans) {
 			out.push(line);
 			return;
 		}
 		if (this.report.exhausted) return;
 		const first = line.words[0];
 		if (!first) {
-			this.#joinBlock(out, line, frame, constants, depth);
+			this.#joinBlockToPrevious(out, line, frame, constants, depth);
 			return;
 		}
-		if (line.live && first.quote === 'none') {
+		if (line.needsExpansion && first.quote === 'none') {
 			if (first.text === 'import' || (first.text === 'use' && this.dialect === 'configfile')) {
-				this.#import(out, line, frame, constants, level, depth);
+				this.#expandImport(out, line, frame, constants, position, depth);
 				return;
 			}
-			if (this.dialect === 'configfile' && this.#word(line, first, frame, constants, level)) return;
-			if (frame.imported && this.#splice(out, line, frame, constants, depth)) return;
+			if (this.dialect === 'configfile' && this.#handleKeyword(line, first, frame, constants, position)) return;
+			if (frame.imported && this.#insertPassedBlock(out, line, frame, constants, depth)) return;
 		}
-		const expanded = this.#line(line, frame, constants, depth);
+		const expanded = this.#expandLine(line, frame, constants, depth);
 		if (expanded) out.push(expanded);
 	}
 
-	#into(
+	#expandInto(
 		out: ParsedLine[],
 		lines: readonly ParsedLine[],
 		frame: Frame,
 		constants: Constants,
-		level: LinePosition,
+		position: LinePosition,
 		depth: number,
 	) {
-		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
+		for (const line of lines) this.expandLineInto(out, line, frame, constants, position, depth);
 	}
 
 	/** Returns the block with its lines expanded. Reports nesting beyond the maximum, and returns undefined. */
-	block(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
+	expandBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
 		if (depth > maxNesting) {
 			this.report.report({
 				code: 'syntax/nesting-too-deep',
@@ -94,35 +97,38 @@ export class Expander {
 			});
 			return undefined;
 		}
-		if (!block.live && frame.hasOwnSpans) return block;
+		if (!block.needsExpansion && frame.hasOwnSpans) return block;
 		return {
-			lines: this.lines(block.lines, frame, constants, 'nested', depth + 1),
+			lines: this.expandLines(block.lines, frame, constants, 'nested', depth + 1),
 			open: spanIn(frame, block.open),
 			close: spanIn(frame, block.close),
-			live: false,
+			needsExpansion: false,
 		};
 	}
 
-	#line(line: ParsedLine, frame: Frame, constants: Constants, depth: number): ParsedLine | undefined {
-		if (line.shape !== 0) this.#shape(line, frame);
+	#expandLine(line: ParsedLine, frame: Frame, constants: Constants, depth: number): ParsedLine | undefined {
+		if (line.shape !== 0) this.#reportShape(line, frame);
 		const last = line.words[line.words.length - 1]!;
-		if (line.words.length > 1 && last.text === '{}' && last.quote === 'none' && line.live) {
+		if (line.words.length > 1 && last.text === '{}' && last.quote === 'none' && line.needsExpansion) {
 			this.report.report(emptyBraces(spanIn(frame, last.span), this.dialect));
 		}
 		const words = expandWords(line.words, { frame, constants, report: this.report });
-		this.report.spend(frame.imported ? 1 : 0, frame.imported ? words.length : 0, 0);
+		this.report.countOutput(frame.imported ? 1 : 0, frame.imported ? words.length : 0, 0);
 		if (words.length === 0) return undefined;
-		const block = line.block && this.block(line.block, frame, constants, depth);
-		const alternative = line.alternative && this.#line(line.alternative, frame, constants, depth);
-		return { words, block, alternative, span: spanIn(frame, line.span), live: false, shape: 0 };
+		const block = line.block && this.expandBlock(line.block, frame, constants, depth);
+		const alternative = line.alternative && this.#expandLine(line.alternative, frame, constants, depth);
+		return { words, block, alternative, span: spanIn(frame, line.span), needsExpansion: false, shape: 0 };
 	}
 
-	/** Reports text after a brace, which a top-level line of a file or snippet may not have if it turns out to be a directive. */
-	#shape(line: ParsedLine, frame: Frame): void {
+	/**
+	 * Reports text after a brace. The parser leaves this to the expander for the top-level lines of a file or snippet, because only
+	 * directives may not have such text.
+	 */
+	#reportShape(line: ParsedLine, frame: Frame): void {
 		if (line.shape & lineShapes.afterClose) {
-			const at = spanIn(frame, line.span);
-			const close = at.source.text.lastIndexOf('}', at.start - 1);
-			this.report.report(textAfterClose({ ...at, start: close, end: close + 1 }, this.dialect));
+			const lineSpan = spanIn(frame, line.span);
+			const close = lineSpan.source.text.lastIndexOf('}', lineSpan.start - 1);
+			this.report.report(textAfterClose({ ...lineSpan, start: close, end: close + 1 }, this.dialect));
 		}
 		if (line.shape & lineShapes.contentAfterOpen) {
 			const { block } = line;
@@ -140,17 +146,23 @@ export class Expander {
 		}
 	}
 
-	#joinBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): void {
+	#joinBlockToPrevious(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): void {
 		this.report.report(openOnNewLine(spanIn(frame, line.block!.open), this.dialect));
-		const before = out[out.length - 1];
-		if (!before || before.block) return;
-		out[out.length - 1] = { ...before, block: this.block(line.block!, frame, constants, depth) };
+		const previous = out[out.length - 1];
+		if (!previous || previous.block) return;
+		out[out.length - 1] = { ...previous, block: this.expandBlock(line.block!, frame, constants, depth) };
 	}
 
 	/** Handles `let`, and an `else` that does not follow a `}`. Returns true if the line was one of them. */
-	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: LinePosition): boolean {
+	#handleKeyword(
+		line: ParsedLine,
+		first: ParsedWord,
+		frame: Frame,
+		constants: Constants,
+		position: LinePosition,
+	): boolean {
 		if (first.text === 'let') {
-			if (level === 'site') this.constant(line, frame, constants);
+			if (position === 'site') this.defineConstant(line, frame, constants);
 			else {
 				this.report.report({
 					code: 'let/misplaced',
@@ -175,20 +187,20 @@ export class Expander {
 	}
 
 	/** Defines the constant of a line `let NAME VALUE…`. */
-	constant(line: ParsedLine, frame: Frame, constants: Constants): void {
+	defineConstant(line: ParsedLine, frame: Frame, constants: Constants): void {
 		const [, name, ...values] = expandWords(line.words, { frame, constants, report: this.report });
 		const span = name ? name.span : spanIn(frame, line.span);
-		const problem = (code: string, message: string, hint: string) =>
+		const reportProblem = (code: string, message: string, hint: string) =>
 			this.report.report({ code, severity: 'error', message, span, hint });
 		if (!name || values.length === 0) {
 			const last = name ?? line.words[0]!;
-			problem(
+			reportProblem(
 				'let/no-value',
 				`wrong argument count or unexpected line ending after '${last.text}'`,
 				'Write `let NAME VALUE…`.',
 			);
 		} else if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name.text)) {
-			problem(
+			reportProblem(
 				'let/name',
 				`\`${name.text}\` is not a name.`,
 				'Use letters, digits, `_` and `-`, beginning with a letter.',
@@ -204,93 +216,101 @@ export class Expander {
 			});
 		}
 		if (!name) return;
-		const before = constants.define({ name, values, local: !frame.imported, used: values.length === 0 });
-		if (!before) return;
+		const existing = constants.define({ name, values, inMainFile: !frame.imported, used: values.length === 0 });
+		if (!existing) return;
 		this.report.report({
 			code: 'let/defined-twice',
 			severity: 'error',
 			message: `The constant \`${name.text}\` is defined more than once.`,
 			span: name.span,
 			label: 'defined again',
-			related: [{ span: before.name.span, message: 'first defined here' }],
+			related: [{ span: existing.name.span, message: 'first defined here' }],
 		});
 	}
 
-	#import(
+	#expandImport(
 		out: ParsedLine[],
 		line: ParsedLine,
 		frame: Frame,
 		constants: Constants,
-		level: LinePosition,
+		position: LinePosition,
 		depth: number,
 	): void {
-		for (const part of this.#importer.imports(line, frame, constants, this, depth)) {
-			this.#into(out, part.lines, part.frame, constants, level, depth);
+		for (const imported of this.#importer.resolveImport(line, frame, constants, this, depth)) {
+			this.#expandInto(out, imported.lines, imported.frame, constants, position, depth);
 		}
 	}
 
 	/** Expands the block that an import passes to a snippet, in the context of the import. */
-	passedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
-		const lines = this.lines(block.lines, frame, constants, 'nested', depth);
-		return { lines, named: new Map(lines.map(line => [line.words[0]!.text, line])) };
+	expandPassedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
+		const lines = this.expandLines(block.lines, frame, constants, 'nested', depth);
+		return { lines, byName: new Map(lines.map(line => [line.words[0]!.text, line])) };
 	}
 
 	/**
-	 * Inserts `{block}` and `{blocks.NAME}`. Inserted lines stay separate lines, apart from the words before and after them. The
-	 * exception is a `{blocks.NAME}` that consists only of arguments: they join the line into which they are inserted.
+	 * Inserts the contents of `{block}` and `{blocks.NAME}`. Inserted lines are not joined with the words before and after them,
+	 * unless a `{blocks.NAME}` consists only of arguments: these become part of the line.
 	 */
-	#splice(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
-		if (!line.words.some(word => placed(word, frame.block) !== undefined)) return false;
+	#insertPassedBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
+		if (!line.words.some(word => insertedContent(word, frame.block) !== undefined)) return false;
 		let words: ParsedWord[] = [];
 		const scope = { frame, constants, report: this.report };
 		const span = spanIn(frame, line.span);
 		const flush = (block?: ParsedBlock | undefined) => {
 			if (words.length === 0) return;
-			const expanded = block && this.block(block, frame, constants, depth);
-			const alternative = block && line.alternative && this.#line(line.alternative, frame, constants, depth);
-			out.push({ words, block: expanded, alternative, span, live: false, shape: 0 });
+			const expanded = block && this.expandBlock(block, frame, constants, depth);
+			const alternative = block && line.alternative && this.#expandLine(line.alternative, frame, constants, depth);
+			out.push({ words, block: expanded, alternative, span, needsExpansion: false, shape: 0 });
 			words = [];
 		};
 		for (const word of line.words) {
-			const content = placed(word, frame.block);
+			const content = insertedContent(word, frame.block);
 			if (this.report.exhausted) break;
 			if (!content) words = words.concat(expandWords([word], scope));
 			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) {
 				words = words.concat(content.args);
-				this.report.spend(0, content.args.length, 0);
+				this.report.countOutput(0, content.args.length, 0);
 			} else {
 				flush();
 				if (content.args.length > 0) {
-					const own = { ...content.args[0]!.span, end: content.args[content.args.length - 1]!.span.end };
-					out.push({ words: content.args, block: undefined, alternative: undefined, span: own, live: false, shape: 0 });
+					const argsSpan = { ...content.args[0]!.span, end: content.args[content.args.length - 1]!.span.end };
+					out.push({
+						words: content.args,
+						block: undefined,
+						alternative: undefined,
+						span: argsSpan,
+						needsExpansion: false,
+						shape: 0,
+					});
 				}
-				this.report.spend(content.lines.length, content.args.length, 0);
-				for (const placedLine of content.lines) out.push(placedLine);
+				this.report.countOutput(content.lines.length, content.args.length, 0);
+				for (const insertedLine of content.lines) out.push(insertedLine);
 			}
 		}
 		if (words.length === 0 && line.block && out.length > 0) {
-			const before = out[out.length - 1]!;
-			if (!before.block) out[out.length - 1] = { ...before, block: this.block(line.block, frame, constants, depth) };
+			const previous = out[out.length - 1]!;
+			if (!previous.block)
+				out[out.length - 1] = { ...previous, block: this.expandBlock(line.block, frame, constants, depth) };
 		}
 		flush(line.block);
 		return true;
 	}
 
 	/** Returns the lines for a `{block}` alone on its line, or undefined for any other line. */
-	placedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
-		const content = line.words.length === 1 && !line.block ? placed(line.words[0]!, frame.block) : undefined;
+	insertedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
+		const content = line.words.length === 1 && !line.block ? insertedContent(line.words[0]!, frame.block) : undefined;
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
 	}
 
 	/** Reports an unknown name, and suggests the most similar known one. */
-	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
-		const suggestion = didYouMean(word, known);
+	reportUnknown(code: string, message: string, word: Word, knownNames: Iterable<string>, hint?: string): void {
+		const suggestion = didYouMean(word, knownNames);
 		this.report.report({ code, severity: 'error', message, span: word.span, ...suggestion, hint });
 	}
 }
 
 /** Returns the content that a word inserts; undefined if it is not `{block}` or `{blocks.NAME}`. */
-function placed(
+function insertedContent(
 	word: ParsedWord,
 	block: PassedBlock | undefined,
 ): { args: readonly ParsedWord[]; lines: readonly ParsedLine[] } | undefined {
@@ -298,6 +318,6 @@ function placed(
 	if (word.text === '{block}') return { args: [], lines: block?.lines ?? [] };
 	const name = namedBlock.exec(word.text);
 	if (!name) return undefined;
-	const line = block?.named.get(name[1]!);
+	const line = block?.byName.get(name[1]!);
 	return { args: line?.words.slice(1) ?? [], lines: line?.block?.lines ?? [] };
 }

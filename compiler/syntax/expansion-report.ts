@@ -4,7 +4,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import { type SourceSpan, wholeStart } from '../source/source.ts';
 
 /** Maximum lines, words and characters produced by imports, arguments and constants. */
-const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
+const outputLimits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
 /** Maximum number of diagnostics of the syntax phases. A text with more of them is not a configuration. */
 const maxDiagnostics = 1000;
@@ -18,20 +18,23 @@ export interface UnusedCandidate {
 export class ExpansionRecord {
 	/** True if anything was reported. */
 	reported = false;
-	readonly used = new Set<UnusedCandidate>();
-	/** Definitions in the source texts that were read. */
-	readonly defined = new Set<string>();
-	lines = 0;
-	words = 0;
-	characters = 0;
+	readonly usedDefinitions = new Set<UnusedCandidate>();
+	/** `(name)` and `let name` of the definitions in the source texts that were read. */
+	readonly definedNames = new Set<string>();
+	lineCount = 0;
+	wordCount = 0;
+	characterCount = 0;
 }
 
 /** Collects the diagnostics of expansion. Each mistake in a source text is reported once, however often the text is imported. */
 export class ExpansionReport {
 	readonly dialect: Dialect;
-	/** `(name)` and `let name` for every definition anywhere in the files read. Tells names that are unknown from names used too early. */
-	get definedLater(): ReadonlySet<string> {
-		return this.#definedLater;
+	/**
+	 * `(name)` and `let name` of every definition in the files read. Distinguishes an unknown name from one that is used before its
+	 * definition.
+	 */
+	get allDefinitions(): ReadonlySet<string> {
+		return this.#allDefinitions;
 	}
 
 	/** True once parsing or expansion has reported an error. */
@@ -39,15 +42,15 @@ export class ExpansionReport {
 	/** True once a limit is exceeded; expansion stops. */
 	exhausted = false;
 	readonly #report: Report;
-	readonly #seen = new Set<string>();
-	readonly #definedLater = new Set<string>();
-	#reported = 0;
-	#lines = 0;
-	#words = 0;
-	#characters = 0;
+	readonly #reportedKeys = new Set<string>();
+	readonly #allDefinitions = new Set<string>();
+	#reportCount = 0;
+	#lineCount = 0;
+	#wordCount = 0;
+	#characterCount = 0;
 	#record: ExpansionRecord | undefined;
 	/** Place of the import being processed. */
-	#at: SourceSpan | undefined;
+	#importSpan: SourceSpan | undefined;
 
 	constructor(dialect: Dialect, report: Report) {
 		this.dialect = dialect;
@@ -55,27 +58,28 @@ export class ExpansionReport {
 	}
 
 	/** Reports a diagnostic once per place and code, or with `eachUse` once for each import of the source text. */
-	report(diagnostic: Diagnostic, eachUse = false): void {
+	report(diagnostic: Diagnostic, perImport = false): void {
 		if (this.#record) this.#record.reported = true;
 		if (diagnostic.severity === 'error') this.failed = true;
 		const { span } = diagnostic;
 		if (span) {
 			let key = `${diagnostic.code} ${span.source.path ?? span.source.name} ${wholeStart(span)}`;
-			const use = span.source.importedAt;
-			if (eachUse && use) key += ` ${use.source.path ?? use.source.name} ${wholeStart(use)}`;
-			if (this.#seen.has(key)) return;
-			this.#seen.add(key);
+			const importSpan = span.source.importedAt;
+			if (perImport && importSpan)
+				key += ` ${importSpan.source.path ?? importSpan.source.name} ${wholeStart(importSpan)}`;
+			if (this.#reportedKeys.has(key)) return;
+			this.#reportedKeys.add(key);
 		}
-		this.#reported++;
-		if (this.#reported < maxDiagnostics) this.#report(diagnostic);
-		else if (this.#reported === maxDiagnostics) {
+		this.#reportCount++;
+		if (this.#reportCount < maxDiagnostics) this.#report(diagnostic);
+		else if (this.#reportCount === maxDiagnostics) {
 			const message = `There are more than ${maxDiagnostics} mistakes; the rest are not shown.`;
 			this.#report({ code: 'syntax/too-many-mistakes', severity: 'error', message, span });
 		}
 	}
 
-	/** Starts a record, which replaces the current one; undefined stops recording. */
-	record(record: ExpansionRecord | undefined): void {
+	/** Replaces the current record; undefined stops recording. */
+	setRecord(record: ExpansionRecord | undefined): void {
 		this.#record = record;
 	}
 
@@ -90,33 +94,38 @@ export class ExpansionReport {
 	}
 
 	/** Marks a snippet or constant as used. */
-	use(thing: UnusedCandidate): void {
-		thing.used = true;
-		this.#record?.used.add(thing);
+	markUsed(definition: UnusedCandidate): void {
+		definition.used = true;
+		this.#record?.usedDefinitions.add(definition);
 	}
 
 	/** Records a definition, `(name)` or `let name`, of a source text that was read. */
 	define(name: string): void {
-		this.#definedLater.add(name);
-		this.#record?.defined.add(name);
+		this.#allDefinitions.add(name);
+		this.#record?.definedNames.add(name);
 	}
 
 	/** Records the current import, which the diagnostic names if the import exceeds the limit. */
-	importing(at: SourceSpan): void {
-		this.#at = at;
+	setCurrentImport(span: SourceSpan): void {
+		this.#importSpan = span;
 	}
 
 	/** Counts the lines, words and characters that an expansion produced. */
-	spend(lines: number, words: number, characters: number): void {
-		this.#lines += lines;
-		this.#words += words;
-		this.#characters += characters;
+	countOutput(lines: number, words: number, characters: number): void {
+		this.#lineCount += lines;
+		this.#wordCount += words;
+		this.#characterCount += characters;
 		if (this.#record) {
-			this.#record.lines += lines;
-			this.#record.words += words;
-			this.#record.characters += characters;
+			this.#record.lineCount += lines;
+			this.#record.wordCount += words;
+			this.#record.characterCount += characters;
 		}
-		if (this.#lines <= limits.lines && this.#words <= limits.words && this.#characters <= limits.characters) return;
+		if (
+			this.#lineCount <= outputLimits.lines &&
+			this.#wordCount <= outputLimits.words &&
+			this.#characterCount <= outputLimits.characters
+		)
+			return;
 		this.exhaust();
 	}
 
@@ -127,8 +136,8 @@ export class ExpansionReport {
 		this.report({
 			code: 'import/too-much',
 			severity: 'error',
-			message: `Imports produce more than ${limits.lines.toLocaleString('en')} lines, or too many words; expansion stopped.`,
-			span: this.#at,
+			message: `Imports produce more than ${outputLimits.lines.toLocaleString('en')} lines, or too many words; expansion stopped.`,
+			span: this.#importSpan,
 			label: 'exceeded the limit here',
 			hint: 'Look for snippets that import each other many times.',
 		});

@@ -18,7 +18,7 @@ import type { TextPiece } from './text-piece.ts';
 const namedRoute = /^&\((.*)\)$/s;
 
 /** The head of a block that waits for its `{` on the next line, or for the address after its comma. */
-interface Waiting {
+interface PendingHead {
 	readonly kind: 'site' | 'block' | 'misplaced';
 	readonly line: ParsedLine;
 	readonly frame: Frame;
@@ -41,14 +41,14 @@ export interface PieceMemory {
 	/** Reports whether the piece would produce the same site again. If so, marks the definitions that the site uses as used. */
 	recall(piece: TextPiece, names: DefinedNames): boolean;
 	/** Called before a piece is parsed. */
-	begins(piece: TextPiece): void;
+	onPieceBegin(piece: TextPiece): void;
 	/**
 	 * Receives the one site that the piece produced, or undefined if it produced anything else. `lasting` is
 	 * true if the result can be reused: the piece caused no structural diagnostic, and will cause none at the end of the file.
 	 */
-	ends(site: SiteBlock | undefined, lasting: boolean, names: DefinedNames): void;
+	onPieceEnd(site: SiteBlock | undefined, reusable: boolean, names: DefinedNames): void;
 	/** Called for lines that do not belong to a piece. */
-	looseLines(): void;
+	onLooseLines(): void;
 }
 
 /** Receives top-level lines one by one, including imported ones, and sorts them into the tree. */
@@ -66,13 +66,13 @@ export class FileStructure {
 	readonly #sites: SiteEntry[] = [];
 	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
-	#waiting: Waiting | undefined;
+	#pendingHead: PendingHead | undefined;
 	/** The site that was opened without `{`. It contains all lines up to the end of the file. */
-	#open: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
+	#openSite: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True once a block other than a snippet has been seen: global options would come too late. */
-	#begun = false;
+	#blockSeen = false;
 	/** True if the previous line was a directive outside of any site. Directives that follow it are part of the same mistake. */
-	#adrift = false;
+	#afterStrayDirective = false;
 
 	constructor(
 		report: ExpansionReport,
@@ -92,36 +92,38 @@ export class FileStructure {
 	/** Adds the contents of a file. */
 	addFile({ lines, pieces, frame }: ImportedLines): void {
 		if (pieces) {
-			this.#pieces(pieces, frame);
+			this.#addPieces(pieces, frame);
 			return;
 		}
-		this.#memory?.looseLines();
-		this.add(lines, frame);
+		this.#memory?.onLooseLines();
+		this.addLines(lines, frame);
 	}
 
 	/** Adds the pieces of one file. */
-	#pieces(pieces: readonly TextPiece[], frame: Frame): void {
+	#addPieces(pieces: readonly TextPiece[], frame: Frame): void {
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
 			if (this.#report.exhausted) return;
-			if (this.atRest && (piece.sole || this.#memory?.recall(piece, names))) {
-				this.#begun = true;
-				this.#adrift = false;
+			if (this.betweenBlocks && (piece.isIndependentSite || this.#memory?.recall(piece, names))) {
+				this.#blockSeen = true;
+				this.#afterStrayDirective = false;
 				this.#sites.push({ block: undefined, piece });
 				continue;
 			}
-			this.#memory?.begins(piece);
-			const { lines, source, plain, mistaken } = this.#importer.read(piece);
-			const before = this.size;
-			const sites = this.#sites.length;
-			const constants = this.#siteConstants.length;
-			this.add(lines, { ...frame, source });
+			this.#memory?.onPieceBegin(piece);
+			const { lines, source, plain, hasMistakes: mistaken } = this.#importer.readPiece(piece);
+			const sizeBefore = this.size;
+			const siteCount = this.#sites.length;
+			const constantsCount = this.#siteConstants.length;
+			this.addLines(lines, { ...frame, source });
 			piece.release();
-			const made = this.#sites[sites];
-			const site = plain && this.atRest && made && this.size === before + 1 ? made.block : undefined;
-			if (site) this.#sites[sites] = { block: site, piece };
-			const lasting = !mistaken && this.#siteConstants.slice(constants).every(own => own.unused().length === 0);
-			this.#memory?.ends(site, lasting, names);
+			const newSite = this.#sites[siteCount];
+			const site = plain && this.betweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
+			if (site) this.#sites[siteCount] = { block: site, piece };
+			const reusable =
+				!mistaken &&
+				this.#siteConstants.slice(constantsCount).every(siteConstants => siteConstants.unused().length === 0);
+			this.#memory?.onPieceEnd(site, reusable, names);
 		}
 	}
 
@@ -132,8 +134,8 @@ export class FileStructure {
 	}
 
 	/** True between blocks, where no earlier line affects the meaning of the next one. */
-	get atRest(): boolean {
-		return !this.#open && !this.#waiting && !this.#addresses.started;
+	get betweenBlocks(): boolean {
+		return !this.#openSite && !this.#pendingHead && !this.#addresses.started;
 	}
 
 	get sites(): readonly SiteEntry[] {
@@ -147,18 +149,18 @@ export class FileStructure {
 	}
 
 	/** Adds lines in file order. */
-	add(lines: readonly ParsedLine[], frame: Frame): void {
+	addLines(lines: readonly ParsedLine[], frame: Frame): void {
 		for (const line of lines) {
 			if (this.#report.exhausted) return;
-			this.#line(line, frame);
+			this.#addLine(line, frame);
 		}
 	}
 
-	/** Ends the file and completes or reports anything unfinished. `unused`: whether to report unused names. */
-	finish(unused: boolean = this.#dialect === 'configfile'): ConfigTree {
-		this.#settle();
+	/** Ends the file, and completes or reports anything unfinished. `reportUnused`: whether to warn about unused names. */
+	finish(reportUnused: boolean = this.#dialect === 'configfile'): ConfigTree {
+		this.#settleHead();
 		this.#closeOpenSite();
-		if (unused) this.#unused();
+		if (reportUnused) this.#reportUnused();
 		return {
 			options: this.#options,
 			namedRoutes: this.#routes,
@@ -169,109 +171,112 @@ export class FileStructure {
 		};
 	}
 
-	#line(line: ParsedLine, frame: Frame): void {
+	#addLine(line: ParsedLine, frame: Frame): void {
 		const first = line.words[0];
-		const word = first?.quote === 'none' ? first.text : undefined;
+		const keyword = first?.quote === 'none' ? first.text : undefined;
 		if (line.shape & lineShapes.afterOpenSite) {
-			this.#settle();
+			this.#settleHead();
 			this.#closeOpenSite();
 		}
-		if (this.#open && !this.#leavesOpenSite(line, word)) {
-			this.#expander.lineInto(this.#open.lines, line, frame, this.#open.constants, 'site', 1);
-			this.#open.span = { ...this.#open.span, end: Math.max(this.#open.span.end, this.#endIn(line, frame)) };
+		if (this.#openSite && !this.#endsOpenSite(line, keyword)) {
+			this.#expander.expandLineInto(this.#openSite.lines, line, frame, this.#openSite.constants, 'site', 1);
+			this.#openSite.span = {
+				...this.#openSite.span,
+				end: Math.max(this.#openSite.span.end, this.#endInOpenSite(line, frame)),
+			};
 			return;
 		}
 		if (!first) {
-			this.#bareBlock(line, frame);
+			this.#addBareBlock(line, frame);
 			return;
 		}
-		const placed = line.live ? this.#expander.placedLines(line, frame) : undefined;
-		if (placed) {
-			this.add(placed, { ...frame, hasOwnSpans: true, imported: false });
+		const insertedLines = line.needsExpansion ? this.#expander.insertedLines(line, frame) : undefined;
+		if (insertedLines) {
+			this.addLines(insertedLines, { ...frame, hasOwnSpans: true, imported: false });
 			return;
 		}
-		if (word === 'import' || (word === 'use' && this.#dialect === 'configfile')) {
-			if (this.#waiting?.kind === 'block') this.#settle(line, frame);
-			for (const part of this.#importer.imports(line, frame, this.#constants, this.#expander, 1, true)) {
-				this.addFile(part);
+		if (keyword === 'import' || (keyword === 'use' && this.#dialect === 'configfile')) {
+			if (this.#pendingHead?.kind === 'block') this.#settleHead(line, frame);
+			for (const imported of this.#importer.resolveImport(line, frame, this.#constants, this.#expander, 1, true)) {
+				this.addFile(imported);
 			}
 			return;
 		}
-		if (this.#waiting) {
-			if (this.#waiting.kind === 'site' && this.#addresses.expectsMore) {
-				this.#site(line, frame);
+		if (this.#pendingHead) {
+			if (this.#pendingHead.kind === 'site' && this.#addresses.expectsMore) {
+				this.#addSiteHead(line, frame);
 				return;
 			}
-			this.#settle(line, frame);
-			if (this.#open) {
-				this.#line(line, frame);
+			this.#settleHead(line, frame);
+			if (this.#openSite) {
+				this.#addLine(line, frame);
 				return;
 			}
 		}
-		this.#head(line, first, frame);
+		this.#addHead(line, first, frame);
 	}
 
 	/** Reports whether a line ends a site that has no braces. Keywords of the language do, because they are never directives. */
-	#leavesOpenSite(line: ParsedLine, word: string | undefined): boolean {
+	#endsOpenSite(line: ParsedLine, keyword: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;
-		return word === 'test' || (word !== undefined && isSnippetHead(word));
+		return keyword === 'test' || (keyword !== undefined && isSnippetHead(keyword));
 	}
 
-	#endIn(line: ParsedLine, frame: Frame): number {
-		return frame.source === this.#open!.span.source ? line.span.end : 0;
+	#endInOpenSite(line: ParsedLine, frame: Frame): number {
+		return frame.source === this.#openSite!.span.source ? line.span.end : 0;
 	}
 
-	#head(line: ParsedLine, first: ParsedWord, frame: Frame): void {
+	#addHead(line: ParsedLine, first: ParsedWord, frame: Frame): void {
 		const { text, quote } = first;
 		if (quote === 'none' && isSnippetHead(text)) {
-			this.#block(line, frame);
-		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#block(line, frame);
+			this.#addNamedBlock(line, frame);
+		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#addNamedBlock(line, frame);
 		else if (this.#dialect === 'configfile' && quote === 'none' && text === 'let') {
-			this.#expander.constant(line, frame, this.#constants);
+			this.#expander.defineConstant(line, frame, this.#constants);
 		} else if (this.#dialect === 'configfile' && quote === 'none' && (text === 'upstream' || text === 'test')) {
-			this.#block(line, frame);
+			this.#addNamedBlock(line, frame);
 		} else if (this.#dialect === 'configfile' && quote === 'none' && text === 'else') {
-			this.#elseAlone(line, frame);
-		} else this.#site(line, frame);
+			this.#reportElseAlone(line, frame);
+		} else this.#addSiteHead(line, frame);
 	}
 
 	/** Adds a named block of any kind. Without its `{`, the block waits for one line. */
-	#block(line: ParsedLine, frame: Frame): void {
-		this.#adrift = false;
+	#addNamedBlock(line: ParsedLine, frame: Frame): void {
+		this.#afterStrayDirective = false;
 		if (!line.block) {
-			this.#waiting = { kind: 'block', line, frame };
+			this.#pendingHead = { kind: 'block', line, frame };
 			return;
 		}
-		this.#noAlternative(line, frame);
+		this.#reportAlternative(line, frame);
 		const text = line.words[0]!.text;
 		const route = namedRoute.exec(text);
-		if (route) this.#route(line, line.block, route[1]!, frame);
-		else if (text === 'upstream' || text === 'test') this.#named(line, line.block, text, frame);
+		if (route) this.#addRoute(line, line.block, route[1]!, frame);
+		else if (text === 'upstream' || text === 'test') this.#addUpstreamOrTest(line, line.block, text, frame);
 		else defineSnippet(line, line.block, frame, this.#importer.snippets, this.#constants, this.#report);
 	}
 
-	#route(line: ParsedLine, block: ParsedBlock, name: string, frame: Frame): void {
-		this.#begun = true;
+	#addRoute(line: ParsedLine, block: ParsedBlock, name: string, frame: Frame): void {
+		this.#blockSeen = true;
 		const word: Word = { text: name, quote: 'none', span: spanIn(frame, line.words[0]!.span) };
-		const before = this.#routes.find(route => route.name.text === name);
-		if (before) {
-			this.#problem('route/defined-twice', word.span, `cannot have duplicate named_routes: ${name}`, {
+		const existing = this.#routes.find(route => route.name.text === name);
+		if (existing) {
+			this.#reportProblem('route/defined-twice', word.span, `cannot have duplicate named_routes: ${name}`, {
 				label: 'defined again',
-				related: [{ span: before.name.span, message: 'first defined here' }],
+				related: [{ span: existing.name.span, message: 'first defined here' }],
 			});
 		}
-		const lines = this.#expander.lines(block.lines, frame, new Constants(this.#constants), 'nested', 2);
-		if (!before) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
+		const lines = this.#expander.expandLines(block.lines, frame, new Constants(this.#constants), 'nested', 2);
+		if (!existing) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
 	}
 
 	/** Adds `upstream NAME { … }` or `test "NAME" { … }`. */
-	#named(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
-		this.#begun = true;
+	#addUpstreamOrTest(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
+		this.#blockSeen = true;
 		const scope = { frame, constants: this.#constants, report: this.#report };
 		const [keyword, name, ...rest] = expandWords(line.words, scope);
-		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
 		if (!name || name.text === '') {
-			this.#problem(
+			this.#reportProblem(
 				`${kind}/no-name`,
 				keyword!.span,
 				`wrong argument count or unexpected line ending after '${kind}'`,
@@ -281,113 +286,116 @@ export class FileStructure {
 				},
 			);
 		} else if (rest.length > 0) {
-			this.#problem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes only one name`, {
+			this.#reportProblem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes only one name`, {
 				hint: kind === 'test' ? 'Put the name in quotes.' : 'A name is one word.',
 			});
 		}
-		const lines = this.#expander.lines(block.lines, frame, this.#constants, 'nested', 2);
-		const named = { name: name ?? keyword!, lines, span: spanIn(frame, line.span) };
-		if (name) (kind === 'test' ? this.#tests : this.#upstreams).push(named);
+		const lines = this.#expander.expandLines(block.lines, frame, this.#constants, 'nested', 2);
+		const namedBlock = { name: name ?? keyword!, lines, span: spanIn(frame, line.span) };
+		if (name) (kind === 'test' ? this.#tests : this.#upstreams).push(namedBlock);
 	}
 
-	#bareBlock(line: ParsedLine, frame: Frame): void {
-		const waiting = this.#waiting;
-		if (waiting) {
-			this.#waiting = undefined;
-			if (waiting.kind === 'block') {
-				this.#block({ ...waiting.line, block: line.block, shape: line.shape }, waiting.frame);
-			} else if (waiting.kind === 'site') this.#endSite(line, frame);
+	#addBareBlock(line: ParsedLine, frame: Frame): void {
+		const pending = this.#pendingHead;
+		if (pending) {
+			this.#pendingHead = undefined;
+			if (pending.kind === 'block') {
+				this.#addNamedBlock({ ...pending.line, block: line.block, shape: line.shape }, pending.frame);
+			} else if (pending.kind === 'site') this.#endSite(line, frame);
 			return;
 		}
 		if (this.#addresses.started) this.#endSite(line, frame);
-		else this.#globalOptions(line, line.block!, frame);
+		else this.#addGlobalOptions(line, line.block!, frame);
 	}
 
-	#globalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
-		this.#adrift = false;
-		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
-		if (this.#begun) {
+	#addGlobalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
+		this.#afterStrayDirective = false;
+		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
+		if (this.#blockSeen) {
 			const message = 'server block without any key is global configuration, and if used, it must be first';
 			const hint = this.#options
 				? 'Put these options into the block at the top of the file.'
 				: 'Move it to the top of the file, or write an address before `{`.';
-			this.#problem('syntax/options-not-first', spanIn(frame, block.open), message, { label: 'has no address', hint });
+			this.#reportProblem('syntax/options-not-first', spanIn(frame, block.open), message, {
+				label: 'has no address',
+				hint,
+			});
 			return;
 		}
-		this.#begun = true;
-		this.#options = this.#expander.block(block, frame, this.#constants, 1);
+		this.#blockSeen = true;
+		this.#options = this.#expander.expandBlock(block, frame, this.#constants, 1);
 	}
 
-	#site(line: ParsedLine, frame: Frame): void {
+	#addSiteHead(line: ParsedLine, frame: Frame): void {
 		const words = expandWords(line.words, { frame, constants: this.#constants, report: this.#report });
-		const taken = this.#addresses.take(words, this.#adrift);
-		if (taken === 'directive') {
-			this.#adrift = true;
-			this.#waiting = line.block ? undefined : { kind: 'misplaced', line, frame };
+		const outcome = this.#addresses.addWords(words, this.#afterStrayDirective);
+		if (outcome === 'directive') {
+			this.#afterStrayDirective = true;
+			this.#pendingHead = line.block ? undefined : { kind: 'misplaced', line, frame };
 			return;
 		}
-		this.#adrift = false;
-		this.#waiting = undefined;
+		this.#afterStrayDirective = false;
+		this.#pendingHead = undefined;
 		if (line.block) this.#endSite(line, frame);
-		else this.#waiting = { kind: 'site', line, frame };
+		else this.#pendingHead = { kind: 'site', line, frame };
 	}
 
 	/** Completes the addresses of a site. `line` contains the site's block. */
 	#endSite(line: ParsedLine, frame: Frame): void {
-		this.#adrift = false;
-		this.#begun = true;
-		this.#noAlternative(line, frame);
+		this.#afterStrayDirective = false;
+		this.#blockSeen = true;
+		this.#reportAlternative(line, frame);
 		const block = line.block!;
 		const open = spanIn(frame, block.open);
-		const { words, refused } = this.#addresses.end(open);
-		if (line.shape & lineShapes.closeAfterWords) this.#closeAfterWords(block, frame);
-		const constants = this.#constantsOfSite();
-		const lines = this.#expander.lines(block.lines, frame, constants, 'site', 2);
+		const { words, hasRejected: refused } = this.#addresses.finish(open);
+		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
+		const constants = this.#newSiteConstants();
+		const lines = this.#expander.expandLines(block.lines, frame, constants, 'site', 2);
 		if (words.length === 0) {
 			if (refused) return;
 			const message = 'server block without any key is global configuration, and if used, it must be first';
-			this.#problem('syntax/options-not-first', open, message, { label: 'has no address' });
+			this.#reportProblem('syntax/options-not-first', open, message, { label: 'has no address' });
 			return;
 		}
-		const begin = words[0]!.span;
+		const firstSpan = words[0]!.span;
 		const end = spanIn(frame, line.span).end;
-		const span = { ...begin, end: Math.max(begin.end, end) };
-		this.#addSite({ addresses: words, lines, braces: true, span });
+		const span = { ...firstSpan, end: Math.max(firstSpan.end, end) };
+		this.#addSite({ addresses: words, lines, hasBraces: true, span });
 	}
 
 	/**
 	 * Handles a head that is followed by neither a block nor another address: it begins a site that has no braces, or its block is
 	 * missing.
 	 */
-	#settle(next?: ParsedLine, frame?: Frame): void {
-		const waiting = this.#waiting;
-		this.#waiting = undefined;
-		if (waiting?.kind === 'block') this.#missingBlock(waiting, next, frame ?? waiting.frame);
-		if (waiting?.kind !== 'site') return;
-		const { words } = this.#addresses.end(undefined);
-		this.#begun = true;
+	#settleHead(next?: ParsedLine, frame?: Frame): void {
+		const pending = this.#pendingHead;
+		this.#pendingHead = undefined;
+		if (pending?.kind === 'block') this.#reportMissingBlock(pending, next, frame ?? pending.frame);
+		if (pending?.kind !== 'site') return;
+		const { words } = this.#addresses.finish(undefined);
+		this.#blockSeen = true;
 		if (words.length === 0) return;
 		const span = { ...words[0]!.span, end: words[words.length - 1]!.span.end };
-		this.#open = {
+		this.#openSite = {
 			addresses: words,
 			lines: [],
-			constants: this.#constantsOfSite(),
+			constants: this.#newSiteConstants(),
 			span: { ...span, end: Math.max(span.start, span.end) },
 		};
 	}
 
-	#missingBlock({ line, frame }: Waiting, next: ParsedLine | undefined, nextFrame: Frame): void {
+	#reportMissingBlock({ line, frame }: PendingHead, next: ParsedLine | undefined, nextFrame: Frame): void {
 		const span = spanIn(frame, line.words[0]!.span);
 		const [head] = line.words;
 		if (frame.imported && next?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
 			const name = this.#dialect === 'compatfile' ? 'Compatfile' : 'Configfile';
 			const message = `global options block must appear before import directives; move the global options block to the top of the ${name}`;
-			this.#problem('syntax/options-after-import', span, message, {});
+			this.#reportProblem('syntax/options-after-import', span, message, {});
 			return;
 		}
 		const token = next?.words[0] ?? head!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
-		this.#problem('syntax/block-expected', span, message, {
+		this.#reportProblem('syntax/block-expected', span, message, {
 			// As in the compatible server, the message refers to the place of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
@@ -398,60 +406,60 @@ export class FileStructure {
 	}
 
 	#closeOpenSite(): void {
-		if (!this.#open) return;
-		const { addresses, lines, span } = this.#open;
-		this.#addSite({ addresses, lines, braces: false, span });
-		this.#open = undefined;
+		if (!this.#openSite) return;
+		const { addresses, lines, span } = this.#openSite;
+		this.#addSite({ addresses, lines, hasBraces: false, span });
+		this.#openSite = undefined;
 	}
 
 	#addSite(block: SiteBlock): void {
 		this.#sites.push({ block, piece: undefined });
 	}
 
-	#constantsOfSite(): Constants {
+	#newSiteConstants(): Constants {
 		const constants = new Constants(this.#constants);
 		this.#siteConstants.push(constants);
 		return constants;
 	}
 
-	#noAlternative(line: ParsedLine, frame: Frame): void {
-		if (line.alternative) this.#elseAlone(line.alternative, frame);
+	#reportAlternative(line: ParsedLine, frame: Frame): void {
+		if (line.alternative) this.#reportElseAlone(line.alternative, frame);
 	}
 
-	#elseAlone(line: ParsedLine, frame: Frame): void {
+	#reportElseAlone(line: ParsedLine, frame: Frame): void {
 		const message = '`else` is allowed only after a `when` inside a site';
-		this.#problem('syntax/else-alone', spanIn(frame, line.words[0]!.span), message, {
+		this.#reportProblem('syntax/else-alone', spanIn(frame, line.words[0]!.span), message, {
 			label: 'no `when` before this',
 		});
 	}
 
-	#closeAfterWords(block: ParsedBlock, frame: Frame): void {
+	#reportCloseAfterWords(block: ParsedBlock, frame: Frame): void {
 		this.#report.report(closeAfterWords(spanIn(frame, block.close), this.#dialect));
 	}
 
-	#problem(code: string, span: SourceSpan, message: string, more: Partial<Diagnostic>): void {
-		this.#report.report(structureMistake(this.#dialect, code, span, message, more));
+	#reportProblem(code: string, span: SourceSpan, message: string, details: Partial<Diagnostic>): void {
+		this.#report.report(structureMistake(this.#dialect, code, span, message, details));
 	}
 
 	/** Warns about unused names in the main file. Does nothing after an error, because the error may have hidden a use. */
-	#unused(): void {
+	#reportUnused(): void {
 		if (this.#report.failed) return;
 		for (const snippet of this.#importer.snippets.values()) {
-			if (snippet.local && !snippet.used)
-				this.#notUsed('snippet/unused', snippet.word, `The snippet \`${snippet.name}\``);
+			if (snippet.inMainFile && !snippet.used)
+				this.#warnUnused('snippet/unused', snippet.headWord, `The snippet \`${snippet.name}\``);
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
 			for (const constant of constants.unused()) {
-				this.#notUsed('let/unused', constant.name, `The constant \`${constant.name.text}\``, removal(constant));
+				this.#warnUnused('let/unused', constant.name, `The constant \`${constant.name.text}\``, removalFix(constant));
 			}
 		}
 	}
 
-	#notUsed(code: string, word: Word, what: string, fix?: Fix): void {
+	#warnUnused(code: string, word: Word, subject: string, fix?: Fix): void {
 		this.#report.report({
 			code,
 			severity: 'warning',
-			message: `${what} is never used.`,
+			message: `${subject} is never used.`,
 			span: word.span,
 			hint: 'Use it or remove it.',
 			fix,
@@ -460,11 +468,11 @@ export class FileStructure {
 }
 
 /** Returns the fix that removes the line of a constant; undefined if something else is on its lines. */
-function removal({ name, values }: Constant): Fix | undefined {
+function removalFix({ name, values }: Constant): Fix | undefined {
 	const { source, start } = name.span;
-	const from = source.text.lastIndexOf('\n', start - 1) + 1;
+	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
 	const end = values.at(-1)?.span.end ?? name.span.end;
-	if (!/^[ \t]*let[ \t]+$/.test(source.text.slice(from, start))) return undefined;
+	if (!/^[ \t]*let[ \t]+$/.test(source.text.slice(lineStart, start))) return undefined;
 	if (!/^[ \t\r]*(?:\n|$)/.test(source.text.slice(end))) return undefined;
-	return { safety: 'safe', edits: [{ span: wholeLinesSpan({ source, start: from, end }), text: '' }] };
+	return { safety: 'safe', edits: [{ span: wholeLinesSpan({ source, start: lineStart, end }), text: '' }] };
 }

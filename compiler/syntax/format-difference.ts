@@ -1,7 +1,7 @@
 /** Compares a text with its formatted form line by line, for `fmt --diff` and the warning about an unformatted file. */
 
 /** Maximum pairs of lines compared in full; larger ranges are divided at unique lines or count as replaced. */
-const fullComparison = 250_000;
+const maxComparedPairs = 250_000;
 
 interface Range {
 	readonly oldFrom: number;
@@ -11,7 +11,7 @@ interface Range {
 }
 
 /** Returns the lines of a text, each with its newline; the last line may have none. */
-export function linesOf(text: string): string[] {
+export function splitLines(text: string): string[] {
 	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
@@ -28,13 +28,13 @@ const CONTEXT = 3;
  * Returns the number (from 1) of the first line in which the texts differ, or undefined if they are equal. CRLF counts as LF.
  */
 export function firstDifference(before: string, after: string): number | undefined {
-	const left = before.replaceAll('\r\n', '\n');
-	const right = after.replaceAll('\r\n', '\n');
-	if (left === right) return undefined;
+	const oldText = before.replaceAll('\r\n', '\n');
+	const newText = after.replaceAll('\r\n', '\n');
+	if (oldText === newText) return undefined;
 	let line = 1;
 	let at = 0;
-	while (at < left.length && at < right.length && left[at] === right[at]) {
-		if (left[at] === '\n') line++;
+	while (at < oldText.length && at < newText.length && oldText[at] === newText[at]) {
+		if (oldText[at] === '\n') line++;
 		at++;
 	}
 	return line;
@@ -45,7 +45,7 @@ export function firstDifference(before: string, after: string): number | undefin
  * carriage returns, and a last line without a newline is marked. Memory grows linearly with the number of lines.
  */
 export function unifiedDifference(before: string, after: string, name: string): string {
-	const marked = markedLines(linesOf(before), linesOf(after));
+	const marked = markedLines(splitLines(before), splitLines(after));
 	const hunks: string[] = [];
 	let oldLine = 1;
 	let newLine = 1;
@@ -65,9 +65,9 @@ export function unifiedDifference(before: string, after: string, name: string): 
 		const lines = marked.slice(from, to);
 		const oldCount = lines.filter(({ mark }) => mark !== '+').length;
 		const newCount = lines.filter(({ mark }) => mark !== '-').length;
-		const oldRange = range(oldLine - (at - from), oldCount);
-		const newRange = range(newLine - (at - from), newCount);
-		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(shown).join('')}`);
+		const oldRange = formatRange(oldLine - (at - from), oldCount);
+		const newRange = formatRange(newLine - (at - from), newCount);
+		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(formatMarkedLine).join('')}`);
 		for (const { mark } of marked.slice(at, to)) {
 			if (mark !== '+') oldLine++;
 			if (mark !== '-') newLine++;
@@ -78,42 +78,42 @@ export function unifiedDifference(before: string, after: string, name: string): 
 }
 
 /** Formats the range of a hunk. An empty range refers to the line before it. */
-function range(first: number, count: number): string {
+function formatRange(first: number, count: number): string {
 	if (count === 0) return `${first - 1},0`;
 	return count === 1 ? String(first) : `${first},${count}`;
 }
 
-function shown({ mark, line }: MarkedLine): string {
+function formatMarkedLine({ mark, line }: MarkedLine): string {
 	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
 }
 
 /** Returns the lines of both texts in order, each marked as kept, removed or added. */
-export function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
+export function markedLines(oldLines: readonly string[], newLines: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
-		{ oldFrom: 0, oldTo: old.length, newFrom: 0, newTo: now.length },
+		{ oldFrom: 0, oldTo: oldLines.length, newFrom: 0, newTo: newLines.length },
 	];
 	for (let item = stack.pop(); item; item = stack.pop()) {
 		if ('same' in item) {
-			for (let index = 0; index < item.count; index++) out.push({ mark: ' ', line: old[item.same + index]! });
+			for (let index = 0; index < item.count; index++) out.push({ mark: ' ', line: oldLines[item.same + index]! });
 			continue;
 		}
 		let { oldFrom, oldTo, newFrom, newTo } = item;
-		while (oldFrom < oldTo && newFrom < newTo && old[oldFrom] === now[newFrom]) {
-			out.push({ mark: ' ', line: old[oldFrom]! });
+		while (oldFrom < oldTo && newFrom < newTo && oldLines[oldFrom] === newLines[newFrom]) {
+			out.push({ mark: ' ', line: oldLines[oldFrom]! });
 			oldFrom++;
 			newFrom++;
 		}
 		const end = oldTo;
-		while (oldTo > oldFrom && newTo > newFrom && old[oldTo - 1] === now[newTo - 1]) {
+		while (oldTo > oldFrom && newTo > newFrom && oldLines[oldTo - 1] === newLines[newTo - 1]) {
 			oldTo--;
 			newTo--;
 		}
 		if (end > oldTo) stack.push({ same: oldTo, count: end - oldTo });
-		const pairs = anchors(old, now, { oldFrom, oldTo, newFrom, newTo });
+		const pairs = anchors(oldLines, newLines, { oldFrom, oldTo, newFrom, newTo });
 		if (pairs.length === 0) {
-			for (let index = oldFrom; index < oldTo; index++) out.push({ mark: '-', line: old[index]! });
-			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: now[index]! });
+			for (let index = oldFrom; index < oldTo; index++) out.push({ mark: '-', line: oldLines[index]! });
+			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: newLines[index]! });
 			continue;
 		}
 		// The last range is pushed first, so that the stack yields the ranges in text order.
@@ -130,32 +130,32 @@ export function markedLines(old: readonly string[], now: readonly string[]): Mar
 }
 
 /**
- * Returns the unchanged lines as pairs of indices in order: a longest common run if the range is small, otherwise its unique
- * lines.
+ * Returns the unchanged lines as pairs of indices, in order. In a small range, they are a longest common subsequence; in a large
+ * one, only lines that occur once in each text.
  */
-function anchors(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
+function anchors(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	if (oldFrom === oldTo || newFrom === newTo) return [];
-	if ((oldTo - oldFrom) * (newTo - newFrom) <= fullComparison) return commonLines(old, now, range);
-	const seen = new Map<string, { old: number; now: number; count: number }>();
+	if ((oldTo - oldFrom) * (newTo - newFrom) <= maxComparedPairs) return commonLines(oldLines, newLines, range);
+	const occurrences = new Map<string, { old: number; now: number; count: number }>();
 	for (let index = oldFrom; index < oldTo; index++) {
-		const entry = seen.get(old[index]!);
+		const entry = occurrences.get(oldLines[index]!);
 		if (entry) entry.count = 3;
-		else seen.set(old[index]!, { old: index, now: -1, count: 1 });
+		else occurrences.set(oldLines[index]!, { old: index, now: -1, count: 1 });
 	}
 	for (let index = newFrom; index < newTo; index++) {
-		const entry = seen.get(now[index]!);
+		const entry = occurrences.get(newLines[index]!);
 		if (!entry) continue;
 		entry.count++;
 		entry.now = index;
 	}
-	return increasing([...seen.values()].filter(entry => entry.count === 2 && entry.now !== -1));
+	return longestIncreasing([...occurrences.values()].filter(entry => entry.count === 2 && entry.now !== -1));
 }
 
 /** Returns the longest series of pairs with increasing indices in the new text (patience sorting). */
-function increasing(entries: readonly { old: number; now: number }[]): [number, number][] {
+function longestIncreasing(entries: readonly { old: number; now: number }[]): [number, number][] {
 	const tops: number[] = [];
-	const before = new Int32Array(entries.length).fill(-1);
+	const predecessors = new Int32Array(entries.length).fill(-1);
 	for (const [index, entry] of entries.entries()) {
 		let low = 0;
 		let high = tops.length;
@@ -164,24 +164,24 @@ function increasing(entries: readonly { old: number; now: number }[]): [number, 
 			if (entries[tops[middle]!]!.now < entry.now) low = middle + 1;
 			else high = middle;
 		}
-		if (low > 0) before[index] = tops[low - 1]!;
+		if (low > 0) predecessors[index] = tops[low - 1]!;
 		tops[low] = index;
 	}
 	const series: [number, number][] = [];
-	for (let at = tops[tops.length - 1] ?? -1; at !== -1; at = before[at]!)
+	for (let at = tops[tops.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
 		series.push([entries[at]!.old, entries[at]!.now]);
 	return series.reverse();
 }
 
 /** Returns a longest common subsequence of the range, as pairs. */
-function commonLines(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
+function commonLines(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	const width = newTo - newFrom + 1;
 	const lengths = new Uint32Array((oldTo - oldFrom + 1) * width);
 	for (let row = oldTo - oldFrom - 1; row >= 0; row--) {
 		for (let column = width - 2; column >= 0; column--) {
 			lengths[row * width + column] =
-				old[oldFrom + row] === now[newFrom + column]
+				oldLines[oldFrom + row] === newLines[newFrom + column]
 					? lengths[(row + 1) * width + column + 1]! + 1
 					: Math.max(lengths[(row + 1) * width + column]!, lengths[row * width + column + 1]!);
 		}
@@ -190,7 +190,7 @@ function commonLines(old: readonly string[], now: readonly string[], range: Rang
 	let row = 0;
 	let column = 0;
 	while (row < oldTo - oldFrom && column < width - 1) {
-		if (old[oldFrom + row] === now[newFrom + column]) pairs.push([oldFrom + row++, newFrom + column++]);
+		if (oldLines[oldFrom + row] === newLines[newFrom + column]) pairs.push([oldFrom + row++, newFrom + column++]);
 		else if (lengths[(row + 1) * width + column]! >= lengths[row * width + column + 1]!) row++;
 		else column++;
 	}

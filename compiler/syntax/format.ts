@@ -1,17 +1,17 @@
 /**
- * The formatter: brings white space and line breaks of a configuration into canonical form, working on characters, not on the
- * tree.
- * It matches the compatible server's formatter, except on texts where that one loses something, changes the meaning, or gives a
- * different result the second time:
+ * The formatter: brings white space and line breaks of a configuration into canonical form, working on characters, not on the tree.
+ * It matches the compatible server's formatter, except where that formatter loses text, changes the meaning, or changes its own
+ * result when run again:
  *
- * - a `{` that ends the file stays;
- * - white space after an escaped character (`\{ x`) stays, and a `\` that begins a line also begins one in the result;
- * - a quote that comes first on a line of the result is a quote, because it will be one the next time;
- * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and carriage returns inside words are removed;
+ * - a `{` at the end of the file is kept;
+ * - white space after an escaped character (`\{ x`) is kept, and a `\` at the beginning of a line stays at the beginning of a line;
+ * - a quote that the formatter moves to the beginning of a line is treated as a quote, because the next run will treat it as one;
+ * - a `}` in a word (`a}`, `{2}`) is text, unless the file lacks closing braces, and carriage returns inside words are removed;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
  * - quotes and heredocs that begin after a `#` inside a word, which is not a comment to the lexer, keep their text;
- * - an empty line between `import` and a `{` of its own, or after that, does not join them;
- * - a `<<E` that is not a heredoc only because of white space at the end of its line, or the end of the file, gets a `\` before it;
+ * - an `import` and a `{` on a line of its own are not joined because of an empty line between or after them;
+ * - a `<<E` that is an ordinary word only because white space or the end of the file follows it is escaped with a `\`, because
+ *   formatting removes that white space;
  * - a `{$NAME:default}` that spans lines, or contains a `{`, a quote or a `#`, stays unchanged;
  * - in a Configfile, `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
@@ -23,7 +23,7 @@ const maxIndent = 10;
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
 /** Text inside `{$…}` that would be misread as a block, newline, quote or comment. */
-const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
+const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
 
 /** A word and the rest of its line, if the rest is only white space and more than the newline. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
@@ -42,9 +42,9 @@ export function formatText(text: string): string {
 	const machine = new FormatMachine(trimmed, true);
 	let formatted = machine.run();
 	if (machine.closedInWord) {
-		const words = new FormatMachine(trimmed, false);
-		const whole = words.run();
-		if (words.balanced) formatted = whole;
+		const strictMachine = new FormatMachine(trimmed, false);
+		const strictResult = strictMachine.run();
+		if (strictMachine.balanced) formatted = strictResult;
 	}
 	return `${trimWhiteSpace(formatted)}\n`;
 }
@@ -78,27 +78,27 @@ interface Brace {
 	/** True if the space before it has been printed. */
 	spaced: boolean;
 	/** True if it was the first character on its line. */
-	own: boolean;
+	startsLine: boolean;
 }
 
 class FormatMachine {
 	readonly #input: string;
-	#out = '';
+	#output = '';
 	/**
 	 * The last character printed, kept separately because reading it from a growing string would flatten the string each time.
 	 */
-	#last = '';
-	#at = 0;
+	#lastPrinted = '';
+	#offset = 0;
 	#depth = 0;
-	/** True if white space precedes the current character. */
-	#gap = true;
+	/** True if the current character follows white space. */
+	#afterSpace = true;
 	/** True if only closing braces have been printed on this line. */
-	#fresh = true;
+	#atLineStart = true;
 	/** Number of newlines read since something was last printed. */
-	#newlines = 0;
-	#brace: Brace | undefined;
+	#newlinesRead = 0;
+	#pendingBrace: Brace | undefined;
 	#quote: '"' | '`' | undefined;
-	#comment = false;
+	#inComment = false;
 	/** True if, to the lexer, the `#` of this comment is part of a word, so that quotes after it are quotes. */
 	#hashInWord = false;
 	#escaped = false;
@@ -106,8 +106,8 @@ class FormatMachine {
 	#heredocEscaped = false;
 	/** True if the previous character was a `<` that begins a word. */
 	#mayOpenHeredoc = false;
-	#marker = '';
-	#closing = '';
+	#heredocMarker = '';
+	#heredocTail = '';
 	/** The first word of the current line, as far as it has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
@@ -118,9 +118,9 @@ class FormatMachine {
 	closedInWord = false;
 	readonly #closesInWords: boolean;
 	/** Number of open blocks. */
-	#open = 0;
+	#openBlocks = 0;
 	/** True if there has been a `}` without a block. */
-	#tooMany = false;
+	#hasStrayClose = false;
 
 	/** @param closesInWords True if a `}` at the end of a word closes a block, as is assumed for texts where braces are missing. */
 	constructor(input: string, closesInWords: boolean) {
@@ -129,52 +129,52 @@ class FormatMachine {
 	}
 
 	run(): string {
-		for (; this.#at < this.#input.length; this.#at++) this.#read(this.#input[this.#at]!);
-		if (this.#brace && !this.#brace.written) {
-			this.#open++;
-			this.#writeBrace(this.#brace);
+		for (; this.#offset < this.#input.length; this.#offset++) this.#read(this.#input[this.#offset]!);
+		if (this.#pendingBrace && !this.#pendingBrace.written) {
+			this.#openBlocks++;
+			this.#writeBrace(this.#pendingBrace);
 		}
-		return this.#out;
+		return this.#output;
 	}
 
 	/** True if every block was closed, and there was no other `}`. */
 	get balanced(): boolean {
-		return this.#open === 0 && !this.#tooMany;
+		return this.#openBlocks === 0 && !this.#hasStrayClose;
 	}
 
-	#print(c: string): void {
-		this.#out += c;
-		this.#last = c;
+	#print(char: string): void {
+		this.#output += char;
+		this.#lastPrinted = char;
 	}
 
 	#newline(): void {
 		this.#print('\n');
-		this.#fresh = true;
+		this.#atLineStart = true;
 	}
 
 	#indent(): void {
 		for (let level = 0; level < this.#depth; level++) this.#print('\t');
 	}
 
-	#read(c: string): void {
+	#read(char: string): void {
 		if (this.#mayOpenHeredoc) {
 			this.#mayOpenHeredoc = false;
-			if (c === '<') {
-				this.#print(c);
+			if (char === '<') {
+				this.#print(char);
 				this.#heredoc = 'opening';
 				return;
 			}
 		}
-		if (this.#heredoc && this.#readHeredoc(c)) return;
-		if (this.#comment) this.#readComment(c);
-		else if (this.#escaped) this.#readEscaped(c);
-		else if (c === '\\' && this.#quote !== '`') this.#readBackslash();
+		if (this.#heredoc && this.#readHeredoc(char)) return;
+		if (this.#inComment) this.#readComment(char);
+		else if (this.#escaped) this.#readEscaped(char);
+		else if (char === '\\' && this.#quote !== '`') this.#readBackslash();
 		else if (this.#quote) {
-			this.#print(c);
-			if (c === this.#quote) this.#quote = undefined;
-		} else if (c === '\r' && !this.#gap && this.#insideWord()) return;
-		else if (isWhiteSpace(c.charCodeAt(0))) this.#readWhiteSpace(c);
-		else this.#readRegular(c);
+			this.#print(char);
+			if (char === this.#quote) this.#quote = undefined;
+		} else if (char === '\r' && !this.#afterSpace && this.#insideWord()) return;
+		else if (isWhiteSpace(char.charCodeAt(0))) this.#readWhiteSpace(char);
+		else this.#readRegular(char);
 	}
 
 	/**
@@ -182,85 +182,85 @@ class FormatMachine {
 	 * which is about to change.
 	 */
 	#wouldOpenHeredoc(): boolean {
-		if (this.#heredocEscaped || this.#input[this.#at + 1] !== '<') return false;
-		wordAtLineEnd.lastIndex = this.#at;
+		if (this.#heredocEscaped || this.#input[this.#offset + 1] !== '<') return false;
+		wordAtLineEnd.lastIndex = this.#offset;
 		return wordAtLineEnd.test(this.#input);
 	}
 
 	/** Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text around one is a single word. */
 	#insideWord(): boolean {
-		let next = this.#at;
+		let next = this.#offset;
 		while (this.#input[next] === '\r') next++;
 		return next < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(next));
 	}
 
 	/** Reports whether the last character was a `}`. */
 	#closedBefore(): boolean {
-		return this.#fresh && this.#last === '}';
+		return this.#atLineStart && this.#lastPrinted === '}';
 	}
 
 	/** Processes a character of a heredoc. Returns true if the heredoc consumed it. */
-	#readHeredoc(c: string): boolean {
-		const space = isWhiteSpace(c.charCodeAt(0));
+	#readHeredoc(char: string): boolean {
+		const isSpace = isWhiteSpace(char.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
 			// The lexer ignores a carriage return here too, even at the end of the line.
-			if (c === '\r') return true;
-			if (c === '\n') {
-				const valid = heredocMarker.test(this.#marker);
+			if (char === '\r') return true;
+			if (char === '\n') {
+				const valid = heredocMarker.test(this.#heredocMarker);
 				this.#heredoc = valid ? 'inside' : undefined;
-				if (valid) this.#print(c);
+				if (valid) this.#print(char);
 				else {
-					this.#marker = '';
+					this.#heredocMarker = '';
 					this.#endOfSourceLine();
 					this.#newline();
 				}
 				return true;
 			}
 			// To the lexer, only a space ends the word here.
-			if (c !== ' ') {
-				this.#marker += c;
-				this.#print(c);
+			if (char !== ' ') {
+				this.#heredocMarker += char;
+				this.#print(char);
 				return true;
 			}
 		} else {
-			if (!space || this.#closing !== this.#marker) {
-				this.#closing = c === '\n' ? '' : (this.#closing + c).slice(-this.#marker.length);
-				this.#print(c);
+			if (!isSpace || this.#heredocTail !== this.#heredocMarker) {
+				this.#heredocTail = char === '\n' ? '' : (this.#heredocTail + char).slice(-this.#heredocMarker.length);
+				this.#print(char);
 				return true;
 			}
 		}
 		this.#heredoc = undefined;
-		this.#marker = '';
-		this.#closing = '';
+		this.#heredocMarker = '';
+		this.#heredocTail = '';
 		return false;
 	}
 
-	#readComment(c: string): void {
-		if (c !== '\n') {
-			const begins = this.#hashInWord && isWhiteSpace(this.#last.charCodeAt(0));
-			const opens = begins && this.#goesBeyondLine(c);
-			if (begins && c === '#') this.#hashInWord = false;
-			this.#print(c);
-			if (!opens) return;
-			this.#comment = false;
-			this.#gap = false;
-			if (c === '<') this.#mayOpenHeredoc = true;
-			else this.#quote = c as '"' | '`';
+	#readComment(char: string): void {
+		if (char !== '\n') {
+			const atWordStart = this.#hashInWord && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
+			const startsText = atWordStart && this.#goesBeyondLine(char);
+			if (atWordStart && char === '#') this.#hashInWord = false;
+			this.#print(char);
+			if (!startsText) return;
+			this.#inComment = false;
+			this.#afterSpace = false;
+			if (char === '<') this.#mayOpenHeredoc = true;
+			else this.#quote = char as '"' | '`';
 			return;
 		}
-		this.#comment = false;
-		this.#gap = true;
+		this.#inComment = false;
+		this.#afterSpace = true;
 		this.#newline();
 		this.#beginLine();
 		this.#afterImport = false;
 	}
 
 	/** Returns true if the character opens a quote that continues after this line, or may open a heredoc. */
-	#goesBeyondLine(c: string): boolean {
-		if (c === '<') return this.#input[this.#at + 1] === '<';
-		if (c !== '"' && c !== '`') return false;
-		const lineEnd = this.#input.indexOf('\n', this.#at);
-		const close = this.#input.indexOf(c, this.#at + 1);
+	#goesBeyondLine(char: string): boolean {
+		if (char === '<') return this.#input[this.#offset + 1] === '<';
+		if (char !== '"' && char !== '`') return false;
+		const lineEnd = this.#input.indexOf('\n', this.#offset);
+		const close = this.#input.indexOf(char, this.#offset + 1);
 		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
@@ -273,98 +273,101 @@ class FormatMachine {
 
 	#readBackslash(): void {
 		// A continuation ends at an empty line. Without that line, it would continue onto the `}` after it.
-		const empty = this.#quote ? null : emptyContinuation.exec(this.#input.slice(this.#at, this.#at + 4096));
-		if (empty) {
-			this.#at += empty[0].length - 1;
+		const continuation = this.#quote
+			? null
+			: emptyContinuation.exec(this.#input.slice(this.#offset, this.#offset + 4096));
+		if (continuation) {
+			this.#offset += continuation[0].length - 1;
 			return;
 		}
 		// Where a line or block is about to begin, a backslash begins it like any other character.
-		const braceWaits = this.#brace && !this.#brace.written;
-		if (!this.#quote && (this.#gap || this.#fresh || braceWaits)) this.#readRegular('\\');
+		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.written;
+		if (!this.#quote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
 		else this.#print('\\');
 		this.#escaped = true;
 	}
 
-	#readEscaped(c: string): void {
-		if (c === '<') this.#heredocEscaped = true;
-		this.#print(c);
+	#readEscaped(char: string): void {
+		if (char === '<') this.#heredocEscaped = true;
+		this.#print(char);
 		this.#escaped = false;
 	}
 
-	#readWhiteSpace(c: string): void {
-		this.#gap = true;
+	#readWhiteSpace(char: string): void {
+		this.#afterSpace = true;
 		this.#heredocEscaped = false;
 		if (this.#firstWord !== '') this.#firstWordEnded = true;
-		if (c !== '\n') return;
-		this.#newlines++;
+		if (char !== '\n') return;
+		this.#newlinesRead++;
 		this.#endOfSourceLine();
 	}
 
 	#endOfSourceLine(): void {
 		// An empty line after a lone `{` must not end the line, because the brace would then join the line before it.
-		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
+		const onlyBrace = this.#firstWord === '{' && this.#pendingBrace?.startsLine === true && !this.#pendingBrace.written;
 		if (!onlyBrace && this.#firstWord !== '')
 			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
 		this.#beginLine();
 	}
 
-	#readRegular(c: string): void {
-		const gap = this.#gap;
-		this.#gap = false;
-		if (c === '#') {
-			this.#comment = true;
-			this.#hashInWord = !gap && !this.#fresh && this.#last !== '"' && this.#last !== '`';
+	#readRegular(char: string): void {
+		const afterSpace = this.#afterSpace;
+		this.#afterSpace = false;
+		if (char === '#') {
+			this.#inComment = true;
+			this.#hashInWord = !afterSpace && !this.#atLineStart && this.#lastPrinted !== '"' && this.#lastPrinted !== '`';
 		}
-		if (this.#brace && !this.#brace.written && gap) this.#openBlock(this.#brace);
-		if (!this.#firstWordEnded) this.#firstWord += c;
-		if (c === '{') {
-			if (this.#brace && !this.#brace.written) {
+		if (this.#pendingBrace && !this.#pendingBrace.written && afterSpace) this.#openBlock(this.#pendingBrace);
+		if (!this.#firstWordEnded) this.#firstWord += char;
+		if (char === '{') {
+			if (this.#pendingBrace && !this.#pendingBrace.written) {
 				// `{{` is text, whatever follows it.
-				this.#startWord(c, false);
-				this.#printBrace(this.#brace);
-				this.#print(c);
+				this.#startWord(char, false);
+				this.#printBrace(this.#pendingBrace);
+				this.#print(char);
 				return;
 			}
-			if (this.#copyEnvironmentSpan(gap)) return;
-			const spaced = gap && !this.#fresh;
-			const now = spaced && this.#newlines === 0;
-			if (now) this.#print(' ');
-			this.#brace = { written: false, spaced: now, own: this.#newlines > 0 };
+			if (this.#copyEnvironmentSpan(afterSpace)) return;
+			const spaced = afterSpace && !this.#atLineStart;
+			const printsSpace = spaced && this.#newlinesRead === 0;
+			if (printsSpace) this.#print(' ');
+			this.#pendingBrace = { written: false, spaced: printsSpace, startsLine: this.#newlinesRead > 0 };
 			return;
 		}
 		// The lexer also begins a new word after a continued line.
-		const begins = gap || this.#last === '\n';
-		if (c === '}' && (begins || (!this.#brace && (this.#closesInWords || this.#closedBefore())))) {
-			if (!begins) this.closedInWord = true;
+		const startsWord = afterSpace || this.#lastPrinted === '\n';
+		if (char === '}' && (startsWord || (!this.#pendingBrace && (this.#closesInWords || this.#closedBefore())))) {
+			if (!startsWord) this.closedInWord = true;
 			this.#closeBlock();
 			return;
 		}
-		if ((c === '"' || c === '`') && (begins || this.#fresh || c === '`' || this.#opensNamedValue())) this.#quote = c;
-		const fresh = this.#fresh;
-		this.#startWord(c, gap);
-		if (c === '<' && (begins || fresh) && this.#wouldOpenHeredoc()) {
+		if ((char === '"' || char === '`') && (startsWord || this.#atLineStart || char === '`' || this.#opensNamedValue()))
+			this.#quote = char;
+		const atLineStart = this.#atLineStart;
+		this.#startWord(char, afterSpace);
+		if (char === '<' && (startsWord || atLineStart) && this.#wouldOpenHeredoc()) {
 			this.#print('\\');
 			this.#heredocEscaped = true;
 		}
-		if (this.#brace && !this.#brace.written) this.#printBrace(this.#brace);
-		this.#print(c);
-		this.#fresh = false;
-		this.#mayOpenHeredoc = c === '<' && (begins || fresh) && !this.#heredocEscaped;
+		if (this.#pendingBrace && !this.#pendingBrace.written) this.#printBrace(this.#pendingBrace);
+		this.#print(char);
+		this.#atLineStart = false;
+		this.#mayOpenHeredoc = char === '<' && (startsWord || atLineStart) && !this.#heredocEscaped;
 	}
 
 	/** Copies a `{$NAME:default}` that would otherwise be read as more than a word, and returns true. The lexer never sees its text. */
-	#copyEnvironmentSpan(gap: boolean): boolean {
-		if (this.#input[this.#at + 1] !== '$') return false;
-		const close = this.#input.indexOf('}', this.#at);
-		if (close < this.#at + 3) return false;
-		const span = this.#input.slice(this.#at, close + 1);
-		if (!readAsMore.test(span)) return false;
-		this.#startWord('{', gap);
-		this.#out += span;
-		this.#last = '}';
-		this.#at = close;
-		this.#fresh = false;
-		this.#brace = { written: true, spaced: false, own: false };
+	#copyEnvironmentSpan(afterSpace: boolean): boolean {
+		if (this.#input[this.#offset + 1] !== '$') return false;
+		const close = this.#input.indexOf('}', this.#offset);
+		if (close < this.#offset + 3) return false;
+		const span = this.#input.slice(this.#offset, close + 1);
+		if (!misreadSpan.test(span)) return false;
+		this.#startWord('{', afterSpace);
+		this.#output += span;
+		this.#lastPrinted = '}';
+		this.#offset = close;
+		this.#atLineStart = false;
+		this.#pendingBrace = { written: true, spaced: false, startsLine: false };
 		return true;
 	}
 
@@ -372,71 +375,72 @@ class FormatMachine {
 	#printBrace(brace: Brace): void {
 		this.#print('{');
 		brace.written = true;
-		this.#fresh = false;
+		this.#atLineStart = false;
 	}
 
 	/** Prints what precedes a word: newlines, indentation or a space. */
-	#startWord(c: string, gap: boolean): void {
-		if (c === 'e' && this.#continuesWithElse()) {
+	#startWord(char: string, afterSpace: boolean): void {
+		if (char === 'e' && this.#continuesWithElse()) {
 			this.#print(' ');
 			return;
 		}
-		for (let count = Math.min(this.#newlines, 2); count > 0; count--) this.#newline();
-		this.#newlines = 0;
-		if (this.#fresh) {
-			const closed = this.#depth === 0 && this.#last === '}';
+		for (let count = Math.min(this.#newlinesRead, 2); count > 0; count--) this.#newline();
+		this.#newlinesRead = 0;
+		if (this.#atLineStart) {
+			const afterBlock = this.#depth === 0 && this.#lastPrinted === '}';
 			this.#indent();
-			if (closed) {
+			if (afterBlock) {
 				this.#newline();
 				this.#newline();
 			}
-		} else if (gap) this.#print(' ');
+		} else if (afterSpace) this.#print(' ');
 	}
 
 	/** Reports whether `else` follows, which in a Configfile belongs on the line of the preceding `}`. */
 	#continuesWithElse(): boolean {
-		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
+		if (!this.#atLineStart || this.#newlinesRead > 0 || this.#lastPrinted !== '}') return false;
 		// Carriage returns in a word are ignored.
-		const ahead = this.#input.slice(this.#at, this.#at + 16).replaceAll('\r', '');
-		return /^else(?![^\s{}])/.test(ahead);
+		const nextText = this.#input.slice(this.#offset, this.#offset + 16).replaceAll('\r', '');
+		return /^else(?![^\s{}])/.test(nextText);
 	}
 
 	/** Reports whether a quote opens the value of `name="value"`, which a Configfile allows in the head of a snippet and after `use`. Nowhere else can a quote be inside a word. */
 	#opensNamedValue(): boolean {
-		if (this.#last !== '=') return false;
-		const named = this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
-		return named && parameterBefore.test(this.#out.slice(-200));
+		if (this.#lastPrinted !== '=') return false;
+		const allowsNamedValue =
+			this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
+		return allowsNamedValue && parameterBefore.test(this.#output.slice(-200));
 	}
 
 	#openBlock(brace: Brace): void {
-		this.#open++;
+		this.#openBlocks++;
 		this.#writeBrace(brace);
 		this.#newline();
-		this.#newlines = 0;
+		this.#newlinesRead = 0;
 		if (this.#depth < maxIndent) this.#depth++;
-		this.#brace = undefined;
+		this.#pendingBrace = undefined;
 		this.#beginLine();
 	}
 
 	#writeBrace(brace: Brace): void {
-		if (this.#depth === 0 && this.#fresh && this.#last === '}') {
+		if (this.#depth === 0 && this.#atLineStart && this.#lastPrinted === '}') {
 			this.#newline();
 			this.#newline();
-		} else if (this.#fresh && this.#last === '}') this.#newline();
-		if (brace.own && this.#afterImport && !this.#fresh) this.#newline();
-		if (this.#fresh) this.#indent();
+		} else if (this.#atLineStart && this.#lastPrinted === '}') this.#newline();
+		if (brace.startsLine && this.#afterImport && !this.#atLineStart) this.#newline();
+		if (this.#atLineStart) this.#indent();
 		else if (!brace.spaced) this.#print(' ');
 		this.#print('{');
 	}
 
 	#closeBlock(): void {
-		if (--this.#open < 0) this.#tooMany = true;
-		if (this.#last !== '\n') this.#newline();
+		if (--this.#openBlocks < 0) this.#hasStrayClose = true;
+		if (this.#lastPrinted !== '\n') this.#newline();
 		if (this.#depth > 0) this.#depth--;
 		this.#indent();
 		this.#print('}');
-		this.#newlines = 0;
-		this.#brace = undefined;
+		this.#newlinesRead = 0;
+		this.#pendingBrace = undefined;
 		this.#beginLine();
 	}
 }

@@ -7,25 +7,25 @@ import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
 	/** Lines by their first word, for `{blocks.NAME}`. If several have the same first word, the last one counts. */
-	readonly named: ReadonlyMap<string, ParsedLine>;
+	readonly byName: ReadonlyMap<string, ParsedLine>;
 }
 
 /** The definition of a snippet. Its lines are expanded for each use. */
 export interface Snippet {
 	readonly name: string;
-	readonly word: Word;
+	readonly headWord: Word;
 	readonly lines: readonly ParsedLine[];
 	readonly source: Source;
 	/** Default values of the parameters by name, in the order written; undefined for a required parameter. */
 	readonly parameters: ReadonlyMap<string, ParsedWord | undefined>;
 	/** True if defined in the main file, where an unused snippet is reported. */
-	readonly local: boolean;
+	readonly inMainFile: boolean;
 	used: boolean;
 }
 
 /** One expansion of the lines of a file or snippet. */
 export interface Frame {
-	/** The source to which spans refer. It knows the import that it came from. */
+	/** The source to which spans refer, including the import that it came from. */
 	readonly source: Source;
 	/** True if the lines' own spans already refer to {@link source}. */
 	readonly hasOwnSpans: boolean;
@@ -33,7 +33,7 @@ export interface Frame {
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
 	readonly block: PassedBlock | undefined;
-	/** The path or the snippet. If the same one occurs twice in a chain of frames, the imports are cyclic. */
+	/** The path of the file, or the snippet. If it occurs twice in a chain of frames, the imports are cyclic. */
 	readonly node: string | Snippet;
 	/** `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;

@@ -26,19 +26,19 @@ export function importPaths(
 	snippets: Iterable<string>,
 	reader: Reader,
 ): ImportPaths {
-	const nameOf = (path: string) => (isAbsolute(path) ? path : join(dirname(importer), path));
+	const displayName = (path: string) => (isAbsolute(path) ? path : join(dirname(importer), path));
 	if (!/[*?[]/.test(pattern)) {
 		const path = resolve(folder, pattern);
 		const kind = reader.kind(path);
-		if (kind === 'file' || kind === 'withheld') return { files: [{ path, name: nameOf(pattern) }] };
-		if (kind === 'directory') return { files: [], problem: directory(pattern) };
+		if (kind === 'file' || kind === 'withheld') return { files: [{ path, name: displayName(pattern) }] };
+		if (kind === 'directory') return { files: [], problem: directoryProblem(pattern) };
 		if (kind === 'other') {
 			const message = `Could not import ${pattern}: is neither a file nor a directory`;
 			const hint = 'Pipes, sockets and devices cannot be imported.';
 			return { files: [], problem: { code: 'import/not-a-file', severity: 'error', message, hint } };
 		}
-		const near = nearestName(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
-		const hint = near ? `Did you mean \`${near}\`?` : `No snippet or file has this name; looked for ${path}.`;
+		const nearest = nearestName(pattern, [...snippets, ...siblingNames(pattern, folder, reader)]);
+		const hint = nearest ? `Did you mean \`${nearest}\`?` : `No snippet or file has this name; looked for ${path}.`;
 		const message = `File to import not found: ${pattern}`;
 		return { files: [], problem: { code: 'import/not-found', severity: 'error', message, hint } };
 	}
@@ -56,14 +56,14 @@ export function importPaths(
 		const message = `No files match the import pattern ${pattern}`;
 		return { files: [], problem: { code: 'import/no-match', severity: 'warning', message } };
 	}
-	const found = matches.find(match => reader.kind(resolve(folder, match)) === 'directory');
+	const matchedDirectory = matches.find(match => reader.kind(resolve(folder, match)) === 'directory');
 	const files = matches
-		.filter(match => match !== found && reader.kind(resolve(folder, match)) === 'file')
-		.map(match => ({ path: resolve(folder, match), name: nameOf(match) }));
-	return found === undefined ? { files } : { files, problem: directory(found) };
+		.filter(match => match !== matchedDirectory && reader.kind(resolve(folder, match)) === 'file')
+		.map(match => ({ path: resolve(folder, match), name: displayName(match) }));
+	return matchedDirectory === undefined ? { files } : { files, problem: directoryProblem(matchedDirectory) };
 }
 
-function directory(path: string): NonNullable<ImportPaths['problem']> {
+function directoryProblem(path: string): NonNullable<ImportPaths['problem']> {
 	const message = `Could not import ${path}: is a directory`;
 	return {
 		code: 'import/directory',
@@ -73,10 +73,10 @@ function directory(path: string): NonNullable<ImportPaths['problem']> {
 	};
 }
 
-function neighbours(pattern: string, folder: string, reader: Reader): string[] {
-	const inside = dirname(pattern);
+function siblingNames(pattern: string, folder: string, reader: Reader): string[] {
+	const subfolder = dirname(pattern);
 	try {
-		return reader.list(resolve(folder, inside)).map(name => (inside === '.' ? name : join(inside, name)));
+		return reader.list(resolve(folder, subfolder)).map(name => (subfolder === '.' ? name : join(subfolder, name)));
 	} catch (error) {
 		if (error instanceof ReadError) return [];
 		throw error;
@@ -85,11 +85,11 @@ function neighbours(pattern: string, folder: string, reader: Reader): string[] {
 
 /** Returns the paths that match the pattern, in lexical order; relative paths if the pattern is relative. */
 function glob(pattern: string, folder: string, reader: Reader): string[] {
-	let found = [isAbsolute(pattern) ? '/' : ''];
+	let paths = [isAbsolute(pattern) ? '/' : ''];
 	const segments = pattern.split('/').filter(segment => segment !== '');
 	for (const [index, segment] of segments.entries()) {
 		if (!/[*?[]/.test(segment)) {
-			found = found.map(path => join(path, segment)).filter(path => reader.kind(resolve(folder, path)) !== undefined);
+			paths = paths.map(path => join(path, segment)).filter(path => reader.kind(resolve(folder, path)) !== undefined);
 			continue;
 		}
 		const expression = new RegExp(
@@ -99,21 +99,21 @@ function glob(pattern: string, folder: string, reader: Reader): string[] {
 				.replaceAll('?', '.')}$`,
 			'su',
 		);
-		const hidden = index < segments.length - 1 || !segment.startsWith('*');
-		found = found.flatMap(path => {
-			const inside = resolve(folder, path);
-			if (reader.kind(inside) !== 'directory') return [];
+		const matchesHidden = index < segments.length - 1 || !segment.startsWith('*');
+		paths = paths.flatMap(path => {
+			const absolutePath = resolve(folder, path);
+			if (reader.kind(absolutePath) !== 'directory') return [];
 			let names: readonly string[];
 			try {
-				names = reader.list(inside);
+				names = reader.list(absolutePath);
 			} catch (error) {
 				if (error instanceof ReadError) return [];
 				throw error;
 			}
 			return names
-				.filter(name => expression.test(name) && (hidden || !name.startsWith('.')))
+				.filter(name => expression.test(name) && (matchesHidden || !name.startsWith('.')))
 				.map(name => join(path, name));
 		});
 	}
-	return found.sort();
+	return paths.sort();
 }

@@ -30,18 +30,18 @@ export interface ImportedLines {
 export interface TextCutter {
 	/** Returns the pieces of a source text; undefined if it must be parsed as a whole. */
 	cut(source: Source): readonly TextPiece[] | undefined;
-	/** Reports whether a piece may not need to be parsed at all. */
-	expects(piece: TextPiece): boolean;
+	/** Reports whether an earlier result may be reused, so that the piece need not be parsed. */
+	mayBeReused(piece: TextPiece): boolean;
 }
 
-/** Keeps the snippets defined and the files read so far. */
+/** Resolves imports. Keeps the snippets defined and the files read so far. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
 	readonly #files = new Set<string>();
 	readonly #report: ExpansionReport;
 	readonly #reader: Reader;
 	readonly #cutter: TextCutter | undefined;
-	readonly #parsed = new Map<string, CutFile | undefined>();
+	readonly #filesByPath = new Map<string, CutFile | undefined>();
 
 	constructor(report: ExpansionReport, reader: Reader, cutter?: TextCutter) {
 		this.#report = report;
@@ -54,27 +54,27 @@ export class Importer {
 		return [...this.#files];
 	}
 
-	/** Adds a file whose contents were known, so that it was not read. */
+	/** Records a file that was not read because its contents were already known. */
 	addFile(path: string): void {
 		this.#files.add(path);
 	}
 
 	/** Returns the main file, divided into its sites, or as lines if it cannot be divided. */
-	main(source: Source): ImportedLines {
+	readMain(source: Source): ImportedLines {
 		if (source.path !== undefined) this.#files.add(source.path);
-		const pieces = this.#cut(source);
+		const pieces = this.#cutPieces(source);
 		return { lines: pieces ? [] : this.#parse(source).lines, frame: mainFrame(source), pieces };
 	}
 
 	#parse(source: Source): CutFile {
 		const { dialect } = this.#report;
-		let mistaken = false;
+		let hasMistakes = false;
 		const file = parseSource(source, dialect, this.env, diagnostic => {
-			mistaken = true;
+			hasMistakes = true;
 			this.#report.report(diagnostic);
 		});
-		this.#noteDefinitions(file.lines);
-		return { ...file, mistaken };
+		this.#recordDefinitions(file.lines);
+		return { ...file, hasMistakes };
 	}
 
 	/** Returns an environment variable. */
@@ -84,37 +84,41 @@ export class Importer {
 	 * Returns the pieces of a source text. Pieces that must be parsed are parsed now, so that diagnostics are in the order of the whole
 	 * text.
 	 */
-	#cut(source: Source): readonly TextPiece[] | undefined {
+	#cutPieces(source: Source): readonly TextPiece[] | undefined {
 		const cutter = this.#cutter;
 		const pieces = cutter?.cut(source);
-		for (const piece of pieces ?? []) if (!piece.sole && !cutter!.expects(piece)) this.read(piece);
+		for (const piece of pieces ?? [])
+			if (!piece.isIndependentSite && !cutter!.mayBeReused(piece)) this.readPiece(piece);
 		return pieces;
 	}
 
 	/** Parses a piece, reports its mistakes and records its definitions. */
-	read(piece: TextPiece): ReadPiece {
-		const read = piece.read(this.env, diagnostic => this.#report.report(diagnostic));
-		this.#noteDefinitions(read.lines);
-		return read;
+	readPiece(piece: TextPiece): ReadPiece {
+		const result = piece.read(this.env, diagnostic => this.#report.report(diagnostic));
+		this.#recordDefinitions(result.lines);
+		return result;
 	}
 
-	#noteDefinitions(lines: readonly ParsedLine[]): void {
+	#recordDefinitions(lines: readonly ParsedLine[]): void {
 		for (const line of lines) {
-			if (!line.live && !line.words[0]?.text.startsWith('(')) continue;
+			if (!line.needsExpansion && !line.words[0]?.text.startsWith('(')) continue;
 			const [first, second] = line.words;
 			if (first?.text === 'let' && second) this.#report.define(`let ${second.text}`);
 			else if (first?.text.startsWith('(')) this.#report.define(first.text);
 		}
 	}
 
-	/** Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. Only an import at the top level divides files into pieces. */
-	imports(
+	/**
+	 * Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. `divide`: whether files may be
+	 * divided into pieces, as they are for imports at the top level.
+	 */
+	resolveImport(
 		line: ParsedLine,
 		frame: Frame,
 		constants: Constants,
 		expander: Expander,
 		depth: number,
-		cut: boolean = false,
+		divide: boolean = false,
 	): ImportedLines[] {
 		const words = expandWords(line.words, { frame, constants, report: this.#report });
 		const [keyword, target, ...args] = words;
@@ -127,46 +131,46 @@ export class Importer {
 			return [];
 		}
 		if (frame.depth >= maxImportDepth) {
-			this.#problem('import/too-deep', target.span, `Imports are nested more than ${maxImportDepth} levels deep`);
+			this.#reportProblem('import/too-deep', target.span, `Imports are nested more than ${maxImportDepth} levels deep`);
 			return [];
 		}
-		this.#report.importing(target.span);
+		this.#report.setCurrentImport(target.span);
 		// An import costs more than one of the lines that it inserts.
-		this.#report.spend(2, 0, 0);
-		const block = line.block && expander.passedBlock(line.block, frame, constants, depth);
+		this.#report.countOutput(2, 0, 0);
+		const block = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
 		if (keyword.text === 'use') {
 			if (!snippet) {
-				this.#unknownSnippet(target);
+				this.#reportUnknownSnippet(target);
 				return [];
 			}
-			return this.#fromSnippet(snippet, target, [], this.#named(args, snippet), block, frame);
+			return this.#fromSnippet(snippet, target, [], this.#namedArguments(args, snippet), block, frame);
 		}
 		if (snippet) {
 			return this.#fromSnippet(snippet, target, args, new Map(), block, frame);
 		}
-		return this.#fromFiles(target, args, block, frame, cut);
+		return this.#fromFiles(target, args, block, frame, divide);
 	}
 
-	#problem(code: string, span: SourceSpan, message: string, hint?: string): void {
+	#reportProblem(code: string, span: SourceSpan, message: string, hint?: string): void {
 		this.#report.report(structureMistake(this.#report.dialect, code, span, message, { hint }));
 	}
 
-	#unknownSnippet(target: Word): void {
+	#reportUnknownSnippet(target: Word): void {
 		this.#report.report({
 			code: 'snippet/unknown',
 			severity: 'error',
 			message: `There is no snippet \`${target.text}\`.`,
 			span: target.span,
 			...didYouMean(target, this.snippets.keys()),
-			hint: this.#report.definedLater.has(`(${target.text})`)
+			hint: this.#report.allDefinitions.has(`(${target.text})`)
 				? `\`(${target.text})\` is defined further down: a snippet must be defined before it is used.`
 				: `Define it above with \`(${target.text}) { … }\`; use \`import\` for files.`,
 		});
 	}
 
 	/** Returns the `name=value` words of `use`. */
-	#named(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
+	#namedArguments(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
 		const values = new Map<string, ParsedWord>();
 		for (const arg of args) {
 			const equals = arg.text.indexOf('=');
@@ -183,17 +187,17 @@ export class Importer {
 			const name = arg.text.slice(0, equals);
 			const value: ParsedWord = { text: arg.text.slice(equals + 1), quote: arg.valueQuote ?? 'none', span: arg.span };
 			if (!snippet.parameters.has(name)) {
-				const near = nearestName(name, snippet.parameters.keys());
+				const nearest = nearestName(name, snippet.parameters.keys());
 				this.#report.report({
 					code: 'snippet/unknown-parameter',
 					severity: 'error',
 					message: `The snippet \`${snippet.name}\` has no parameter \`${name}\`.`,
 					span: arg.span,
-					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equals } }, near),
-					related: [{ span: snippet.word.span, message: 'the snippet' }],
+					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equals } }, nearest),
+					related: [{ span: snippet.headWord.span, message: 'the snippet' }],
 				});
 				// The nearest parameter was most likely meant, so it does not count as missing.
-				if (near && !values.has(near)) values.set(near, value);
+				if (nearest && !values.has(nearest)) values.set(nearest, value);
 			} else if (values.has(name)) {
 				this.#report.report({
 					code: 'snippet/repeated-parameter',
@@ -211,17 +215,17 @@ export class Importer {
 		snippet: Snippet,
 		target: ParsedWord,
 		args: readonly Word[],
-		given: ReadonlyMap<string, ParsedWord>,
+		passedValues: ReadonlyMap<string, ParsedWord>,
 		block: PassedBlock | undefined,
 		frame: Frame,
 	): ImportedLines[] {
-		this.#report.use(snippet);
+		this.#report.markUsed(snippet);
 		if (!snippet.source.moves) this.#report.taint();
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();
 		for (const [name, fallback] of snippet.parameters) {
-			const value = given.get(name) ?? fallback;
+			const value = passedValues.get(name) ?? fallback;
 			// The parameter gets a value anyway, so that the lines of the snippet do not cause further diagnostics.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
@@ -232,12 +236,12 @@ export class Importer {
 				span: target.span,
 				label: `\`${name}\` is missing`,
 				hint: `Write \`use ${snippet.name} ${name}=VALUE\`.`,
-				related: [{ span: snippet.word.span, message: 'the snippet' }],
+				related: [{ span: snippet.headWord.span, message: 'the snippet' }],
 			});
 		}
 		const source = snippet.source.importedFrom(target.span, snippet.name);
 		const depth = frame.depth + 1;
-		const inside: Frame = {
+		const snippetFrame: Frame = {
 			source,
 			hasOwnSpans: false,
 			imported: true,
@@ -249,15 +253,15 @@ export class Importer {
 			parent: frame,
 			depth,
 		};
-		return [{ lines: snippet.lines, frame: inside }];
+		return [{ lines: snippet.lines, frame: snippetFrame }];
 	}
 
 	#isCycle(node: string | Snippet, label: string, target: Word, frame: Frame): boolean {
-		let at: Frame | undefined = frame;
-		while (at && at.node !== node) at = at.parent;
-		if (!at) return false;
+		let ancestor: Frame | undefined = frame;
+		while (ancestor && ancestor.node !== node) ancestor = ancestor.parent;
+		if (!ancestor) return false;
 		const message = `a cycle of imports exists between ${frame.label} and ${label}`;
-		this.#problem('import/cycle', target.span, message, 'Move the shared part into a third snippet or file.');
+		this.#reportProblem('import/cycle', target.span, message, 'Move the shared part into a third snippet or file.');
 		return true;
 	}
 
@@ -266,33 +270,33 @@ export class Importer {
 		args: readonly Word[],
 		block: PassedBlock | undefined,
 		frame: Frame,
-		cut: boolean,
+		divide: boolean,
 	): ImportedLines[] {
 		const { source } = frame;
 		if (target.text === '') {
-			this.#problem('import/empty', target.span, 'Import requires a non-empty filepath');
+			this.#reportProblem('import/empty', target.span, 'Import requires a non-empty filepath');
 			return [];
 		}
 		const folder = source.path === undefined ? this.#reader.workingDirectory : dirname(source.path);
-		const found = importPaths(target.text, folder, source.name, this.snippets.keys(), this.#reader);
-		if (found.problem) {
-			const { code, severity, message, hint } = found.problem;
-			const later = this.#report.definedLater.has(`(${target.text})`);
-			const early = later
+		const paths = importPaths(target.text, folder, source.name, this.snippets.keys(), this.#reader);
+		if (paths.problem) {
+			const { code, severity, message, hint } = paths.problem;
+			const isDefinedLater = this.#report.allDefinitions.has(`(${target.text})`);
+			const fullHint = isDefinedLater
 				? `\`(${target.text})\` is defined further down: a snippet must be defined before it is imported.`
 				: hint;
 			this.#report.report({
-				...structureMistake(this.#report.dialect, code, target.span, message, { hint: early }),
+				...structureMistake(this.#report.dialect, code, target.span, message, { hint: fullHint }),
 				severity,
 			});
 		}
 		const imported: ImportedLines[] = [];
-		for (const { path, name } of found.files) {
+		for (const { path, name } of paths.files) {
 			if (this.#isCycle(path, name, target, frame)) continue;
-			const known = this.#parsed.get(path);
-			if (this.#parsed.has(path)) this.#readAgain(path, known);
-			if (!known && this.#parsed.has(path)) continue;
-			const file = known ?? this.#read(path, name, target, cut && args.length === 0 && !block);
+			const earlier = this.#filesByPath.get(path);
+			if (this.#filesByPath.has(path)) this.#repeatEffects(path, earlier);
+			if (!earlier && this.#filesByPath.has(path)) continue;
+			const file = earlier ?? this.#read(path, name, target, divide && args.length === 0 && !block);
 			if (!file) continue;
 			if (file.blank) {
 				this.#report.report({
@@ -304,13 +308,13 @@ export class Importer {
 				continue;
 			}
 			// For the first import of a file, the parser's spans can be used unchanged.
-			const seenFrom = known ? file.source.importedFrom(target.span, target.text) : file.source;
+			const frameSource = earlier ? file.source.importedFrom(target.span, target.text) : file.source;
 			imported.push({
-				lines: !known && file.pieces ? [] : file.lines,
-				pieces: known ? undefined : file.pieces,
+				lines: !earlier && file.pieces ? [] : file.lines,
+				pieces: earlier ? undefined : file.pieces,
 				frame: {
-					source: seenFrom,
-					hasOwnSpans: !known,
+					source: frameSource,
+					hasOwnSpans: !earlier,
 					imported: true,
 					args,
 					parameters: undefined,
@@ -326,21 +330,21 @@ export class Importer {
 	}
 
 	/** Repeats the recorded effects of an earlier import of the same file, as if this import had read the file itself. */
-	#readAgain(path: string, known: CutFile | undefined): void {
+	#repeatEffects(path: string, earlier: CutFile | undefined): void {
 		if (!this.#report.recording) return;
-		if (known?.mistaken !== false) this.#report.taint();
-		if (!known) return;
+		if (earlier?.hasMistakes !== false) this.#report.taint();
+		if (!earlier) return;
 		this.#reader.readText(path);
-		this.#noteDefinitions(known.lines);
+		this.#recordDefinitions(earlier.lines);
 	}
 
-	#read(path: string, name: string, target: ParsedWord, cut: boolean): CutFile | undefined {
+	#read(path: string, name: string, target: ParsedWord, divide: boolean): CutFile | undefined {
 		let text: string;
 		try {
 			text = this.#reader.readText(path);
 		} catch (error) {
 			if (!(error instanceof ReadError)) throw error;
-			this.#parsed.set(path, undefined);
+			this.#filesByPath.set(path, undefined);
 			if (error.code === WITHHELD) {
 				this.#report.report({
 					code: 'import/withheld',
@@ -351,30 +355,30 @@ export class Importer {
 				});
 				return undefined;
 			}
-			const why = error.code === 'EACCES' ? 'permission denied' : error.code;
-			this.#problem('import/unreadable', target.span, `Could not import ${target.text}: ${why}`);
+			const reason = error.code === 'EACCES' ? 'permission denied' : error.code;
+			this.#reportProblem('import/unreadable', target.span, `Could not import ${target.text}: ${reason}`);
 			return undefined;
 		}
 		this.#files.add(path);
 		const source = new Source({ name, text, path, importedAt: target.span, importedAs: target.text });
-		const pieces = cut ? this.#cut(source) : undefined;
+		const pieces = divide ? this.#cutPieces(source) : undefined;
 		if (!pieces) {
 			const file = this.#parse(source);
-			this.#parsed.set(path, file);
+			this.#filesByPath.set(path, file);
 			return file;
 		}
 		const importer = this;
 		const file: CutFile = {
 			source,
 			pieces,
-			mistaken: true,
+			hasMistakes: true,
 			// This is evaluated only if the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
 			},
 			blank: pieces.length === 0,
 		};
-		this.#parsed.set(path, file);
+		this.#filesByPath.set(path, file);
 		return file;
 	}
 }
@@ -383,5 +387,5 @@ export class Importer {
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
 	/** True if its structure has mistakes. */
-	readonly mistaken: boolean;
+	readonly hasMistakes: boolean;
 }

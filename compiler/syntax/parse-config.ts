@@ -9,12 +9,12 @@ import { ExpansionReport } from './expansion-report.ts';
 import { FileStructure } from './file-structure.ts';
 import { Importer } from './importer.ts';
 
-/** What the grammar needs to know about the dialect. */
+/** Options of {@link parseConfig}. */
 export interface ParseOptions {
 	/** The names of the dialect's directives, used only to recognize a directive in place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
 	/** True to report unused snippets and constants; by default, only for a Configfile. */
-	readonly unused?: true;
+	readonly reportUnused?: true;
 }
 
 /** Reports a main file that is entirely empty, without even a comment. */
@@ -35,12 +35,12 @@ export function reportEmpty(source: Source, report: ExpansionReport): void {
  */
 export function parseConfig(input: ConfigInput, reader: Reader, report: Report, options: ParseOptions): ConfigTree {
 	const dialect = input.format === 'compatfile' ? 'compatfile' : 'configfile';
-	const expansion = new ExpansionReport(dialect, report);
-	const importer = new Importer(expansion, reader);
-	const expander = new Expander(expansion, importer);
-	const structure = new FileStructure(expansion, expander, importer, options.knownDirectives);
+	const expansionReport = new ExpansionReport(dialect, report);
+	const importer = new Importer(expansionReport, reader);
+	const expander = new Expander(expansionReport, importer);
+	const structure = new FileStructure(expansionReport, expander, importer, options.knownDirectives);
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
-	if (input.text === '') reportEmpty(source, expansion);
-	structure.addFile(importer.main(source));
-	return structure.finish(options.unused);
+	if (input.text === '') reportEmpty(source, expansionReport);
+	structure.addFile(importer.readMain(source));
+	return structure.finish(options.reportUnused);
 }

@@ -7,7 +7,10 @@ export interface ParsedWord extends Word {
 	readonly valueQuote?: Quote | undefined;
 }
 
-/** How a top-level line was written, as far as it matters for whether the line can be a directive: bits of {@link ParsedLine.shape}. */
+/**
+ * How a top-level line was written: the bits of {@link ParsedLine.shape}. Each is a mistake if the line turns out to be a
+ * directive.
+ */
 export const lineShapes = {
 	/** Something follows `{` on its line. */
 	contentAfterOpen: 1,
@@ -26,14 +29,14 @@ export interface ParsedLine extends Line {
 	readonly block: ParsedBlock | undefined;
 	readonly alternative: ParsedLine | undefined;
 	/** False if expansion leaves the line and everything in it unchanged. */
-	readonly live: boolean;
+	readonly needsExpansion: boolean;
 	readonly shape: number;
 }
 
 /** A block in braces, and whether anything in it needs expansion. */
 export interface ParsedBlock extends Block {
 	readonly lines: readonly ParsedLine[];
-	readonly live: boolean;
+	readonly needsExpansion: boolean;
 }
 
 /** One parsed source text. */

@@ -28,42 +28,42 @@ import {
 import { CloseBrace, Newline, OpenBrace, type WordToken } from './tokens.ts';
 
 /** Words that expansion may change. */
-const expandable = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
+const expandableText = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 
 /** The file or block that collects lines. */
 interface Container {
 	readonly lines: ParsedLine[];
 	/** True where every line must be a directive or sub-directive, that is, except at the top level and directly in a snippet. */
-	readonly strict: boolean;
+	readonly directivesOnly: boolean;
 	readonly open: IToken | undefined;
-	/** Number of characters before the line to which the block belongs. */
+	/** Indentation, in characters, of the line to which the block belongs. */
 	readonly indent: number;
-	/** True if text after `{` or before `}` on its line has been reported, or is allowed. */
-	readonly reported: boolean;
+	/** True if text after `{` or before `}` on the same line is not to be reported: it is allowed, or has been reported. */
+	readonly ignoresTextAtBrace: boolean;
 	close: IToken | undefined;
-	live: boolean;
+	needsExpansion: boolean;
 }
 
 /** A line, or one of its `else` parts, under construction. */
-interface Part {
+interface LinePart {
 	readonly words: ParsedWord[];
 	block: ParsedBlock | undefined;
-	live: boolean;
+	needsExpansion: boolean;
 	shape: number;
 	start: number;
 	end: number;
 }
 
-/** The tree of one text under construction; {@link ConfigParser} calls it in text order. */
+/** The tree of one text under construction. {@link ConfigParser} calls its methods in the order of the text. */
 export class ParsedTree {
 	readonly source: Source;
 	readonly diagnostics: Diagnostic[] = [];
 	/** Number of unmatched braces. */
-	unbalanced = 0;
+	unbalancedBraces = 0;
 	/** True if an unclosed quote or heredoc took the rest of the text. */
-	swallowed = false;
+	hasUnclosedWord = false;
 	/** The text's last token other than a newline. */
-	last: WordToken | undefined;
+	lastToken: WordToken | undefined;
 	/** True if the block just opened exceeds the maximum nesting. */
 	tooDeep = false;
 	readonly #text: SubstitutedText;
@@ -71,14 +71,14 @@ export class ParsedTree {
 	/** True if blocks end according to indentation. Used for the second parse of a text with unbalanced braces. */
 	readonly #byIndentation: boolean;
 	readonly #containers: Container[];
-	readonly #drafts: Part[][] = [];
+	readonly #outerParts: LinePart[][] = [];
 	#container: Container;
-	#parts: Part[] = [];
+	#parts: LinePart[] = [];
 	#tooDeepReported = false;
 	/** Number of top-level lines before the last stray `}` that closed a site without `{`; 0 if there was none. */
-	#ended = 0;
+	#endedSiteLines = 0;
 	/** Unnamed blocks, each with the nesting depth at which the surrounding `import` block closes. */
-	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
+	readonly #anonymousBlocks: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
 		this.source = source;
@@ -87,12 +87,12 @@ export class ParsedTree {
 		this.#byIndentation = byIndentation;
 		this.#container = {
 			lines: [],
-			strict: false,
+			directivesOnly: false,
 			open: undefined,
 			indent: -1,
-			reported: false,
+			ignoresTextAtBrace: false,
 			close: undefined,
-			live: false,
+			needsExpansion: false,
 		};
 		this.#containers = [this.#container];
 	}
@@ -102,13 +102,14 @@ export class ParsedTree {
 		return this.#containers[0]!.lines;
 	}
 
-	beginLine(before: TokenType): void {
-		if (this.#container.strict && before === CloseBrace) this.#afterClose();
-		this.#drafts.push(this.#parts);
+	beginLine(previousType: TokenType): void {
+		if (this.#container.directivesOnly && previousType === CloseBrace) this.#reportTextAfterClose();
+		this.#outerParts.push(this.#parts);
 		const part = newPart();
 		const atFileLevel = this.#containers.length === 1;
-		if (atFileLevel && this.#ended > 0 && this.#ended === this.lines.length) part.shape = lineShapes.afterOpenSite;
-		else if (!this.#container.strict && before === CloseBrace) part.shape = lineShapes.afterClose;
+		if (atFileLevel && this.#endedSiteLines > 0 && this.#endedSiteLines === this.lines.length)
+			part.shape = lineShapes.afterOpenSite;
+		else if (!this.#container.directivesOnly && previousType === CloseBrace) part.shape = lineShapes.afterClose;
 		this.#parts = [part];
 	}
 
@@ -117,7 +118,7 @@ export class ParsedTree {
 	}
 
 	/** Reports whether `token` is an `else` that continues the line whose block has just closed. */
-	takesElse(token: IToken): boolean {
+	continuesWithElse(token: IToken): boolean {
 		return (
 			this.#dialect === 'configfile' &&
 			token.image === 'else' &&
@@ -127,7 +128,7 @@ export class ParsedTree {
 		);
 	}
 
-	word(token: WordToken): void {
+	addWord(token: WordToken): void {
 		const part = this.#parts[this.#parts.length - 1]!;
 		const start = token.startOffset;
 		const end = start + token.image.length;
@@ -135,7 +136,7 @@ export class ParsedTree {
 		if (part.words.length === 0) part.start = start;
 		part.end = end;
 		if (scanned) {
-			this.#lexical(token, scanned);
+			this.#reportLexicalProblems(token, scanned);
 			if (scanned.text === undefined) return;
 		}
 		const text = scanned ? scanned.text! : token.image;
@@ -144,7 +145,7 @@ export class ParsedTree {
 			if (part.words.length === maxWords) this.diagnostics.push(tooManyWords(span));
 			if (part.words.length > maxWords) return;
 		}
-		if (text.includes('{') && expandable.test(text)) part.live = true;
+		if (text.includes('{') && expandableText.test(text)) part.needsExpansion = true;
 		part.words.push(
 			scanned?.valueQuote
 				? { text, quote: scanned.quote, span, valueQuote: scanned.valueQuote }
@@ -152,12 +153,12 @@ export class ParsedTree {
 		);
 	}
 
-	#lexical(token: IToken, scanned: ScannedWord): void {
-		if (scanned.swallows) this.swallowed = true;
+	#reportLexicalProblems(token: IToken, scanned: ScannedWord): void {
+		if (scanned.reachesEnd) this.hasUnclosedWord = true;
 		if (scanned.problem) {
-			const { start, end, at, message, ...rest } = scanned.problem;
+			const { start, end, lineOffset: at, message, ...details } = scanned.problem;
 			const { line } = this.source.position(this.#text.start(at));
-			this.diagnostics.push({ severity: 'error', ...rest, message: message(line), span: this.#span(start, end) });
+			this.diagnostics.push({ severity: 'error', ...details, message: message(line), span: this.#span(start, end) });
 		}
 		if (!scanned.unterminated) return;
 		const span = this.#span(token.startOffset, token.startOffset + 1);
@@ -166,7 +167,10 @@ export class ParsedTree {
 		if (this.#dialect === 'compatfile' && depth > 0) {
 			// The word contains the `}` of the surrounding blocks, and the compatible server reports these as missing.
 			this.diagnostics.push(
-				this.#endOfText('syntax/unterminated-quote', span, depth > 1, { label: 'this quote is never closed', hint }),
+				this.#endOfTextMistake('syntax/unterminated-quote', span, depth > 1, {
+					label: 'this quote is never closed',
+					hint,
+				}),
 			);
 			return;
 		}
@@ -183,26 +187,38 @@ export class ParsedTree {
 
 	openBlock(open: IToken, next: IToken): void {
 		const part = this.#parts[this.#parts.length - 1]!;
-		const owner = part.words[0];
+		const firstWord = part.words[0];
 		const lastWord = part.words[part.words.length - 1];
-		if (!owner) part.start = open.startOffset;
-		if (lastWord && lastWord.quote === 'none' && part.end === open.startOffset) this.#gluedBrace(open, lastWord);
+		if (!firstWord) part.start = open.startOffset;
+		if (lastWord && lastWord.quote === 'none' && part.end === open.startOffset) this.#reportGluedBrace(open, lastWord);
 		const outer = this.#container;
-		const snippet = !outer.strict && owner !== undefined && owner.text.startsWith('(') && owner.text.endsWith(')');
-		const imports = owner?.text === 'import' && owner.quote === 'none';
+		const snippet =
+			!outer.directivesOnly &&
+			firstWord !== undefined &&
+			firstWord.text.startsWith('(') &&
+			firstWord.text.endsWith(')');
+		const isImport = firstWord?.text === 'import' && firstWord.quote === 'none';
 		// A block passed by an import contains no directives until it is inserted.
-		let reported = imports;
-		if (!imports && next.tokenType !== Newline && next.tokenType !== EOF && !splices(next.image)) {
-			if (outer.strict) {
-				reported = true;
-				this.#mistake('syntax/text-after-open', next, "Unexpected next token after '{' on same line", {
+		let ignoresTextAtBrace = isImport;
+		if (!isImport && next.tokenType !== Newline && next.tokenType !== EOF && !isBlockReference(next.image)) {
+			if (outer.directivesOnly) {
+				ignoresTextAtBrace = true;
+				this.#reportMistake('syntax/text-after-open', next, "Unexpected next token after '{' on same line", {
 					label: 'belongs on the next line',
 					hint: 'Break the line after `{`.',
 				});
 			} else part.shape |= lineShapes.contentAfterOpen;
 		}
 		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
-		this.#container = { lines: [], strict: !snippet, open, indent, reported, close: undefined, live: false };
+		this.#container = {
+			lines: [],
+			directivesOnly: !snippet,
+			open,
+			indent,
+			ignoresTextAtBrace,
+			close: undefined,
+			needsExpansion: false,
+		};
 		this.#containers.push(this.#container);
 		this.tooDeep = this.#containers.length > maxNesting + 1;
 		if (!this.tooDeep || this.#tooDeepReported) return;
@@ -217,16 +233,16 @@ export class ParsedTree {
 		});
 	}
 
-	#gluedBrace(open: IToken, owner: ParsedWord): void {
-		const glued = `${owner.text}{`;
-		const span = { ...this.#tokenSpan(open), start: owner.span.start };
+	#reportGluedBrace(open: IToken, lastWord: ParsedWord): void {
+		const gluedText = `${lastWord.text}{`;
+		const span = { ...this.#tokenSpan(open), start: lastWord.span.start };
 		const message =
 			this.#containers.length === 1
-				? `Site addresses cannot end with a curly brace: '${glued}' - put a space between the token and the brace`
-				: `'${glued}' is one word - put a space between the token and the brace`;
+				? `Site addresses cannot end with a curly brace: '${gluedText}' - put a space between the token and the brace`
+				: `'${gluedText}' is one word - put a space between the token and the brace`;
 		this.diagnostics.push(
 			structureMistake(this.#dialect, 'syntax/glued-brace', span, message, {
-				label: `write \`${owner.text} {\``,
+				label: `write \`${lastWord.text} {\``,
 				fix: { safety: 'safe', edits: [{ span: { ...span, start: span.end - 1, end: span.end - 1 }, text: ' ' }] },
 			}),
 		);
@@ -241,21 +257,21 @@ export class ParsedTree {
 	}
 
 	/** Reports whether the token is the `}` of the current block. */
-	endsHere(token: IToken): boolean {
+	closesBlock(token: IToken): boolean {
 		if (token.tokenType !== CloseBrace) return false;
 		if (!this.#byIndentation) return true;
 		const indent = this.#indentOf(token);
 		return indent === -1 || indent === this.#container.indent;
 	}
 
-	closeBlock(close: IToken, before: TokenType): void {
+	closeBlock(close: IToken, previousType: TokenType): void {
 		const container = this.#container;
 		container.close = close;
-		if (before === Newline || before === OpenBrace || before === CloseBrace) return;
+		if (previousType === Newline || previousType === OpenBrace || previousType === CloseBrace) return;
 		const last = container.lines[container.lines.length - 1]?.words;
-		if (container.reported || (last && splices(last[last.length - 1]?.text ?? ''))) return;
+		if (container.ignoresTextAtBrace || (last && isBlockReference(last[last.length - 1]?.text ?? ''))) return;
 		const outer = this.#containers[this.#containers.length - 2]!;
-		if (!outer.strict) this.#parts[this.#parts.length - 1]!.shape |= lineShapes.closeAfterWords;
+		if (!outer.directivesOnly) this.#parts[this.#parts.length - 1]!.shape |= lineShapes.closeAfterWords;
 		else this.diagnostics.push(closeAfterWords(this.#tokenSpan(close), this.#dialect));
 	}
 
@@ -265,16 +281,16 @@ export class ParsedTree {
 		this.#container = this.#containers[this.#containers.length - 1]!;
 		const open = this.#tokenSpan(container.open!);
 		if (container.close) part.end = container.close.startOffset + container.close.image.length;
-		else this.#unclosed(container.open!, open, part);
+		else this.#reportUnclosedBlock(container.open!, open, part);
 		const close = container.close ? this.#tokenSpan(container.close) : this.#span(part.end, part.end);
-		part.block = { lines: container.lines, open, close, live: container.live };
-		if (container.live) part.live = true;
-		while (this.#anonymous.at(-1)?.depth === this.#containers.length)
-			this.#anonymousBlock(this.#anonymous.pop()!.open, close);
+		part.block = { lines: container.lines, open, close, needsExpansion: container.needsExpansion };
+		if (container.needsExpansion) part.needsExpansion = true;
+		while (this.#anonymousBlocks.at(-1)?.depth === this.#containers.length)
+			this.#reportAnonymousBlock(this.#anonymousBlocks.pop()!.open, close);
 	}
 
 	/** Reports an unnamed block inside an `import` block. The compatible server reports it where the `import` block closes. */
-	#anonymousBlock(span: SourceSpan, close: SourceSpan): void {
+	#reportAnonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
 		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
 		this.diagnostics.push({
@@ -287,94 +303,98 @@ export class ParsedTree {
 		});
 	}
 
-	#unclosed(token: IToken, open: SourceSpan, part: Part): void {
-		this.unbalanced++;
+	#reportUnclosedBlock(token: IToken, open: SourceSpan, part: LinePart): void {
+		this.unbalancedBraces++;
 		part.end = Math.max(part.end, token.startOffset + 1);
-		if (this.swallowed || this.#tooDeepReported) return;
-		const more = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
-		const owner = part.words[0]?.text;
-		const routeOrSnippet = !this.#container.strict && owner !== undefined && isSnippetOrRoute(owner);
-		const isInner = this.#containers.length > 1 || this.unbalanced > 1;
-		const nested = !routeOrSnippet && (isInner || this.last?.tokenType === CloseBrace);
-		this.diagnostics.push(this.#endOfText('syntax/unclosed-block', open, nested, more));
+		if (this.hasUnclosedWord || this.#tooDeepReported) return;
+		const details = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
+		const firstWord = part.words[0]?.text;
+		const routeOrSnippet = !this.#container.directivesOnly && firstWord !== undefined && isSnippetOrRoute(firstWord);
+		const isInner = this.#containers.length > 1 || this.unbalancedBraces > 1;
+		const nested = !routeOrSnippet && (isInner || this.lastToken?.tokenType === CloseBrace);
+		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', open, nested, details));
 	}
 
 	/** Returns the diagnostic for a block that is not closed at the end of the text. `nested`: it is the block of a directive. */
-	#endOfText(code: string, span: SourceSpan, nested: boolean, more: Partial<Diagnostic>): Diagnostic {
+	#endOfTextMistake(code: string, span: SourceSpan, nested: boolean, details: Partial<Diagnostic>): Diagnostic {
 		if (this.#dialect === 'configfile') {
-			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', more);
+			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', details);
 		}
-		const { last } = this;
-		const at = last ? this.#tokenSpan(last) : span;
+		const { lastToken } = this;
+		const lastSpan = lastToken ? this.#tokenSpan(lastToken) : span;
 		const message = nested
-			? `unexpected EOF, at ${fileAndLine(at)}${importChain(at)}`
-			: syntaxError(last?.payload?.text ?? last?.image ?? '', '}', at);
-		return { code, severity: 'error', message, span, ...more };
+			? `unexpected EOF, at ${fileAndLine(lastSpan)}${importChain(lastSpan)}`
+			: syntaxError(lastToken?.payload?.text ?? lastToken?.image ?? '', '}', lastSpan);
+		return { code, severity: 'error', message, span, ...details };
 	}
 
 	endLine(): void {
 		const parts = this.#parts;
-		this.#parts = this.#drafts.pop()!;
+		this.#parts = this.#outerParts.pop()!;
 		const container = this.#container;
 		let line: ParsedLine | undefined;
-		for (let index = parts.length - 1; index >= 0; index--) line = this.#finish(parts[index]!, line);
+		for (let index = parts.length - 1; index >= 0; index--) line = this.#finishPart(parts[index]!, line);
 		if (line!.words.length === 0) {
 			if (!line!.block) return;
-			if (container.strict) {
-				this.#bareBlock(line!);
+			if (container.directivesOnly) {
+				this.#joinBareBlock(line!);
 				return;
 			}
 		}
-		if (line!.live) container.live = true;
+		if (line!.needsExpansion) container.needsExpansion = true;
 		container.lines.push(line!);
 	}
 
-	#finish(part: Part, alternative: ParsedLine | undefined): ParsedLine {
+	#finishPart(part: LinePart, alternative: ParsedLine | undefined): ParsedLine {
 		const { words, block, shape } = part;
 		const last = words[words.length - 1];
-		let live = part.live || shape !== 0 || words.length === 0 || (alternative?.live ?? false);
+		let needsExpansion =
+			part.needsExpansion || shape !== 0 || words.length === 0 || (alternative?.needsExpansion ?? false);
 		if (last && last.text === '{}' && last.quote === 'none' && words.length > 1) {
-			if (this.#container.strict) this.diagnostics.push(emptyBraces(last.span, this.#dialect));
-			else live = true;
+			if (this.#container.directivesOnly) this.diagnostics.push(emptyBraces(last.span, this.#dialect));
+			else needsExpansion = true;
 		}
 		const first = words[0];
 		if (first && first.quote === 'none') {
 			const name = first.text;
-			if (name === 'import' || name === 'use' || name === 'let' || name === 'else') live = true;
+			if (name === 'import' || name === 'use' || name === 'let' || name === 'else') needsExpansion = true;
 		}
 		const start = first ? first.span.start : this.#text.start(part.start);
 		const end = alternative ? alternative.span.end : Math.max(start, this.#text.end(part.end));
-		return { words, block, alternative, span: { source: this.source, start, end }, live, shape };
+		return { words, block, alternative, span: { source: this.source, start, end }, needsExpansion, shape };
 	}
 
-	/** Handles a line of directives that begins with `{`. It was meant as the block of the previous line, and is parsed as such. */
-	#bareBlock(line: ParsedLine): void {
+	/**
+	 * Handles a block without a name where a directive is expected. It was meant as the block of the previous line, and becomes
+	 * that.
+	 */
+	#joinBareBlock(line: ParsedLine): void {
 		const container = this.#container;
 		const open = line.block!.open;
-		const before = container.lines[container.lines.length - 1];
-		const owner = this.#parts[0]?.words[0];
-		if (owner?.text === 'import' && owner.quote === 'none') {
+		const previous = container.lines[container.lines.length - 1];
+		const firstWord = this.#parts[0]?.words[0];
+		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
 			// If this line is the first one, the compatible server takes its end for the end of the surrounding block.
-			const isFirst = container.lines.length === 0 && this.#anonymous.length === 0;
-			if (isFirst) this.#anonymousBlock(open, line.block!.close);
-			else this.#anonymous.push({ open, depth: this.#containers.length - 1 });
+			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
+			if (isFirst) this.#reportAnonymousBlock(open, line.block!.close);
+			else this.#anonymousBlocks.push({ open, depth: this.#containers.length - 1 });
 			return;
 		}
-		if (!container.reported) this.diagnostics.push(openOnNewLine(open, this.#dialect));
-		if (!before || before.block) return;
+		if (!container.ignoresTextAtBrace) this.diagnostics.push(openOnNewLine(open, this.#dialect));
+		if (!previous || previous.block) return;
 		const joined: ParsedLine = {
-			...before,
+			...previous,
 			block: line.block,
-			live: before.live || line.block!.live,
-			span: { ...before.span, end: line.span.end },
+			needsExpansion: previous.needsExpansion || line.block!.needsExpansion,
+			span: { ...previous.span, end: line.span.end },
 		};
 		container.lines[container.lines.length - 1] = joined;
-		if (joined.live) container.live = true;
+		if (joined.needsExpansion) container.needsExpansion = true;
 	}
 
-	strayClose(close: IToken, before: TokenType | undefined): void {
-		if (before === Newline && this.#endsOpenSite()) {
-			this.#ended = this.lines.length;
+	handleStrayClose(close: IToken, previousType: TokenType | undefined): void {
+		if (previousType === Newline && this.#endsOpenSite()) {
+			this.#endedSiteLines = this.lines.length;
 			this.diagnostics.push({
 				code: 'syntax/stray-close',
 				severity: 'warning',
@@ -385,8 +405,8 @@ export class ParsedTree {
 			});
 			return;
 		}
-		this.unbalanced++;
-		this.#mistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
+		this.unbalancedBraces++;
+		this.#reportMistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
 			label: 'closes nothing',
 			hint: 'Remove it, or look further up for an extra `}`.',
 		});
@@ -398,24 +418,24 @@ export class ParsedTree {
 	 */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
-		const at = this.lines.findIndex(({ words }, index) => {
-			if (index < this.#ended) return false;
+		const headIndex = this.lines.findIndex(({ words }, index) => {
+			if (index < this.#endedSiteLines) return false;
 			const first = words[0]?.text;
 			const last = words[words.length - 1]?.text;
 			return first !== undefined && first !== 'import' && !isSnippetOrRoute(first) && !last!.endsWith(',');
 		});
-		const addresses = this.lines[at];
-		if (!addresses || addresses.block || this.lines[at + 1]?.words.length === 0) return false;
+		const addresses = this.lines[headIndex];
+		if (!addresses || addresses.block || this.lines[headIndex + 1]?.words.length === 0) return false;
 		return !addresses.words.some(({ text }) => text.endsWith('{'));
 	}
 
-	#afterClose(): void {
-		const before = this.#container.lines[this.#container.lines.length - 1];
-		if (before?.block) this.diagnostics.push(textAfterClose(before.block.close, this.#dialect));
+	#reportTextAfterClose(): void {
+		const previous = this.#container.lines[this.#container.lines.length - 1];
+		if (previous?.block) this.diagnostics.push(textAfterClose(previous.block.close, this.#dialect));
 	}
 
-	#mistake(code: string, token: IToken, message: string, more: { label: string; hint: string }): void {
-		this.diagnostics.push(structureMistake(this.#dialect, code, this.#tokenSpan(token), message, more));
+	#reportMistake(code: string, token: IToken, message: string, details: { label: string; hint: string }): void {
+		this.diagnostics.push(structureMistake(this.#dialect, code, this.#tokenSpan(token), message, details));
 	}
 
 	#span(start: number, end: number): SourceSpan {
@@ -442,12 +462,15 @@ export class ParsedTree {
 	}
 }
 
-function newPart(): Part {
-	return { words: [], block: undefined, live: false, shape: 0, start: 0, end: 0 };
+function newPart(): LinePart {
+	return { words: [], block: undefined, needsExpansion: false, shape: 0, start: 0, end: 0 };
 }
 
-/** Reports whether `{block}` may stand directly beside `{` and `}`, because its contents become separate lines. */
-function splices(text: string): boolean {
+/**
+ * Reports whether a word is `{block}` or `{blocks.NAME}`. These may share a line with `{` and `}`, because their contents become
+ * separate lines.
+ */
+function isBlockReference(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
 }
 

@@ -1,4 +1,4 @@
-/** Finds comments that have a meaning, and the lines to which they apply. */
+/** Finds comments, and the extent of the line that follows a comment. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { CloseBrace, Newline, OpenBrace, tokenize } from './tokens.ts';
 
@@ -13,7 +13,7 @@ export interface ScannedComment {
 /** Returns the comments of a text as the lexer sees them: a `#` in a word, quote or heredoc does not begin one. */
 export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	const comments: ScannedComment[] = [];
-	const between = (from: number, to: number): void => {
+	const collectComments = (from: number, to: number): void => {
 		for (let hash = text.indexOf('#', from); hash !== -1 && hash < to; ) {
 			const newline = text.indexOf('\n', hash);
 			const end = newline === -1 ? text.length : newline;
@@ -24,26 +24,26 @@ export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	};
 	let at = 0;
 	for (const { startOffset, image, tokenType } of tokenize(text, dialect)) {
-		between(at, startOffset);
+		collectComments(at, startOffset);
 		at = tokenType === Newline ? startOffset + 1 : startOffset + image.length;
 	}
-	between(at, text.length);
+	collectComments(at, text.length);
 	return comments;
 }
 
 /** Returns the end of the first line with words after an offset, including the block that it opens. */
-export function endOfExtent(text: string, from: number, dialect: Dialect): number {
+export function endOfNextLine(text: string, from: number, dialect: Dialect): number {
 	let depth = 0;
-	let words = false;
+	let hasWords = false;
 	let end = from;
 	for (const { startOffset, image, tokenType } of tokenize(text.slice(from), dialect)) {
 		if (tokenType === Newline) {
-			if (words && depth === 0) break;
+			if (hasWords && depth === 0) break;
 			continue;
 		}
 		if (tokenType === OpenBrace) depth++;
 		else if (tokenType === CloseBrace && --depth < 0) break;
-		words = true;
+		hasWords = true;
 		end = from + startOffset + image.length;
 	}
 	return end;

@@ -24,73 +24,73 @@ export function scanHeredoc(text: string, start: number): ScannedWord {
 
 function markerProblem(start: number, end: number, marker: string): LexicalProblem | undefined {
 	if (validMarker.test(marker)) return undefined;
-	const place = { at: start, start, end: start + 2 + marker.length > end ? end : start + 2 + marker.length };
+	const location = { lineOffset: start, start, end: start + 2 + marker.length > end ? end : start + 2 + marker.length };
 	const hint = 'Write the heredoc like `<<END`, its lines, and `END` on the last line.';
 	if (marker === '') {
 		const message = (line: number) =>
 			`missing opening heredoc marker on line #${line}; must contain only alphanumeric characters, dashes and underscores; got empty string`;
-		return { ...place, code: 'syntax/heredoc-marker', message, label: 'a marker is missing', hint };
+		return { ...location, code: 'syntax/heredoc-marker', message, label: 'a marker is missing', hint };
 	}
 	if (marker[0] === '<') {
 		const message = (line: number) => `too many '<' for heredoc on line #${line}; only use two, for example <<END`;
-		return { ...place, code: 'syntax/heredoc-marker', message, label: 'one `<` too many', hint };
+		return { ...location, code: 'syntax/heredoc-marker', message, label: 'one `<` too many', hint };
 	}
 	const message = (line: number) =>
 		`heredoc marker on line #${line} must contain only alphanumeric characters, dashes and underscores; got '${marker}'`;
-	return { ...place, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
+	return { ...location, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
 }
 
 /** Returns the end of a heredoc with an invalid marker, if it can be found. Otherwise its body would be read as directives. */
 function endDespiteBadMarker(text: string, end: number, marker: string): number {
-	const wanted = marker.replace(/^<+/, '').trim();
-	if (wanted === '') return end;
+	const intendedMarker = marker.replace(/^<+/, '').trim();
+	if (intendedMarker === '') return end;
 	for (let line = end; line !== -1; line = text.indexOf('\n', line + 1)) {
 		let at = line + 1;
 		while (text[at] === ' ' || text[at] === '\t') at++;
-		if (text.startsWith(wanted, at)) return at + wanted.length;
+		if (text.startsWith(intendedMarker, at)) return at + intendedMarker.length;
 	}
 	return end;
 }
 
-function readBody(text: string, start: number, opening: number, marker: string): ScannedWord {
-	const body = opening + 1;
-	const close = text.indexOf(marker, body);
+function readBody(text: string, start: number, openingEnd: number, marker: string): ScannedWord {
+	const bodyStart = openingEnd + 1;
+	const close = text.indexOf(marker, bodyStart);
 	if (close === -1) {
 		const message = (number: number) =>
 			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
 			code: 'syntax/heredoc-unclosed',
 			// The compatible server reports this at the end of the text.
-			at: text.length,
+			lineOffset: text.length,
 			start,
 			end: start + 2 + marker.length,
 			message,
 			label: 'never closed',
 			hint: `Put \`${marker}\` on a line of its own after the text.`,
 		};
-		return { text: text.slice(body), quote: 'heredoc', end: text.length, problem, swallows: true };
+		return { text: text.slice(bodyStart), quote: 'heredoc', end: text.length, problem, reachesEnd: true };
 	}
 	const end = close + marker.length;
-	const lastLine = text.lastIndexOf('\n', close - 1) + 1;
-	if (lastLine <= body) return { text: '', quote: 'heredoc', end };
-	const padding = text.slice(lastLine, close);
+	const lastLineStart = text.lastIndexOf('\n', close - 1) + 1;
+	if (lastLineStart <= bodyStart) return { text: '', quote: 'heredoc', end };
+	const padding = text.slice(lastLineStart, close);
 	const lines: string[] = [];
 	let problem: LexicalProblem | undefined;
-	for (let at = body; at < lastLine; ) {
+	for (let at = bodyStart; at < lastLineStart; ) {
 		const lineEnd = text.indexOf('\n', at);
 		const line = text.slice(at, lineEnd);
 		if (line === '' || line === '\r') lines.push('');
 		else if (line.startsWith(padding)) lines.push(line.slice(padding.length).replaceAll('\r', ''));
 		else {
 			lines.push(line.replaceAll('\r', ''));
-			problem ??= mismatch(text, at, lineEnd, marker, padding);
+			problem ??= indentationProblem(text, at, lineEnd, marker, padding);
 		}
 		at = lineEnd + 1;
 	}
 	return { text: lines.join('\n'), quote: 'heredoc', end, problem };
 }
 
-function mismatch(text: string, start: number, end: number, marker: string, padding: string): LexicalProblem {
+function indentationProblem(text: string, start: number, end: number, marker: string, padding: string): LexicalProblem {
 	const line = text.slice(start, end).replaceAll('\r', '');
 	const message = (number: number) =>
 		`mismatched leading whitespace in heredoc <<${marker} on line #${number} [${line}], expected whitespace [${padding}] to match the closing marker`;
@@ -98,7 +98,7 @@ function mismatch(text: string, start: number, end: number, marker: string, padd
 	while (indent < end && (text[indent] === ' ' || text[indent] === '\t')) indent++;
 	return {
 		code: 'syntax/heredoc-indentation',
-		at: start,
+		lineOffset: start,
 		start,
 		end: Math.max(indent, start + 1),
 		message,

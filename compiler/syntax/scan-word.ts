@@ -19,8 +19,8 @@ export interface LexicalProblem {
 	readonly code: string;
 	/** Returns the message, given the number of the line with the mistake. */
 	readonly message: (line: number) => string;
-	/** An offset on that line. */
-	readonly at: number;
+	/** An offset on the line whose number is passed to `message`. */
+	readonly lineOffset: number;
 	readonly start: number;
 	readonly end: number;
 	readonly label?: string;
@@ -38,7 +38,7 @@ export interface ScannedWord {
 	readonly end: number;
 	readonly problem?: LexicalProblem | undefined;
 	/** True if it was never closed and consumed the rest of the text. */
-	readonly swallows?: boolean | undefined;
+	readonly reachesEnd?: boolean | undefined;
 	/** True if it opened a quote that never closed. */
 	readonly unterminated?: boolean | undefined;
 }
@@ -50,7 +50,7 @@ const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*=$/;
  * Returns the end of the plain word at `start`, or -1 if a backslash, quote, carriage return, heredoc or (with `named`) a
  * possible `NAME="` requires the full scan.
  */
-export function endOfPlainWord(text: string, start: number, named: boolean): number {
+export function endOfPlainWord(text: string, start: number, namedValues: boolean): number {
 	const first = text.charCodeAt(start);
 	if (first === DOUBLE_QUOTE || first === BACKTICK || first === BACKSLASH) return -1;
 	if (first === LESS_THAN && text.charCodeAt(start + 1) === LESS_THAN) return -1;
@@ -59,14 +59,14 @@ export function endOfPlainWord(text: string, start: number, named: boolean): num
 	const end = plainRun.lastIndex;
 	const next = text.charCodeAt(end);
 	if (next === BACKSLASH || next === CR) return -1;
-	if (named) {
+	if (namedValues) {
 		for (let at = start; at < end; at++) if (text.charCodeAt(at) === EQUALS) return -1;
 	}
 	return end;
 }
 
 /** Scans the word at `start`, which is neither white space nor `#`. `named` reports whether a quote after `NAME=` opens a value here. */
-export function scanWord(text: string, start: number, named?: () => boolean): ScannedWord {
+export function scanWord(text: string, start: number, acceptsNamedValue?: () => boolean): ScannedWord {
 	const first = text.charCodeAt(start);
 	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);
 	if (first === BACKTICK) return scanBacktick(text, start);
@@ -91,7 +91,13 @@ export function scanWord(text: string, start: number, named?: () => boolean): Sc
 			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
 			if (code === BACKTICK) return scanBacktick(text, at);
 		}
-		if (named && !escaped && (code === DOUBLE_QUOTE || code === BACKTICK) && endsAsParameter(word) && named()) {
+		if (
+			acceptsNamedValue &&
+			!escaped &&
+			(code === DOUBLE_QUOTE || code === BACKTICK) &&
+			endsAsParameter(word) &&
+			acceptsNamedValue()
+		) {
 			const value = code === DOUBLE_QUOTE ? scanQuoted(text, at, false) : scanBacktick(text, at);
 			return { ...value, text: word + (value.text ?? ''), quote: 'none', valueQuote: value.quote };
 		}
@@ -113,8 +119,8 @@ function endsAsParameter(word: string): boolean {
 function scanBacktick(text: string, open: number): ScannedWord {
 	const close = text.indexOf('`', open + 1);
 	if (close !== -1) return { text: text.slice(open + 1, close), quote: 'backtick', end: close + 1 };
-	const rest = text.slice(open + 1);
-	return { text: rest || undefined, quote: 'none', end: text.length, unterminated: true, swallows: true };
+	const remainder = text.slice(open + 1);
+	return { text: remainder || undefined, quote: 'none', end: text.length, unterminated: true, reachesEnd: true };
 }
 
 function scanQuoted(text: string, open: number, escapedBefore: boolean): ScannedWord {
@@ -134,5 +140,5 @@ function scanQuoted(text: string, open: number, escapedBefore: boolean): Scanned
 			at = end - 1;
 		}
 	}
-	return { text: word || undefined, quote: 'none', end: text.length, unterminated: true, swallows: true };
+	return { text: word || undefined, quote: 'none', end: text.length, unterminated: true, reachesEnd: true };
 }

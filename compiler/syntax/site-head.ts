@@ -7,15 +7,15 @@ import { fileAndLine, structureMistake } from './structure-mistake.ts';
 
 /** The addresses of the current site; their meaning is checked by lowering. */
 export class SiteAddresses {
-	/** True once a word has been taken. */
+	/** True once a word has been added. */
 	started = false;
 	/** True if the last word ended with a comma, so that the next line continues the list. */
 	expectsMore = false;
 	readonly #report: ExpansionReport;
 	readonly #directives: ReadonlySet<string>;
 	#words: Word[] = [];
-	#refused = false;
-	#comma: SourceSpan | undefined;
+	#hasRejected = false;
+	#lastComma: SourceSpan | undefined;
 
 	constructor(report: ExpansionReport, directives: ReadonlySet<string>) {
 		this.#report = report;
@@ -23,37 +23,37 @@ export class SiteAddresses {
 	}
 
 	/**
-	 * Adds the words of one line. Returns `directive` for a directive outside of any site: nothing is added then. With `silent`, which
-	 * is used for the second and later ones in a row, nothing is reported either.
+	 * Adds the words of one line. If they are a directive outside of any site, reports it and returns `directive` without adding
+	 * anything. `silent` suppresses the report, for directives that follow another such directive.
 	 */
-	take(words: readonly ParsedWord[], silent: boolean): 'taken' | 'directive' {
+	addWords(words: readonly ParsedWord[], silent: boolean): 'address' | 'directive' {
 		const first = words[0];
 		if (first && !this.started && this.#directives.has(first.text)) {
-			if (!silent) this.#directive(first);
+			if (!silent) this.#reportDirective(first);
 			return 'directive';
 		}
 		if (first?.text.startsWith('@') && !this.started) {
-			this.#matcher(first);
-			this.#refused = false;
+			this.#rejectMatcher(first);
+			this.#hasRejected = false;
 			return 'directive';
 		}
 		this.started = true;
-		for (const word of words) this.#take(word);
-		return 'taken';
+		for (const word of words) this.#addWord(word);
+		return 'address';
 	}
 
-	#take(word: ParsedWord): void {
+	#addWord(word: ParsedWord): void {
 		let { text } = word;
 		if (text.startsWith('@')) {
-			this.#matcher(word);
+			this.#rejectMatcher(word);
 			return;
 		}
 		if (text.endsWith('{')) {
 			const message = `Site addresses cannot end with a curly brace: '${text}' - put a space between the token and the brace`;
 			const fixed = `${text.slice(0, -1)} {`;
-			this.#refuse('syntax/glued-brace', word, message, {
+			this.#reject('syntax/glued-brace', word, message, {
 				label: `write \`${fixed}\``,
-				fix: asWritten(word, text)
+				fix: isLiteral(word, text)
 					? {
 							safety: 'safe',
 							edits: [{ span: { ...word.span, start: word.span.end - 1, end: word.span.end - 1 }, text: ' ' }],
@@ -66,12 +66,12 @@ export class SiteAddresses {
 		this.expectsMore = text.endsWith(',');
 		if (this.expectsMore) {
 			text = text.slice(0, -1);
-			this.#comma = { ...word.span, start: word.span.end - 1 };
+			this.#lastComma = { ...word.span, start: word.span.end - 1 };
 		}
 		if (text.includes(',')) {
 			const message = `Site addresses cannot contain a comma ',': '${text}' - put a space after the comma to separate site addresses`;
-			this.#refuse('syntax/comma-in-address', word, message, {
-				fix: asWritten(word, word.text)
+			this.#reject('syntax/comma-in-address', word, message, {
+				fix: isLiteral(word, word.text)
 					? { safety: 'safe', edits: [{ span: word.span, text: word.text.split(',').join(', ').trimEnd() }] }
 					: undefined,
 			});
@@ -79,8 +79,8 @@ export class SiteAddresses {
 		}
 		if (text === '') return;
 		if (this.#directives.has(text)) {
-			this.#directive(word);
-			this.#refused = true;
+			this.#reportDirective(word);
+			this.#hasRejected = true;
 			return;
 		}
 		this.#words.push(
@@ -88,14 +88,14 @@ export class SiteAddresses {
 		);
 	}
 
-	#matcher(word: Word): void {
+	#rejectMatcher(word: Word): void {
 		const message = `request matchers may not be defined globally, they must be in a site block; found ${word.text}`;
-		this.#refuse('syntax/matcher-outside-site', word, message, {
+		this.#reject('syntax/matcher-outside-site', word, message, {
 			hint: 'Move the definition into the site that uses it.',
 		});
 	}
 
-	#directive(word: Word): void {
+	#reportDirective(word: Word): void {
 		const place = this.#report.dialect === 'compatfile' ? `${fileAndLine(word.span)}: ` : '';
 		this.#report.report({
 			code: 'syntax/directive-outside-site',
@@ -107,38 +107,38 @@ export class SiteAddresses {
 		});
 	}
 
-	#refuse(code: string, word: Word, message: string, more: Parameters<typeof structureMistake>[4]): void {
-		this.#refused = true;
-		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, more));
+	#reject(code: string, word: Word, message: string, details: Parameters<typeof structureMistake>[4]): void {
+		this.#hasRejected = true;
+		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, details));
 	}
 
 	/**
 	 * Ends the addresses of a site and prepares for the next one. `open` is the site's `{`; undefined if it has none. Returns the
 	 * words of the addresses, and whether any of them was rejected.
 	 */
-	end(open: SourceSpan | undefined): { words: readonly Word[]; refused: boolean } {
-		if (this.expectsMore && this.#comma) {
+	finish(open: SourceSpan | undefined): { words: readonly Word[]; hasRejected: boolean } {
+		if (this.expectsMore && this.#lastComma) {
 			const { dialect } = this.#report;
 			const message = open
 				? "Expected another address but had '{' - check for extra comma"
 				: 'unexpected EOF: another address is expected after the comma';
 			this.#report.report(
-				structureMistake(dialect, 'syntax/extra-comma', this.#comma, message, {
+				structureMistake(dialect, 'syntax/extra-comma', this.#lastComma, message, {
 					label: 'an address is missing after this',
 				}),
 			);
 		}
 		const words = this.#words;
-		const refused = this.#refused;
+		const hasRejected = this.#hasRejected;
 		this.#words = [];
-		this.#refused = false;
+		this.#hasRejected = false;
 		this.started = false;
 		this.expectsMore = false;
-		return { words, refused };
+		return { words, hasRejected };
 	}
 }
 
 /** Reports whether a word appears literally in the file, without values from the environment or an expansion. */
-function asWritten({ span }: ParsedWord, text: string): boolean {
+function isLiteral({ span }: ParsedWord, text: string): boolean {
 	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

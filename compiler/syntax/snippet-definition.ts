@@ -20,19 +20,30 @@ export function defineSnippet(
 	constants: Constants,
 	report: ExpansionReport,
 ): void {
-	const [head, ...rest] = expandWords(line.words, { frame, constants, report });
+	const [head, ...parameterWords] = expandWords(line.words, { frame, constants, report });
 	const word = { ...head!, span: spanIn(frame, line.words[0]!.span) };
 	const name = head!.text.slice(1, -1);
-	const before = snippets.get(name);
-	if (before) {
-		const more = { label: 'defined again', related: [{ span: before.word.span, message: 'first defined here' }] };
+	const existing = snippets.get(name);
+	if (existing) {
+		const details = {
+			label: 'defined again',
+			related: [{ span: existing.headWord.span, message: 'first defined here' }],
+		};
 		const message = `redeclaration of previously declared snippet ${name}`;
-		report.report(structureMistake(report.dialect, 'snippet/defined-twice', word.span, message, more));
+		report.report(structureMistake(report.dialect, 'snippet/defined-twice', word.span, message, details));
 		return;
 	}
-	const parameters = readParameters(rest, name, report);
+	const parameters = readParameters(parameterWords, name, report);
 	const { source } = frame;
-	snippets.set(name, { name, word, lines: block.lines, source, parameters, local: !frame.imported, used: false });
+	snippets.set(name, {
+		name,
+		headWord: word,
+		lines: block.lines,
+		source,
+		parameters,
+		inMainFile: !frame.imported,
+		used: false,
+	});
 }
 
 function readParameters(

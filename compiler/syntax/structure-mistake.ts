@@ -5,7 +5,7 @@ import type { SourceSpan } from '../source/source.ts';
 import { maxWords } from './parsed-file.ts';
 
 /** Maximum characters of a token in a message. */
-const MAX_TOKEN = 40;
+const MAX_TOKEN_CHARS = 40;
 
 /** Returns `FILE:LINE` of a span. */
 export function fileAndLine(span: SourceSpan): string {
@@ -21,12 +21,12 @@ export function importChain(span: SourceSpan): string {
 	return chain.length === 0 ? '' : ` import chain [${chain.join(', ')}]`;
 }
 
-/** Returns the message of a syntax error, which names the import chain even if nothing was imported. */
-export function syntaxError(unexpected: string, expected: '{' | '}', at: SourceSpan): string {
-	const shown = unexpected.length > MAX_TOKEN ? `${unexpected.slice(0, MAX_TOKEN)}…` : unexpected;
-	const chain = importChain(at).replace(/^ import chain /, '') || "['']";
-	const token = shown.replaceAll('\n', '\\n');
-	return `syntax error: unexpected token '${token}', expecting '${expected}', at ${fileAndLine(at)} import chain: ${chain}`;
+/** Returns the message of a syntax error. It contains the import chain even if nothing was imported. */
+export function syntaxError(unexpected: string, expected: '{' | '}', span: SourceSpan): string {
+	const shortened = unexpected.length > MAX_TOKEN_CHARS ? `${unexpected.slice(0, MAX_TOKEN_CHARS)}…` : unexpected;
+	const chain = importChain(span).replace(/^ import chain /, '') || "['']";
+	const token = shortened.replaceAll('\n', '\\n');
+	return `syntax error: unexpected token '${token}', expecting '${expected}', at ${fileAndLine(span)} import chain: ${chain}`;
 }
 
 /**
@@ -38,10 +38,11 @@ export function structureMistake(
 	code: string,
 	span: SourceSpan,
 	message: string,
-	more: Partial<Diagnostic> = {},
+	details: Partial<Diagnostic> = {},
 ): Diagnostic {
-	const full = dialect === 'compatfile' ? `${message}, at ${fileAndLine(span)}${importChain(span)}` : `${message}.`;
-	return { code, severity: 'error', message: full, span, ...more };
+	const fullMessage =
+		dialect === 'compatfile' ? `${message}, at ${fileAndLine(span)}${importChain(span)}` : `${message}.`;
+	return { code, severity: 'error', message: fullMessage, span, ...details };
 }
 
 /** Returns the diagnostic for a `}` after words. */

@@ -15,44 +15,44 @@ export interface ReadPiece {
 	/** False if the piece contains anything besides sites, snippets and constants. */
 	readonly plain: boolean;
 	/** True if structural mistakes were reported. */
-	readonly mistaken: boolean;
+	readonly hasMistakes: boolean;
 }
 
 /** Words at the top level that are not the address of a site. */
 const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// These tests are rough. They are safe, because anything taken for an independent site is checked again when it is parsed.
-const mayLookAround = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
+// These patterns are approximate. That is safe, because a piece taken for an independent site is checked again when it is parsed.
+const maybeDependent = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
 /** A piece and the result of parsing it. */
 export class TextPiece {
 	readonly source: Source;
-	/** False if the piece is known to be anything but a single site that is independent of its surroundings. */
-	sole: boolean;
-	readonly #cut: CutPlace;
+	/** True if the piece appears to be a single site that does not depend on its surroundings. */
+	isIndependentSite: boolean;
+	readonly #place: CutPlace;
 	readonly #dialect: Dialect;
 	#read: ReadPiece | undefined;
-	/** True if the result stays valid as long as the piece is kept. */
-	#lasting = false;
+	/** True if the result remains valid when the text around the piece changes. */
+	#keepsResult = false;
 
-	constructor(text: string, whole: Source, offset: number, dialect: Dialect) {
-		this.#cut = { whole, offset };
-		this.source = new Source({ name: '', text, cut: this.#cut });
+	constructor(text: string, wholeText: Source, offset: number, dialect: Dialect) {
+		this.#place = { whole: wholeText, offset };
+		this.source = new Source({ name: '', text, cut: this.#place });
 		this.#dialect = dialect;
-		this.sole = beginsAsSite.test(text) && !mayLookAround.test(text);
+		this.isIndependentSite = beginsAsSite.test(text) && !maybeDependent.test(text);
 	}
 
 	/** Updates the position of the piece in the whole text. */
-	move(whole: Source, offset: number): void {
-		this.#cut.whole = whole;
-		this.#cut.offset = offset;
+	move(wholeText: Source, offset: number): void {
+		this.#place.whole = wholeText;
+		this.#place.offset = offset;
 		this.release();
 	}
 
-	/** Drops the parse result, which can be recomputed. A lasting result is kept. */
+	/** Discards the parse result, unless it remains valid when the text around the piece changes. */
 	release(): void {
-		if (!this.#lasting) this.#read = undefined;
+		if (!this.#keepsResult) this.#read = undefined;
 	}
 
 	/**
@@ -66,22 +66,22 @@ export class TextPiece {
 			return this.#read;
 		}
 		const text = substituteEnvironment(source.text, env);
-		const found: Diagnostic[] = [];
-		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
+		const diagnostics: Diagnostic[] = [];
+		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => diagnostics.push(diagnostic));
 		const plain = lines.every(isPlain);
 		if (plain) {
-			this.#read = { lines, source, plain, mistaken: found.length > 0 };
-			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
+			this.#read = { lines, source, plain, hasMistakes: diagnostics.length > 0 };
+			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
 			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the whole file.
-			const { whole, offset } = this.#cut;
-			found.length = 0;
-			const { lines } = parseSubstitutedText(whole, shifted(text, offset), this.#dialect, diagnostic =>
-				found.push(diagnostic),
+			const { whole, offset } = this.#place;
+			diagnostics.length = 0;
+			const { lines } = parseSubstitutedText(whole, shiftOffsets(text, offset), this.#dialect, diagnostic =>
+				diagnostics.push(diagnostic),
 			);
-			this.#read = { lines, source: whole, plain, mistaken: found.length > 0 };
+			this.#read = { lines, source: whole, plain, hasMistakes: diagnostics.length > 0 };
 		}
-		for (const diagnostic of found) report(diagnostic);
+		for (const diagnostic of diagnostics) report(diagnostic);
 		return this.#read;
 	}
 }
@@ -99,7 +99,11 @@ function isSnippet({ words }: ParsedLine): boolean {
 	return words[0]!.quote === 'none' && isSnippetHead(words[0]!.text);
 }
 
-/** Returns a piece's text with offsets that map back to the whole text. */
-function shifted(text: SubstitutedText, by: number): SubstitutedText {
-	return { text: text.text, start: offset => text.start(offset) + by, end: offset => text.end(offset) + by };
+/** Returns a piece's text, with offsets that refer to the whole text. */
+function shiftOffsets(text: SubstitutedText, distance: number): SubstitutedText {
+	return {
+		text: text.text,
+		start: offset => text.start(offset) + distance,
+		end: offset => text.end(offset) + distance,
+	};
 }

@@ -10,7 +10,7 @@ export interface WordToken extends IToken {
 }
 
 // The brace must be followed by white space other than CR, a line continuation, or the end. CRs in between do not count.
-const standsAlone = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
+const standaloneEnd = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
 
 const Blank = createToken({
 	name: 'Blank',
@@ -39,14 +39,14 @@ export const Comment = createToken({
 /** A standalone `{`. Adjacent to other characters it is text, as in placeholders. */
 export const OpenBrace = createToken({
 	name: 'Open',
-	pattern: new RegExp(`\\{${standsAlone}`),
+	pattern: new RegExp(`\\{${standaloneEnd}`),
 	start_chars_hint: ['{'],
 });
 
 /** A standalone `}`. */
 export const CloseBrace = createToken({
 	name: 'Close',
-	pattern: new RegExp(`\\}${standsAlone}`),
+	pattern: new RegExp(`\\}${standaloneEnd}`),
 	start_chars_hint: ['}'],
 });
 

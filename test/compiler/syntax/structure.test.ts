@@ -60,8 +60,8 @@ accepted('tests and snippets may follow a site without braces in Configfile', ()
 	assert.is(outline, 'test x\n GET /\nsite a.com\n respond hi\n');
 });
 accepted('a site knows whether it has braces', () => {
-	assert.is(parseInMemory('a.com\nx\n').tree.sites[0]!.braces, false);
-	assert.is(parseInMemory('a.com {\n}\n').tree.sites[0]!.braces, true);
+	assert.is(parseInMemory('a.com\nx\n').tree.sites[0]!.hasBraces, false);
+	assert.is(parseInMemory('a.com {\n}\n').tree.sites[0]!.hasBraces, true);
 });
 accepted.run();
 

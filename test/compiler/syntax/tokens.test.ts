@@ -105,7 +105,7 @@ for (const [name, text, message] of [
 	heredocs(`${name} is a mistake`, () => {
 		const problems = tokenize(text, 'compatfile').flatMap(({ payload }) => payload?.problem ?? []);
 		assert.equal(
-			problems.map(problem => problem.message(text.slice(0, problem.at).split('\n').length)),
+			problems.map(problem => problem.message(text.slice(0, problem.lineOffset).split('\n').length)),
 			[message],
 		);
 	});
