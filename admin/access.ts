@@ -66,42 +66,42 @@ export class AdminAccess {
 				'Without a configured token, only clients on this machine are admitted.',
 			);
 		}
-		if (this.#checksHost && !this.#hostIsOurs(x)) {
+		if (this.#checksHost && !this.#isOwnHost(x)) {
 			throw new AdminError(403, 'host_not_allowed', "The request's Host is not a name of this API.");
 		}
 		const origins = x.request.headers.getAll('origin');
-		const allowed = origins.length === 0 || (origins.length === 1 && this.#originIsAllowed(origins[0]!, x));
-		if (origins.length === 1 && allowed && this.#origins !== undefined) allowOrigin(x, origins[0]!);
+		const isAllowed = origins.length === 0 || (origins.length === 1 && this.#isOriginAllowed(origins[0]!, x));
+		if (origins.length === 1 && isAllowed && this.#origins !== undefined) allowOrigin(x, origins[0]!);
 		if (
 			x.request.method === 'OPTIONS' &&
 			x.request.headers.has('access-control-request-method') &&
 			origins.length === 1 &&
-			allowed &&
+			isAllowed &&
 			this.#origins !== undefined
 		) {
 			return true;
 		}
-		if (this.#token !== undefined && !this.#carriesToken(x)) {
+		if (this.#token !== undefined && !this.#hasValidToken(x)) {
 			throw new AdminError(401, 'unauthorized', 'The access token is missing or wrong.', {
 				headers: [['WWW-Authenticate', 'Bearer']],
 			});
 		}
-		if (!allowed) throw new AdminError(403, 'origin_not_allowed', 'This origin is not allowed to call the API.');
+		if (!isAllowed) throw new AdminError(403, 'origin_not_allowed', 'This origin is not allowed to call the API.');
 		if (origins.length === 0) this.#checkWithoutOrigin(x);
 		return false;
 	}
 
 	#checkWithoutOrigin(x: Exchange): void {
 		if (this.#enforceOrigin) throw new AdminError(403, 'origin_not_allowed', 'The request must have an Origin field.');
-		const site = x.request.headers.get('sec-fetch-site');
-		const writes = x.request.method !== 'GET' && x.request.method !== 'HEAD';
-		if (writes && (site === 'cross-site' || site === 'same-site')) {
+		const fetchSite = x.request.headers.get('sec-fetch-site');
+		const isWrite = x.request.method !== 'GET' && x.request.method !== 'HEAD';
+		if (isWrite && (fetchSite === 'cross-site' || fetchSite === 'same-site')) {
 			throw new AdminError(403, 'origin_not_allowed', "The request was sent by another site's page.");
 		}
 	}
 
 	/** Reports whether the Host field names this API. A client without the field (HTTP/1.0) is not a browser. An address cannot be rebound, but only our own ones are accepted. */
-	#hostIsOurs(x: Exchange): boolean {
+	#isOwnHost(x: Exchange): boolean {
 		const host = x.request.host;
 		return (
 			host === '' ||
@@ -111,21 +111,22 @@ export class AdminAccess {
 		);
 	}
 
-	#originIsAllowed(text: string, x: Exchange): boolean {
+	#isOriginAllowed(text: string, x: Exchange): boolean {
 		const origin = parseOrigin(text);
 		// Browsers send `null` as the origin of sandboxed pages and local files.
 		if (origin?.scheme === undefined) return false;
 		if (this.#origins === undefined) {
-			const own = parseOrigin(`${origin.scheme}://${x.request.authority}`);
-			return own !== undefined && own.host === origin.host;
+			const ownOrigin = parseOrigin(`${origin.scheme}://${x.request.authority}`);
+			return ownOrigin !== undefined && ownOrigin.host === origin.host;
 		}
 		return this.#origins.some(
-			one => one.host === origin.host && (one.scheme === undefined || one.scheme === origin.scheme),
+			candidate =>
+				candidate.host === origin.host && (candidate.scheme === undefined || candidate.scheme === origin.scheme),
 		);
 	}
 
 	/** Compares digests of equal length, so that the comparison takes the same time whatever the client sent. */
-	#carriesToken(x: Exchange): boolean {
+	#hasValidToken(x: Exchange): boolean {
 		const fields = x.request.headers.getAll('authorization');
 		const [value = ''] = fields;
 		const token = fields.length === 1 && /^bearer /i.test(value) ? trimBlanks(value.slice('bearer '.length)) : '';

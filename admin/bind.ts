@@ -26,7 +26,7 @@ export async function bindAdmin(server: Server, address: AdminAddress): Promise<
 		if (address.kind === 'fd' && !fstatSync(address.descriptor).isSocket()) throw systemError('ENOTSOCK');
 		if (address.kind === 'unix') await listenOnUnix(server, address);
 		else await listen(server, listenOptions(address));
-		return bound(server, address);
+		return boundAddress(server, address);
 	} catch (error) {
 		throw new AdminBindError(address.text, error);
 	}
@@ -57,16 +57,16 @@ export async function bindInheritedAdmin(
  * another process has inherited the socket.
  */
 async function listenOnUnix(server: Server, { path: file, mode }: AdminAddress & { kind: 'unix' }): Promise<void> {
-	const there = lstatSync(file, { throwIfNoEntry: false });
+	const existingFile = lstatSync(file, { throwIfNoEntry: false });
 	// A file that is not a socket refuses connections too, but is not ours to replace.
-	if (there && (!there.isSocket() || (await someoneListens(file)))) throw systemError('EADDRINUSE');
-	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}-admin~`);
-	if (lstatSync(own, { throwIfNoEntry: false })?.isSocket()) unlinkSync(own);
-	await listen(server, { path: own });
+	if (existingFile && (!existingFile.isSocket() || (await someoneListens(file)))) throw systemError('EADDRINUSE');
+	const temporaryPath = path.join(path.dirname(file), `.${process.pid.toString(36)}-admin~`);
+	if (lstatSync(temporaryPath, { throwIfNoEntry: false })?.isSocket()) unlinkSync(temporaryPath);
+	await listen(server, { path: temporaryPath });
 	try {
 		// Until here, the umask keeps others out, because connecting requires write permission.
-		chmodSync(own, mode);
-		renameSync(own, file);
+		chmodSync(temporaryPath, mode);
+		renameSync(temporaryPath, file);
 	} catch (error) {
 		server.close();
 		throw error;
@@ -88,12 +88,13 @@ function listenOptions(address: Exclude<AdminAddress, { kind: 'unix' }>): Listen
 	return { port: address.port, ...(address.host === '' ? {} : { host: address.host }) };
 }
 
-function bound(server: Server, address: AdminAddress): AdminEndpointAddress {
-	const found = server.address();
+function boundAddress(server: Server, address: AdminAddress): AdminEndpointAddress {
+	const socketAddress = server.address();
 	if (address.kind === 'unix') return address;
-	if (found === null || typeof found === 'string') return { kind: 'unix', path: '', mode: 0, text: address.text };
-	const { port } = found;
-	const host = address.kind === 'fd' ? found.address : address.host;
+	if (socketAddress === null || typeof socketAddress === 'string')
+		return { kind: 'unix', path: '', mode: 0, text: address.text };
+	const { port } = socketAddress;
+	const host = address.kind === 'fd' ? socketAddress.address : address.host;
 	return { kind: 'tcp', host, port, text: `${host.includes(':') ? `[${host}]` : host}:${port}` };
 }
 

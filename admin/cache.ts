@@ -21,29 +21,35 @@ import { AdminError } from './errors.ts';
 import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
 
 /** Maximum bytes of a purge request's body. */
-const MAX_SELECTION = 64 * 1024;
+const MAX_SELECTION_BYTES = 64 * 1024;
 
-const count = { type: 'integer', minimum: 0 };
-const SIZES = { bytes: count, ceiling: count, entries: count };
-const EVENTS = {
-	...{ hits: count, misses: count, stale: count, bypassed: count, revalidated: count },
-	...{ collapsed: count, stored: count, evicted: count, purged: count },
+const countSchema = { type: 'integer', minimum: 0 };
+const SIZE_FIELDS = { bytes: countSchema, ceiling: countSchema, entries: countSchema };
+const EVENT_FIELDS = {
+	...{ hits: countSchema, misses: countSchema, stale: countSchema, bypassed: countSchema, revalidated: countSchema },
+	...{ collapsed: countSchema, stored: countSchema, evicted: countSchema, purged: countSchema },
 };
-const DISK_EVENTS = { written: count, skipped: count, recalled: count, damaged: count, failures: count };
-const STORE = {
+const DISK_FIELDS = {
+	written: countSchema,
+	skipped: countSchema,
+	recalled: countSchema,
+	damaged: countSchema,
+	failures: countSchema,
+};
+const STORE_SCHEMA = {
 	type: 'object',
 	properties: {
-		...{ ...SIZES, evicted: count, purged: count },
+		...{ ...SIZE_FIELDS, evicted: countSchema, purged: countSchema },
 		own: { type: 'boolean', description: 'Belongs to a single directive.' },
 		disk: {
 			type: 'object',
 			description: 'The folder that backs the store.',
 			properties: {
-				...SIZES,
-				...DISK_EVENTS,
+				...SIZE_FIELDS,
+				...DISK_FIELDS,
 				idle: { type: 'string', enum: ['opening', 'failing'], description: 'Why responses are not being written.' },
 			},
-			required: [...Object.keys(SIZES), ...Object.keys(DISK_EVENTS)],
+			required: [...Object.keys(SIZE_FIELDS), ...Object.keys(DISK_FIELDS)],
 			additionalProperties: false,
 		},
 	},
@@ -61,8 +67,8 @@ export const cache: AdminEndpoint = {
 				type: 'application/json',
 				schema: {
 					type: 'object',
-					properties: { ...SIZES, ...EVENTS, stores: { type: 'array', items: STORE } },
-					required: [...Object.keys(SIZES), ...Object.keys(EVENTS), 'stores'],
+					properties: { ...SIZE_FIELDS, ...EVENT_FIELDS, stores: { type: 'array', items: STORE_SCHEMA } },
+					required: [...Object.keys(SIZE_FIELDS), ...Object.keys(EVENT_FIELDS), 'stores'],
 					additionalProperties: false,
 				},
 			},
@@ -85,7 +91,7 @@ export const cache: AdminEndpoint = {
 	},
 };
 
-const text = (description: string) => ({ type: 'string', minLength: 1, description });
+const textSchema = (description: string) => ({ type: 'string', minLength: 1, description });
 
 export const purgeCache: AdminEndpoint = {
 	path: '/cache/purge',
@@ -96,12 +102,12 @@ export const purgeCache: AdminEndpoint = {
 				'application/json': {
 					type: 'object',
 					properties: {
-						host: text('Host of the URL; any port if it has none.'),
-						path: text('Path of the URL; any query if it has none.'),
-						tag: text(
+						host: textSchema('Host of the URL; any port if it has none.'),
+						path: textSchema('Path of the URL; any query if it has none.'),
+						tag: textSchema(
 							'A tag in `Cache-Tag` or `Surrogate-Key`, instead of `path`; on every host if `host` is missing.',
 						),
-						prefix: text('A path prefix, instead of `path`.'),
+						prefix: textSchema('A path prefix, instead of `path`.'),
 					},
 					additionalProperties: false,
 				},
@@ -109,7 +115,12 @@ export const purgeCache: AdminEndpoint = {
 			answer: {
 				description: 'No thread serves them any longer.',
 				type: 'application/json',
-				schema: { type: 'object', properties: { purged: count }, required: ['purged'], additionalProperties: false },
+				schema: {
+					type: 'object',
+					properties: { purged: countSchema },
+					required: ['purged'],
+					additionalProperties: false,
+				},
 			},
 			errors: ['bad_request', 'bad_value', 'body_too_large', 'unsupported_media_type', 'purge_not_kept'],
 			run: async (x, { runtime }) => {
@@ -129,7 +140,7 @@ async function readSelection(x: Exchange): Promise<PurgeSelection> {
 	if (type !== undefined && type !== 'application/json') throw unsupportedMediaType(type, ['application/json']);
 	let body: unknown;
 	try {
-		body = JSON.parse(await readText(x, MAX_SELECTION));
+		body = JSON.parse(await readText(x, MAX_SELECTION_BYTES));
 	} catch (error) {
 		if (error instanceof SyntaxError) throw new AdminError(400, 'bad_request', 'The body is not JSON.');
 		throw error;
@@ -143,7 +154,7 @@ async function readSelection(x: Exchange): Promise<PurgeSelection> {
 		if (typeof value !== 'string' || value === '') throw badValue(`\`/${name}\` is not a non-empty string.`);
 	}
 	const { host, path, tag, prefix } = fields as { host?: string; path?: string; tag?: string; prefix?: string };
-	if ([path, tag, prefix].filter(one => one !== undefined).length !== 1) {
+	if ([path, tag, prefix].filter(selector => selector !== undefined).length !== 1) {
 		throw badValue('Give one of `path`, `tag` and `prefix`.');
 	}
 	if (tag !== undefined) return { tag, host };

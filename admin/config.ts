@@ -26,39 +26,43 @@ import { AdminError, type AdminErrorCode } from './errors.ts';
 import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME_SCHEMA } from './outcome.ts';
 import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
 
-interface Place {
+interface ConfigPlace {
 	readonly id: string | undefined;
 	readonly path: readonly string[];
 }
 
-const PATH = 'Keys and array indices, separated by slashes; a trailing `...` appends each value of an array.';
-const ID = 'The `@id` of an object.';
+const PATH_DESCRIPTION =
+	'Keys and array indices, separated by slashes; a trailing `...` appends each value of an array.';
+const ID_DESCRIPTION = 'The `@id` of an object.';
 
 export const config: AdminEndpoint = {
 	path: '/config/',
-	below: true,
-	described: { '/config/': {}, '/config/{path}': { path: PATH } },
+	includesSubpaths: true,
+	describedPaths: { '/config/': {}, '/config/{path}': { path: PATH_DESCRIPTION } },
 	methods: methodsAt(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
 };
 
 export const objectById: AdminEndpoint = {
 	path: '/id/',
-	below: true,
-	described: { '/id/{id}': { id: ID }, '/id/{id}/{path}': { id: ID, path: PATH } },
+	includesSubpaths: true,
+	describedPaths: {
+		'/id/{id}': { id: ID_DESCRIPTION },
+		'/id/{id}/{path}': { id: ID_DESCRIPTION, path: PATH_DESCRIPTION },
+	},
 	methods: methodsAt(path => {
-		const [id, ...below] = segmentsOf(path, '/id/');
+		const [id, ...subpath] = segmentsOf(path, '/id/');
 		if (id === undefined) throw new AdminError(404, 'not_found', 'Name an `@id`: /id/<id>.');
-		return { id, path: below };
+		return { id, path: subpath };
 	}),
 };
 
-function methodsAt(placeOf: (path: string) => Place): { readonly [method: string]: AdminOperation } {
-	const write = (summary: string, more: readonly AdminErrorCode[], hasBody = true): AdminOperation => ({
+function methodsAt(placeOf: (path: string) => ConfigPlace): { readonly [method: string]: AdminOperation } {
+	const writeOperation = (summary: string, moreErrors: readonly AdminErrorCode[], hasBody = true): AdminOperation => ({
 		summary,
 		fields: ['If-Match'],
 		...(hasBody && { body: { 'application/json': { description: 'The value.' } } }),
 		answer: { description: 'The change has been applied.', type: 'application/json', schema: OUTCOME_SCHEMA },
-		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...more],
+		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...moreErrors],
 		run: (x, cx) => edit(x, cx, placeOf(x.request.path)),
 	});
 	return {
@@ -71,27 +75,27 @@ function methodsAt(placeOf: (path: string) => Place): { readonly [method: string
 				schema: {},
 				fields: ['Etag'],
 			},
-			empty: { 304: 'The value has not changed: its Etag is in If-None-Match.' },
+			emptyResponses: { 304: 'The value has not changed: its Etag is in If-None-Match.' },
 			errors: ['bad_request'],
 			run: async (x, { runtime }) => {
 				const { id, path } = placeOf(x.request.path);
 				const { json, etag } = await runtime.readConfig(path, id);
 				x.response.headers.set('Etag', etag);
-				if (listHolds(x.request.headers.combined('if-none-match'), etag)) {
+				if (listIncludes(x.request.headers.combined('if-none-match'), etag)) {
 					x.response.status = 304;
 					return;
 				}
 				answerJson(x, 200, json);
 			},
 		},
-		POST: write('Appends to an array, or sets a member.', ['bad_value']),
-		PUT: write('Inserts into an array, or creates a missing member.', ['bad_value', 'already_exists']),
-		PATCH: write('Replaces an existing value.', ['bad_value']),
-		DELETE: write('Removes an existing value.', [], false),
+		POST: writeOperation('Appends to an array, or sets a member.', ['bad_value']),
+		PUT: writeOperation('Inserts into an array, or creates a missing member.', ['bad_value', 'already_exists']),
+		PATCH: writeOperation('Replaces an existing value.', ['bad_value']),
+		DELETE: writeOperation('Removes an existing value.', [], false),
 	};
 }
 
-async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise<void> {
+async function edit(x: Exchange, cx: AdminContext, { id, path }: ConfigPlace): Promise<void> {
 	const method = x.request.method as EditMethod;
 	let text = '';
 	if (method !== 'DELETE') {
@@ -101,19 +105,19 @@ async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise
 		}
 		text = await readText(x);
 	}
-	cx.changeable();
+	cx.refuseWhilePending();
 	const ifMatch = x.request.headers.combined('if-match');
 	const outcome = await cx.runtime.edit({ method, id, path, text, ifMatch });
 	if (outcome.result === 'edit_refused') throw editError(outcome);
-	answerOutcome(x, await cx.changed(x, outcome));
+	answerOutcome(x, await cx.recordChange(x, outcome));
 }
 
 /** Returns the decoded segments of a path below a prefix. */
 function segmentsOf(path: string, prefix: string): string[] {
-	const below = path.slice(prefix.length).replace(/\/$/, '');
-	if (below === '') return [];
+	const relativePath = path.slice(prefix.length).replace(/\/$/, '');
+	if (relativePath === '') return [];
 	try {
-		return below.split('/').map(decodeURIComponent);
+		return relativePath.split('/').map(decodeURIComponent);
 	} catch {
 		throw new AdminError(400, 'bad_request', 'The path is not valid percent-encoding.');
 	}
@@ -123,8 +127,8 @@ function segmentsOf(path: string, prefix: string): string[] {
  * Reports whether a list of entity tags contains a tag, by weak comparison, as If-None-Match requires (RFC 9110 §13.1.2). Our tags
  * may contain commas, so the list is searched, not split.
  */
-function listHolds(list: string | undefined, etag: string): boolean {
+function listIncludes(list: string | undefined, etag: string): boolean {
 	if (list === undefined) return false;
 	if (list.trim() === '*') return true;
-	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(one => one.replace(/^W\//, '') === etag.replace(/^W\//, ''));
+	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag.replace(/^W\//, '') === etag.replace(/^W\//, ''));
 }

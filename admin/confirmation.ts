@@ -14,14 +14,14 @@ export interface ConfirmationTerms {
 }
 
 /** Milliseconds between checks of the error rate. */
-const LOOK_INTERVAL = 250;
+const CHECK_INTERVAL_MS = 250;
 
 /** Minimum number of responses for judging the error rate. */
-const FEWEST_ANSWERS = 20;
+const MIN_RESPONSES = 20;
 
 /** A rollback is retried if a thread dies meanwhile, which the loaded configuration may cause. The delay is in milliseconds. */
 const MAX_TRIES = 20;
-const RETRY_DELAY = 500;
+const RETRY_DELAY_MS = 500;
 
 /** The outcome of a rollback. After a handover, another process serves the previous configuration. */
 export type RollbackOutcome =
@@ -32,7 +32,7 @@ export type RollbackOutcome =
 export interface Revertible {
 	readonly generation: number;
 	/** True to save the configuration for `run --resume` once it is confirmed. */
-	readonly saves: boolean;
+	readonly shouldSave: boolean;
 	/** Restores the previous configuration. Never rejects. */
 	readonly rollBack: () => Promise<RollbackOutcome>;
 	/** Called once the configuration has been confirmed, or replaced on purpose. */
@@ -40,68 +40,71 @@ export interface Revertible {
 }
 
 /** An applied load that awaits its confirmation. */
-interface Pending {
+interface PendingLoad {
 	readonly load: Revertible;
 	/** Deadline, in milliseconds since 1970. */
 	readonly until: number;
-	readonly timers: { readonly end: NodeJS.Timeout; readonly look: NodeJS.Timeout | undefined };
+	readonly timers: { readonly deadline: NodeJS.Timeout; readonly errorCheck: NodeJS.Timeout | undefined };
 }
 
 /** Called after a rollback, successful or not, with the load's generation, the cause, and the outcome. */
-export type OnReverted = (generation: number, cause: string, outcome: RollbackOutcome) => void;
+export type RollbackListener = (generation: number, cause: string, outcome: RollbackOutcome) => void;
 
 /** Manages the pending load, of which there is at most one. */
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
-	readonly #reverted: OnReverted;
-	#pending: Pending | undefined = undefined;
+	readonly #onReverted: RollbackListener;
+	#pending: PendingLoad | undefined = undefined;
 	/** Set while a load whose rollback failed is still being served. Another rollback may be requested. */
-	#stuck: Revertible | undefined = undefined;
+	#failedRollback: Revertible | undefined = undefined;
 	/** The generation that is being rolled back. */
-	#reverting: number | undefined = undefined;
+	#revertingGeneration: number | undefined = undefined;
 
-	constructor(runtime: RuntimeControl, reverted: OnReverted) {
+	constructor(runtime: RuntimeControl, onReverted: RollbackListener) {
 		this.#runtime = runtime;
-		this.#reverted = reverted;
+		this.#onReverted = onReverted;
 	}
 
 	/** The pending load, if any. `until` is in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
-		this.#forgetReplaced();
+		this.#clearReplaced();
 		const pending = this.#pending;
 		return pending && { generation: pending.load.generation, until: pending.until };
 	}
 
 	/** The generation that is being rolled back at the moment, if any. */
-	get reverting(): number | undefined {
-		return this.#reverting;
+	get revertingGeneration(): number | undefined {
+		return this.#revertingGeneration;
 	}
 
-	/** Starts to wait for the confirmation of a load that has just replaced the document `before`. */
-	awaitLoad(generation: number, before: string, terms: ConfirmationTerms): void {
-		this.await({ generation, saves: true, rollBack: () => this.#load(before) }, terms);
+	/** Starts to wait for the confirmation of a load that has just replaced `previousDocument`. */
+	awaitLoad(generation: number, previousDocument: string, terms: ConfirmationTerms): void {
+		this.awaitConfirmation(
+			{ generation, shouldSave: true, rollBack: () => this.#loadPrevious(previousDocument) },
+			terms,
+		);
 	}
 
 	/** Starts to wait for a confirmation. Returns the deadline, in milliseconds since 1970. */
-	await(load: Revertible, { within, maxErrorRate }: ConfirmationTerms): number {
-		this.#forget();
-		this.#stuck = undefined;
-		const start = this.#runtime.traffic;
-		const look = (): void => {
+	awaitConfirmation(load: Revertible, { within, maxErrorRate }: ConfirmationTerms): number {
+		this.#clearPending();
+		this.#failedRollback = undefined;
+		const initialTraffic = this.#runtime.traffic;
+		const checkErrorRate = (): void => {
 			const { requests, serverErrors } = this.#runtime.traffic;
-			this.#forgetReplaced();
-			const answers = requests - start.requests;
-			if (answers < FEWEST_ANSWERS) return;
-			const rate = (serverErrors - start.serverErrors) / answers;
-			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${answers} responses were errors`);
+			this.#clearReplaced();
+			const responses = requests - initialTraffic.requests;
+			if (responses < MIN_RESPONSES) return;
+			const rate = (serverErrors - initialTraffic.serverErrors) / responses;
+			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${responses} responses were errors`);
 		};
 		const until = Date.now() + within;
 		this.#pending = {
 			load,
 			until,
 			timers: {
-				end: setTimeout(() => void this.revert('not confirmed in time'), within),
-				look: maxErrorRate === undefined ? undefined : setInterval(look, LOOK_INTERVAL),
+				deadline: setTimeout(() => void this.revert('not confirmed in time'), within),
+				errorCheck: maxErrorRate === undefined ? undefined : setInterval(checkErrorRate, CHECK_INTERVAL_MS),
 			},
 		};
 		return until;
@@ -109,9 +112,9 @@ export class Confirmation {
 
 	/** Keeps the pending load, and returns it; undefined if none is pending. */
 	confirm(): Revertible | undefined {
-		this.#forgetReplaced();
+		this.#clearReplaced();
 		const load = this.#pending?.load;
-		this.#forget();
+		this.#clearPending();
 		load?.onKept?.();
 		return load;
 	}
@@ -120,29 +123,29 @@ export class Confirmation {
 	 * Rolls back the pending load, or one whose earlier rollback failed. Resolves to undefined if there is neither.
 	 */
 	async revert(cause: string): Promise<RollbackOutcome | undefined> {
-		this.#forgetReplaced();
-		const taken = this.#pending?.load ?? this.#stuck;
-		if (!taken) return undefined;
-		this.#forget();
-		this.#stuck = undefined;
-		const { generation } = taken;
-		this.#reverting = generation;
+		this.#clearReplaced();
+		const load = this.#pending?.load ?? this.#failedRollback;
+		if (!load) return undefined;
+		this.#clearPending();
+		this.#failedRollback = undefined;
+		const { generation } = load;
+		this.#revertingGeneration = generation;
 		let outcome: RollbackOutcome;
-		for (let tries = 1; ; tries++) {
-			outcome = await taken.rollBack();
-			if (outcome.result !== 'failed' || tries === MAX_TRIES || this.#runtime.generation !== generation) break;
-			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY));
+		for (let attempts = 1; ; attempts++) {
+			outcome = await load.rollBack();
+			if (outcome.result !== 'failed' || attempts === MAX_TRIES || this.#runtime.generation !== generation) break;
+			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY_MS));
 		}
-		this.#reverting = undefined;
+		this.#revertingGeneration = undefined;
 		const succeeded = outcome.result === 'applied' || outcome.result === 'handed_over';
-		if (!succeeded && this.#runtime.generation === generation) this.#stuck = taken;
+		if (!succeeded && this.#runtime.generation === generation) this.#failedRollback = load;
 		this.#runtime.countRollback(succeeded);
-		this.#reverted(generation, cause, outcome);
+		this.#onReverted(generation, cause, outcome);
 		return outcome;
 	}
 
 	/** Never rejects, because nobody awaits a rollback started by a timer. */
-	async #load(text: string): Promise<LoadOutcome> {
+	async #loadPrevious(text: string): Promise<LoadOutcome> {
 		try {
 			return await this.#runtime.load({ format: 'json', text, name: 'the previous configuration' });
 		} catch (error) {
@@ -152,27 +155,27 @@ export class Confirmation {
 
 	/** Stops the timers. */
 	close(): void {
-		this.#forget();
+		this.#clearPending();
 	}
 
 	/** Forgets a load that another one has replaced, which was intended and must not be undone. */
-	#forgetReplaced(): void {
+	#clearReplaced(): void {
 		const { generation } = this.#runtime;
-		const replaced = this.#pending?.load;
-		if (replaced !== undefined && replaced.generation !== generation) {
-			this.#forget();
-			replaced.onKept?.();
+		const pendingLoad = this.#pending?.load;
+		if (pendingLoad !== undefined && pendingLoad.generation !== generation) {
+			this.#clearPending();
+			pendingLoad.onKept?.();
 		}
-		const stuck = this.#stuck;
-		if (stuck !== undefined && stuck.generation !== generation) {
-			this.#stuck = undefined;
-			stuck.onKept?.();
+		const failedRollback = this.#failedRollback;
+		if (failedRollback !== undefined && failedRollback.generation !== generation) {
+			this.#failedRollback = undefined;
+			failedRollback.onKept?.();
 		}
 	}
 
-	#forget(): void {
-		clearTimeout(this.#pending?.timers.end);
-		clearInterval(this.#pending?.timers.look);
+	#clearPending(): void {
+		clearTimeout(this.#pending?.timers.deadline);
+		clearInterval(this.#pending?.timers.errorCheck);
 		this.#pending = undefined;
 	}
 }

@@ -16,7 +16,7 @@ export interface HandoverRequest {
 	/** Milliseconds in which the new process must be ready; a default if undefined. */
 	readonly within?: number | undefined;
 	/** True to save the configuration for `run --resume` once it is served. */
-	readonly saves: boolean;
+	readonly shouldSave: boolean;
 	/** If set, the new process hands back to one with the present program and configuration unless it is told to stay. */
 	readonly confirm?: ConfirmationTerms | undefined;
 }
@@ -27,22 +27,22 @@ export interface AdminContext {
 	/** The load that may be awaiting its confirmation. */
 	readonly confirmation: Confirmation;
 	/** Throws AdminError 409 while a load awaits its confirmation, because the configuration to roll back to must not change. */
-	changeable(): void;
+	refuseWhilePending(): void;
 	/**
 	 * Must be called with every outcome of a change, which it records and saves for `run --resume`. A `tentative` change is saved only
 	 * when it is confirmed, so that a server that dies earlier restarts with the previous configuration. Resolves to the outcome to
 	 * answer with: the same one, with a warning if it could not be saved.
 	 */
-	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
+	recordChange(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
 	/** Saves a tentative change that has been confirmed. Resolves to warnings for the answer. */
-	confirmed(): Promise<DiagnosticReport[]>;
+	saveConfirmed(): Promise<DiagnosticReport[]>;
 	/** Hands over to another process. Throws AdminError if that fails; this process then continues. */
 	handOver(request: HandoverRequest): Promise<Extract<HandoverResult, { result: 'done' }>>;
 	/** Requests a graceful stop after this exchange has been answered. */
 	stopAfter(x: Exchange): void;
 }
 
-/** Answers by filling in the response, or throws AdminError. */
+/** A function that answers by filling in the response, or throws AdminError. */
 export type AdminMethod = (x: Exchange, cx: AdminContext) => void | Promise<void>;
 
 /** A JSON Schema (draft 2020-12), as OpenAPI 3.1 uses it. */
@@ -63,12 +63,12 @@ export interface AdminOperation {
 	readonly answer: {
 		readonly description: string;
 		readonly type: string;
-		readonly others?: readonly string[];
+		readonly otherTypes?: readonly string[];
 		readonly schema: AnswerSchema;
 		readonly fields?: readonly 'Etag'[];
 	};
 	/** Other answers, without a body. */
-	readonly empty?: { readonly [status: string]: string };
+	readonly emptyResponses?: { readonly [status: string]: string };
 	/** Errors other than those that any request can get. */
 	readonly errors?: readonly AdminErrorCode[];
 }
@@ -78,10 +78,10 @@ export interface AdminEndpoint {
 	/** The path; also its label in metrics and logs. */
 	readonly path: string;
 	/** True if the endpoint also handles all paths below its own. */
-	readonly below?: boolean;
+	readonly includesSubpaths?: boolean;
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
-	readonly described?: { readonly [path: string]: { readonly [parameter: string]: string } };
-	/** By method. HEAD defaults to GET. */
+	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };
+	/** The operations, by method. HEAD defaults to GET. */
 	readonly methods: { readonly [method: string]: AdminOperation };
 }
 

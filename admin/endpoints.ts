@@ -11,7 +11,7 @@ import { stop } from './stop.ts';
 import { upgrade } from './upgrade.ts';
 import { upstreams } from './upstreams.ts';
 
-const described: readonly AdminEndpoint[] = [
+const describedEndpoints: readonly AdminEndpoint[] = [
 	live,
 	ready,
 	metrics,
@@ -29,4 +29,4 @@ const described: readonly AdminEndpoint[] = [
 ];
 
 /** All endpoints, in the order in which they are matched and described. */
-export const ENDPOINTS: readonly AdminEndpoint[] = [...described, createOpenapiEndpoint(described)];
+export const ENDPOINTS: readonly AdminEndpoint[] = [...describedEndpoints, createOpenapiEndpoint(describedEndpoints)];

@@ -83,7 +83,7 @@ export class AdminError extends Error {
 		status: number,
 		code: AdminErrorCode,
 		message: string,
-		more: {
+		details: {
 			headers?: readonly (readonly [name: string, value: string])[];
 			diagnostics?: readonly DiagnosticReport[];
 			reasons?: readonly RestartReason[];
@@ -95,11 +95,11 @@ export class AdminError extends Error {
 		this.name = 'AdminError';
 		this.status = status;
 		this.code = code;
-		this.headers = more.headers ?? [];
-		this.diagnostics = more.diagnostics ?? [];
-		this.reasons = more.reasons;
-		this.nearest = more.nearest;
-		this.output = more.output;
+		this.headers = details.headers ?? [];
+		this.diagnostics = details.diagnostics ?? [];
+		this.reasons = details.reasons;
+		this.nearest = details.nearest;
+		this.output = details.output;
 	}
 
 	/** Returns the response body. */
@@ -119,10 +119,10 @@ export class AdminError extends Error {
 
 /** Returns the message for a refused configuration: its first error, and the number of others. */
 export function refusalMessage(diagnostics: readonly DiagnosticReport[]): string {
-	const errors = diagnostics.filter(one => one.severity === 'error');
+	const errors = diagnostics.filter(diagnostic => diagnostic.severity === 'error');
 	const first = errors[0];
 	if (first === undefined) return 'The configuration is refused.';
 	const place = first.file === undefined ? '' : `${first.file}:${first.line ?? 1}:${first.column ?? 1}: `;
-	const more = errors.length === 1 ? '' : ` (and ${errors.length - 1} more)`;
-	return `${place}${first.message}${more}`;
+	const suffix = errors.length === 1 ? '' : ` (and ${errors.length - 1} more)`;
+	return `${place}${first.message}${suffix}`;
 }

@@ -10,7 +10,7 @@ import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts
 import { AdminError } from './errors.ts';
 
 /** Returns the schema of an object with one member, which is true. */
-function flag(name: string): AnswerSchema {
+function flagSchema(name: string): AnswerSchema {
 	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
 }
 
@@ -19,7 +19,7 @@ export const live: AdminEndpoint = {
 	methods: {
 		GET: {
 			summary: 'Reports that the process is running, even while it drains.',
-			answer: { description: 'The process is running.', type: 'application/json', schema: flag('live') },
+			answer: { description: 'The process is running.', type: 'application/json', schema: flagSchema('live') },
 			run: x => answerJson(x, 200, LIVE_ANSWER),
 		},
 	},
@@ -30,7 +30,7 @@ export const ready: AdminEndpoint = {
 	methods: {
 		GET: {
 			summary: 'Reports whether every listener is bound, every thread responds and no stop has begun.',
-			answer: { description: 'The server is ready.', type: 'application/json', schema: flag('ready') },
+			answer: { description: 'The server is ready.', type: 'application/json', schema: flagSchema('ready') },
 			errors: ['not_ready'],
 			run: (x, { runtime }) => {
 				const { ready, unready = 'The server is not ready for requests.' } = runtime;

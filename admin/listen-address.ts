@@ -21,18 +21,18 @@ const SOCKET_MODE = 0o600;
  * of the socket, and `fd/3`; `localhost` is 127.0.0.1. Returns undefined for anything else.
  */
 export function parseAdminAddress(text: string): AdminAddress | undefined {
-	const unix = /^unix\/(\/[^|]+)(?:\|(0?[0-7]{3}))?$/.exec(text);
-	if (unix) {
-		const mode = unix[2] === undefined ? SOCKET_MODE : Number.parseInt(unix[2], 8);
-		return { kind: 'unix', path: unix[1]!, mode, text };
+	const unixMatch = /^unix\/(\/[^|]+)(?:\|(0?[0-7]{3}))?$/.exec(text);
+	if (unixMatch) {
+		const mode = unixMatch[2] === undefined ? SOCKET_MODE : Number.parseInt(unixMatch[2], 8);
+		return { kind: 'unix', path: unixMatch[1]!, mode, text };
 	}
-	const inherited = /^fd\/(\d{1,7})$/.exec(text);
-	if (inherited) return { kind: 'fd', descriptor: Number(inherited[1]), text };
-	const tcp = /^(?:tcp\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):(\d{1,5})$/.exec(text);
-	if (!tcp) return undefined;
-	const port = Number(tcp[3]);
+	const fdMatch = /^fd\/(\d{1,7})$/.exec(text);
+	if (fdMatch) return { kind: 'fd', descriptor: Number(fdMatch[1]), text };
+	const tcpMatch = /^(?:tcp\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):(\d{1,5})$/.exec(text);
+	if (!tcpMatch) return undefined;
+	const port = Number(tcpMatch[3]);
 	if (port > 65_535) return undefined;
-	const host = (tcp[1] ?? tcp[2]!).toLowerCase();
+	const host = (tcpMatch[1] ?? tcpMatch[2]!).toLowerCase();
 	return { kind: 'tcp', host: host === 'localhost' ? '127.0.0.1' : host, port, text };
 }
 

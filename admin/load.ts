@@ -56,17 +56,17 @@ import {
 	answerOutcome,
 	CHANGE_ERRORS,
 	DIAGNOSTICS_SCHEMA,
-	irreversible,
+	irreversibleError,
 	OUTCOME_SCHEMA,
 } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupportedMediaType } from './request-text.ts';
 
 /** A document with the places of its steps, for logs. */
-const PLACED = 'application/vnd.svc.placed+json';
-const TAKEN = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
+const PLACED_TYPE = 'application/vnd.svc.placed+json';
+const ACCEPTED_TYPES = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
 /** Maximum milliseconds until a load must be confirmed: an hour. */
-const MAX_CONFIRMATION = 3_600_000;
+const MAX_CONFIRMATION_MS = 3_600_000;
 
 /** The media types of configurations. */
 export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
@@ -79,7 +79,7 @@ export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 	'text/compatfile': { type: 'string', description: 'A Compatfile: the same as a Caddyfile.' },
 };
 
-const QUERY: AdminOperation['query'] & object = {
+const QUERY_PARAMETERS: AdminOperation['query'] & object = {
 	dry_run: { description: 'Reports what would happen, without applying anything.', schema: { type: 'boolean' } },
 	force: {
 		description:
@@ -101,7 +101,7 @@ const QUERY: AdminOperation['query'] & object = {
 	},
 };
 
-const PREVIEW: AnswerSchema = {
+const PREVIEW_SCHEMA: AnswerSchema = {
 	type: 'object',
 	properties: {
 		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused', 'irreversible'] },
@@ -126,14 +126,14 @@ const PREVIEW: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** Returns the format for a request's media type, or `otherwise` if it names none. Throws AdminError 415. */
-export function configurationFormatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
+/** Returns the format for a request's media type, or `fallback` if the request names none. Throws AdminError 415. */
+export function configurationFormatOf(x: Exchange, fallback: ConfigFormat): ConfigFormat {
 	const type = mediaType(x);
-	if (type === undefined) return otherwise;
+	if (type === undefined) return fallback;
 	if (type === 'text/caddyfile' || type === 'text/compatfile') return 'compatfile';
 	if (type === 'text/configfile') return 'configfile';
 	if (type === 'application/json' || /^application\/[^/]+\+json$/.test(type)) return 'json';
-	throw unsupportedMediaType(type, TAKEN);
+	throw unsupportedMediaType(type, ACCEPTED_TYPES);
 }
 
 export const load: AdminEndpoint = {
@@ -141,10 +141,10 @@ export const load: AdminEndpoint = {
 	methods: {
 		POST: {
 			summary: 'Replaces the whole configuration.',
-			query: QUERY,
+			query: QUERY_PARAMETERS,
 			body: {
 				...CONFIGURATION_TYPES,
-				[PLACED]: {
+				[PLACED_TYPE]: {
 					type: 'object',
 					description:
 						'A document, and the place in the text of each step of its sites and named routes, for `at` in logs.',
@@ -164,18 +164,18 @@ export const load: AdminEndpoint = {
 			answer: {
 				description: 'The configuration was applied; with `dry_run`, what would happen.',
 				type: 'application/json',
-				schema: { anyOf: [OUTCOME_SCHEMA, PREVIEW] },
+				schema: { anyOf: [OUTCOME_SCHEMA, PREVIEW_SCHEMA] },
 			},
 			errors: [...CHANGE_ERRORS, 'handover_failed'],
-			run: loadWhole,
+			run: loadConfiguration,
 		},
 	},
 };
 
-async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
+async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
-	const terms = termsOf(query);
+	const terms = confirmationTermsOf(query);
 	const handover = handoverOf(query);
 	const format = configurationFormatOf(x, 'json');
 	const input = {
@@ -183,21 +183,21 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		text: await readText(x),
 		name: '<request>',
 		remote: true,
-		...(mediaType(x) === PLACED && { placed: true }),
+		...(mediaType(x) === PLACED_TYPE && { placed: true }),
 	};
-	const how = { force: isSet(query, 'force'), reversible: terms !== undefined };
-	if (isSet(query, 'dry_run')) {
-		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { ...how, compares: true })));
+	const loadOptions = { force: isFlagSet(query, 'force'), reversible: terms !== undefined };
+	if (isFlagSet(query, 'dry_run')) {
+		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { ...loadOptions, compares: true })));
 		return;
 	}
-	cx.changeable();
+	cx.refuseWhilePending();
 	// A failed load would be counted and logged as such, so the outcome is determined by a preview first.
-	if (handover && needsNewProcess(await runtime.preview(input, how))) {
+	if (handover && needsNewProcess(await runtime.preview(input, loadOptions))) {
 		if (terms) await refuseIrreversible(runtime);
-		answerHandover(x, await cx.handOver({ input, saves: true, confirm: terms, ...handover }));
+		answerHandover(x, await cx.handOver({ input, shouldSave: true, confirm: terms, ...handover }));
 		return;
 	}
-	const outcome = await cx.changed(x, await runtime.load(input, how), terms !== undefined);
+	const outcome = await cx.recordChange(x, await runtime.load(input, loadOptions), terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.awaitLoad(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
@@ -216,7 +216,7 @@ export async function refuseIrreversible(runtime: RuntimeControl): Promise<void>
 	const preview = await runtime.preview(input, { force: true });
 	if (preview.result !== 'refused') return;
 	const { diagnostics } = preview;
-	throw irreversible(refusalMessage(diagnostics), { diagnostics, reasons: [] });
+	throw irreversibleError(refusalMessage(diagnostics), { diagnostics, reasons: [] });
 }
 
 export const confirmLoad: AdminEndpoint = {
@@ -237,8 +237,8 @@ export const confirmLoad: AdminEndpoint = {
 			run: async (x, cx) => {
 				refuseForms(x);
 				const load = cx.confirmation.confirm();
-				if (load === undefined) throw nothingWaits();
-				const diagnostics = load.saves ? await cx.confirmed() : [];
+				if (load === undefined) throw nothingPending();
+				const diagnostics = load.shouldSave ? await cx.saveConfirmed() : [];
 				answerJson(x, 200, JSON.stringify({ generation: load.generation, diagnostics }));
 			},
 		},
@@ -259,45 +259,45 @@ export const revertLoad: AdminEndpoint = {
 			run: async (x, cx) => {
 				refuseForms(x);
 				const outcome = await cx.confirmation.revert('requested');
-				if (outcome === undefined) throw nothingWaits();
+				if (outcome === undefined) throw nothingPending();
 				if (outcome.result === 'handed_over') answerHandover(x, outcome);
-				else answerOutcome(x, await cx.changed(x, outcome));
+				else answerOutcome(x, await cx.recordChange(x, outcome));
 			},
 		},
 	},
 };
 
-function nothingWaits(): AdminError {
+function nothingPending(): AdminError {
 	return new AdminError(404, 'nothing_to_confirm', 'No load is pending.');
 }
 
 /** Parses a flag: `?name`, `?name=1` and `?name=true` are true. */
-function isSet(query: URLSearchParams, name: string): boolean {
+function isFlagSet(query: URLSearchParams, name: string): boolean {
 	const value = query.get(name);
 	if (value === null || value === '0' || value === 'false') return false;
 	if (value === '' || value === '1' || value === 'true') return true;
 	throw new AdminError(400, 'bad_request', `\`${name}\` must be true or false.`);
 }
 
-/** Minimum time, in milliseconds, that a `?ready=` limit must allow. */
-const MIN_READY_TIME = 10;
+/** Minimum time limit, in milliseconds, for a new process to become ready. */
+const MIN_READY_MS = 10;
 
 /** Reports whether a new process may be given this number of milliseconds to become ready. */
 export function isReadyTime(milliseconds: number): boolean {
-	return milliseconds >= MIN_READY_TIME && milliseconds <= MAX_CONFIRMATION;
+	return milliseconds >= MIN_READY_MS && milliseconds <= MAX_CONFIRMATION_MS;
 }
 
 /** Parses the query parameter `handover`; undefined if it is absent. */
 function handoverOf(query: URLSearchParams): { readonly within?: number } | undefined {
 	const text = query.get('handover');
-	const within = text === null ? undefined : parseDuration(text);
-	if (within === undefined && !isSet(query, 'handover')) return undefined;
-	if (within === undefined || text === '0' || text === '1') return {};
-	if (isReadyTime(within)) return { within };
+	const milliseconds = text === null ? undefined : parseDuration(text);
+	if (milliseconds === undefined && !isFlagSet(query, 'handover')) return undefined;
+	if (milliseconds === undefined || text === '0' || text === '1') return {};
+	if (isReadyTime(milliseconds)) return { within: milliseconds };
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
 }
 
-function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
+function confirmationTermsOf(query: URLSearchParams): ConfirmationTerms | undefined {
 	const text = query.get('confirm');
 	const rate = query.get('max_error_rate');
 	if (text === null) {
@@ -309,8 +309,8 @@ function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
 
 /** Parses the time until a load must be confirmed, in milliseconds. Throws AdminError. */
 export function confirmationTime(value: unknown): number {
-	const within = typeof value === 'string' ? parseDuration(value) : undefined;
-	if (within !== undefined && within >= 1000 && within <= MAX_CONFIRMATION) return within;
+	const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined;
+	if (milliseconds !== undefined && milliseconds >= 1000 && milliseconds <= MAX_CONFIRMATION_MS) return milliseconds;
 	throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 }
 

@@ -14,7 +14,7 @@ export const metrics: AdminEndpoint = {
 			answer: {
 				description: 'Prometheus text format 0.0.4, or OpenMetrics 1.0.0 if `Accept` asks for it.',
 				type: 'text/plain',
-				others: ['application/openmetrics-text'],
+				otherTypes: ['application/openmetrics-text'],
 				schema: { type: 'string' },
 			},
 			run: async (x, { runtime }) => {

@@ -4,7 +4,7 @@ import { answerJson } from './endpoint.ts';
 import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
 /** Errors that any request can get. */
-const ANY_REQUEST: readonly AdminErrorCode[] = [
+const COMMON_ERRORS: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
 
@@ -85,10 +85,10 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 		security: [{ token: [] }, {}],
 		paths: Object.fromEntries(
 			endpoints.flatMap(endpoint =>
-				Object.entries(endpoint.described ?? { [endpoint.path]: {} }).map(([path, parameters]) => [
+				Object.entries(endpoint.describedPaths ?? { [endpoint.path]: {} }).map(([path, parameters]) => [
 					path,
 					{
-						...(Object.keys(parameters).length > 0 && { parameters: Object.entries(parameters).map(inPath) }),
+						...(Object.keys(parameters).length > 0 && { parameters: Object.entries(parameters).map(pathParameter) }),
 						...Object.fromEntries(
 							Object.entries(endpoint.methods).map(([method, operation]) => [
 								method.toLowerCase(),
@@ -108,11 +108,11 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 	};
 }
 
-function inPath([name, description]: [string, string]) {
+function pathParameter([name, description]: [string, string]) {
 	return { name, in: 'path', required: true, description, schema: { type: 'string' } };
 }
 
-function describeOperation({ summary, query, fields, body, answer, empty, errors }: AdminOperation) {
+function describeOperation({ summary, query, fields, body, answer, emptyResponses, errors }: AdminOperation) {
 	const parameters = [
 		...Object.entries(query ?? {}).map(([name, parameter]) => ({ name, in: 'query', ...parameter })),
 		...(fields ?? []).map(name => ({ name, in: 'header', schema: { type: 'string' } })),
@@ -120,24 +120,26 @@ function describeOperation({ summary, query, fields, body, answer, empty, errors
 	return {
 		summary,
 		...(parameters.length > 0 && { parameters }),
-		...(body && { requestBody: { required: true, content: contents(body) } }),
+		...(body && { requestBody: { required: true, content: contentOf(body) } }),
 		responses: {
 			200: {
 				description: answer.description,
 				...(answer.fields && {
 					headers: Object.fromEntries(answer.fields.map(name => [name, { schema: { type: 'string' } }])),
 				}),
-				content: contents(
-					Object.fromEntries([answer.type, ...(answer.others ?? [])].map(type => [type, answer.schema])),
+				content: contentOf(
+					Object.fromEntries([answer.type, ...(answer.otherTypes ?? [])].map(type => [type, answer.schema])),
 				),
 			},
-			...Object.fromEntries(Object.entries(empty ?? {}).map(([status, description]) => [status, { description }])),
-			...errorResponses([...ANY_REQUEST, ...(errors ?? [])]),
+			...Object.fromEntries(
+				Object.entries(emptyResponses ?? {}).map(([status, description]) => [status, { description }]),
+			),
+			...errorResponses([...COMMON_ERRORS, ...(errors ?? [])]),
 		},
 	};
 }
 
-function contents(schemas: { readonly [mediaType: string]: AnswerSchema }) {
+function contentOf(schemas: { readonly [mediaType: string]: AnswerSchema }) {
 	return Object.fromEntries(Object.entries(schemas).map(([type, schema]) => [type, { schema }]));
 }
 
@@ -149,11 +151,11 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 		byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
 	}
 	return Object.fromEntries(
-		[...byStatus].map(([status, list]) => [
+		[...byStatus].map(([status, codesOfStatus]) => [
 			status,
 			{
-				description: list.map(code => `\`${code}\`: ${ADMIN_ERRORS[code].description}`).join('\n\n'),
-				content: contents({ 'application/json': { $ref: '#/components/schemas/Error' } }),
+				description: codesOfStatus.map(code => `\`${code}\`: ${ADMIN_ERRORS[code].description}`).join('\n\n'),
+				content: contentOf({ 'application/json': { $ref: '#/components/schemas/Error' } }),
 			},
 		]),
 	);

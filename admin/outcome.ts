@@ -45,28 +45,35 @@ export const CHANGE_ERRORS = [
 
 /**
  * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` for a change that changes nothing, and
- * `more`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and
+ * `extraFields`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and
  * `irreversible`, 503 `load_failed`.
  */
 export function answerOutcome(
 	x: Exchange,
 	outcome: LoadOutcome,
-	more: { readonly [name: string]: unknown } = {},
+	extraFields: { readonly [name: string]: unknown } = {},
 ): void {
 	match(outcome)
 		.with({ result: 'applied' }, ({ generation, unchanged, diagnostics }) =>
-			answerJson(x, 200, JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics, ...more })),
+			answerJson(
+				x,
+				200,
+				JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics, ...extraFields }),
+			),
 		)
 		.with({ result: 'refused' }, ({ diagnostics }) => {
 			throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
 		})
 		.with({ result: 'restart_required' }, ({ diagnostics, reasons }) => {
-			const what = reasons.map(reason => reason.message).join(' ');
-			throw new AdminError(409, 'restart_required', `A restart is needed. ${what}`.trim(), { diagnostics, reasons });
+			const reasonText = reasons.map(reason => reason.message).join(' ');
+			throw new AdminError(409, 'restart_required', `A restart is needed. ${reasonText}`.trim(), {
+				diagnostics,
+				reasons,
+			});
 		})
 		.with({ result: 'irreversible' }, ({ diagnostics, reasons }) => {
-			const why = reasons.length > 0 ? reasons.map(reason => reason.message).join(' ') : refusalMessage(diagnostics);
-			throw irreversible(why, { diagnostics, reasons });
+			const cause = reasons.length > 0 ? reasons.map(reason => reason.message).join(' ') : refusalMessage(diagnostics);
+			throw irreversibleError(cause, { diagnostics, reasons });
 		})
 		.with({ result: 'failed' }, ({ message }) => {
 			throw new AdminError(503, 'load_failed', message);
@@ -75,7 +82,7 @@ export function answerOutcome(
 }
 
 /** Returns the error for a change that could not be rolled back. `why` is a sentence. */
-export function irreversible(
+export function irreversibleError(
 	why: string,
 	details: { readonly diagnostics: readonly DiagnosticReport[]; readonly reasons: readonly RestartReason[] },
 ): AdminError {
@@ -97,8 +104,11 @@ export function editError({ reason, message, nearest }: EditRefused): AdminError
 }
 
 /** Answers 200 for a handover. */
-export function answerHandover(x: Exchange, done: Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>): void {
-	const { generation, pid, warnings, unconfirmed } = done;
+export function answerHandover(
+	x: Exchange,
+	handover: Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>,
+): void {
+	const { generation, pid, warnings, unconfirmed } = handover;
 	const confirm = unconfirmed && { generation, until: unconfirmed.until };
 	answerJson(x, 200, JSON.stringify({ generation, handover: { pid }, diagnostics: warnings, confirm }));
 }

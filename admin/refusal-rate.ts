@@ -1,16 +1,16 @@
 /** Limits how often refusals of one client are logged, so that guessing tokens does not flood the log. */
 
 /** Number of consecutive refusals of a client that are logged. */
-const BURST = 20;
+const MAX_LOGGED = 20;
 /** Number of refusals forgotten per second. */
-const FORGOTTEN = 1;
+const FORGOTTEN_PER_SECOND = 1;
 /** Maximum clients remembered; those refused longest ago are forgotten first. */
 const MAX_CLIENTS = 1000;
 
 interface Balance {
 	refusals: number;
 	/** Time of the last refusal, in milliseconds of the caller's clock. */
-	at: number;
+	lastAt: number;
 }
 
 /** Refusals by client. */
@@ -18,11 +18,11 @@ export class RefusalRate {
 	readonly #clients = new Map<string, Balance>();
 
 	/** Counts a refusal and reports whether the client has had too many. `now` is in milliseconds. */
-	refused(client: string, now: number): boolean {
-		const balance = this.#clients.get(client) ?? { refusals: 0, at: now };
-		balance.refusals = Math.max(0, balance.refusals - ((now - balance.at) / 1000) * FORGOTTEN);
-		balance.at = now;
-		const exceeded = balance.refusals >= BURST;
+	countRefusal(client: string, now: number): boolean {
+		const balance = this.#clients.get(client) ?? { refusals: 0, lastAt: now };
+		balance.refusals = Math.max(0, balance.refusals - ((now - balance.lastAt) / 1000) * FORGOTTEN_PER_SECOND);
+		balance.lastAt = now;
+		const exceeded = balance.refusals >= MAX_LOGGED;
 		if (!exceeded) balance.refusals++;
 		// Keeps the map ordered by time, so that its first entry is the one to evict.
 		this.#clients.delete(client);

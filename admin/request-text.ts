@@ -27,8 +27,8 @@ export function refuseForms(x: Exchange): void {
 }
 
 /** Returns the error for a media type that is not accepted. */
-export function unsupportedMediaType(type: string, taken: readonly string[]): AdminError {
-	const hint = taken.length === 0 ? '' : ` Send ${taken.join(' or ')}.`;
+export function unsupportedMediaType(type: string, accepted: readonly string[]): AdminError {
+	const hint = accepted.length === 0 ? '' : ` Send ${accepted.join(' or ')}.`;
 	return new AdminError(
 		415,
 		'unsupported_media_type',
@@ -37,10 +37,10 @@ export function unsupportedMediaType(type: string, taken: readonly string[]): Ad
 }
 
 /**
- * Reads the whole body as UTF-8 text, without a byte order mark. Throws AdminError: 413 beyond `limit` bytes, 415 for a
+ * Reads the whole body as UTF-8 text, without a byte order mark. Throws AdminError: 413 beyond `limitBytes`, 415 for a
  * content coding, 400 for bytes that are not UTF-8 or an incomplete body.
  */
-export async function readText(x: Exchange, limit = MAX_BODY_BYTES): Promise<string> {
+export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promise<string> {
 	const coding = x.request.headers.combined('content-encoding');
 	if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
 		throw new AdminError(
@@ -53,7 +53,7 @@ export async function readText(x: Exchange, limit = MAX_BODY_BYTES): Promise<str
 	if (body === null) return '';
 	if (typeof body === 'string') return body;
 	if (!isStream(body)) return decode([body]);
-	if (body.length !== undefined && body.length > limit) throw tooLarge(limit);
+	if (body.length !== undefined && body.length > limitBytes) throw tooLargeError(limitBytes);
 	const pieces: Uint8Array[] = [];
 	let size = 0;
 	for (;;) {
@@ -66,17 +66,17 @@ export async function readText(x: Exchange, limit = MAX_BODY_BYTES): Promise<str
 		}
 		if (piece === null) return decode(pieces);
 		size += piece.byteLength;
-		if (size > limit) {
+		if (size > limitBytes) {
 			body.cancel();
-			throw tooLarge(limit);
+			throw tooLargeError(limitBytes);
 		}
 		// The reader reuses the buffer on the next pull.
 		pieces.push(Uint8Array.from(piece));
 	}
 }
 
-function tooLarge(limit: number): AdminError {
-	return new AdminError(413, 'body_too_large', `The body is larger than ${limit} bytes.`);
+function tooLargeError(limitBytes: number): AdminError {
+	return new AdminError(413, 'body_too_large', `The body is larger than ${limitBytes} bytes.`);
 }
 
 function decode(pieces: readonly Uint8Array[]): string {

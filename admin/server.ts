@@ -53,13 +53,13 @@ import { RefusalRate } from './refusal-rate.ts';
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Response fields that are kept when an error replaces an unfinished answer. */
-const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
+const FIELDS_KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['server', 'cache-control', 'x-content-type-options', 'vary'],
 	...['access-control-allow-origin', 'access-control-expose-headers'],
 ]);
 
 /** Limits of the Admin API's connections. Clients are few, slow and trusted, but nothing is unbounded. */
-const LIMITS: ProtocolLimits = {
+const PROTOCOL_LIMITS: ProtocolLimits = {
 	...DEFAULT_LIMITS,
 	headTimeout: 10_000,
 	idleTimeout: 120_000,
@@ -69,13 +69,13 @@ const LIMITS: ProtocolLimits = {
 };
 const MAX_CONNECTIONS = 256;
 
-const NO_TOKEN = 'the admin API has no token: it admits clients on this machine only';
+const NO_TOKEN_MESSAGE = 'the admin API has no token: it admits clients on this machine only';
 
 /** Milliseconds for which the answer to a change waits until it is saved. */
-const SAVE_LIMIT = 10_000;
+const SAVE_TIMEOUT_MS = 10_000;
 
 /** Milliseconds for which `close` waits for answers being written. */
-const CLOSE_GRACE = 1000;
+const CLOSE_GRACE_MS = 1000;
 
 /** Writes an entry to the process log. */
 export type AdminLog = (
@@ -100,7 +100,7 @@ export interface AdminOptions {
 	/** Hands over to another process. Never rejects. */
 	readonly handOver?: (request: HandoverRequest) => Promise<HandoverResult>;
 	/** The predecessor's socket, which is used instead of binding the address. */
-	readonly inherited?: InheritedAdmin | undefined;
+	readonly inheritedSocket?: InheritedAdmin | undefined;
 }
 
 export interface AdminServer {
@@ -109,13 +109,13 @@ export interface AdminServer {
 	/** The listening socket, for another process to inherit, or undefined if no socket is open. */
 	readonly socket: InheritedAdmin | undefined;
 	/** The generation that awaits its confirmation, if any. */
-	readonly unconfirmed: number | undefined;
+	readonly unconfirmedGeneration: number | undefined;
 	/**
 	 * Waits for the confirmation of a configuration that is already being served. Returns the deadline, in milliseconds since 1970.
 	 */
 	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
-	leave(): void;
+	keepSocketFile(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
 	close(): Promise<void>;
 }
@@ -130,28 +130,28 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	if (settings === undefined || settings.off === true) return NO_ADMIN;
 	const server = createServer();
 	server.maxConnections = MAX_CONNECTIONS;
-	const { inherited } = options;
-	const address = inherited
-		? await bindInheritedAdmin(server, inherited)
+	const { inheritedSocket } = options;
+	const address = inheritedSocket
+		? await bindInheritedAdmin(server, inheritedSocket)
 		: await bindAdmin(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	// No connection can have been accepted yet, because that happens in a later turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
-	const places = new PlaceMaker(
+	const placeMaker = new PlaceMaker(
 		() => [protocol],
 		() => {},
 	);
 	server.on('connection', socket => {
 		// Keeps the last slot free by closing the connection that has been idle longest.
-		if (protocol.connections >= MAX_CONNECTIONS - 1) places.make();
-		else places.reset();
+		if (protocol.connections >= MAX_CONNECTIONS - 1) placeMaker.make();
+		else placeMaker.reset();
 		protocol.accept(socket, 'http', peer);
 	});
 	server.on('error', error =>
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);
-	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: address.text });
+	if (settings.token === undefined) options.log('warn', NO_TOKEN_MESSAGE, { address: address.text });
 	options.log('info', 'the admin API listens', { address: address.text });
 	return new ListeningAdmin(address, server, protocol, host);
 }
@@ -159,11 +159,11 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 const NO_ADMIN: AdminServer = {
 	address: '',
 	socket: undefined,
-	unconfirmed: undefined,
+	unconfirmedGeneration: undefined,
 	awaitConfirmation: () => {
 		throw new Error('Without the Admin API, nothing can be confirmed.');
 	},
-	leave: () => {},
+	keepSocketFile: () => {},
 	close: async () => {},
 };
 
@@ -183,7 +183,7 @@ class ListeningAdmin implements AdminServer {
 	readonly address: string;
 	/** The file of a Unix socket, to be removed at the end. */
 	#file: { readonly path: string; readonly inode: bigint } | undefined;
-	readonly #bound: AdminEndpointAddress;
+	readonly #boundAddress: AdminEndpointAddress;
 	readonly #server: Server;
 	readonly #protocol: ProtocolServer;
 	readonly #host: AdminHost;
@@ -191,7 +191,7 @@ class ListeningAdmin implements AdminServer {
 
 	constructor(address: AdminEndpointAddress, server: Server, protocol: ProtocolServer, host: AdminHost) {
 		this.address = address.text;
-		this.#bound = address;
+		this.#boundAddress = address;
 		this.#file = address.kind === 'unix' && address.path !== '' ? socketFile(address.path) : undefined;
 		this.#server = server;
 		this.#protocol = protocol;
@@ -200,22 +200,22 @@ class ListeningAdmin implements AdminServer {
 
 	get socket(): InheritedAdmin | undefined {
 		try {
-			return { descriptor: descriptorOf(this.#server), bound: this.#bound };
+			return { descriptor: descriptorOf(this.#server), bound: this.#boundAddress };
 		} catch {
 			return undefined;
 		}
 	}
 
-	leave(): void {
+	keepSocketFile(): void {
 		this.#file = undefined;
 	}
 
-	get unconfirmed(): number | undefined {
+	get unconfirmedGeneration(): number | undefined {
 		return this.#host.confirmation.pending?.generation;
 	}
 
 	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number {
-		return this.#host.confirmation.await(load, terms);
+		return this.#host.confirmation.awaitConfirmation(load, terms);
 	}
 
 	close(): Promise<void> {
@@ -228,39 +228,39 @@ class ListeningAdmin implements AdminServer {
 		const file = this.#file;
 		// Another server may have replaced the socket file, so it is removed only if it is still ours.
 		if (file && socketFile(file.path)?.inode === file.inode) unlinkSync(file.path);
-		const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
+		const serverClosed = new Promise<void>(resolve => this.#server.close(() => resolve()));
 		this.#protocol.drain();
-		const end = performance.now() + CLOSE_GRACE;
-		while (this.#protocol.connections > 0 && performance.now() < end) {
+		const deadline = performance.now() + CLOSE_GRACE_MS;
+		while (this.#protocol.connections > 0 && performance.now() < deadline) {
 			await new Promise(resolve => setTimeout(resolve, 10));
 		}
 		this.#protocol.close();
 		this.#host.confirmation.close();
-		await closed;
+		await serverClosed;
 	}
 }
 
 function socketFile(path: string): { readonly path: string; readonly inode: bigint } | undefined {
-	const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-	return found && { path, inode: found.ino };
+	const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+	return stats && { path, inode: stats.ino };
 }
 
 /** Routes requests to endpoints, counts and logs them. */
 class AdminHost implements ProtocolHost, AdminContext {
 	readonly runtime: RuntimeControl;
-	readonly limits = LIMITS;
+	readonly limits = PROTOCOL_LIMITS;
 	readonly confirmation: Confirmation;
 	draining = false;
 	readonly #options: AdminOptions;
 	readonly #address: AdminEndpointAddress;
 	#access: AdminAccess;
 	/** The settings from which `#access` was made. */
-	#accessOf: AdminSettings;
+	#accessSettings: AdminSettings;
 	readonly #refusals = new RefusalRate();
 	/** Refused requests that are not logged, because enough of the client's refusals have been. */
-	readonly #unlogged = new WeakSet<Exchange>();
-	#stopsAfter: Exchange | undefined = undefined;
-	#stopAsked = false;
+	readonly #unloggedRequests = new WeakSet<Exchange>();
+	#finalExchange: Exchange | undefined = undefined;
+	#isStopRequested = false;
 	/** Changes whose answers have not been sent yet: their results, and the generations before and after. */
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
 	/** True if the last change is served but could not be saved. */
@@ -270,13 +270,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.runtime = runtime;
 		this.#options = options;
 		this.#address = address;
-		this.#accessOf = runtime.admin ?? options.settings ?? {};
-		this.#access = new AdminAccess(this.#accessOf, address);
+		this.#accessSettings = runtime.admin ?? options.settings ?? {};
+		this.#access = new AdminAccess(this.#accessSettings, address);
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
 			if (outcome.result === 'applied' || outcome.result === 'handed_over') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
 				// After a handover, the previous configuration is still the saved one.
-				if (outcome.result === 'applied') void this.confirmed();
+				if (outcome.result === 'applied') void this.saveConfirmed();
 				return;
 			}
 			const message = 'the configuration could not be rolled back: the unconfirmed configuration is still being served';
@@ -284,33 +284,37 @@ class AdminHost implements ProtocolHost, AdminContext {
 		});
 	}
 
-	changeable(): void {
-		const { pending, reverting } = this.confirmation;
-		if (reverting !== undefined) {
-			throw new AdminError(409, 'confirmation_pending', `Generation ${reverting} is being rolled back.`);
+	refuseWhilePending(): void {
+		const { pending, revertingGeneration } = this.confirmation;
+		if (revertingGeneration !== undefined) {
+			throw new AdminError(409, 'confirmation_pending', `Generation ${revertingGeneration} is being rolled back.`);
 		}
 		if (!pending) return;
 		const message = `Generation ${pending.generation} awaits its confirmation: confirm it or roll it back first.`;
 		throw new AdminError(409, 'confirmation_pending', message);
 	}
 
-	async changed(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
+	async recordChange(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
 		const { result } = outcome;
-		const to = result === 'applied' ? outcome.generation : this.runtime.generation;
-		this.#changes.set(x, { result, from: result === 'applied' && !outcome.unchanged ? to - 1 : to, to });
+		const generation = result === 'applied' ? outcome.generation : this.runtime.generation;
+		this.#changes.set(x, {
+			result,
+			from: result === 'applied' && !outcome.unchanged ? generation - 1 : generation,
+			to: generation,
+		});
 		if (outcome.result !== 'applied' || tentative) return outcome;
 		// Saving is retried, because an operator can free space on the disk and then load the same configuration again.
 		if (outcome.unchanged && !this.#isUnsaved) return outcome;
-		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.confirmed())] };
+		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.saveConfirmed())] };
 	}
 
-	async confirmed(): Promise<DiagnosticReport[]> {
-		const saved = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
+	async saveConfirmed(): Promise<DiagnosticReport[]> {
+		const saving = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
 		let timer: NodeJS.Timeout | undefined;
-		const late = new Promise<string>(resolve => {
-			timer = setTimeout(resolve, SAVE_LIMIT, 'The disk does not respond.');
+		const timeout = new Promise<string>(resolve => {
+			timer = setTimeout(resolve, SAVE_TIMEOUT_MS, 'The disk does not respond.');
 		});
-		const reason = await Promise.race([saved, late]);
+		const reason = await Promise.race([saving, timeout]);
 		clearTimeout(timer);
 		this.#isUnsaved = reason !== undefined;
 		return reason === undefined ? [] : [notSavedWarning(reason)];
@@ -319,9 +323,9 @@ class AdminHost implements ProtocolHost, AdminContext {
 	handle(x: Exchange): void | Promise<void> {
 		const endpoint = endpointOf(x.request.path);
 		try {
-			const pending = this.#answer(x, endpoint);
-			if (pending !== undefined) {
-				return pending.catch(error => this.#fail(x, error)).then(() => this.#account(x, endpoint));
+			const answering = this.#answer(x, endpoint);
+			if (answering !== undefined) {
+				return answering.catch(error => this.#fail(x, error)).then(() => this.#account(x, endpoint));
 			}
 		} catch (error) {
 			this.#fail(x, error);
@@ -331,8 +335,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 
 	finished(x: Exchange): void {
 		for (const finish of x.finishListeners ?? []) finish(x);
-		if (x !== this.#stopsAfter || this.#stopAsked) return;
-		this.#stopAsked = true;
+		if (x !== this.#finalExchange || this.#isStopRequested) return;
+		this.#isStopRequested = true;
 		this.#options.onStop();
 	}
 
@@ -345,7 +349,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	stopAfter(x: Exchange): void {
-		this.#stopsAfter ??= x;
+		this.#finalExchange ??= x;
 	}
 
 	refused(reason: string): void {
@@ -357,11 +361,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 	closed(): void {}
 
 	#currentAccess(): AdminAccess {
-		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessOf;
-		if (settings !== this.#accessOf) {
+		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessSettings;
+		if (settings !== this.#accessSettings) {
 			// A reload in which the token's variable is unset removes the token without any change in the file.
-			if (settings.token === undefined && this.#accessOf.token !== undefined) this.#options.log('warn', NO_TOKEN, {});
-			this.#accessOf = settings;
+			if (settings.token === undefined && this.#accessSettings.token !== undefined)
+				this.#options.log('warn', NO_TOKEN_MESSAGE, {});
+			this.#accessSettings = settings;
 			this.#access = new AdminAccess(settings, this.#address);
 		}
 		return this.#access;
@@ -372,7 +377,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		try {
 			return this.#currentAccess().check(x);
 		} catch (error) {
-			if (this.#refusals.refused(x.connection.remoteAddress, performance.now())) this.#unlogged.add(x);
+			if (this.#refusals.countRefusal(x.connection.remoteAddress, performance.now())) this.#unloggedRequests.add(x);
 			throw error;
 		}
 	}
@@ -384,17 +389,17 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const isPreflight = this.#admit(x);
 		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'No such endpoint.');
 		const methods = Object.keys(endpoint.methods);
-		const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
+		const allowField = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
 		if (isPreflight) {
 			x.response.status = 204;
-			headers.set('Access-Control-Allow-Methods', allow);
+			headers.set('Access-Control-Allow-Methods', allowField);
 			headers.set('Access-Control-Allow-Headers', 'Authorization, Content-Type, If-Match, If-None-Match');
 			return;
 		}
 		const operation = methodOf(endpoint, x.request.method);
 		if (operation === undefined) {
-			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} supports ${allow}.`, {
-				headers: [['Allow', allow]],
+			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} supports ${allowField}.`, {
+				headers: [['Allow', allowField]],
 			});
 		}
 		return operation.run(x, this);
@@ -415,7 +420,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 				error: detailOf(thrown),
 			});
 		}
-		response.headers.filter(name => KEPT_ON_ERROR.has(name.toLowerCase()));
+		response.headers.filter(name => FIELDS_KEPT_ON_ERROR.has(name.toLowerCase()));
 		response.headers.set('Content-Type', 'application/json');
 		for (const [name, value] of error.headers) response.headers.set(name, value);
 		response.status = error.status;
@@ -428,7 +433,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const status = x.response.status;
 		// Clients must not be able to choose label values.
 		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
-		if (this.#unlogged.has(x)) return;
+		if (this.#unloggedRequests.has(x)) return;
 		const isRefused = status === 401 || status === 403;
 		if (!isRefused && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return;
 		this.#options.log(isRefused || status >= 500 ? 'warn' : 'info', 'admin API request', {
@@ -473,7 +478,7 @@ export function notSavedWarning(reason: string): DiagnosticReport {
 function endpointOf(path: string): AdminEndpoint | undefined {
 	for (const endpoint of ENDPOINTS) {
 		if (path === endpoint.path) return endpoint;
-		if (endpoint.below === true && (path.startsWith(endpoint.path) || path === endpoint.path.slice(0, -1)))
+		if (endpoint.includesSubpaths === true && (path.startsWith(endpoint.path) || path === endpoint.path.slice(0, -1)))
 			return endpoint;
 	}
 	return undefined;

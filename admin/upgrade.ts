@@ -55,34 +55,36 @@ export const upgrade: AdminEndpoint = {
 			],
 			run: async (x, cx) => {
 				refuseForms(x);
-				const terms = termsOf(await readText(x));
-				cx.changeable();
+				const terms = parseUpgrade(await readText(x));
+				cx.refuseWhilePending();
 				if (terms.confirm) await refuseIrreversible(cx.runtime);
-				answerHandover(x, await cx.handOver({ ...terms, saves: false }));
+				answerHandover(x, await cx.handOver({ ...terms, shouldSave: false }));
 			},
 		},
 	},
 };
 
-const KEYS: readonly string[] = ['binary', 'within', 'confirm', 'max_error_rate'];
+const BODY_KEYS: readonly string[] = ['binary', 'within', 'confirm', 'max_error_rate'];
 
-/** Returns what a body asks for. Throws AdminError. */
-function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within' | 'confirm'> {
+/** Parses the body of a request. Throws AdminError. */
+function parseUpgrade(text: string): Pick<HandoverRequest, 'binary' | 'within' | 'confirm'> {
 	if (text.trim() === '') return {};
 	let body: unknown;
 	try {
 		body = JSON.parse(text);
 	} catch {
-		throw refused('The body is not JSON.');
+		throw badRequest('The body is not JSON.');
 	}
-	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => !KEYS.includes(name))) {
-		throw refused(`The body must be an object with no keys other than ${KEYS.map(key => `\`${key}\``).join(', ')}.`);
+	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => !BODY_KEYS.includes(name))) {
+		throw badRequest(
+			`The body must be an object with no keys other than ${BODY_KEYS.map(key => `\`${key}\``).join(', ')}.`,
+		);
 	}
 	const { binary, within, confirm, max_error_rate } = body as { readonly [key: string]: unknown };
-	if (max_error_rate !== undefined && confirm === undefined) throw refused('`max_error_rate` needs `confirm`.');
+	if (max_error_rate !== undefined && confirm === undefined) throw badRequest('`max_error_rate` needs `confirm`.');
 	return {
 		binary: binary === undefined ? undefined : programOf(binary),
-		within: within === undefined ? undefined : timeOf(within),
+		within: within === undefined ? undefined : readyTimeOf(within),
 		confirm:
 			confirm === undefined
 				? undefined
@@ -93,21 +95,21 @@ function termsOf(text: string): Pick<HandoverRequest, 'binary' | 'within' | 'con
 	};
 }
 
-function timeOf(within: unknown): number {
+function readyTimeOf(within: unknown): number {
 	const milliseconds = typeof within === 'string' ? parseDuration(within) : undefined;
 	if (milliseconds !== undefined && isReadyTime(milliseconds)) return milliseconds;
-	throw refused('`within` must be a duration from 10ms to 1h.');
+	throw badRequest('`within` must be a duration from 10ms to 1h.');
 }
 
 /** Returns the path of a program, without links. */
 function programOf(binary: unknown): string {
-	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw refused('`binary` must be an absolute path.');
-	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw refused(`There is no program ${binary}.`);
+	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw badRequest('`binary` must be an absolute path.');
+	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw badRequest(`There is no program ${binary}.`);
 	// The path is resolved, because others might change a link in the meantime.
 	const program = realpathSync(binary);
 	// A caller of this API must not be able to run programs that others have put in place.
-	if (!isOurs(statSync(program)) || !isOurs(statSync(path.dirname(program)))) {
-		throw refused(
+	if (!isTrusted(statSync(program)) || !isTrusted(statSync(path.dirname(program)))) {
+		throw badRequest(
 			`${program} and its folder must belong to root or to the server's user, and nobody else may be able to write to them.`,
 		);
 	}
@@ -115,13 +117,13 @@ function programOf(binary: unknown): string {
 }
 
 /** Reports whether only root and the server's user can change a file, or replace what is in a folder. */
-function isOurs(found: Stats): boolean {
-	const { uid, mode } = found;
+function isTrusted(stats: Stats): boolean {
+	const { uid, mode } = stats;
 	// In a sticky folder such as /tmp, only the owner of a file can replace it.
-	const isProtected = (mode & 0o022) === 0 || (found.isDirectory() && (mode & 0o1000) !== 0);
+	const isProtected = (mode & 0o022) === 0 || (stats.isDirectory() && (mode & 0o1000) !== 0);
 	return (uid === 0 || uid === process.getuid?.()) && isProtected;
 }
 
-function refused(message: string): AdminError {
+function badRequest(message: string): AdminError {
 	return new AdminError(400, 'bad_request', message);
 }

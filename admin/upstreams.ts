@@ -7,7 +7,7 @@
 import type { UpstreamReport } from '../runtime/upstreams/pool-registry.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 
-const UPSTREAM = {
+const UPSTREAM_SCHEMA = {
 	type: 'object',
 	properties: {
 		address: { type: 'string', description: 'The resolved address; one with placeholders as written.' },
@@ -34,14 +34,14 @@ export const upstreams: AdminEndpoint = {
 			answer: {
 				description: 'One object for each upstream.',
 				type: 'application/json',
-				schema: { type: 'array', items: UPSTREAM },
+				schema: { type: 'array', items: UPSTREAM_SCHEMA },
 			},
-			run: (x, { runtime }) => answerJson(x, 200, JSON.stringify(runtime.upstreams().map(entry))),
+			run: (x, { runtime }) => answerJson(x, 200, JSON.stringify(runtime.upstreams().map(upstreamEntry))),
 		},
 	},
 };
 
-function entry({ address, pool, requests, fails, healthy, circuit, latency }: UpstreamReport) {
+function upstreamEntry({ address, pool, requests, fails, healthy, circuit, latency }: UpstreamReport) {
 	const latency_ms = latency === undefined ? null : Math.round(latency * 1000) / 1000;
 	return {
 		address,

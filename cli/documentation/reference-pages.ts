@@ -182,7 +182,7 @@ function commandSection({ name, summary, details, args, options: all }: Command)
 
 function adminSections(): PageSection[] {
 	const requests = ENDPOINTS.flatMap(endpoint =>
-		Object.entries(endpoint.described ?? { [endpoint.path]: {} }).flatMap(([path, parameters]) =>
+		Object.entries(endpoint.describedPaths ?? { [endpoint.path]: {} }).flatMap(([path, parameters]) =>
 			Object.entries(endpoint.methods).map(([method, operation]) => {
 				const query = Object.entries(operation.query ?? {});
 				return section(`${method} ${path}`, operation.summary, [

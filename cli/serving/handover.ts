@@ -102,7 +102,7 @@ export function startSuccessor(
 		served,
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(pipe !== undefined && { keeper: pipe }),
-		saves: request.saves,
+		saves: request.shouldSave,
 		...(confirm && {
 			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
 		}),

@@ -185,9 +185,9 @@ class ServerProcess {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
-			let result = await this.#handOver({ input, program: keptProgram(program), saves: false });
+			let result = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
 			// The file that was kept open cannot be started where processes may not see each other's descriptors.
-			if (result.result === 'failed') result = await this.#handOver({ input, program, saves: false });
+			if (result.result === 'failed') result = await this.#handOver({ input, program, shouldSave: false });
 			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
 		};
 		const onKept = (): void => {
@@ -195,7 +195,10 @@ class ServerProcess {
 			void this.#manager?.isMain('The new configuration has been confirmed.');
 			void channel.report('confirmed');
 		};
-		return this.#admin!.awaitConfirmation({ generation: runtime.generation, saves, rollBack, onKept }, terms);
+		return this.#admin!.awaitConfirmation(
+			{ generation: runtime.generation, shouldSave: saves, rollBack, onKept },
+			terms,
+		);
 	}
 
 	async #openAdmin(runtime: Runtime): Promise<void> {
@@ -226,7 +229,7 @@ class ServerProcess {
 			},
 			onStop: () => this.#stop(),
 			handOver: request => this.#handOver(request),
-			inherited,
+			inheritedSocket: inherited,
 		});
 		// A stop during the start had no Admin API to close yet, so it is closed here.
 		if (this.#stopping) await this.#admin.close();
@@ -281,13 +284,13 @@ class ServerProcess {
 	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
 		if (this.#handedOver) this.#passOn(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
-		else if (this.#admin?.unconfirmed !== undefined) {
+		else if (this.#admin?.unconfirmedGeneration !== undefined) {
 			// The new process would have nothing to roll back to.
-			const generation = this.#admin.unconfirmed;
+			const generation = this.#admin.unconfirmedGeneration;
 			this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the load is confirmed or rolled back', {
 				generation,
 			});
-		} else void this.#handOver({ saves: false });
+		} else void this.#handOver({ shouldSave: false });
 	};
 
 	/** Hands over to another process. Never rejects. */
@@ -363,7 +366,7 @@ class ServerProcess {
 		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), successor, signaled: false };
 		void this.#options.succession?.channel.report('left');
 		this.#watch?.close();
-		this.#admin?.leave();
+		this.#admin?.keepSocketFile();
 	}
 
 	/**
@@ -432,7 +435,12 @@ class ServerProcess {
 		const predecessor = { ...self, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
 		return await runtime.handOverAgain(sockets, async inheritance => {
-			const successor = startSuccessor({ saves: false, program: runningProgram() }, inheritance, predecessor, onGo);
+			const successor = startSuccessor(
+				{ shouldSave: false, program: runningProgram() },
+				inheritance,
+				predecessor,
+				onGo,
+			);
 			const result = await successor.run();
 			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
 			else this.#left(result.pid, successor);

@@ -22,7 +22,7 @@ published('is valid OpenAPI', async () => {
 
 published('lists every endpoint and method, with a summary and every error status', () => {
 	for (const endpoint of ENDPOINTS) {
-		for (const place of Object.keys(endpoint.described ?? { [endpoint.path]: {} })) {
+		for (const place of Object.keys(endpoint.describedPaths ?? { [endpoint.path]: {} })) {
 			for (const method of Object.keys(endpoint.methods)) {
 				const operation = description.paths[place]?.[method.toLowerCase()];
 				assert.ok(operation?.summary.endsWith('.'), `${method} ${place}`);

@@ -522,13 +522,13 @@ access('repeated refusals of a client get the same answer, do not fill the log, 
 
 access('refusals are counted per client, and one is forgiven each second', () => {
 	const rate = new RefusalRate();
-	for (let count = 0; count < 20; count++) assert.not.ok(rate.refused('a', 0));
-	assert.ok(rate.refused('a', 0));
-	assert.not.ok(rate.refused('b', 0));
-	assert.not.ok(rate.refused('a', 1000));
-	assert.ok(rate.refused('a', 1000));
-	for (let client = 0; client < 5000; client++) rate.refused(`client ${client}`, 1000);
-	assert.not.ok(rate.refused('a', 1000), 'the oldest clients are dropped');
+	for (let count = 0; count < 20; count++) assert.not.ok(rate.countRefusal('a', 0));
+	assert.ok(rate.countRefusal('a', 0));
+	assert.not.ok(rate.countRefusal('b', 0));
+	assert.not.ok(rate.countRefusal('a', 1000));
+	assert.ok(rate.countRefusal('a', 1000));
+	for (let client = 0; client < 5000; client++) rate.countRefusal(`client ${client}`, 1000);
+	assert.not.ok(rate.countRefusal('a', 1000), 'the oldest clients are dropped');
 });
 
 access('a token changed by a load takes effect at once', async () => {
