@@ -145,7 +145,7 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Number of open sockets, including those that have not reached the protocol. */
 	get connections(): number {
-		return this.#awaitingHeader.size + this.protocol.connections - (this.protocol.withoutSocket ?? 0);
+		return this.#awaitingHeader.size + this.protocol.connections - (this.protocol.connectionsWithoutSocket ?? 0);
 	}
 
 	/** The IP address and port that are bound; undefined for a Unix socket and one that was inherited. */

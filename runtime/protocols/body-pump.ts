@@ -1,4 +1,4 @@
-/** Sends a streamed request body in chunks. Pulls each chunk when the previous one has left the process. */
+/** Sends a streamed request body in chunks. Each chunk is pulled after the previous one has left the process. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** The destination of a body's chunks, and callbacks. */
@@ -8,23 +8,23 @@ export interface BodyPumpOwner {
 	/** Lets the kernel send body data directly, as far as it can at the moment. */
 	sendDirectly?(body: BodySource): void;
 	/** Called when the body is complete. */
-	pumpEnded(): void;
+	bodyEnded(): void;
 	/** Called when the body could not be read. */
 	pumpFailed(error: unknown): void;
 }
 
-/** After this many chunks in a row that neither the body nor the peer delayed, other work gets a chance to run. */
-const PIECES_A_TURN = 32;
+/** Maximum consecutive chunks sent without yielding to other work, if neither the body nor the peer causes a delay. */
+const MAX_PIECES_PER_TURN = 32;
 
 export class BodyPump {
 	readonly #body: BodySource;
 	readonly #owner: BodyPumpOwner;
 	#started = false;
 	#stopped = false;
-	#writes = 0;
+	#writeCount = 0;
 	#flushing = false;
-	/** Number of the write that was in progress at the previous check for stalls. */
-	#seen = 0;
+	/** Value of `#writeCount` at the previous check if a write was in progress then; otherwise 0. */
+	#lastCheckedWrite = 0;
 
 	constructor(body: BodySource, owner: BodyPumpOwner) {
 		this.#body = body;
@@ -37,10 +37,10 @@ export class BodyPump {
 	}
 
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
-	stalled(): boolean {
-		const pending = this.#flushing && !this.#stopped ? this.#writes : 0;
-		const stalled = pending !== 0 && pending === this.#seen;
-		this.#seen = pending;
+	checkStalled(): boolean {
+		const pending = this.#flushing && !this.#stopped ? this.#writeCount : 0;
+		const stalled = pending !== 0 && pending === this.#lastCheckedWrite;
+		this.#lastCheckedWrite = pending;
 		return stalled;
 	}
 
@@ -48,7 +48,7 @@ export class BodyPump {
 	start(): void {
 		if (this.#started || this.#stopped) return;
 		this.#started = true;
-		this.#next();
+		this.#pump();
 	}
 
 	/** Cancels the body unless it has ended. */
@@ -62,49 +62,49 @@ export class BodyPump {
 	flushed(): void {
 		if (!this.#flushing) return;
 		this.#flushing = false;
-		if (!this.#stopped) this.#next();
+		if (!this.#stopped) this.#pump();
 	}
 
-	readonly #arrived = (bytes: Uint8Array | null): void => {
-		if (!this.#stopped && this.#take(bytes)) this.#next();
+	readonly #onPulled = (bytes: Uint8Array | null): void => {
+		if (!this.#stopped && this.#writeOrEnd(bytes)) this.#pump();
 	};
 
-	readonly #failed = (error: unknown): void => {
+	readonly #onPullFailed = (error: unknown): void => {
 		if (this.#stopped) return;
 		this.#stopped = true;
 		this.#owner.pumpFailed(error);
 	};
 
-	readonly #goOn = (): void => {
-		if (!this.#stopped) this.#next();
+	readonly #onNextTurn = (): void => {
+		if (!this.#stopped) this.#pump();
 	};
 
-	#next(): void {
+	#pump(): void {
 		try {
-			for (let pieces = 0; pieces < PIECES_A_TURN; pieces++) {
+			for (let pieces = 0; pieces < MAX_PIECES_PER_TURN; pieces++) {
 				if (this.#body.sendTo !== undefined) this.#owner.sendDirectly?.(this.#body);
 				const bytes = this.#body.pull();
 				if (bytes instanceof Promise) {
-					bytes.then(this.#arrived, this.#failed);
+					bytes.then(this.#onPulled, this.#onPullFailed);
 					return;
 				}
-				if (!this.#take(bytes)) return;
+				if (!this.#writeOrEnd(bytes)) return;
 			}
-			setImmediate(this.#goOn);
+			setImmediate(this.#onNextTurn);
 		} catch (error) {
-			this.#failed(error);
+			this.#onPullFailed(error);
 		}
 	}
 
 	/** Writes a chunk. Returns true if the next one may be pulled at once. */
-	#take(bytes: Uint8Array | null): boolean {
+	#writeOrEnd(bytes: Uint8Array | null): boolean {
 		if (bytes === null) {
 			this.#stopped = true;
-			this.#owner.pumpEnded();
+			this.#owner.bodyEnded();
 			return false;
 		}
 		if (bytes.length === 0) return true;
-		this.#writes++;
+		this.#writeCount++;
 		this.#flushing = true;
 		if (!this.#owner.writePiece(bytes)) return false;
 		this.#flushing = false;

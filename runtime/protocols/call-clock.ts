@@ -13,63 +13,65 @@ export interface CallTimeouts {
 
 /** A request, as its clock sees it. */
 export interface TimedCall {
-	/** True while the response is being read. The read timeout applies only then: unread data is not the upstream's fault. */
+	/**
+	 * True while we read the response. The read timeout applies only then, because it is not the upstream's fault if we do not read.
+	 */
 	readonly reading: boolean;
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
-	stalled(): boolean;
-	/** Called on a timeout; ends the request. `what` is a predicate about the peer, such as `took nothing for too long`. */
-	timedOut(what: string): void;
+	checkStalled(): boolean;
+	/** Called on a timeout; ends the request. `reason` is a predicate about the peer, such as `took nothing for too long`. */
+	timedOut(reason: string): void;
 }
 
 /** The timers of one request, or of a connection's consecutive requests. Without timeouts, no timers are created. */
 export class CallClock {
 	readonly #timeouts: CallTimeouts;
 	readonly #call: TimedCall;
-	#head: NodeJS.Timeout | undefined = undefined;
-	#reads: NodeJS.Timeout | undefined = undefined;
-	#writes: NodeJS.Timeout | undefined = undefined;
+	#headTimer: NodeJS.Timeout | undefined = undefined;
+	#readTimer: NodeJS.Timeout | undefined = undefined;
+	#writeTimer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(timeouts: CallTimeouts, call: TimedCall) {
 		this.#timeouts = timeouts;
 		this.#call = call;
 	}
 
-	/** Calls `over` unless a response arrives first. Used to wait for 100 (Continue) before sending the request body. */
-	wait(milliseconds: number, over: () => void): void {
-		this.#head = setTimeout(over, Math.min(milliseconds, MAX_TIMER_MS));
+	/** Calls `onTimeout` unless a response head arrives first. Used to wait for 100 (Continue) before the request body is sent. */
+	waitForHead(milliseconds: number, onTimeout: () => void): void {
+		this.#headTimer = setTimeout(onTimeout, Math.min(milliseconds, MAX_TIMER_MS));
 	}
 
-	/** Must be called when a response head arrives. Ends `wait` and the timeout of the response head. */
-	headCame(): void {
-		if (this.#head === undefined) return;
-		clearTimeout(this.#head);
-		this.#head = undefined;
+	/** Must be called when a response head arrives. Stops the timeout for the response head, and that of `waitForHead`. */
+	headReceived(): void {
+		if (this.#headTimer === undefined) return;
+		clearTimeout(this.#headTimer);
+		this.#headTimer = undefined;
 	}
 
 	/** Must be called when a streamed body starts. */
-	bodyBegins(): void {
+	bodyStarted(): void {
 		const { writeTimeout } = this.#timeouts;
 		if (writeTimeout <= 0) return;
-		this.#writes = setInterval(
+		this.#writeTimer = setInterval(
 			() => {
-				if (this.#call.stalled()) this.#call.timedOut('took nothing for too long');
+				if (this.#call.checkStalled()) this.#call.timedOut('took nothing for too long');
 			},
 			Math.min(writeTimeout, MAX_TIMER_MS),
 		);
 	}
 
 	/** Must be called when some of the body has been sent. */
-	wrote(): void {
-		this.#writes?.refresh();
+	bodyWritten(): void {
+		this.#writeTimer?.refresh();
 	}
 
 	/** Must be called when the request is complete. `answered` is true if its response head arrived before that. */
 	requestSent(answered: boolean): void {
-		if (this.#writes !== undefined) clearInterval(this.#writes);
-		this.#writes = undefined;
+		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
+		this.#writeTimer = undefined;
 		const { responseHeaderTimeout, readTimeout } = this.#timeouts;
 		if (readTimeout > 0) {
-			this.#reads = setInterval(
+			this.#readTimer = setInterval(
 				() => {
 					if (this.#call.reading) this.#call.timedOut('sent nothing for too long');
 				},
@@ -77,9 +79,9 @@ export class CallClock {
 			);
 		}
 		if (answered || responseHeaderTimeout <= 0) return;
-		this.#head = setTimeout(
+		this.#headTimer = setTimeout(
 			() => {
-				this.#head = undefined;
+				this.#headTimer = undefined;
 				this.#call.timedOut('sent no response head in time');
 			},
 			Math.min(responseHeaderTimeout, MAX_TIMER_MS),
@@ -87,16 +89,16 @@ export class CallClock {
 	}
 
 	/** Must be called when bytes have been received. */
-	read(): void {
-		this.#reads?.refresh();
+	bytesReceived(): void {
+		this.#readTimer?.refresh();
 	}
 
 	/** Stops all timeouts. */
 	stop(): void {
-		this.headCame();
-		if (this.#reads !== undefined) clearInterval(this.#reads);
-		if (this.#writes !== undefined) clearInterval(this.#writes);
-		this.#reads = undefined;
-		this.#writes = undefined;
+		this.headReceived();
+		if (this.#readTimer !== undefined) clearInterval(this.#readTimer);
+		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
+		this.#readTimer = undefined;
+		this.#writeTimer = undefined;
 	}
 }

@@ -6,8 +6,8 @@ import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
 /** A client certificate received in a TLS handshake. Its fields are computed on access. */
 export class PresentedCertificate implements ClientCertificate {
 	readonly #certificate: X509Certificate;
-	#names: readonly { readonly kind: string; readonly value: string }[] | undefined;
-	#key: Buffer | undefined;
+	#alternativeNames: readonly { readonly kind: string; readonly value: string }[] | undefined;
+	#publicKeyBytes: Buffer | undefined;
 
 	constructor(certificate: X509Certificate) {
 		this.#certificate = certificate;
@@ -18,11 +18,11 @@ export class PresentedCertificate implements ClientCertificate {
 	}
 
 	get publicKey(): string {
-		return this.#keyBytes().toString('hex');
+		return this.#getPublicKeyBytes().toString('hex');
 	}
 
 	get publicKeySha256(): string {
-		return createHash('sha256').update(this.#keyBytes()).digest('hex');
+		return createHash('sha256').update(this.#getPublicKeyBytes()).digest('hex');
 	}
 
 	get pem(): string {
@@ -50,37 +50,38 @@ export class PresentedCertificate implements ClientCertificate {
 	}
 
 	get dnsNames(): readonly string[] {
-		return this.#alternative('DNS');
+		return this.#alternativeNamesOf('DNS');
 	}
 
 	get emails(): readonly string[] {
-		return this.#alternative('email');
+		return this.#alternativeNamesOf('email');
 	}
 
 	get ips(): readonly string[] {
-		return this.#alternative('IP Address');
+		return this.#alternativeNamesOf('IP Address');
 	}
 
 	get uris(): readonly string[] {
-		return this.#alternative('URI');
+		return this.#alternativeNamesOf('URI');
 	}
 
-	#alternative(kind: string): string[] {
-		this.#names ??= alternativeNames(this.#certificate);
-		return this.#names.filter(name => name.kind === kind).map(name => name.value);
+	#alternativeNamesOf(kind: string): string[] {
+		this.#alternativeNames ??= alternativeNames(this.#certificate);
+		return this.#alternativeNames.filter(name => name.kind === kind).map(name => name.value);
 	}
 
-	#keyBytes(): Buffer {
-		this.#key ??= keyBytes(this.#certificate);
-		return this.#key;
+	#getPublicKeyBytes(): Buffer {
+		this.#publicKeyBytes ??= publicKeyBytes(this.#certificate);
+		return this.#publicKeyBytes;
 	}
 }
 
-function keyBytes({ publicKey }: X509Certificate): Buffer {
+/** Returns a public key as bytes: PKCS #1 for RSA, an uncompressed point for curves of NIST, the raw key for Ed25519 and Ed448. */
+function publicKeyBytes({ publicKey }: X509Certificate): Buffer {
 	if (publicKey.asymmetricKeyType === 'rsa') return publicKey.export({ type: 'pkcs1', format: 'der' });
 	const { crv, x, y } = publicKey.export({ format: 'jwk' });
-	const part = (text: string | undefined) => Buffer.from(text ?? '', 'base64url');
-	return crv?.startsWith('P-') ? Buffer.concat([Buffer.from([4]), part(x), part(y)]) : part(x);
+	const decode = (text: string | undefined) => Buffer.from(text ?? '', 'base64url');
+	return crv?.startsWith('P-') ? Buffer.concat([Buffer.from([4]), decode(x), decode(y)]) : decode(x);
 }
 
 /** Converts a name from Node's format, one attribute per line, to RFC 2253: one line, in reverse order. */

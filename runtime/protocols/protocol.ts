@@ -12,14 +12,15 @@ export interface ProtocolHost {
 	 */
 	finished(x: Exchange): void;
 	/**
-	 * For counters; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
+	 * Called for counters; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
 	 * rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or its body or response took
 	 * too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
 	 * (`invalid_response_field`).
 	 */
 	refused(reason: string): void;
-	/** Called when a connection has been opened or closed, for gauges. */
+	/** Called when a connection has been opened. Used for gauges. */
 	opened(): void;
+	/** Called when a connection has been closed. Used for gauges. */
 	closed(): void;
 	/** Limits and timeouts, in bytes and milliseconds. Replaced by a new object if a reload changes them. */
 	readonly limits: ProtocolLimits;
@@ -143,11 +144,11 @@ export interface ProtocolServer {
 	 * Drains the connections of matching clients: idle ones close at once, busy ones after their exchange. Upgraded connections
 	 * continue.
 	 */
-	retire(which: (tls: TlsInfo | undefined) => boolean): void;
+	retire(matches: (tls: TlsInfo | undefined) => boolean): void;
 	/** Number of open connections. */
 	readonly connections: number;
-	/** Number of open connections without a socket of their own. They do not use a file descriptor each. */
-	readonly withoutSocket?: number;
+	/** Number of open connections that share a socket, so that they do not use a file descriptor each. */
+	readonly connectionsWithoutSocket?: number;
 	/** Returns all open connections, including those that have not been passed to their protocol yet. */
 	closable(): Iterable<ClosableConnection>;
 	/** Closes every connection at once. */

@@ -8,25 +8,25 @@ import { PresentedCertificate } from './client-certificate.ts';
 const VERSIONS: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
 
 /** Property of a socket that holds its TlsInfo, for the protocol that takes the socket over. */
-const INFO = Symbol('TLS info');
+const TLS_INFO = Symbol('TLS info');
 
-interface WithInfo {
-	[INFO]?: TlsInfo;
+interface SocketWithInfo {
+	[TLS_INFO]?: TlsInfo;
 }
 
 /** Describes a completed handshake. `serverName` is the name in its ClientHello. */
 export function describeHandshake(
-	facts: HandshakeFacts,
+	handshake: HandshakeFacts,
 	serverName: string,
 	certificate: X509Certificate | undefined,
 ): TlsInfo {
-	const protocol = facts.getProtocol() ?? '';
+	const protocol = handshake.getProtocol() ?? '';
 	return {
 		version: VERSIONS[protocol] ?? protocol,
-		cipherSuite: facts.getCipher()?.standardName ?? '',
-		protocol: facts.getALPNNegotiatedProtocol() || '',
+		cipherSuite: handshake.getCipher()?.standardName ?? '',
+		protocol: handshake.getALPNNegotiatedProtocol() || '',
 		serverName,
-		resumed: facts.isSessionReused(),
+		resumed: handshake.isSessionReused(),
 		...(certificate ? { client: new PresentedCertificate(certificate) } : {}),
 	};
 }
@@ -37,21 +37,21 @@ export function attachTlsInfo(
 	serverName: string,
 	certificate: X509Certificate | undefined,
 ): TlsInfo {
-	const facts: HandshakeFacts = {
+	const handshake: HandshakeFacts = {
 		getProtocol: () => socket.getProtocol(),
 		getCipher: () => socket.getCipher(),
 		getALPNNegotiatedProtocol: () => socket.alpnProtocol ?? false,
 		isSessionReused: () => socket.isSessionReused(),
 	};
-	const info = describeHandshake(facts, serverName, certificate);
-	(socket as WithInfo)[INFO] = info;
+	const info = describeHandshake(handshake, serverName, certificate);
+	(socket as SocketWithInfo)[TLS_INFO] = info;
 	return info;
 }
 
 /** Returns what {@link attachTlsInfo} attached to a socket. If it attached nothing, describes the handshake now. */
 export function tlsInfoOf(socket: TLSSocket): TlsInfo {
 	return (
-		(socket as WithInfo)[INFO] ??
+		(socket as SocketWithInfo)[TLS_INFO] ??
 		attachTlsInfo(socket, typeof socket.servername === 'string' ? socket.servername : '', undefined)
 	);
 }

@@ -150,7 +150,7 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/** While bytes are received: makes the next read only detect whether there is more. */
-	readLess(): void {
+	shortenNextRead(): void {
 		this.readAtMost(0);
 	}
 
@@ -168,13 +168,13 @@ export class UpstreamSocket implements SocketOwner {
 		}
 	}
 
-	/** True if `readInto` has an effect. */
-	get takesMemory(): boolean {
+	/** True if `setReadMemory` has an effect. */
+	get acceptsMemory(): boolean {
 		return this.#direct !== undefined;
 	}
 
 	/** While bytes are received: makes the next read go into the owner's `memory`; undefined for shared memory. */
-	readInto(memory: Buffer | undefined): void {
+	setReadMemory(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
 		this.#nextReadLimit = 0;
@@ -187,7 +187,7 @@ export class UpstreamSocket implements SocketOwner {
 
 	received(count: number): void {
 		this.#filled = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
-		if (this.#nextReadLimit > 0 && !this.#direct!.limitRead(0)) this.readInto(undefined);
+		if (this.#nextReadLimit > 0 && !this.#direct!.limitRead(0)) this.setReadMemory(undefined);
 		this.#nextReadLimit = 0;
 		this.#receiving = true;
 		if (!this.#told(this.#memory!, count)) this.#direct!.pause();

@@ -260,10 +260,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	get connections(): number {
 		const { http1, http2 } = this.#deps;
-		return this.#pending.size + http1.connections + (http2?.connections ?? 0) + this.withoutSocket;
+		return this.#pending.size + http1.connections + (http2?.connections ?? 0) + this.connectionsWithoutSocket;
 	}
 
-	get withoutSocket(): number {
+	get connectionsWithoutSocket(): number {
 		return this.datagrams?.connections ?? 0;
 	}
 

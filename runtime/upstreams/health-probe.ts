@@ -193,7 +193,7 @@ class ProbeCall implements ClientCall {
 		this.#reject(new Error('it took too long'));
 	}
 
-	informed(): void {}
+	interimReceived(): void {}
 
 	answered(response: UpstreamResponse): void {
 		const { status, headers } = response;

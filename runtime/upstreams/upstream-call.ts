@@ -58,7 +58,7 @@ export class UpstreamCall implements ClientCall {
 		return this.#x.writableBytes;
 	}
 
-	informed(status: number, headers: HeaderList): void {
+	interimReceived(status: number, headers: HeaderList): void {
 		this.#outcome.onInterim(status, headers);
 	}
 

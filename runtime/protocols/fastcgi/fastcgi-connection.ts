@@ -111,7 +111,7 @@ export class FastcgiConnection
 		if (isStream(bytes)) {
 			this.#output.bytes(this.#beginning(call, bytes.length!));
 			this.#pump = new BodyPump(bytes, this);
-			this.#clock.bodyBegins();
+			this.#clock.bodyStarted();
 			this.#pump.start();
 		} else this.#sendWhole(call, bytes);
 	}
@@ -168,7 +168,7 @@ export class FastcgiConnection
 	}
 
 	/** Implements `BodyPumpOwner`: the request is complete. */
-	pumpEnded(): void {
+	bodyEnded(): void {
 		this.#output.bytes(formatStreamEnd(RECORD_TYPE.stdin));
 		this.#requestSent();
 	}
@@ -204,8 +204,8 @@ export class FastcgiConnection
 	}
 
 	/** Implements TimedCall. */
-	stalled(): boolean {
-		return this.#pump?.stalled() === true;
+	checkStalled(): boolean {
+		return this.#pump?.checkStalled() === true;
 	}
 
 	/** Implements TimedCall. */
@@ -233,7 +233,7 @@ export class FastcgiConnection
 			this.#drop();
 			return true;
 		}
-		this.#clock.read();
+		this.#clock.bytesReceived();
 		this.#bytes = true;
 		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'the response is not FastCGI';
 		if (this.#call !== call) return true;
@@ -243,7 +243,7 @@ export class FastcgiConnection
 		}
 		if (this.#ended) this.#finish(call);
 		else if (this.#head && !this.#answered) this.#stream(call, this.#head);
-		this.#readLess(this.#body ? this.#body.readLimit : this.#call?.room);
+		this.#readLess(this.#body ? this.#body.readLimitBytes : this.#call?.room);
 		return this.#wanted;
 	}
 
@@ -276,7 +276,7 @@ export class FastcgiConnection
 			return;
 		}
 		this.#head = head;
-		this.#clock.headCame();
+		this.#clock.headReceived();
 		const rest = this.#headText.slice(start);
 		this.#headText = '';
 		if (rest !== '') this.#push(Buffer.from(rest, 'latin1'));

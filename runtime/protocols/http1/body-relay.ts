@@ -6,12 +6,12 @@ import type { ClientBody } from './client-body.ts';
 /** The upstream connection that receives the response. */
 export interface RelayOwner {
 	/** Number of bytes of the body that are still to be received; 0 if none may be taken from the socket now. */
-	readonly outstanding: number;
+	readonly outstandingBytes: number;
 	/**
-	 * Called when `count` bytes have been taken from the socket. `room` is false if the body's queue is full. `more` is true if the
-	 * upstream sent data after the end of the body.
+	 * * Called when `count` bytes have been taken from the socket. `hasRoom` is false if the body's queue is full. `hasMore` is true
+	 * if the upstream sent data after the end of the body.
 	 */
-	moved(count: number, room: boolean, more: boolean): void;
+	bytesRelayed(count: number, hasRoom: boolean, hasMore: boolean): void;
 	/** Called when bytes were lost, so that the response cannot be completed. */
 	relayFailed(): void;
 }
@@ -24,19 +24,20 @@ export function createBodyRelay(
 	length: number,
 	upstreamSocket: UpstreamSocket,
 	body: ClientBody,
-	open: (() => SocketRelay | undefined) | undefined,
+	openRelay: (() => SocketRelay | undefined) | undefined,
 	owner: RelayOwner,
 ): BodyRelay | undefined {
 	if (length < MIN_RELAYED_BYTES || upstreamSocket.descriptor < 0) return undefined;
-	const relay = open?.();
+	const relay = openRelay?.();
 	return relay && new BodyRelay(upstreamSocket, body, relay, owner);
 }
 
 /** Relays one body. Used by the body's consumer between two pulls. */
 export class BodyRelay {
-	/** `#active`: the kernel has moved some data. `#probed`: the kernel has been given its first chance to do so. */
+	/** True once the kernel has moved some data. */
 	#active = false;
-	#probed = false;
+	/** True once the kernel has been given its first chance to move data. */
+	#wasProbed = false;
 	readonly #upstreamSocket: UpstreamSocket;
 	readonly #body: ClientBody;
 	readonly #relay: SocketRelay;
@@ -47,7 +48,7 @@ export class BodyRelay {
 		this.#body = body;
 		this.#relay = relay;
 		this.#owner = owner;
-		body.mover = socket => this.#sendTo(socket);
+		body.relayTo = descriptor => this.#sendTo(descriptor);
 	}
 
 	/**
@@ -58,27 +59,27 @@ export class BodyRelay {
 		// When a pool closes, it closes the relay's pipe. Bodies in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;
-		const first = !this.#probed;
-		this.#probed = true;
-		return first;
+		const isFirstRead = !this.#wasProbed;
+		this.#wasProbed = true;
+		return isFirstRead;
 	}
 
-	#sendTo(socket: number): number {
-		const { outstanding } = this.#owner;
-		const from = this.#upstreamSocket.descriptor;
-		if (outstanding === 0 || from < 0 || !this.#body.drained) return 0;
+	#sendTo(descriptor: number): number {
+		const { outstandingBytes: outstanding } = this.#owner;
+		const upstreamDescriptor = this.#upstreamSocket.descriptor;
+		if (outstanding === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
-		const whole = relay.move(from, socket, outstanding);
+		const isIntact = relay.move(upstreamDescriptor, descriptor, outstanding);
 		const { taken, given, rest } = relay;
-		if (!whole) {
+		if (!isIntact) {
 			this.#owner.relayFailed();
 			return given;
 		}
 		if (taken === 0) return 0;
 		this.#active = true;
 		// Data after the response must not become the response to the next request.
-		const more = taken === outstanding && relay.hasMore(from);
-		this.#owner.moved(taken, rest === undefined || this.#body.push(rest), more);
+		const hasMore = taken === outstanding && relay.hasMore(upstreamDescriptor);
+		this.#owner.bytesRelayed(taken, rest === undefined || this.#body.push(rest), hasMore);
 		return given;
 	}
 }

@@ -41,31 +41,31 @@ export class ChunkedDecoder {
 	/** Trailer fields, set at the end; undefined if the message has no trailer. Fields that are not allowed in trailers are dropped. */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
-	#size = 0;
-	#digits = 0;
-	#extensions = 0;
-	#trailer: PendingBytes | undefined = undefined;
+	#chunkRemaining = 0;
+	#sizeDigits = 0;
+	#extensionBytes = 0;
+	#trailerBytes: PendingBytes | undefined = undefined;
 	readonly #role: FieldRole;
-	readonly #maxTrailerSize: number;
+	readonly #maxTrailerBytes: number;
 	readonly #maxTrailerCount: number;
-	readonly #maxExtensions: number;
-	readonly #connection: string | undefined;
+	readonly #maxExtensionBytes: number;
+	readonly #connectionField: string | undefined;
 
 	/**
 	 * The limits are the bytes of the trailer section, the number of its fields, and the total bytes of chunk extensions.
-	 * `connection` is the message's `Connection` field, if the trailer fields that it names should be removed.
+	 * `connectionField` is the message's `Connection` field, if the trailer fields that it names should be removed.
 	 */
 	constructor(
-		of: 'request' | 'response',
-		maxTrailerSize: number,
+		message: 'request' | 'response',
+		maxTrailerBytes: number,
 		maxTrailerCount: number,
-		maxExtensions: number = DEFAULT_LIMITS.maxChunkExtensions,
-		connection?: string,
+		maxExtensionBytes: number = DEFAULT_LIMITS.maxChunkExtensions,
+		connectionField?: string,
 	) {
-		this.#maxExtensions = maxExtensions;
-		this.#connection = connection;
-		this.#role = of === 'request' ? 'request_trailer' : 'response_trailer';
-		this.#maxTrailerSize = maxTrailerSize;
+		this.#maxExtensionBytes = maxExtensionBytes;
+		this.#connectionField = connectionField;
+		this.#role = message === 'request' ? 'request_trailer' : 'response_trailer';
+		this.#maxTrailerBytes = maxTrailerBytes;
 		this.#maxTrailerCount = maxTrailerCount;
 	}
 
@@ -83,16 +83,16 @@ export class ChunkedDecoder {
 		const length = bytes.length;
 		while (i < length) {
 			if (this.#state === DATA) {
-				const end = Math.min(length, i + this.#size);
+				const end = Math.min(length, i + this.#chunkRemaining);
 				sink.push(i === 0 && end === length ? bytes : bytes.subarray(i, end));
-				this.#size -= end - i;
+				this.#chunkRemaining -= end - i;
 				i = end;
-				if (this.#size === 0) this.#state = DATA_CR;
+				if (this.#chunkRemaining === 0) this.#state = DATA_CR;
 				continue;
 			}
 			if (this.#state === TRAILER) return this.#readTrailers(bytes, i);
 			if (this.#state >= ENDED) break;
-			if (!this.#step(bytes[i]!)) {
+			if (!this.#acceptByte(bytes[i]!)) {
 				this.#state = FAILED;
 				return -1;
 			}
@@ -101,47 +101,48 @@ export class ChunkedDecoder {
 		return this.#state === FAILED ? -1 : i;
 	}
 
-	#step(code: number): boolean {
+	/** Processes a byte outside of chunk data and trailers. Returns false if it is malformed. */
+	#acceptByte(code: number): boolean {
 		switch (this.#state) {
 			case SIZE_FIRST:
 			case SIZE: {
 				const digit = hexDigit(code);
 				if (digit >= 0) {
 					// Twelve hexadecimal digits stay below 256 TiB, which a number represents exactly.
-					if (++this.#digits > 12) return false;
-					this.#size = this.#size * 16 + digit;
+					if (++this.#sizeDigits > 12) return false;
+					this.#chunkRemaining = this.#chunkRemaining * 16 + digit;
 					this.#state = SIZE;
 					return true;
 				}
-				return this.#state === SIZE && this.#afterExtension(code);
+				return this.#state === SIZE && this.#endExtension(code);
 			}
 			case EXTENSION_NAME_FIRST:
 				this.#state = EXTENSION_NAME;
-				return this.#extension() && TOKEN_CLASS[code] !== 0;
+				return this.#countExtensionByte() && TOKEN_CLASS[code] !== 0;
 			case EXTENSION_NAME:
 				if (code === EQUALS) {
 					this.#state = EXTENSION_VALUE_FIRST;
-					return this.#extension();
+					return this.#countExtensionByte();
 				}
-				return TOKEN_CLASS[code] !== 0 ? this.#extension() : this.#afterExtension(code);
+				return TOKEN_CLASS[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
 			case EXTENSION_VALUE_FIRST:
 				this.#state = code === QUOTE ? QUOTED : EXTENSION_VALUE;
-				return this.#extension() && (code === QUOTE || TOKEN_CLASS[code] !== 0);
+				return this.#countExtensionByte() && (code === QUOTE || TOKEN_CLASS[code] !== 0);
 			case EXTENSION_VALUE:
-				return TOKEN_CLASS[code] !== 0 ? this.#extension() : this.#afterExtension(code);
+				return TOKEN_CLASS[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
 			case QUOTED:
 				if (code === QUOTE) this.#state = QUOTED_END;
 				else if (code === BACKSLASH) this.#state = QUOTED_PAIR;
 				else if (FIELD_VALUE_CLASS[code] === 0) return false;
-				return this.#extension();
+				return this.#countExtensionByte();
 			case QUOTED_PAIR:
 				this.#state = QUOTED;
-				return FIELD_VALUE_CLASS[code] !== 0 && this.#extension();
+				return FIELD_VALUE_CLASS[code] !== 0 && this.#countExtensionByte();
 			case QUOTED_END:
-				return this.#afterExtension(code);
+				return this.#endExtension(code);
 			case SIZE_LF:
-				this.#state = this.#size === 0 ? TRAILER : DATA;
-				this.#digits = 0;
+				this.#state = this.#chunkRemaining === 0 ? TRAILER : DATA;
+				this.#sizeDigits = 0;
 				return code === LF;
 			case DATA_CR:
 				this.#state = DATA_LF;
@@ -154,35 +155,38 @@ export class ChunkedDecoder {
 		}
 	}
 
-	#afterExtension(code: number): boolean {
+	/** Processes the byte after a chunk size or after an extension. */
+	#endExtension(code: number): boolean {
 		if (code === SEMICOLON) this.#state = EXTENSION_NAME_FIRST;
 		else if (code === CR) this.#state = SIZE_LF;
 		else return false;
 		return true;
 	}
 
-	#extension(): boolean {
+	/** Returns false if the extensions of this body have become too long. */
+	#countExtensionByte(): boolean {
 		// Extensions are ignored. Without a limit, a client could send any amount of them.
-		return ++this.#extensions <= this.#maxExtensions;
+		return ++this.#extensionBytes <= this.#maxExtensionBytes;
 	}
 
 	#readTrailers(bytes: Buffer, start: number): number {
-		const before = this.#trailer?.length ?? 0;
-		const end = Math.min(bytes.length, start + this.#maxTrailerSize - before);
-		let look = true;
-		if (this.#trailer) look = this.#trailer.add(bytes.subarray(start, end));
-		else this.#trailer = new PendingBytes(bytes, start, end);
-		const full = this.#trailer.length >= this.#maxTrailerSize;
-		if (!look && !full) return bytes.length;
-		const text = this.#trailer.bytes.toString('latin1');
+		const lengthBefore = this.#trailerBytes?.length ?? 0;
+		const end = Math.min(bytes.length, start + this.#maxTrailerBytes - lengthBefore);
+		let mustParse = true;
+		if (this.#trailerBytes) mustParse = this.#trailerBytes.add(bytes.subarray(start, end));
+		else this.#trailerBytes = new PendingBytes(bytes, start, end);
+		const isFull = this.#trailerBytes.length >= this.#maxTrailerBytes;
+		if (!mustParse && !isFull) return bytes.length;
+		const text = this.#trailerBytes.bytes.toString('latin1');
 		const parser = new FieldParser(this.#role, this.#maxTrailerCount);
 		const result = parser.parse(text, 0, text.length);
 		if (result === PARSE_OK) {
 			this.#state = ENDED;
-			if (parser.items.length > 0) this.trailers = endToEndTrailers(new HeaderList(parser.items), this.#connection);
-			return start + parser.end - before;
+			if (parser.items.length > 0)
+				this.trailers = endToEndTrailers(new HeaderList(parser.items), this.#connectionField);
+			return start + parser.end - lengthBefore;
 		}
-		if (result !== PARSE_INCOMPLETE || full) {
+		if (result !== PARSE_INCOMPLETE || isFull) {
 			this.#state = FAILED;
 			return -1;
 		}

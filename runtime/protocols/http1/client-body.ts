@@ -3,11 +3,14 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
 /** Number of unread bytes at which reading the socket stops, for consumers that accept large chunks. */
-const HIGH_WATER = 65_536;
+const HIGH_WATER_BYTES = 65_536;
 /** Number of unread bytes at which reading the socket resumes. */
-const LOW_WATER = 32_768;
-/** A consumer that accepts at least this many bytes per pull is given large chunks. For other consumers, nothing is read ahead. */
-const MUCH = 131_072;
+const LOW_WATER_BYTES = 32_768;
+/**
+ * For a consumer that accepts at least this many bytes per pull, data is read ahead in large chunks. For others, nothing is read
+ * ahead.
+ */
+const LARGE_PULL_BYTES = 131_072;
 
 /** The connection from which a body is read. */
 export interface BodyOwner {
@@ -26,19 +29,22 @@ export interface PiecePool {
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Lets the kernel move data from the upstream's socket to this socket, as far as it can. Returns the number of bytes sent. */
-	mover: ((socket: number) => number) | undefined = undefined;
-	#pulled = false;
+	/**
+	 * Lets the kernel move data from the upstream's socket to the socket with this descriptor, as far as it can. Returns the number of
+	 * bytes sent.
+	 */
+	relayTo: ((socket: number) => number) | undefined = undefined;
+	#wasPulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PiecePool;
 	/** The chunk lent to the consumer until its next pull. */
-	#lent: Uint8Array | undefined = undefined;
+	#lentPiece: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
-	#next = 0;
-	#queued = 0;
+	#nextIndex = 0;
+	#queuedBytes = 0;
 	#paused = false;
-	/** Maximum bytes that the consumer said it accepts, at its last pull. */
-	#most: number;
+	/** Maximum bytes that the consumer accepts, according to its last pull. */
+	#maxPullBytes: number;
 	#ended = false;
 	#error: unknown = undefined;
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
@@ -49,31 +55,31 @@ export class ClientBody implements BodySource {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;
-		this.#most = room;
+		this.#maxPullBytes = room;
 	}
 
 	/** Maximum bytes that should be read from the socket at once. */
-	get readLimit(): number {
-		return this.#most;
+	get readLimitBytes(): number {
+		return this.#maxPullBytes;
 	}
 
 	/** True if more may be read from the socket than the consumer has asked for. */
 	get readsAhead(): boolean {
-		return this.#most >= MUCH;
+		return this.#maxPullBytes >= LARGE_PULL_BYTES;
 	}
 
 	get heldBytes(): number {
-		return this.#queued;
+		return this.#queuedBytes;
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
-		return this.#pulled ? this.mover : undefined;
+		return this.#wasPulled ? this.relayTo : undefined;
 	}
 
 	/** True if everything received has been pulled, and more is to come. */
 	get drained(): boolean {
-		return this.#next === this.#chunks.length && !this.#ended && this.#error === undefined;
+		return this.#nextIndex === this.#chunks.length && !this.#ended && this.#error === undefined;
 	}
 
 	/** True while a pull is pending. */
@@ -87,14 +93,14 @@ export class ClientBody implements BodySource {
 		if (resolve) {
 			this.#resolve = undefined;
 			this.#reject = undefined;
-			this.#lent = bytes;
+			this.#lentPiece = bytes;
 			this.#paused = !this.readsAhead;
 			resolve(bytes);
 			return !this.#paused;
 		}
 		this.#chunks.push(bytes);
-		this.#queued += bytes.length;
-		this.#paused = !this.readsAhead || this.#queued >= Math.min(HIGH_WATER, this.#most / 2);
+		this.#queuedBytes += bytes.length;
+		this.#paused = !this.readsAhead || this.#queuedBytes >= Math.min(HIGH_WATER_BYTES, this.#maxPullBytes / 2);
 		return !this.#paused;
 	}
 
@@ -118,23 +124,23 @@ export class ClientBody implements BodySource {
 		reject?.(error);
 	}
 
-	pull(most: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
-		this.#pulled = true;
-		this.#most = most;
-		if (this.#lent !== undefined) {
-			this.#memory.giveBack(this.#lent);
-			this.#lent = undefined;
+	pull(maxPullBytes: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
+		this.#wasPulled = true;
+		this.#maxPullBytes = maxPullBytes;
+		if (this.#lentPiece !== undefined) {
+			this.#memory.giveBack(this.#lentPiece);
+			this.#lentPiece = undefined;
 		}
-		if (this.#next < this.#chunks.length) {
-			const bytes = this.#chunks[this.#next]!;
-			this.#next++;
-			this.#queued -= bytes.length;
-			if (this.#next === this.#chunks.length) {
+		if (this.#nextIndex < this.#chunks.length) {
+			const bytes = this.#chunks[this.#nextIndex]!;
+			this.#nextIndex++;
+			this.#queuedBytes -= bytes.length;
+			if (this.#nextIndex === this.#chunks.length) {
 				this.#chunks = [];
-				this.#next = 0;
+				this.#nextIndex = 0;
 			}
-			if (this.#queued <= LOW_WATER && this.readsAhead) this.#resume();
-			this.#lent = bytes;
+			if (this.#queuedBytes <= LOW_WATER_BYTES && this.readsAhead) this.#resume();
+			this.#lentPiece = bytes;
 			return bytes;
 		}
 		if (this.#ended) return null;
@@ -155,17 +161,17 @@ export class ClientBody implements BodySource {
 
 	/** Stops reading ahead until the next pull. */
 	onIdle(): void {
-		this.#most = 0;
-		if (this.#lent !== undefined) this.#memory.giveBack(this.#lent);
-		this.#lent = undefined;
+		this.#maxPullBytes = 0;
+		if (this.#lentPiece !== undefined) this.#memory.giveBack(this.#lentPiece);
+		this.#lentPiece = undefined;
 	}
 
 	cancel(reason?: unknown): void {
 		// The chunk may not have been sent completely yet, so its memory is not reused.
-		this.#lent = undefined;
+		this.#lentPiece = undefined;
 		this.#chunks = [];
-		this.#next = 0;
-		this.#queued = 0;
+		this.#nextIndex = 0;
+		this.#queuedBytes = 0;
 		if (this.#ended || this.#error !== undefined) return;
 		this.fail(reason ?? new Error('the body was canceled'));
 		this.#owner.cancelBody();

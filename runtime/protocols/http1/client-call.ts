@@ -13,7 +13,10 @@ export interface ClientOptions {
 	readonly readTimeout: number;
 	/** Timeout, in milliseconds, of each write of a streamed body. */
 	readonly writeTimeout: number;
-	/** How long the body is held back for 100 (Continue) after `Expect: 100-continue` (RFC 9110 §10.1.1). */
+	/**
+	 * Maximum milliseconds to wait for 100 (Continue) before sending the body of a request with `Expect: 100-continue` (RFC 9110
+	 * §10.1.1).
+	 */
 	readonly continueTimeout: number;
 	/** Maximum bytes of a response head. */
 	readonly maxResponseHead: number;
@@ -21,7 +24,7 @@ export interface ClientOptions {
 	readonly keepAlive: boolean;
 	/** Memory into which chunks of bodies are copied. */
 	readonly pieces: PieceMemory;
-	/** Returns the relay for the rest of large bodies; undefined if not available. */
+	/** Returns the relay that forwards the rest of large bodies inside the kernel; undefined if not available. */
 	readonly relay?: (() => SocketRelay | undefined) | undefined;
 	/** Cache of the field lines of repeated requests. */
 	readonly lines: FieldLineCache;
@@ -40,27 +43,27 @@ export interface ClientCall {
 	readonly request: UpstreamRequest;
 	/** Number of bytes of the response body that can be forwarded now; if undefined, any number may be read. */
 	readonly room?: number;
-	/** What is currently responsible for the request. It sets this field before it invokes any callback. */
+	/** What is currently responsible for the request. A new carrier sets this field before it invokes any callback. */
 	carrier: CallCarrier;
 	/** Milliseconds that it took to open the connection, including TLS; -1 for a reused connection. */
 	connectTime: number;
 	/** Receives an interim response other than 101. */
-	informed(status: number, headers: HeaderList): void;
+	interimReceived(status: number, headers: HeaderList): void;
 	/**
 	 * Reports whether the whole body of a response with these fields may be lent, that is, be valid only until `answered` returns.
 	 * Without this function, it may not.
 	 */
 	lendable?(length: number, headers: HeaderList): boolean;
 	/**
-	 * Called when the response head has been received; the body may not have been. If `ready`, the body contains everything
-	 * received so far and the carrier is done with this read, so the response may be written during this call.
+	 * * Called when the response head has been received; the body may still be incomplete. If `canWriteNow`, the body contains
+	 * everything received so far and the carrier is done with this read, so the response may be written during this call.
 	 */
-	answered(response: UpstreamResponse, ready?: boolean): void;
+	answered(response: UpstreamResponse, canWriteNow?: boolean): void;
 	/**
-	 * Called when there will be no response. `untouched` means that a retry is safe: the connection was a reused one, it closed
+	 * Called when there will be no response. `canRetry` means that a retry is safe: the connection was a reused one, it closed
 	 * before any byte of a response, and nothing of a streamed body had been consumed (the keep-alive race, RFC 9112 §9.3.1).
 	 */
-	failed(error: UpstreamError, untouched: boolean): void;
+	failed(error: UpstreamError, canRetry: boolean): void;
 	/** Called when the exchange with the upstream has ended. `failure` is set if the response was cut short but not canceled. */
 	released(failure?: UpstreamError): void;
 }

@@ -46,37 +46,37 @@ export class ClientConnection
 	/** When the connection last became idle, by `performance.now()`. Set by the keeper. */
 	idleSince = 0;
 	readonly #upstreamSocket: UpstreamSocket;
-	readonly #blocks: BlockReader;
+	readonly #blockReader: BlockReader;
 	readonly #socket: ClientSocket;
-	readonly #heads: ResponseHeads;
-	readonly #bodies = new CompleteBodies();
+	readonly #responseHeads: ResponseHeads;
+	readonly #completeBodies = new CompleteBodies();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
 	#state: ReadState = 'idle';
 	#call: ClientCall | undefined = undefined;
-	#calls = 0;
+	#callCount = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
 	// State of the current request.
-	#sender: BodyPump | undefined = undefined;
-	#sent = false;
-	#responseBytes = false;
-	#persistent = true;
+	#bodyPump: BodyPump | undefined = undefined;
+	#isRequestSent = false;
+	#hasResponseBytes = false;
+	#isPersistent = true;
 	#answered = false;
 	#body: ClientBody | undefined = undefined;
 	#relay: BodyRelay | undefined = undefined;
-	#remaining = 0;
+	#remainingBytes = 0;
 	#decoder: ChunkedDecoder | undefined = undefined;
-	#stream: UpgradedStream | undefined = undefined;
-	#wanted = true;
+	#upgradedStream: UpgradedStream | undefined = undefined;
+	#wantsData = true;
 
 	/** Takes over a connected socket. */
 	constructor(upstreamSocket: UpstreamSocket, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#upstreamSocket = upstreamSocket;
-		this.#heads = new ResponseHeads(options);
-		this.#blocks = new BlockReader(upstreamSocket, options.pieces);
+		this.#responseHeads = new ResponseHeads(options);
+		this.#blockReader = new BlockReader(upstreamSocket, options.pieces);
 		upstreamSocket.holder = this;
 		this.#socket = upstreamSocket.bare();
 		this.#clock = new CallClock(options, this);
@@ -92,14 +92,14 @@ export class ClientConnection
 	send(call: ClientCall): void {
 		call.carrier = this;
 		this.#call = call;
-		this.#calls++;
+		this.#callCount++;
 		this.#state = 'head';
-		this.#sent = false;
-		this.#heads.begin();
-		this.#responseBytes = false;
+		this.#isRequestSent = false;
+		this.#responseHeads.begin();
+		this.#hasResponseBytes = false;
 		this.#answered = false;
-		this.#readLess(call.room);
-		this.#write(call);
+		this.#limitNextRead(call.room);
+		this.#writeRequest(call);
 	}
 
 	/** Cancels a request if it is still in progress on this connection. Its response, if any, ends with an error. */
@@ -110,13 +110,13 @@ export class ClientConnection
 	/** Closes the connection at once. */
 	destroy(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was closed'), true);
-		else this.#drop();
+		else this.#close();
 	}
 
 	/** Implements BodyOwner: the consumer has room again. */
 	resumeBody(): void {
-		if (this.#wanted) return;
-		this.#wanted = true;
+		if (this.#wantsData) return;
+		this.#wantsData = true;
 		this.#socket.resume();
 	}
 
@@ -125,7 +125,7 @@ export class ClientConnection
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
 
-	#write(call: ClientCall): void {
+	#writeRequest(call: ClientCall): void {
 		const { request } = call;
 		const body = request.body;
 		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -151,23 +151,23 @@ export class ClientConnection
 
 	#sendBody({ request }: ClientCall, head: string, body: BodySource, length: number | undefined): void {
 		const writer = new RequestBodyWriter(this.#output, body, length, head, this);
-		const sender = new BodyPump(body, writer);
-		this.#sender = sender;
-		this.#clock.bodyBegins();
+		const bodyPump = new BodyPump(body, writer);
+		this.#bodyPump = bodyPump;
+		this.#clock.bodyStarted();
 		const { continueTimeout } = this.#options;
 		if (continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
 			writer.writeHead();
-			this.#clock.wait(continueTimeout, () => this.#continue());
+			this.#clock.waitForHead(continueTimeout, () => this.#startBody());
 			return;
 		}
 		// If body data is available already, it is sent together with the head.
-		sender.start();
+		bodyPump.start();
 		writer.writeHead();
 	}
 
 	/** Implements RequestBodyOwner: the request is complete. */
 	bodySent(): void {
-		this.#sent = true;
+		this.#isRequestSent = true;
 		this.#clock.requestSent(this.#answered);
 	}
 
@@ -176,19 +176,19 @@ export class ClientConnection
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
-	#continue(): void {
-		this.#clock.headCame();
-		this.#sender?.start();
+	#startBody(): void {
+		this.#clock.headReceived();
+		this.#bodyPump?.start();
 	}
 
 	// Implementations of OutputOwner and TimedCall.
 
 	outputDrained(): void {
-		this.#sender?.flushed();
+		this.#bodyPump?.flushed();
 	}
 
 	get reading(): boolean {
-		return this.#wanted;
+		return this.#wantsData;
 	}
 
 	get answering(): boolean {
@@ -196,20 +196,20 @@ export class ClientConnection
 	}
 
 	writeFailed(): void {
-		this.#sender?.stop();
+		this.#bodyPump?.stop();
 	}
 
-	stalled(): boolean {
-		return this.#sender?.stalled() === true;
+	checkStalled(): boolean {
+		return this.#bodyPump?.checkStalled() === true;
 	}
 
-	timedOut(what: string): void {
-		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
+	timedOut(reason: string): void {
+		this.#fail(new UpstreamError('timeout', `the upstream ${reason}`));
 	}
 
 	/** Implements UpstreamSocketOwner: bytes have been received. */
 	received(bytes: Buffer, count: number): boolean {
-		this.#clock.read();
+		this.#clock.bytesReceived();
 		try {
 			switch (this.#state) {
 				case 'head':
@@ -222,125 +222,129 @@ export class ClientConnection
 					this.#readChunked(bytes, count);
 					break;
 				case 'close':
-					this.#wanted = this.#body!.push(this.#blocks.piece(bytes, 0, count, this.#body!.readsAhead));
+					this.#wantsData = this.#body!.push(this.#blockReader.takePiece(bytes, 0, count, this.#body!.readsAhead));
 					break;
 				case 'upgraded':
 					// The stream resumes the socket when it wants more.
-					return this.#stream!.receive(bytes, 0, count);
+					return this.#upgradedStream!.receive(bytes, 0, count);
 				case 'idle':
 					// An unsolicited response, such as 408 on an idle connection, must not become the response to the next request.
-					this.#drop();
+					this.#close();
 			}
 		} catch (error) {
 			if (!(error instanceof InvalidResponse)) throw error;
 			this.#fail(new UpstreamError('response', error.message, error));
 		}
-		this.#readLess(this.#body ? this.#body.readLimit : this.#call?.room);
-		return this.#wanted;
+		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.room);
+		return this.#wantsData;
 	}
 
 	/** Limits the next read to the bytes that the client can accept. */
-	#readLess(room: number | undefined): void {
+	#limitNextRead(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {
 		const call = this.#call!;
 		const { request } = call;
-		this.#responseBytes = true;
-		const heads = this.#heads;
-		heads.take(bytes, count);
+		this.#hasResponseBytes = true;
+		const heads = this.#responseHeads;
+		heads.addBytes(bytes, count);
 		for (let head = heads.next(request); head !== undefined; head = heads.next(request)) {
 			if (head.status >= 200 || head.status === 101) {
-				this.#answer(call, head, heads.data, heads.at, heads.end);
+				this.#readResponse(call, head, heads.data, heads.offset, heads.end);
 				return;
 			}
-			if (head.status === 100 && this.#sender && !this.#sender.started) this.#continue();
-			else call.informed(head.status, head.headers);
+			if (head.status === 100 && this.#bodyPump && !this.#bodyPump.started) this.#startBody();
+			else call.interimReceived(head.status, head.headers);
 			// The callback for the interim response may have ended the request.
 			if (this.#call !== call) return;
 		}
 	}
 
-	#answer(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
-		this.#clock.headCame();
-		this.#persistent = head.persistent && this.#options.keepAlive;
+	#readResponse(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
+		this.#clock.headReceived();
+		this.#isPersistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#answerWhole(call, toUpstreamResponse(head, null), start < end || this.#upstreamSocket.filled);
+				this.#reportComplete(call, toUpstreamResponse(head, null), start < end || this.#upstreamSocket.filled);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					const body = head.length === 0 ? null : this.#bodies.of(call, head, data, start, head.length);
-					this.#answerWhole(
+					const body = head.length === 0 ? null : this.#completeBodies.extract(call, head, data, start, head.length);
+					this.#reportComplete(
 						call,
 						toUpstreamResponse(head, body),
 						end - start > head.length || this.#upstreamSocket.filled,
 					);
 					return;
 				}
-				this.#remaining = head.length;
-				this.#beginBody(head, 'length');
+				this.#remainingBytes = head.length;
+				this.#createBody(head, 'length');
 				this.#relay = createBodyRelay(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
 				// If body data has arrived already, the client gets it together with the head.
 				if (start < end) this.#readLength(data, start, end);
-				this.#tell(call, toUpstreamResponse(head, this.#body!));
+				this.#reportResponse(call, toUpstreamResponse(head, this.#body!));
 				return;
 			case 'chunked':
-				this.#answerChunked(call, head, data, start, end);
+				this.#readChunkedBody(call, head, data, start, end);
 				return;
 			case 'close': {
-				const body = this.#beginBody(head, 'close');
-				if (start < end) this.#wanted = body.push(this.#blocks.piece(data, start, end, body.readsAhead));
-				this.#tell(call, toUpstreamResponse(head, body));
+				const body = this.#createBody(head, 'close');
+				if (start < end) this.#wantsData = body.push(this.#blockReader.takePiece(data, start, end, body.readsAhead));
+				this.#reportResponse(call, toUpstreamResponse(head, body));
 				return;
 			}
 			case 'upgrade': {
 				this.#state = 'upgraded';
 				this.#clock.stop();
 				const stream = new UpgradedStream(this.#socket);
-				this.#stream = stream;
+				this.#upgradedStream = stream;
 				if (start < end) stream.receive(data, start, end);
-				this.#tell(call, { ...toUpstreamResponse(head, null), upgradedStream: stream });
+				this.#reportResponse(call, { ...toUpstreamResponse(head, null), upgradedStream: stream });
 				return;
 			}
 		}
 	}
 
 	/** Reports the response. The callback may cancel the request before it returns. */
-	#tell(call: ClientCall, answer: UpstreamResponse): void {
+	#reportResponse(call: ClientCall, answer: UpstreamResponse): void {
 		this.#answered = true;
 		call.answered(answer, true);
 	}
 
 	/** Reports a response that has been received completely. During the callback, the connection can already carry another request. */
-	#answerWhole(call: ClientCall, answer: UpstreamResponse, more: boolean): void {
+	#reportComplete(call: ClientCall, answer: UpstreamResponse, hasMore: boolean): void {
 		this.#answered = true;
-		this.#leave(more);
+		this.#endCall(hasMore);
 		call.answered(answer, true);
 		call.released();
 	}
 
 	/** Reports a chunked response. If its whole body has arrived, the body is passed on as bytes, so that the client learns its length. */
-	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
+	#readChunkedBody(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = createResponseDecoder(head);
 		const pieces: Buffer[] = [];
-		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
-		const more = used < end || this.#upstreamSocket.filled;
+		const consumedEnd = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
+		const hasMore = consumedEnd < end || this.#upstreamSocket.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#answerWhole(call, toUpstreamResponse(head, this.#bodies.ofPieces(call, head, data, pieces)), more);
+			this.#reportComplete(
+				call,
+				toUpstreamResponse(head, this.#completeBodies.joinPieces(call, head, data, pieces)),
+				hasMore,
+			);
 			return;
 		}
 		this.#decoder = decoder;
-		const body = this.#beginBody(head, 'chunked');
-		for (const piece of pieces) this.#wanted = body.push(this.#options.pieces.copy(piece, 0, piece.length));
+		const body = this.#createBody(head, 'chunked');
+		for (const piece of pieces) this.#wantsData = body.push(this.#options.pieces.copy(piece, 0, piece.length));
 		if (decoder.ended) body.end(decoder.trailers);
-		this.#tell(call, toUpstreamResponse(head, body));
-		if (decoder.ended && this.#call === call) this.#responseEnded(more);
+		this.#reportResponse(call, toUpstreamResponse(head, body));
+		if (decoder.ended && this.#call === call) this.#responseEnded(hasMore);
 	}
 
 	/** Creates a body whose end has not arrived. */
-	#beginBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
+	#createBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
 		const room = this.#call!.room ?? Infinity;
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces, room);
 		this.#body = body;
@@ -349,33 +353,33 @@ export class ClientConnection
 	}
 
 	#readLength(bytes: Buffer, start: number, end: number): void {
-		const to = Math.min(end, start + this.#remaining);
-		this.#remaining -= to - start;
+		const bodyEnd = Math.min(end, start + this.#remainingBytes);
+		this.#remainingBytes -= bodyEnd - start;
 		const body = this.#body!;
-		// If the kernel moves the rest, reads only detect that there is more.
-		const short = this.#relay?.wantsShortRead === true;
-		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE_BYTES;
-		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
-		if (short) this.#upstreamSocket.readLess();
-		if (this.#remaining > 0) return;
+		// If the kernel moves the rest, reads need only detect that more has arrived.
+		const isShortRead = this.#relay?.wantsShortRead === true;
+		const hasMore = !isShortRead && body.readsAhead && this.#remainingBytes >= LARGE_PIECE_BYTES;
+		this.#wantsData = body.push(this.#blockReader.takePiece(bytes, start, bodyEnd, hasMore));
+		if (isShortRead) this.#upstreamSocket.shortenNextRead();
+		if (this.#remainingBytes > 0) return;
 		body.end(undefined);
-		this.#responseEnded(to < end || this.#upstreamSocket.filled);
+		this.#responseEnded(bodyEnd < end || this.#upstreamSocket.filled);
 	}
 
-	// RelayOwner.
+	// Implementation of RelayOwner.
 
-	get outstanding(): number {
-		return this.#state === 'length' ? this.#remaining : 0;
+	get outstandingBytes(): number {
+		return this.#state === 'length' ? this.#remainingBytes : 0;
 	}
 
-	moved(count: number, room: boolean, more: boolean): void {
-		this.#clock.read();
-		this.#remaining -= count;
-		if (this.#remaining === 0) {
+	bytesRelayed(count: number, hasRoom: boolean, hasMore: boolean): void {
+		this.#clock.bytesReceived();
+		this.#remainingBytes -= count;
+		if (this.#remainingBytes === 0) {
 			this.#body!.end(undefined);
-			this.#responseEnded(more);
-		} else if (!room) {
-			this.#wanted = false;
+			this.#responseEnded(hasMore);
+		} else if (!hasRoom) {
+			this.#wantsData = false;
 			this.#socket.pause();
 		}
 	}
@@ -386,84 +390,85 @@ export class ClientConnection
 
 	#readChunked(bytes: Buffer, count: number): void {
 		const decoder = this.#decoder!;
-		const used = decodeChunks(decoder, bytes, 0, count, this);
+		const consumedEnd = decodeChunks(decoder, bytes, 0, count, this);
 		if (!decoder.ended) return;
 		this.#body!.end(decoder.trailers);
-		this.#responseEnded(used < count || this.#upstreamSocket.filled);
+		this.#responseEnded(consumedEnd < count || this.#upstreamSocket.filled);
 	}
 
 	/** Implements ChunkSink: content of a chunked body. */
 	push(piece: Buffer): void {
-		this.#wanted = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
+		this.#wantsData = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
 	}
 
-	#responseEnded(more: boolean): void {
+	#responseEnded(hasMore: boolean): void {
 		const call = this.#call;
 		if (!call) return;
-		this.#leave(more);
+		this.#endCall(hasMore);
 		call.released();
 	}
 
-	/** Ends the request. @param more True if bytes follow the response; the connection is then not reused. */
-	#leave(more: boolean): void {
-		const whole = this.#sent && !more && !this.#output.pending;
-		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
+	/** Ends the request. @param hasMore True if bytes follow the response; the connection is then not reused. */
+	#endCall(hasMore: boolean): void {
+		const isComplete = this.#isRequestSent && !hasMore && !this.#output.pending;
+		const reusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.broken;
 		this.#call = undefined;
 		this.#clock.stop();
-		this.#sender?.stop();
-		this.#sender = undefined;
+		this.#bodyPump?.stop();
+		this.#bodyPump = undefined;
 		this.#body = undefined;
 		this.#relay = undefined;
 		this.#decoder = undefined;
-		this.#wanted = true;
+		this.#wantsData = true;
 		if (reusable) {
 			this.#state = 'idle';
 			this.#keeper.connectionIdle(this);
-		} else this.#drop();
+		} else this.#close();
 	}
 
-	/** Fails the current request. @param ours True if the upstream is not to blame. */
-	#fail(error: UpstreamError, ours = false): void {
+	/** Fails the current request. With `isUpstreamBlameless`, the failure is not counted against the upstream. */
+	#fail(error: UpstreamError, isUpstreamBlameless = false): void {
 		const call = this.#call;
-		const sender = this.#sender;
-		const stream = this.#stream;
+		const bodyPump = this.#bodyPump;
+		const stream = this.#upgradedStream;
 		this.#call = undefined;
-		this.#drop();
+		this.#close();
 		if (!call) return;
-		sender?.stop();
+		bodyPump?.stop();
 		if (!this.#answered) {
-			const untouched = this.#calls > 1 && !this.#responseBytes && !sender?.started && error.phase !== 'timeout';
-			call.failed(error, untouched);
+			const canRetry =
+				this.#callCount > 1 && !this.#hasResponseBytes && !bodyPump?.started && error.phase !== 'timeout';
+			call.failed(error, canRetry);
 			return;
 		}
 		this.#body?.fail(error);
 		stream?.destroy(error);
-		call.released(ours || stream ? undefined : error);
+		call.released(isUpstreamBlameless || stream ? undefined : error);
 	}
 
 	/** Implements UpstreamSocketOwner: the upstream has closed its side. */
 	ended(): void {
 		switch (this.#state) {
 			case 'idle':
-				this.#drop();
+				this.#close();
 				break;
 			case 'head':
-				this.#closedEarly(this.#responseBytes ? 'within the response head' : 'without a response');
+				this.#failClosed(this.#hasResponseBytes ? 'within the response head' : 'without a response');
 				break;
 			case 'length':
 			case 'chunked':
-				this.#closedEarly('within the response body');
+				this.#failClosed('within the response body');
 				break;
 			case 'close':
 				this.#body!.end(undefined);
 				this.#responseEnded(false);
 				break;
 			case 'upgraded':
-				this.#stream!.receiveEnd();
+				this.#upgradedStream!.receiveEnd();
 		}
 	}
 
-	#closedEarly(when: string): void {
+	#failClosed(when: string): void {
 		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
 	}
 
@@ -473,22 +478,22 @@ export class ClientConnection
 		if (this.#state === 'upgraded') {
 			const call = this.#call!;
 			this.#call = undefined;
-			this.#stream!.socketClosed(error);
-			this.#drop();
+			this.#upgradedStream!.socketClosed(error);
+			this.#close();
 			call.released();
 			return;
 		}
-		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
+		const phase = !this.#isRequestSent && !this.#answered ? 'request' : 'response';
 		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
-	#drop(): void {
+	#close(): void {
 		if (this.#state === 'closed') return;
 		this.#clock.stop();
 		this.#state = 'closed';
-		this.#heads.drop();
+		this.#responseHeads.release();
 		this.#socket.destroy();
-		this.#blocks.end();
+		this.#blockReader.end();
 		this.#keeper.connectionLost(this);
 	}
 }

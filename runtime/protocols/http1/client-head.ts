@@ -1,4 +1,4 @@
-/** Heads of HTTP/1.1 messages on the client side: encodes those of requests, parses those of responses (RFC 9112 §3 to §6). */
+/** Message heads on the client side of HTTP/1.1: formats request heads and parses response heads (RFC 9112 §3 to §6). */
 import { FIELD_VALUE_CLASS, TOKEN_CLASS, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
@@ -40,20 +40,23 @@ const CR = 13;
 const LF = 10;
 const COLON = 58;
 
-/** The end of a head is searched for in this many bytes first, before the rest of a read. */
-const HEAD_WINDOW = 1024;
+/**
+ * The end of a head is first searched for in this many bytes. Most heads are shorter, so the rest of a read need not be
+ * converted.
+ */
+const HEAD_WINDOW_BYTES = 1024;
 /** Maximum number of fields in a response. */
 const MAX_FIELDS = 1000;
 
 /** Returns the head that begins at `start`, up to the CRLF of its last line. Returns undefined if it is incomplete. */
 export function readHeadText(data: Buffer, start: number, end: number): string | undefined {
-	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW));
-	let stop = text.indexOf('\r\n\r\n');
-	if (stop === -1 && end - start > HEAD_WINDOW) {
+	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW_BYTES));
+	let headEnd = text.indexOf('\r\n\r\n');
+	if (headEnd === -1 && end - start > HEAD_WINDOW_BYTES) {
 		text = data.toString('latin1', start, end);
-		stop = text.indexOf('\r\n\r\n');
+		headEnd = text.indexOf('\r\n\r\n');
 	}
-	return stop === -1 ? undefined : text.slice(0, stop + 2);
+	return headEnd === -1 ? undefined : text.slice(0, headEnd + 2);
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -72,22 +75,22 @@ export class PendingHead {
 
 	/**
 	 * Adds bytes. Returns true if they complete the head.
-	 * @throws InvalidResponse if there are more than `limit` bytes, or a bare LF shows that the end of the head will never come
+	 * @throws InvalidResponse if there are more than `maxBytes` bytes, or a bare LF shows that the end of the head will never come
 	 */
-	add(data: Buffer, count: number, limit: number): boolean {
-		const before = this.length;
-		if (before > limit) throw new InvalidResponse('the response head is too large');
-		const length = before + count;
+	add(data: Buffer, count: number, maxBytes: number): boolean {
+		const oldLength = this.length;
+		if (oldLength > maxBytes) throw new InvalidResponse('the response head is too large');
+		const length = oldLength + count;
 		if (length > this.#bytes.length) {
 			const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
-			this.#bytes.copy(larger, 0, 0, before);
+			this.#bytes.copy(larger, 0, 0, oldLength);
 			this.#bytes = larger;
 		}
-		data.copy(this.#bytes, before, 0, count);
+		data.copy(this.#bytes, oldLength, 0, count);
 		this.length = length;
-		const added = this.#bytes.subarray(Math.max(0, before - 3), length);
-		if (added.includes('\r\n\r\n')) return true;
-		if (added.includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
+		const newBytes = this.#bytes.subarray(Math.max(0, oldLength - 3), length);
+		if (newBytes.includes('\r\n\r\n')) return true;
+		if (newBytes.includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
 		return false;
 	}
 
@@ -101,10 +104,10 @@ export class PendingHead {
 }
 
 /** Rejects an incomplete head that can no longer become valid. Otherwise, the connection might wait for its end forever. */
-export function checkIncompleteHead(data: Buffer, start: number, end: number, limit: number): void {
-	if (end - start > limit) throw new InvalidResponse('the response head is too large');
-	const begin = data.toString('latin1', start, Math.min(end, start + 7));
-	if (!'HTTP/1.'.startsWith(begin)) throw new InvalidResponse('not an HTTP/1.x status line');
+export function checkIncompleteHead(data: Buffer, start: number, end: number, maxBytes: number): void {
+	if (end - start > maxBytes) throw new InvalidResponse('the response head is too large');
+	const firstBytes = data.toString('latin1', start, Math.min(end, start + 7));
+	if (!'HTTP/1.'.startsWith(firstBytes)) throw new InvalidResponse('not an HTTP/1.x status line');
 	if (data.subarray(start, end).includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
 }
 
@@ -117,13 +120,13 @@ export function checkIncompleteHead(data: Buffer, start: number, end: number, li
  */
 export function parseResponseHead(text: string, method: string, upgrade: boolean): ResponseHead {
 	const status = parseStatusLine(text);
-	const http11 = text.charCodeAt(7) === 0x31;
+	const isHttp11 = text.charCodeAt(7) === 0x31;
 	const items: string[] = [];
 	let connection: string | undefined;
 	let transferEncoding: string | undefined;
 	let contentLength: string | undefined;
 	let upgradeField: string | undefined;
-	const lineEnd = endOfLine(text, 12);
+	const lineEnd = findLineEnd(text, 12);
 	const reason = unusualReason(text, status, lineEnd);
 	let at = lineEnd + 2;
 	const end = text.length;
@@ -132,8 +135,8 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		while (TOKEN_CLASS[text.charCodeAt(colon)] !== 0) colon++;
 		if (colon === at || text.charCodeAt(colon) !== COLON) throw new InvalidResponse('a field line has no valid name');
 		const name = text.slice(at, colon);
-		const lineEnd = endOfLine(text, colon + 1);
-		const value = trimmed(text, colon + 1, lineEnd);
+		const lineEnd = findLineEnd(text, colon + 1);
+		const value = sliceTrimmed(text, colon + 1, lineEnd);
 		at = lineEnd + 2;
 		switch (name.length) {
 			case 7:
@@ -170,9 +173,9 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		}
 		if (items.push(name, value) > MAX_FIELDS * 2) throw new InvalidResponse('the response has too many fields');
 	}
-	let persistent = http11;
+	let persistent = isHttp11;
 	const headers = new HeaderList(items);
-	if (connection !== undefined) persistent = takeConnectionOptions(connection, headers, http11);
+	if (connection !== undefined) persistent = applyConnectionOptions(connection, headers, isHttp11);
 	const length = contentLength === undefined ? undefined : parseContentLength(contentLength);
 	if (status === 101) {
 		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
@@ -188,11 +191,11 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 			connection,
 		};
 	}
-	const protocol = http11 ? 'HTTP/1.1' : 'HTTP/1.0';
+	const protocol = isHttp11 ? 'HTTP/1.1' : 'HTTP/1.0';
 	if (transferEncoding !== undefined) {
 		// Two framings, or an unsupported one, enable response smuggling (RFC 9112 §6.1, §11.2).
 		if (length !== undefined) throw new InvalidResponse('both Content-Length and Transfer-Encoding');
-		if (!http11) throw new InvalidResponse('Transfer-Encoding in an HTTP/1.0 response');
+		if (!isHttp11) throw new InvalidResponse('Transfer-Encoding in an HTTP/1.0 response');
 		if (transferEncoding.toLowerCase() !== 'chunked') throw new InvalidResponse('unknown Transfer-Encoding');
 	}
 	if (method === 'HEAD' || status < 200 || status === 204 || status === 304) {
@@ -231,13 +234,13 @@ export function formatRequestHead(
 	framing: RequestFraming,
 	length: number | undefined,
 	keepAlive: boolean,
-	remembered: FieldLineCache,
+	lineCache: FieldLineCache,
 ): string {
-	if (!isTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
-	const lines = remembered.of(request.headers);
+	if (!isValidTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
+	const lines = lineCache.of(request.headers);
 	let head = `${request.method} ${request.target} HTTP/1.1\r\n${lines.text}`;
 	let options = keepAlive ? '' : 'close';
-	if (lines.te) options = options === '' ? 'TE' : `${options}, TE`;
+	if (lines.hasTe) options = options === '' ? 'TE' : `${options}, TE`;
 	if (request.upgrade !== undefined) {
 		head += `Connection: ${options === '' ? '' : `${options}, `}Upgrade\r\nUpgrade: ${request.upgrade}\r\n`;
 	} else if (options !== '') {
@@ -264,7 +267,7 @@ export class InvalidRequest extends Error {
 	}
 }
 
-function isTarget(text: string): boolean {
+function isValidTarget(text: string): boolean {
 	for (let i = 0; i < text.length; i++) {
 		const code = text.charCodeAt(i);
 		if (code < 0x21 || code > 0xff || code === 0x7f) return false;
@@ -295,8 +298,9 @@ function parseStatusLine(text: string): number {
 
 /** Returns the reason phrase of a status line that ends at `end`, or undefined if it is the registered one. */
 function unusualReason(text: string, status: number, end: number): string | undefined {
-	const usual = STATUS_CODES[status];
-	if (usual !== undefined && end === 13 + usual.length && text.startsWith(usual, 13)) return undefined;
+	const registeredPhrase = STATUS_CODES[status];
+	if (registeredPhrase !== undefined && end === 13 + registeredPhrase.length && text.startsWith(registeredPhrase, 13))
+		return undefined;
 	return text.slice(13, end);
 }
 
@@ -304,7 +308,7 @@ function unusualReason(text: string, status: number, end: number): string | unde
  * Returns the index of the CRLF that ends the line at `start`. Rejects control characters and other line endings
  * (RFC 9112 §2.2). The text ends with CRLF, so loops that skip characters of one class always terminate.
  */
-function endOfLine(text: string, start: number): number {
+function findLineEnd(text: string, start: number): number {
 	let i = start;
 	while (FIELD_VALUE_CLASS[text.charCodeAt(i)] === 1) i++;
 	if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) {
@@ -326,7 +330,7 @@ function parseContentLength(text: string): number {
 }
 
 /** Parses a `Connection` field and removes the fields that it names. Returns whether the connection persists. */
-function takeConnectionOptions(connection: string, headers: HeaderList, http11: boolean): boolean {
+function applyConnectionOptions(connection: string, headers: HeaderList, isHttp11: boolean): boolean {
 	const text = connection.toLowerCase();
 	if (text === 'keep-alive') return true;
 	if (text === 'close') return false;
@@ -338,10 +342,10 @@ function takeConnectionOptions(connection: string, headers: HeaderList, http11: 
 		else if (option === 'keep-alive') keepAlive = true;
 		else if (option !== '' && option !== 'upgrade') headers.delete(option);
 	}
-	return !close && (http11 || keepAlive);
+	return !close && (isHttp11 || keepAlive);
 }
 
-function trimmed(text: string, start: number, end: number): string {
+function sliceTrimmed(text: string, start: number, end: number): string {
 	let from = start;
 	let to = end;
 	while (from < to && isBlank(text.charCodeAt(from))) from++;

@@ -17,7 +17,7 @@ export class RequestBodyWriter implements BodyPumpOwner {
 	readonly #body: BodySource;
 	readonly #owner: RequestBodyOwner;
 	/** Number of bytes of the body still to be written; undefined with chunked framing. */
-	#remaining: number | undefined;
+	#remainingBytes: number | undefined;
 	#head: string;
 
 	constructor(
@@ -29,7 +29,7 @@ export class RequestBodyWriter implements BodyPumpOwner {
 	) {
 		this.#output = output;
 		this.#body = body;
-		this.#remaining = length;
+		this.#remainingBytes = length;
 		this.#head = head;
 		this.#owner = owner;
 	}
@@ -44,12 +44,12 @@ export class RequestBodyWriter implements BodyPumpOwner {
 
 	writePiece(bytes: Uint8Array): boolean {
 		const head = this.#head;
-		if (this.#remaining === undefined) {
+		if (this.#remainingBytes === undefined) {
 			this.#head = '';
 			return this.#output.framed(`${head}${bytes.length.toString(16)}\r\n`, bytes, '\r\n');
 		}
-		this.#remaining -= bytes.length;
-		if (this.#remaining < 0) {
+		this.#remainingBytes -= bytes.length;
+		if (this.#remainingBytes < 0) {
 			this.#owner.bodyFailed(new Error('the request body is longer than its Content-Length'));
 			return false;
 		}
@@ -59,19 +59,19 @@ export class RequestBodyWriter implements BodyPumpOwner {
 	}
 
 	sendDirectly(body: BodySource): void {
-		if (this.#remaining === undefined) return;
+		if (this.#remainingBytes === undefined) return;
 		this.writeHead();
 		const descriptor = this.#output.freeDescriptor;
-		if (descriptor >= 0) this.#remaining -= body.sendTo!(descriptor);
+		if (descriptor >= 0) this.#remainingBytes -= body.sendTo!(descriptor);
 	}
 
-	pumpEnded(): void {
-		if (this.#remaining !== undefined && this.#remaining > 0) {
+	bodyEnded(): void {
+		if (this.#remainingBytes !== undefined && this.#remainingBytes > 0) {
 			this.#owner.bodyFailed(new Error('the request body is shorter than its Content-Length'));
 			return;
 		}
 		this.writeHead();
-		if (this.#remaining === undefined) this.#output.text(formatLastChunk(this.#body.trailers));
+		if (this.#remainingBytes === undefined) this.#output.text(formatLastChunk(this.#body.trailers));
 		this.#owner.bodySent();
 	}
 
@@ -81,16 +81,16 @@ export class RequestBodyWriter implements BodyPumpOwner {
 }
 
 /** Maximum bytes of a body that is joined with its head in one write. */
-const JOIN = 16384;
+const MAX_JOINED_BYTES = 16384;
 
 /** Writes a head and a complete body. */
 export function writeCompleteMessage(output: SocketOutput, head: string, body: Uint8Array): void {
-	if (body.length > JOIN) {
+	if (body.length > MAX_JOINED_BYTES) {
 		output.framed(head, body, '');
 		return;
 	}
-	const whole = Buffer.allocUnsafe(head.length + body.length);
-	whole.write(head, 0, 'latin1');
-	whole.set(body, head.length);
-	output.bytes(whole);
+	const message = Buffer.allocUnsafe(head.length + body.length);
+	message.write(head, 0, 'latin1');
+	message.set(body, head.length);
+	output.bytes(message);
 }

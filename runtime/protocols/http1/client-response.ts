@@ -6,11 +6,14 @@ import { InvalidResponse, type ResponseHead } from './client-head.ts';
 import { ownedCopy } from './owned-copy.ts';
 
 /** Limits of an upstream's trailer section. */
-const MAX_TRAILER_SIZE = 65536;
+const MAX_TRAILER_BYTES = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
-/** Maximum bytes of a buffer whose views are cached. Read buffers are below this; buffers of long heads are not. */
-const LARGEST_MEMORY = 65_536;
+/**
+ * Maximum size of a buffer whose views are cached. Read buffers are not larger. A buffer that holds a long head may be, and is
+ * released soon.
+ */
+const MAX_VIEWED_BUFFER_BYTES = 65_536;
 
 /** Returns a response with this head and body. */
 export function toUpstreamResponse(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
@@ -20,7 +23,7 @@ export function toUpstreamResponse(head: ResponseHead, body: UpstreamResponse['b
 
 /** Returns a decoder for the body of a chunked response. */
 export function createResponseDecoder({ connection }: ResponseHead): ChunkedDecoder {
-	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT, undefined, connection);
+	return new ChunkedDecoder('response', MAX_TRAILER_BYTES, MAX_TRAILER_COUNT, undefined, connection);
 }
 
 /** Decodes content into the sink. Returns the index after the last byte consumed. @throws InvalidResponse */
@@ -31,47 +34,47 @@ export function decodeChunks(
 	end: number,
 	sink: ChunkSink,
 ): number {
-	const used = decoder.write(data.subarray(0, end), start, sink);
-	if (used < 0) throw new InvalidResponse('the chunked coding is malformed');
-	return used;
+	const consumedEnd = decoder.write(data.subarray(0, end), start, sink);
+	if (consumedEnd < 0) throw new InvalidResponse('the chunked coding is malformed');
+	return consumedEnd;
 }
 
-/** Extracts bodies that have been received completely, for one connection. */
+/** Extracts complete bodies from the received data of one connection. */
 export class CompleteBodies {
 	#view: Buffer | undefined = undefined;
-	#memory: Buffer | undefined = undefined;
-	#start = 0;
+	#viewedBuffer: Buffer | undefined = undefined;
+	#viewStart = 0;
 
 	/**
 	 * Returns the body at `start`: a view of the read buffer if the request will be done with it before `answered` returns,
 	 * otherwise a copy.
 	 */
-	of(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
+	extract(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
 		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);
 		let view = this.#view;
 		// Consecutive responses of one upstream often have the same length. The previous view can then be reused.
-		if (view === undefined || this.#memory !== data || this.#start !== start || view.length !== length) {
+		if (view === undefined || this.#viewedBuffer !== data || this.#viewStart !== start || view.length !== length) {
 			view = data.subarray(start, start + length);
-			if (data.length > LARGEST_MEMORY) return view;
+			if (data.length > MAX_VIEWED_BUFFER_BYTES) return view;
 			this.#view = view;
-			this.#memory = data;
-			this.#start = start;
+			this.#viewedBuffer = data;
+			this.#viewStart = start;
 		}
 		return view;
 	}
 
 	/** Joins the chunks of a body, which are views of `data`, in place or as a copy. */
-	ofPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
+	joinPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;
 		if (length === 0 || call.lendable?.(length, head.headers) !== true) return Buffer.concat(pieces, length);
 		const start = pieces[0]!.byteOffset - data.byteOffset;
 		let end = start;
 		for (const piece of pieces) {
-			const from = piece.byteOffset - data.byteOffset;
-			data.copyWithin(end, from, from + piece.length);
+			const pieceStart = piece.byteOffset - data.byteOffset;
+			data.copyWithin(end, pieceStart, pieceStart + piece.length);
 			end += piece.length;
 		}
-		return this.of(call, head, data, start, length);
+		return this.extract(call, head, data, start, length);
 	}
 }

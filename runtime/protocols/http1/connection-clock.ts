@@ -16,23 +16,23 @@ export interface ClockOwner {
 
 /** The deadlines of one connection. Times are those of `performance.now()`; Infinity means never. */
 export class ConnectionClock implements TimedItem {
-	/** When the clock is due to be checked. Set by the timer wheel. */
-	due = -1;
+	/** The tick in which the deadlines are checked next. Set by the timer wheel. */
+	dueTick = -1;
 	readonly #engine: Http1Engine;
 	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
-	#read = Infinity;
-	#write = Infinity;
+	#readDeadline = Infinity;
+	#writeDeadline = Infinity;
 	/** Deadline for the whole current response. */
-	#response = Infinity;
+	#responseDeadline = Infinity;
 	/** Created when a handler first waits for a request body. */
 	#bodyPace: TransferPace | undefined = undefined;
-	/** Created when the client first does not accept a response at once. */
+	/** Created when the client first fails to accept a response at once. */
 	#writePace: TransferPace | undefined = undefined;
-	/** Bytes in the socket's queue, not yet accepted by the system, at the previous check. */
-	#queued = 0;
+	/** Number of bytes that the system had not yet accepted from the socket's queue at the previous check. */
+	#queuedBytes = 0;
 	/** Limits that handlers set for the current exchange. They override the defaults. */
-	#bounds: TransferLimits | undefined = undefined;
+	#overrides: TransferLimits | undefined = undefined;
 
 	constructor(engine: Http1Engine, socket: ClientSocket, owner: ClockOwner) {
 		this.#engine = engine;
@@ -41,124 +41,128 @@ export class ConnectionClock implements TimedItem {
 	}
 
 	get deadline(): number {
-		return Math.min(this.#read, this.#write, this.#response);
+		return Math.min(this.#readDeadline, this.#writeDeadline, this.#responseDeadline);
 	}
 
 	/** Maximum bytes of a complete body that are passed to the socket at a time. */
 	get writeChunk(): number {
-		return this.#bounds?.writeChunk ?? this.#engine.limits.writeChunk;
+		return this.#overrides?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
 
 	check(now: number): void {
-		if (now >= this.#response) this.#owner.writeTimedOut();
-		else if (now >= this.#write) {
+		if (now >= this.#responseDeadline) this.#owner.writeTimedOut();
+		else if (now >= this.#writeDeadline) {
 			// The system accepts a large write gradually, but reports only its end.
-			const left = queuedBytes(this.#socket);
-			if (left < this.#queued && this.#writePace) this.#waitForClient(this.#writePace, now, left, 0);
+			const queuedNow = queuedBytes(this.#socket);
+			if (queuedNow < this.#queuedBytes && this.#writePace) this.#waitForClient(this.#writePace, now, queuedNow, 0);
 			else this.#owner.writeTimedOut();
-		} else if (now >= this.#read) {
-			this.#read = Infinity;
+		} else if (now >= this.#readDeadline) {
+			this.#readDeadline = Infinity;
 			this.#owner.readTimedOut();
 		}
 	}
 
 	/** Sets the deadline for the next bytes. */
-	readUntil(deadline: number): void {
-		this.#read = deadline;
-		this.#engine.sooner(this, deadline);
+	setReadDeadline(deadline: number): void {
+		this.#readDeadline = deadline;
+		this.#engine.deadlineAdvanced(this, deadline);
 	}
 
-	/** Sets an earlier deadline for the next bytes. Does nothing if the present one is earlier. */
-	readBefore(deadline: number): void {
-		if (deadline < this.#read) this.readUntil(deadline);
+	/** Sets the deadline for the next bytes, unless the current one is earlier. */
+	advanceReadDeadline(deadline: number): void {
+		if (deadline < this.#readDeadline) this.setReadDeadline(deadline);
 	}
 
 	/** Sets the deadline for pending writes, independent of how fast the client reads. */
-	writeUntil(deadline: number): void {
-		this.#queued = 0;
-		this.#write = deadline;
-		this.#engine.sooner(this, deadline);
+	setWriteDeadline(deadline: number): void {
+		this.#queuedBytes = 0;
+		this.#writeDeadline = deadline;
+		this.#engine.deadlineAdvanced(this, deadline);
 	}
 
 	/** Must be called when a request head has been received. */
-	exchangeBegins(): void {
-		this.#read = Infinity;
-		this.#bounds = undefined;
+	exchangeStarted(): void {
+		this.#readDeadline = Infinity;
+		this.#overrides = undefined;
 		const { writeTimeout } = this.#engine.limits;
 		if (writeTimeout !== 0) {
-			this.#response = this.#engine.after(writeTimeout);
-			this.#engine.sooner(this, this.#response);
+			this.#responseDeadline = this.#engine.deadlineIn(writeTimeout);
+			this.#engine.deadlineAdvanced(this, this.#responseDeadline);
 		}
-		if (this.#bodyPace !== undefined) this.#beginBody(this.#bodyPace);
-		if (this.#writePace !== undefined) this.#beginWrite(this.#writePace);
+		if (this.#bodyPace !== undefined) this.#startBodyPace(this.#bodyPace);
+		if (this.#writePace !== undefined) this.#startWritePace(this.#writePace);
 	}
 
 	/** Must be called when the response has been sent, or when another protocol takes over the connection. */
-	exchangeEnds(): void {
-		this.#response = Infinity;
-		this.#write = Infinity;
+	exchangeEnded(): void {
+		this.#responseDeadline = Infinity;
+		this.#writeDeadline = Infinity;
 	}
 
 	/** Overrides limits for the current exchange. */
-	bound(bounds: TransferLimits): void {
-		this.#bounds = { ...this.#bounds, ...bounds };
+	overrideLimits(overrides: TransferLimits): void {
+		this.#overrides = { ...this.#overrides, ...overrides };
 		const { limits } = this.#engine;
-		const { readTimeout, readRate, writeTimeout, writeRate } = this.#bounds;
-		this.#bodyPace?.bound(readTimeout ?? limits.bodyIdleTimeout, readRate ?? limits.bodyRate);
-		this.#writePace?.bound(writeTimeout ?? limits.writeIdleTimeout, writeRate ?? limits.writeRate);
+		const { readTimeout, readRate, writeTimeout, writeRate } = this.#overrides;
+		this.#bodyPace?.setLimits(readTimeout ?? limits.bodyIdleTimeout, readRate ?? limits.bodyRate);
+		this.#writePace?.setLimits(writeTimeout ?? limits.writeIdleTimeout, writeRate ?? limits.writeRate);
 	}
 
 	/**
-	 * Must be called when a handler waits for the body, of which `received` bytes have arrived. `engine.now` must be exact.
+	 * Must be called when a handler waits for the body, of which `receivedBytes` have arrived. `engine.now` must be exact.
 	 */
-	bodyAwaited(received: number): void {
+	bodyAwaited(receivedBytes: number): void {
 		let pace = this.#bodyPace;
 		if (pace === undefined) {
 			pace = new TransferPace();
 			this.#bodyPace = pace;
-			this.#beginBody(pace);
+			this.#startBodyPace(pace);
 		}
-		this.readUntil(pace.wait(this.#engine.now, received));
+		this.setReadDeadline(pace.startWait(this.#engine.now, receivedBytes));
 	}
 
 	/** Must be called when the handler no longer waits for the body. */
-	bodyCame(): void {
-		this.#bodyPace?.go(this.#engine.now);
-		this.#read = Infinity;
+	bodyReceived(): void {
+		this.#bodyPace?.endWait(this.#engine.now);
+		this.#readDeadline = Infinity;
 	}
 
-	/** Must be called when the socket becomes full or writable again. `sent` is the bytes of the response written so far. */
-	writeBlocked(blocked: boolean, sent: number): void {
+	/** Must be called when the socket becomes full or writable again. `sentBytes` counts the bytes of the response written so far. */
+	writeBlocked(blocked: boolean, sentBytes: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;
 		if (pace === undefined) {
 			pace = new TransferPace();
 			this.#writePace = pace;
-			this.#beginWrite(pace);
+			this.#startWritePace(pace);
 		}
-		if (blocked) this.#waitForClient(pace, now, queuedBytes(this.#socket), sent);
+		if (blocked) this.#waitForClient(pace, now, queuedBytes(this.#socket), sentBytes);
 		else {
-			pace.go(now);
-			this.#write = Infinity;
+			pace.endWait(now);
+			this.#writeDeadline = Infinity;
 		}
 	}
 
-	#waitForClient(pace: TransferPace, now: number, queued: number, sent: number): void {
-		this.#queued = queued;
-		this.#write = pace.wait(now, sent);
-		this.#engine.sooner(this, this.#write);
+	#waitForClient(pace: TransferPace, now: number, queuedBytes: number, sentBytes: number): void {
+		this.#queuedBytes = queuedBytes;
+		this.#writeDeadline = pace.startWait(now, sentBytes);
+		this.#engine.deadlineAdvanced(this, this.#writeDeadline);
 	}
 
-	#beginBody(pace: TransferPace): void {
+	#startBodyPace(pace: TransferPace): void {
 		const { limits } = this.#engine;
-		const bounds = this.#bounds;
-		const end = this.#engine.after(limits.bodyTimeout);
-		pace.begin(bounds?.readTimeout ?? limits.bodyIdleTimeout, bounds?.readRate ?? limits.bodyRate, end);
+		const overrides = this.#overrides;
+		const transferDeadline = this.#engine.deadlineIn(limits.bodyTimeout);
+		pace.start(
+			overrides?.readTimeout ?? limits.bodyIdleTimeout,
+			overrides?.readRate ?? limits.bodyRate,
+			transferDeadline,
+		);
 	}
 
-	#beginWrite(pace: TransferPace): void {
+	#startWritePace(pace: TransferPace): void {
 		const { limits } = this.#engine;
-		const bounds = this.#bounds;
-		pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, Infinity);
+		const overrides = this.#overrides;
+		pace.start(overrides?.writeTimeout ?? limits.writeIdleTimeout, overrides?.writeRate ?? limits.writeRate, Infinity);
 	}
 }

@@ -22,7 +22,7 @@ import { ResponseWriter, type WriterOwner } from './response-writer.ts';
 import { SocketInfo } from './socket-info.ts';
 import { type InputSink, SocketInput } from './socket-input.ts';
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
 /** A client connection. The object is in use until the socket has closed. */
 export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
@@ -32,33 +32,33 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	readonly info: SocketInfo;
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
-	#pending: PendingBytes | undefined = undefined;
-	/** True if `#pending` holds the start of a head. */
+	#pendingBytes: PendingBytes | undefined = undefined;
+	/** True if `#pendingBytes` holds the start of a head. */
 	#inHead = false;
 	#exchange: Exchange | undefined = undefined;
-	/** The body of the current request, or the one being discarded. */
+	/** The body of the current request, or the one being discarded after its response. */
 	#body: RequestBody | undefined = undefined;
-	#minor = 1;
+	#minorVersion = 1;
 	#keepAlive = true;
-	/** True if this connection is being drained although its server is not. */
-	#retired = false;
+	/** True if this connection alone is being drained, and not its server. */
+	#isRetired = false;
 	#expectsContinue = false;
 	/** True if the client has announced that this is its last request. */
 	#lastRequest = false;
-	/** True while handlers have the exchange and no byte of its response has been sent. */
-	#handling = false;
-	#requests = 0;
-	/** When the connection became idle. A connection not used yet counts as idle after {@link UNUSED_GRACE_MS}. */
+	/** True while handlers process the exchange, before its response is written. */
+	#isHandling = false;
+	#requestCount = 0;
+	/** When the connection became idle, by `performance.now()`. An unused connection counts as idle after {@link UNUSED_GRACE_MS}. */
 	#idleSince: number;
 	/** True once the client has closed its side. */
-	#ended = false;
+	#clientEnded = false;
 	/** True while received bytes are being processed. Writes are then gathered until the end. */
-	#running = false;
+	#isProcessing = false;
 	readonly clock: ConnectionClock;
-	#lingerEnd = Infinity;
-	readonly #known = new KnownHost();
+	#lingerDeadline = Infinity;
+	readonly #knownHost = new KnownHost();
 	#onHandled: (() => void) | undefined = undefined;
-	#onBroken: (() => void) | undefined = undefined;
+	#onHandlerFailed: (() => void) | undefined = undefined;
 
 	constructor(
 		accepted: AcceptedSocket,
@@ -76,39 +76,39 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#idleSince = engine.now + UNUSED_GRACE_MS;
 		this.clock = new ConnectionClock(engine, socket, this);
 		const { headTimeout, idleTimeout } = engine.limits;
-		this.clock.readUntil(Math.min(engine.after(headTimeout), engine.after(idleTimeout)));
+		this.clock.setReadDeadline(Math.min(engine.deadlineIn(headTimeout), engine.deadlineIn(idleTimeout)));
 		engine.add(this);
 	}
 
 	sendInterim(status: number, headers: HeaderList): void {
 		// Interim responses are sent only before the response head. 100 and 101 are excluded, because they change the exchange.
-		if (!this.#handling || this.#minor === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
+		if (!this.#isHandling || this.#minorVersion === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
 		this.#writer.inform(status, headers);
-		if (!this.#running) this.#writer.flush();
+		if (!this.#isProcessing) this.#writer.flush();
 	}
 
-	/** Does nothing: during an exchange, the connection is read anyway, so a client's disconnect is noticed. */
+	/** Does nothing, because the connection is always read during an exchange, so that a client's disconnect is noticed. */
 	watch(): void {}
 
 	setLimits(bounds: TransferLimits): void {
-		this.clock.bound(bounds);
+		this.clock.overrideLimits(bounds);
 	}
 
 	bodyAwaited(body: RequestBody): void {
 		if (this.#body !== body) return;
 		this.#engine.now = performance.now();
-		if (this.#expectsContinue && body.received === 0) {
+		if (this.#expectsContinue && body.receivedBytes === 0) {
 			this.#expectsContinue = false;
-			if (this.#handling) {
+			if (this.#isHandling) {
 				this.#writer.inform(100, undefined);
-				if (!this.#running) this.#writer.flush();
+				if (!this.#isProcessing) this.#writer.flush();
 			}
 		}
-		this.clock.bodyAwaited(body.received);
+		this.clock.bodyAwaited(body.receivedBytes);
 		this.#input.resume();
 	}
 
-	bodyRelieved(): void {
+	bodyHasRoom(): void {
 		if (this.#state === BODY) this.#input.resume();
 	}
 
@@ -118,25 +118,25 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	responseEnded(): void {
 		this.#engine.now = performance.now();
-		this.#finish();
-		this.#continue();
+		this.#finishExchange();
+		this.#proceed();
 	}
 
-	drain(alone = false): void {
-		this.#retired ||= alone;
-		if (this.#state !== HEAD || this.#pending !== undefined || this.#running) return;
-		const { next, first } = this.#engine.waits;
+	drain(onlyThis = false): void {
+		this.#isRetired ||= onlyThis;
+		if (this.#state !== HEAD || this.#pendingBytes !== undefined || this.#isProcessing) return;
+		const { next, first } = this.#engine.drainWaits;
 		if (next === 0) {
 			this.#close();
 			return;
 		}
 		this.#engine.now = performance.now();
-		if (this.#requests === 0) this.clock.readBefore(this.#engine.now + first);
-		else this.clock.readUntil(this.#engine.now + next);
+		if (this.#requestCount === 0) this.clock.advanceReadDeadline(this.#engine.now + first);
+		else this.clock.setReadDeadline(this.#engine.now + next);
 	}
 
 	get idleSince(): number {
-		return this.#state === HEAD && this.#pending === undefined && !this.#running ? this.#idleSince : Infinity;
+		return this.#state === HEAD && this.#pendingBytes === undefined && !this.#isProcessing ? this.#idleSince : Infinity;
 	}
 
 	giveWay(): void {
@@ -174,148 +174,148 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	data(bytes: Buffer): void {
 		switch (this.#state) {
 			case HEAD:
-				if (this.#requests === 0 && !this.info.known) this.#socket.destroy();
-				else if (this.#pending === undefined) this.#run(bytes, 0);
-				else if (this.#pending.add(bytes)) this.#runPending();
+				if (this.#requestCount === 0 && !this.info.isAddressKnown) this.#socket.destroy();
+				else if (this.#pendingBytes === undefined) this.#processBytes(bytes, 0);
+				else if (this.#pendingBytes.add(bytes)) this.#processPending();
 				break;
 			case BODY:
 			case DRAIN:
 				this.#engine.now = performance.now();
-				this.#run(bytes, this.#feed(bytes, 0));
+				this.#processBytes(bytes, this.#feedBody(bytes, 0));
 				break;
 			case WAIT:
 			case BLOCKED:
-				this.#hold(bytes, 0);
-				if (this.#pending!.length >= PIPELINE_HIGH_WATER) this.#input.pause();
+				this.#keepBytes(bytes, 0);
+				if (this.#pendingBytes!.length >= PIPELINE_HIGH_WATER) this.#input.pause();
 				break;
 			case LINGER:
-				if (this.#lingerEnd === Infinity) return;
-				this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE_MS));
+				if (this.#lingerDeadline === Infinity) return;
+				this.clock.setReadDeadline(Math.min(this.#lingerDeadline, performance.now() + LINGER_IDLE_MS));
 		}
 	}
 
 	/** Keeps received bytes until they can be processed. */
-	#hold(bytes: Buffer, start: number): void {
-		if (this.#pending) this.#pending.add(bytes.subarray(start));
-		else this.#pending = new PendingBytes(bytes, start, bytes.length);
+	#keepBytes(bytes: Buffer, start: number): void {
+		if (this.#pendingBytes) this.#pendingBytes.add(bytes.subarray(start));
+		else this.#pendingBytes = new PendingBytes(bytes, start, bytes.length);
 	}
 
-	#runPending(): void {
-		const bytes = this.#pending?.bytes ?? NOTHING;
-		this.#pending = undefined;
-		this.#run(bytes, 0);
+	#processPending(): void {
+		const bytes = this.#pendingBytes?.bytes ?? EMPTY;
+		this.#pendingBytes = undefined;
+		this.#processBytes(bytes, 0);
 	}
 
 	/** Processes all requests in the bytes from `at` on. */
-	#run(bytes: Buffer, at: number): void {
-		this.#running = true;
+	#processBytes(bytes: Buffer, at: number): void {
+		this.#isProcessing = true;
 		const engine = this.#engine;
 		engine.refresh();
 		const { parser, limits } = engine;
 		const length = bytes.length;
-		// Parsing heads as strings is fastest. One conversion serves all heads in the converted bytes.
+		// Parsing strings is faster than parsing bytes. One conversion covers all heads in the converted bytes.
 		let text = '';
-		let base = at;
+		let textStart = at;
 		while (this.#state === HEAD && at < length) {
-			const needed = Math.min(length, at + limits.maxHeadSize);
+			const headLimit = Math.min(length, at + limits.maxHeadSize);
 			let result = PARSE_INCOMPLETE;
-			if (text !== '') result = parser.parse(text, at - base, Math.min(text.length, needed - base));
-			if (result === PARSE_INCOMPLETE && base + text.length < needed) {
-				base = at;
-				text = bytes.toString('latin1', at, needed);
+			if (text !== '') result = parser.parse(text, at - textStart, Math.min(text.length, headLimit - textStart));
+			if (result === PARSE_INCOMPLETE && textStart + text.length < headLimit) {
+				textStart = at;
+				text = bytes.toString('latin1', at, headLimit);
 				result = parser.parse(text, 0, text.length);
 			}
 			if (result === PARSE_OK) {
-				at = this.#begin(bytes, base + parser.end);
-				if (this.#writer.full) this.#writer.flush();
-				if (this.#state === HEAD && this.#writer.blocked) this.#block();
+				at = this.#startExchange(bytes, textStart + parser.end);
+				if (this.#writer.isFull) this.#writer.flush();
+				if (this.#state === HEAD && this.#writer.blocked) this.#blockOnOutput();
 			} else if (result !== PARSE_INCOMPLETE) {
-				if (parser.reason === 'bad_version' && this.#takenOver(bytes, at)) return;
+				if (parser.reason === 'bad_version' && this.#handToHttp2(bytes, at)) return;
 				this.#refuse(result, parser.reason);
-			} else if (needed - at < limits.maxHeadSize) {
+			} else if (headLimit - at < limits.maxHeadSize) {
 				if (!this.#inHead) {
 					this.#inHead = true;
 					engine.now = performance.now();
-					this.clock.readUntil(engine.after(limits.headTimeout));
+					this.clock.setReadDeadline(engine.deadlineIn(limits.headTimeout));
 				}
 				break;
 			} else if (parser.inRequestLine) this.#refuse(414, 'target_too_long');
 			else this.#refuse(431, 'head_too_large');
 		}
-		if (at < length && this.#state <= BLOCKED) this.#hold(bytes, at);
-		this.#running = false;
+		if (at < length && this.#state <= BLOCKED) this.#keepBytes(bytes, at);
+		this.#isProcessing = false;
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
-		else if (this.#state === HEAD && (this.#ended || (this.#closesIdle && !this.#inHead))) this.#close();
+		else if (this.#state === HEAD && (this.#clientEnded || (this.#shouldCloseIdle && !this.#inHead))) this.#close();
 		else this.#writer.flush();
 	}
 
 	/**
-	 * Checks for the HTTP/2 connection preface, which looks like a request of an unknown version. If it is there and the listener
+	 * Checks for the HTTP/2 connection preface, which looks like a request of an unknown version. If it is present and the listener
 	 * supports HTTP/2, hands the connection over and returns true.
 	 */
-	#takenOver(bytes: Buffer, at: number): boolean {
+	#handToHttp2(bytes: Buffer, at: number): boolean {
 		const { takeOver } = this.#engine;
-		if (takeOver === undefined || this.#requests > 0) return false;
+		if (takeOver === undefined || this.#requestCount > 0) return false;
 		if (!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))) return false;
 		if (this.info.tls !== undefined || !takeOver(this.#input, this.info, bytes.subarray(at))) return false;
 		this.#state = CLOSED;
-		this.#running = false;
+		this.#isProcessing = false;
 		this.#engine.release(this);
 		return true;
 	}
 
 	/** Continues after an asynchronous event. */
-	#continue(): void {
-		if (this.#state === HEAD) this.#runPending();
+	#proceed(): void {
+		if (this.#state === HEAD) this.#processPending();
 		else if (this.#state === UPGRADED) this.#handOver(undefined);
 		else if (this.#state !== CLOSED) this.#writer.flush();
 	}
 
 	/** Starts the exchange whose head was just parsed. Returns the index after the consumed bytes. */
-	#begin(bytes: Buffer, start: number): number {
+	#startExchange(bytes: Buffer, start: number): number {
 		const engine = this.#engine;
 		const { parser, limits } = engine;
 		this.#inHead = false;
 		const authority = parser.authority;
-		const host = this.#known.of(authority, bytes.length);
+		const host = this.#knownHost.hostOf(authority, bytes.length);
 		if (host === undefined) return this.#refuse(400, 'bad_host', start);
-		const field = parser.fields.host;
+		const hostField = parser.fields.host;
 		// The target's authority takes precedence over Host, but an invalid Host is rejected nevertheless (RFC 9112 §3.2).
-		if (field && field !== authority && !parseAuthority(field)) return this.#refuse(400, 'bad_host', start);
+		if (hostField && hostField !== authority && !parseAuthority(hostField)) return this.#refuse(400, 'bad_host', start);
 		let body: RequestBody | undefined;
 		let at = start;
 		if (parser.bodyLength !== 0) {
-			body = new RequestBody(this, parser.bodyLength, limits, this.#input.blocks(engine));
+			body = new RequestBody(this, parser.bodyLength, limits, this.#input.blockReader(engine));
 			if (at < bytes.length) at = body.feed(bytes, at);
 			if (at < 0) return this.#refuse(400, 'bad_chunk', start);
 		}
 		this.#body = body;
-		this.#minor = parser.minor;
+		this.#minorVersion = parser.minor;
 		// If a CONNECT does not open a tunnel, the client may have sent data for the tunnel that is not HTTP.
-		const lasting = parser.keepAlive && parser.method !== 'CONNECT';
-		this.#keepAlive = lasting && ++this.#requests !== limits.maxRequestsPerConnection;
+		const isPersistent = parser.keepAlive && parser.method !== 'CONNECT';
+		this.#keepAlive = isPersistent && ++this.#requestCount !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
 		this.#lastRequest = !parser.keepAlive && body === undefined && at === bytes.length;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
-		if (body?.full) this.#input.pause();
+		if (body?.isFull) this.#input.pause();
 		engine.now = performance.now();
-		this.clock.exchangeBegins();
+		this.clock.exchangeStarted();
 		const x = createExchangeFromHead(engine, this.info, host, body, this);
 		body?.countFor(x);
 		this.#exchange = x;
-		this.#handling = true;
-		if (this.#ended && this.#state === BODY) this.#cutShort();
+		this.#isHandling = true;
+		if (this.#clientEnded && this.#state === BODY) this.#cutShort();
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
-			this.info.remember();
+			this.info.readAddresses();
 			this.#onHandled ??= () => this.responseReady();
-			this.#onBroken ??= () => {
+			this.#onHandlerFailed ??= () => {
 				this.#exchange!.aborted = true;
 				this.responseReady();
 			};
 			if (result instanceof PendingAnswer) result.setWaiter(this, this.#writer);
-			else result.then(this.#onHandled, this.#onBroken);
+			else result.then(this.#onHandled, this.#onHandlerFailed);
 		}
 		return at;
 	}
@@ -331,28 +331,28 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	/** Passes bytes to the body being received. Returns the index after the last byte it consumed. */
-	#feed(bytes: Buffer, start: number): number {
+	#feedBody(bytes: Buffer, start: number): number {
 		const body = this.#body!;
 		const end = body.feed(bytes, start);
 		if (end < 0) {
 			this.#keepAlive = false;
-			this.clock.readUntil(Infinity);
+			this.clock.setReadDeadline(Infinity);
 			if (this.#state === DRAIN) this.#close();
 			return bytes.length;
 		}
-		const tooMuch = body.discarded > this.#engine.limits.maxDrain;
-		if (body.complete) this.bodyWhole();
+		const discardedTooMuch = body.discardedBytes > this.#engine.limits.maxDrain;
+		if (body.complete) this.bodyCompleted();
 		else if (this.#state !== DRAIN) {
-			if (body.awaited) this.clock.bodyAwaited(body.received);
-			else this.clock.bodyCame();
-			if (body.full || tooMuch) this.#input.pause();
-		} else if (tooMuch) this.#close();
+			if (body.awaited) this.clock.bodyAwaited(body.receivedBytes);
+			else this.clock.bodyReceived();
+			if (body.isFull || discardedTooMuch) this.#input.pause();
+		} else if (discardedTooMuch) this.#close();
 		return end;
 	}
 
-	bodyWhole(): void {
-		this.clock.readUntil(Infinity);
-		if (this.#state === DRAIN) this.#next();
+	bodyCompleted(): void {
+		this.clock.setReadDeadline(Infinity);
+		if (this.#state === DRAIN) this.#awaitNextRequest();
 		else this.#state = WAIT;
 	}
 
@@ -360,11 +360,11 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	responseReady(now: number = performance.now()): void {
 		this.#engine.now = now;
 		this.#respond(this.#exchange!);
-		this.#continue();
+		this.#proceed();
 	}
 
 	#respond(x: Exchange): void {
-		this.#handling = false;
+		this.#isHandling = false;
 		if (x.aborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
@@ -372,67 +372,70 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			x.markGone();
 			this.#writer.flush();
 			this.#socket.destroy();
-			this.#finish();
+			this.#finishExchange();
 			return;
 		}
 		const body = this.#body;
-		let keepAlive = this.#keepAlive && !this.#draining;
+		let keepAlive = this.#keepAlive && !this.#isDraining;
 		if (body !== undefined && !body.complete) {
-			// A client that waits for 100 (Continue) may or may not send the body, so the next bytes would be ambiguous.
-			if (this.#expectsContinue && body.received === 0) keepAlive = false;
-			else if (body.failed || (body.outstanding ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
+			// The client may or may not send its body now that 100 (Continue) has not come, so the next bytes would be ambiguous.
+			if (this.#expectsContinue && body.receivedBytes === 0) keepAlive = false;
+			else if (body.failed || (body.outstandingBytes ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
 		}
-		if (x.upgradeCallback && (this.#minor === 0 || this.#ended || (body !== undefined && !body.complete))) {
+		if (
+			x.upgradeCallback &&
+			(this.#minorVersion === 0 || this.#clientEnded || (body !== undefined && !body.complete))
+		) {
 			x.upgradeCallback = undefined;
 			x.markGone();
 		}
-		const progress = this.#writer.respond(x, this.#minor, keepAlive);
-		if (progress === 'written') this.#finish();
+		const progress = this.#writer.respond(x, this.#minorVersion, keepAlive);
+		if (progress === 'written') this.#finishExchange();
 		else if (progress === 'upgraded') this.#state = UPGRADED;
 	}
 
 	/** Called when the response has been sent or cut short. */
-	#finish(): void {
+	#finishExchange(): void {
 		const x = this.#exchange!;
 		this.#exchange = undefined;
-		this.clock.exchangeEnds();
+		this.clock.exchangeEnded();
 		const body = this.#body;
 		if (body !== undefined && !body.complete) body.cancel();
 		this.#engine.host.finished(x);
 		if (this.#socket.destroyed) return;
 		if (!this.#writer.keepAlive || !this.#keepAlive) this.#close();
 		else if (body !== undefined && !body.complete) {
-			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
+			if (body.discardedBytes > this.#engine.limits.maxDrain) this.#close();
 			else {
 				this.#state = DRAIN;
-				// One deadline covers the rest of the body. Reads do not renew it, because nobody wants this body any longer.
-				this.clock.readUntil(this.#engine.after(this.#engine.limits.bodyIdleTimeout));
+				// One deadline covers the rest of the body. Reads do not extend it, because nothing uses this body any longer.
+				this.clock.setReadDeadline(this.#engine.deadlineIn(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
 			}
-		} else this.#next();
+		} else this.#awaitNextRequest();
 	}
 
 	/** Prepares for the next request on the connection. */
-	#next(): void {
+	#awaitNextRequest(): void {
 		this.#state = HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
-		const { waits, limits } = this.#engine;
-		this.clock.readUntil(this.#engine.after(waits.next || limits.idleTimeout));
+		const { drainWaits: waits, limits } = this.#engine;
+		this.clock.setReadDeadline(this.#engine.deadlineIn(waits.next || limits.idleTimeout));
 		this.#input.resume();
 	}
 
-	#block(): void {
+	#blockOnOutput(): void {
 		this.#state = BLOCKED;
-		this.clock.readUntil(Infinity);
-		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
+		this.clock.setReadDeadline(Infinity);
+		this.clock.setWriteDeadline(this.#engine.deadlineIn(this.#engine.limits.writeIdleTimeout));
 	}
 
 	drained(): void {
 		if (this.#state !== BLOCKED) return;
-		this.clock.exchangeEnds();
-		this.#next();
-		this.#continue();
+		this.clock.exchangeEnded();
+		this.#awaitNextRequest();
+		this.#proceed();
 	}
 
 	/** Rejects a request, and closes the connection. Returns `at`. */
@@ -444,41 +447,41 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	/** True if idle connections are to be closed. */
-	get #closesIdle(): boolean {
-		return this.#draining && this.#engine.waits.next === 0;
+	get #shouldCloseIdle(): boolean {
+		return this.#isDraining && this.#engine.drainWaits.next === 0;
 	}
 
-	get #draining(): boolean {
-		return this.#retired || this.#engine.draining || this.#engine.host.draining;
+	get #isDraining(): boolean {
+		return this.#isRetired || this.#engine.draining || this.#engine.host.draining;
 	}
 
 	/** Closes our side, then waits briefly for the client to close its side. Otherwise, a reset could discard our last response. */
 	#close(): void {
-		const silent = this.#ended || (this.#lastRequest && this.#pending === undefined);
+		const canCloseAtOnce = this.#clientEnded || (this.#lastRequest && this.#pendingBytes === undefined);
 		this.#state = LINGER;
 		this.#body = undefined;
-		this.#pending = undefined;
-		this.clock.readUntil(Infinity);
+		this.#pendingBytes = undefined;
+		this.clock.setReadDeadline(Infinity);
 		this.#writer.flush();
-		if (silent && this.#input.leave()) return;
-		this.clock.exchangeEnds();
-		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
+		if (canCloseAtOnce && this.#input.closeIfFlushed()) return;
+		this.clock.exchangeEnded();
+		this.clock.setWriteDeadline(this.#engine.deadlineIn(this.#engine.limits.writeIdleTimeout));
 		this.#socket.end(() => {
 			if (this.#state !== LINGER) return;
 			const now = performance.now();
-			this.clock.exchangeEnds();
-			this.#lingerEnd = now + LINGER_TOTAL_MS;
-			this.clock.readUntil(now + LINGER_IDLE_MS);
+			this.clock.exchangeEnded();
+			this.#lingerDeadline = now + LINGER_TOTAL_MS;
+			this.clock.setReadDeadline(now + LINGER_IDLE_MS);
 		});
 		this.#input.resume();
 	}
 
-	/** Hands the byte stream to the upgrade's handler. The stream is paused, and bytes that were read already are put back. */
+	/** Hands the byte stream to the upgrade's handler. The stream is paused and starts with the bytes that have been read already. */
 	#handOver(rest: Buffer | undefined): void {
-		const pending = this.#pending?.bytes;
-		this.#pending = undefined;
-		this.clock.readUntil(Infinity);
-		this.clock.exchangeEnds();
+		const pending = this.#pendingBytes?.bytes;
+		this.#pendingBytes = undefined;
+		this.clock.setReadDeadline(Infinity);
+		this.clock.exchangeEnded();
 		const stream = this.#input.handOver(pending ?? rest);
 		try {
 			this.#exchange!.upgradeCallback!(stream);
@@ -488,12 +491,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	end(): void {
-		this.#ended = true;
+		this.#clientEnded = true;
 		switch (this.#state) {
 			case HEAD:
 				// Some of the held bytes may not have been examined yet. A malformed head among them is rejected even if the client
 				// has closed its side.
-				this.#runPending();
+				this.#processPending();
 				break;
 			case DRAIN:
 				this.#close();

@@ -26,9 +26,9 @@ export interface EngineConnection extends ClosableConnection {
 	readonly info: SocketInfo;
 	/**
 	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
-	 * engine waits for one. `alone` means that only this connection is drained, not its server.
+	 * engine waits for one. `onlyThis` means that only this connection is drained, not its server.
 	 */
-	drain(alone?: boolean): void;
+	drain(onlyThis?: boolean): void;
 	/** Closes the connection at once, whether or not an exchange is in progress. */
 	destroy(): void;
 }
@@ -47,7 +47,7 @@ export class Http1Engine {
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
-	readonly answers: RepeatedAnswers = new RepeatedAnswers();
+	readonly responseCache: RepeatedAnswers = new RepeatedAnswers();
 	readonly connections: Set<EngineConnection> = new Set();
 	#readMemory: ReadMemory | undefined = undefined;
 	#joinedWrites: JoinedWrites | undefined = undefined;
@@ -57,10 +57,10 @@ export class Http1Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	/** Limits while draining: for idle connections, and for connections that were promised keep-alive. */
-	waits: RequestWaits = NO_WAIT;
+	/** How long connections may send another request while draining. */
+	drainWaits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
-	#tick: number;
+	#tickMs: number;
 	#wheel: TimerWheel<TimedItem>;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
@@ -70,10 +70,10 @@ export class Http1Engine {
 		const limits = host.limits;
 		this.limits = limits;
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
-		this.parser.fields.expected = expectedNames(limits);
+		this.parser.fields.expectedNames = expectedNames(limits);
 		this.fieldWriter = new FieldWriter(() => host.refused('invalid_response_field'));
-		this.#tick = tickFor(limits);
-		this.#wheel = new TimerWheel(this.#tick, this.now);
+		this.#tickMs = tickMsFor(limits);
+		this.#wheel = new TimerWheel(this.#tickMs, this.now);
 	}
 
 	/** Created for the first connection, because most listeners of a large configuration have none. */
@@ -101,12 +101,12 @@ export class Http1Engine {
 	};
 
 	/** Returns the current `Date` header line. */
-	date(): string {
+	dateLine(): string {
 		return this.#dateLine.at(this.now);
 	}
 
 	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
-	after(milliseconds: number): number {
+	deadlineIn(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
@@ -116,44 +116,44 @@ export class Http1Engine {
 		if (limits === this.limits) return;
 		this.limits = limits;
 		this.parser.fields.maxCount = limits.maxHeaderCount;
-		this.parser.fields.expected = expectedNames(limits);
-		this.parser.repeated.clear();
-		const tick = tickFor(limits);
-		if (tick === this.#tick) return;
-		this.#tick = tick;
-		this.#wheel = new TimerWheel(tick, performance.now());
+		this.parser.fields.expectedNames = expectedNames(limits);
+		this.parser.headCache.clear();
+		const tickMs = tickMsFor(limits);
+		if (tickMs === this.#tickMs) return;
+		this.#tickMs = tickMs;
+		this.#wheel = new TimerWheel(tickMs, performance.now());
 		for (const connection of this.connections) this.#wheel.add(connection.clock);
 		if (this.#timer === undefined) return;
 		clearInterval(this.#timer);
-		this.#timer = this.#clock();
+		this.#timer = this.#startTimer();
 	}
 
 	add(connection: EngineConnection): void {
 		// The wheel does not advance while there are no connections.
-		if (this.connections.size === 0) this.#wheel.begin(this.now);
+		if (this.connections.size === 0) this.#wheel.restart(this.now);
 		this.connections.add(connection);
 		this.#wheel.add(connection.clock);
 		this.host.opened();
-		this.#timer ??= this.#clock();
+		this.#timer ??= this.#startTimer();
 	}
 
 	/** Removes a connection that continues with another protocol, where it is still counted. */
 	release(connection: EngineConnection): void {
-		if (this.connections.delete(connection)) this.#without(connection);
+		if (this.connections.delete(connection)) this.#stopTimerIfUnused(connection);
 	}
 
 	/** Must be called when a deadline has been set that may be the earliest of its connection. */
-	sooner(clock: TimedItem, deadline: number): void {
-		this.#wheel.sooner(clock, deadline);
+	deadlineAdvanced(clock: TimedItem, deadline: number): void {
+		this.#wheel.deadlineAdvanced(clock, deadline);
 	}
 
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
 		this.host.closed();
-		this.#without(connection);
+		this.#stopTimerIfUnused(connection);
 	}
 
-	#without(connection: EngineConnection): void {
+	#stopTimerIfUnused(connection: EngineConnection): void {
 		this.#wheel.remove(connection.clock);
 		if (this.connections.size > 0) return;
 		clearInterval(this.#timer);
@@ -161,22 +161,22 @@ export class Http1Engine {
 	}
 
 	/** Starts the timer that all connections share. It exists only while there are connections. */
-	#clock(): NodeJS.Timeout {
+	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			this.#wheel.advance(now);
 			this.refresh();
-		}, this.#tick).unref();
+		}, this.#tickMs).unref();
 	}
 }
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
-function tickFor(limits: ProtocolLimits): number {
-	let shortest = TICK_MS * 4;
+function tickMsFor(limits: ProtocolLimits): number {
+	let shortestMs = TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
-	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
-		if (time > 0 && time < shortest) shortest = time;
+	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
+		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;
 	}
-	return Math.max(10, shortest / 4);
+	return Math.max(10, shortestMs / 4);
 }

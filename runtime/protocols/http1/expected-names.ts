@@ -27,22 +27,22 @@ export class ExpectedNames {
 			[underscore, this.#underscorePrefixes],
 			[dot, this.#dotPrefixes],
 		] as const) {
-			for (const written of names) {
-				const name = written.toLowerCase();
+			for (const configuredName of names) {
+				const name = configuredName.toLowerCase();
 				if (name.endsWith('*')) {
 					prefixes.push(name.slice(0, -1));
-					this.#hyphenPrefixes.push(hyphens(name.slice(0, -1)));
+					this.#hyphenPrefixes.push(hyphenated(name.slice(0, -1)));
 				} else {
 					this.#exact.add(name);
-					this.#hyphenated.add(hyphens(name));
+					this.#hyphenated.add(hyphenated(name));
 				}
 			}
 		}
 	}
 
 	/** Reports whether a name that contains `_` or `.` is listed. */
-	keeps(written: string): boolean {
-		const name = written.toLowerCase();
+	isExpected(receivedName: string): boolean {
+		const name = receivedName.toLowerCase();
 		if (this.#exact.has(name)) return true;
 		const underscore = name.includes('_');
 		// A name with both `_` and `.` is ambiguous: a prefix of either list could match.
@@ -54,30 +54,30 @@ export class ExpectedNames {
 	 * Returns the fields (name, value, …) without listed fields that occur twice, and without fields that backends could confuse
 	 * with listed ones.
 	 */
-	settled(items: readonly string[]): string[] {
-		const left: string[] = [];
+	withoutAmbiguous(items: readonly string[]): string[] {
+		const accepted: string[] = [];
 		for (let i = 0; i < items.length; i += 2) {
 			const name = items[i]!;
-			if (/[_.]/.test(name) ? isTwice(items, i) : this.#confusable(name.toLowerCase())) continue;
-			left.push(name, items[i + 1]!);
+			if (/[_.]/.test(name) ? occursTwice(items, i) : this.#isConfusable(name.toLowerCase())) continue;
+			accepted.push(name, items[i + 1]!);
 		}
-		return left;
+		return accepted;
 	}
 
-	#confusable(name: string): boolean {
+	#isConfusable(name: string): boolean {
 		if (!name.includes('-')) return false;
 		return this.#hyphenated.has(name) || this.#hyphenPrefixes.some(prefix => name.startsWith(prefix));
 	}
 }
 
-function isTwice(items: readonly string[], at: number): boolean {
-	const name = hyphens(items[at]!.toLowerCase());
+function occursTwice(items: readonly string[], index: number): boolean {
+	const name = hyphenated(items[index]!.toLowerCase());
 	for (let i = 0; i < items.length; i += 2) {
-		if (i !== at && /[_.]/.test(items[i]!) && isSameFieldName(hyphens(items[i]!), name)) return true;
+		if (i !== index && /[_.]/.test(items[i]!) && isSameFieldName(hyphenated(items[i]!), name)) return true;
 	}
 	return false;
 }
 
-function hyphens(name: string): string {
+function hyphenated(name: string): string {
 	return name.replace(/[_.]/g, '-');
 }

@@ -11,9 +11,12 @@ import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
-/** The message is complete and well-formed. Other results are PARSE_INCOMPLETE, or the status (400 and above) that rejects it. */
+/**
+ * Result: the message is complete and well-formed. Other results are PARSE_INCOMPLETE, or the status (400 and above) that rejects
+ * it.
+ */
 export const PARSE_OK = 0;
-/** The message is well-formed so far, but more bytes are needed. */
+/** Result: the message is well-formed so far, but more bytes are needed. */
 export const PARSE_INCOMPLETE = 1;
 
 /** The message has no `Transfer-Encoding`. */
@@ -28,7 +31,7 @@ export const TE_INVALID = 3;
 const CR = 13;
 const LF = 10;
 const COLON = 58;
-const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
+const AMBIGUOUS_CLASSES = TOKEN_UNDERSCORE | TOKEN_DOT;
 
 /**
  * The kind of field section. In a request, `Host` is extracted and fields with `_` or `.` in their names are dropped. Trailers
@@ -49,7 +52,7 @@ export class FieldParser {
 	contentLength = -1;
 	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
-	/** Whether `Connection` contains these options. */
+	/** `close`, `keepAlive` and `upgrade`: whether `Connection` contains this option. */
 	close = false;
 	keepAlive = false;
 	upgrade = false;
@@ -59,16 +62,16 @@ export class FieldParser {
 	expect = 0;
 	/** Why the section was rejected; a label for counters. */
 	reason = '';
-	readonly #request: boolean;
-	readonly #trailer: boolean;
+	readonly #isRequest: boolean;
+	readonly #isTrailer: boolean;
 	/** Names with `_` or `.` that are kept, or undefined if all of them are dropped. */
-	expected: ExpectedNames | undefined = undefined;
+	expectedNames: ExpectedNames | undefined = undefined;
 	/** Maximum number of fields. */
 	maxCount: number;
 
 	constructor(role: FieldRole, maxCount: number) {
-		this.#request = role === 'request' || role === 'request_trailer';
-		this.#trailer = role === 'request_trailer' || role === 'response_trailer';
+		this.#isRequest = role === 'request' || role === 'request_trailer';
+		this.#isTrailer = role === 'request_trailer' || role === 'response_trailer';
 		this.maxCount = maxCount;
 	}
 
@@ -102,7 +105,8 @@ export class FieldParser {
 				if (i + 1 >= limit) return PARSE_INCOMPLETE;
 				if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
 				this.end = i + 2;
-				if (this.expected !== undefined && !this.#trailer) this.items = this.expected.settled(items);
+				if (this.expectedNames !== undefined && !this.#isTrailer)
+					this.items = this.expectedNames.withoutAmbiguous(items);
 				return PARSE_OK;
 			}
 			const nameEnd = i;
@@ -123,38 +127,43 @@ export class FieldParser {
 			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
 			// A backend may treat `_` and `.` like `-`, so this name could be used to bypass a rule for the name with `-`.
 			const name = text.slice(nameStart, nameEnd);
-			if (this.#request && (classes & DANGEROUS) !== 0 && !(this.expected?.keeps(name) && !this.#trailer)) continue;
+			if (
+				this.#isRequest &&
+				(classes & AMBIGUOUS_CLASSES) !== 0 &&
+				!(this.expectedNames?.isExpected(name) && !this.#isTrailer)
+			)
+				continue;
 			const value = text.slice(valueStart, valueEnd);
 			switch (nameEnd - nameStart) {
 				case 4:
-					if (this.#request && isSameFieldName(name, 'host')) {
-						if (this.#trailer) continue;
+					if (this.#isRequest && isSameFieldName(name, 'host')) {
+						if (this.#isTrailer) continue;
 						if (this.host !== undefined) return this.#refuse(400, 'repeated_host');
 						this.host = value;
 						continue;
 					}
 					break;
 				case 6:
-					if (this.#request && isSameFieldName(name, 'expect')) {
-						if (this.#trailer) continue;
+					if (this.#isRequest && isSameFieldName(name, 'expect')) {
+						if (this.#isTrailer) continue;
 						this.expect = this.expect !== 2 && value.toLowerCase() === '100-continue' ? 1 : 2;
 					}
 					break;
 				case 10:
 					if (isSameFieldName(name, 'connection')) {
-						if (this.#trailer) {
+						if (this.#isTrailer) {
 							// Some parsers obey `Connection` even in trailers.
-							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						this.#connection(value);
+						this.#readConnectionOptions(value);
 					}
 					break;
 				case 14:
 					if (isSameFieldName(name, 'content-length')) {
-						if (this.#trailer) {
+						if (this.#isTrailer) {
 							// This is a second framing, which some parsers may believe.
-							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
 						// The value must consist of digits, few enough for an exact number. A second field is rejected even if its
@@ -165,23 +174,23 @@ export class FieldParser {
 					break;
 				case 17:
 					if (isSameFieldName(name, 'transfer-encoding')) {
-						if (this.#trailer) {
+						if (this.#isTrailer) {
 							// This is a second framing, which some parsers may believe.
-							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
 						// By the grammar, a tab after the coding is whitespace. To some parsers, such as Node's, it is part of the coding.
-						const once = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
-						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
+						const isOnlyCoding = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
+						this.transferEncoding = isOnlyCoding ? parseTransferEncoding(value) : TE_INVALID;
 					}
 					break;
 			}
-			if (this.#trailer && !isAllowedInTrailers(name, this.#request ? 'request' : 'response')) continue;
+			if (this.#isTrailer && !isAllowedInTrailers(name, this.#isRequest ? 'request' : 'response')) continue;
 			items.push(name, value);
 		}
 	}
 
-	#connection(value: string): void {
+	#readConnectionOptions(value: string): void {
 		if (value === 'keep-alive') {
 			this.keepAlive = true;
 			return;
@@ -200,7 +209,7 @@ export class FieldParser {
 	}
 }
 
-function transferEncoding(value: string): number {
+function parseTransferEncoding(value: string): number {
 	if (value === 'chunked') return TE_CHUNKED;
 	const codings = value.toLowerCase().split(',').map(trimBlanks);
 	if (codings.indexOf('chunked') !== codings.length - 1) return TE_INVALID;

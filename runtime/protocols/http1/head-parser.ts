@@ -16,12 +16,12 @@ const QUESTION = 63;
 const PERCENT = 37;
 
 /** By character code: 1 if allowed in a request target. `#` is not, because fragments are never sent (RFC 9112 §3.2). */
-const TARGET_CLASS: Uint8Array = targetClasses();
+const TARGET_CLASS: Uint8Array = buildTargetClasses();
 
 /** The parser of request heads, one per thread. Its properties describe the last head until the next `parse`. */
 export class RequestHeadParser {
 	readonly fields: FieldParser;
-	readonly repeated: RepeatedHeads = new RepeatedHeads();
+	readonly headCache: RepeatedHeads = new RepeatedHeads();
 	method = '';
 	/** Path and query as sent, or the authority of CONNECT. */
 	path = '';
@@ -43,7 +43,7 @@ export class RequestHeadParser {
 	end = 0;
 	/** Why a head was rejected; a label for counters. */
 	reason = '';
-	/** True if the head was incomplete and its request line, too. */
+	/** True if the head was incomplete because even its request line was. */
 	inRequestLine = false;
 	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
 
@@ -56,35 +56,35 @@ export class RequestHeadParser {
 	 * rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
-		// Other characters surround the head, perhaps of another message, so the cache of repeated heads is not used.
+		// The text contains more than this head, perhaps another message, so the cache of heads is not used.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
-		const known = this.repeated.find(text);
-		if (known !== undefined) return this.#recall(known);
+		const cached = this.headCache.find(text);
+		if (cached !== undefined) return this.#useCached(cached);
 		const result = this.#parse(text, 0, limit);
-		if (result === PARSE_OK && this.end === limit && this.repeated.wants(limit)) this.#remember(text);
+		if (result === PARSE_OK && this.end === limit && this.headCache.shouldCache(limit)) this.#addToCache(text);
 		return result;
 	}
 
-	#recall(known: RepeatedHead): number {
+	#useCached(cached: RepeatedHead): number {
 		const { fields } = this;
-		fields.items = known.items.slice();
-		fields.host = known.host;
-		this.method = known.method;
-		this.path = known.path;
-		this.query = known.query;
-		this.authority = known.authority;
-		this.minor = known.minor;
-		this.bodyLength = known.bodyLength;
-		this.keepAlive = known.keepAlive;
-		this.expectsContinue = known.expectsContinue;
-		this.end = known.text.length;
+		fields.items = cached.items.slice();
+		fields.host = cached.host;
+		this.method = cached.method;
+		this.path = cached.path;
+		this.query = cached.query;
+		this.authority = cached.authority;
+		this.minor = cached.minor;
+		this.bodyLength = cached.bodyLength;
+		this.keepAlive = cached.keepAlive;
+		this.expectsContinue = cached.expectsContinue;
+		this.end = cached.text.length;
 		return PARSE_OK;
 	}
 
-	#remember(text: string): void {
+	#addToCache(text: string): void {
 		const { items, host } = this.fields;
 		const { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue } = this;
-		this.repeated.add({
+		this.headCache.add({
 			text,
 			items: items.slice(),
 			host,
@@ -120,13 +120,13 @@ export class RequestHeadParser {
 		const method = text.slice(methodStart, i);
 		const targetStart = ++i;
 		let query = -1;
-		let percent = false;
+		let hasPercent = false;
 		for (; i < limit; i++) {
 			code = text.charCodeAt(i);
 			if (TARGET_CLASS[code] === 0) break;
 			if (code === QUESTION) {
 				if (query < 0) query = i;
-			} else if (code === PERCENT) percent = true;
+			} else if (code === PERCENT) hasPercent = true;
 		}
 		if (i >= limit) return PARSE_INCOMPLETE;
 		if (code !== SP || i === targetStart) return this.#refuse(400, 'bad_target');
@@ -147,11 +147,11 @@ export class RequestHeadParser {
 		this.end = fields.end;
 		this.method = method;
 		return (
-			this.#readTarget(text, targetStart, targetEnd, query, percent) || this.#readHost() || this.#readFraming(minor)
+			this.#readTarget(text, targetStart, targetEnd, query, hasPercent) || this.#readHost() || this.#readFraming(minor)
 		);
 	}
 
-	#readTarget(text: string, start: number, end: number, query: number, percent: boolean): number {
+	#readTarget(text: string, start: number, end: number, query: number, hasPercent: boolean): number {
 		const host = this.fields.host;
 		if (text.charCodeAt(start) === SLASH && this.method !== 'CONNECT') {
 			this.path = text.slice(start, query < 0 ? end : query);
@@ -165,7 +165,7 @@ export class RequestHeadParser {
 			// The target's authority overrides a different Host (RFC 9112 §3.2.2).
 			this.authority = target.authority ?? host ?? '';
 		}
-		if (percent && /%(?![0-9A-Fa-f]{2})/.test(this.path)) return this.#refuse(400, 'bad_target');
+		if (hasPercent && /%(?![0-9A-Fa-f]{2})/.test(this.path)) return this.#refuse(400, 'bad_target');
 		return PARSE_OK;
 	}
 
@@ -221,7 +221,7 @@ function parseVersion(text: string, start: number, limit: number): number {
 	return major === 1 && minor <= 1 ? PARSE_OK : 505;
 }
 
-function targetClasses(): Uint8Array {
+function buildTargetClasses(): Uint8Array {
 	const classes = new Uint8Array(256);
 	classes.fill(1, 0x21, 0x7f);
 	classes['#'.charCodeAt(0)] = 0;

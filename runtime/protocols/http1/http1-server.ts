@@ -20,11 +20,11 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver):
 		},
 		drain(waits = NO_WAIT): void {
 			engine.draining = true;
-			engine.waits = waits;
+			engine.drainWaits = waits;
 			for (const connection of engine.connections) connection.drain();
 		},
-		retire(which): void {
-			for (const connection of engine.connections) if (which(connection.info.tls)) connection.drain(true);
+		retire(matches): void {
+			for (const connection of engine.connections) if (matches(connection.info.tls)) connection.drain(true);
 		},
 		get connections(): number {
 			return engine.connections.size;

@@ -1,13 +1,13 @@
 /**
- * Writes a head and its body at once, as bytes. Two writes would cost more than copying the body, and writing text would need
+ * Writes a head and its body as one buffer. Two writes would cost more than copying the body, and writing a string would need
  * more memory.
  */
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 
 /** Maximum bytes of a body that is copied next to its head. */
 export const MAX_JOINED_BYTES: number = 32 * 1024;
-/** Size of the buffer in bytes. The largest body fits together with a typical head. */
-const SIZE = 48 * 1024;
+/** Size of the buffer. The largest body fits into it together with a typical head. */
+const BUFFER_BYTES = 48 * 1024;
 
 /** The buffer for such writes, one per thread. It is reused as soon as the socket has accepted a write. */
 export class JoinedWrites {
@@ -17,12 +17,13 @@ export class JoinedWrites {
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const end = text.length + bytes.byteLength;
 		if (bytes.byteLength > MAX_JOINED_BYTES || !output.isDirect) return false;
-		const memory = end > SIZE ? Buffer.allocUnsafeSlow(end) : (this.#memory ?? Buffer.allocUnsafeSlow(SIZE));
+		const memory =
+			end > BUFFER_BYTES ? Buffer.allocUnsafeSlow(end) : (this.#memory ?? Buffer.allocUnsafeSlow(BUFFER_BYTES));
 		memory.write(text, 0, 'latin1');
 		memory.set(bytes, text.length);
-		const left = output.bytes(memory.subarray(0, end));
+		const isAccepted = output.bytes(memory.subarray(0, end));
 		// If the write has not been accepted, the buffer belongs to the socket until it is.
-		if (memory.length === SIZE) this.#memory = left ? memory : undefined;
+		if (memory.length === BUFFER_BYTES) this.#memory = isAccepted ? memory : undefined;
 		return true;
 	}
 }

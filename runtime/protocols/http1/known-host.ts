@@ -6,7 +6,7 @@ import { copyString, equalStrings } from '../../../compiler/exchange/same-text.t
  * If a read is longer than this many bytes, its substrings are copied before they are cached: a substring keeps the whole
  * string alive.
  */
-const LONG_READ = 1024;
+const LONG_READ_BYTES = 1024;
 
 /** The last authority that a connection's requests had, and its host. */
 export class KnownHost {
@@ -14,16 +14,16 @@ export class KnownHost {
 	#host = '';
 
 	/**
-	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `length` is the length of the read that
+	 * Returns the host of an authority: '' for an empty authority, undefined if malformed. `readLength` is the length of the read that
 	 * contained it.
 	 */
-	of(authority: string, length: number): string | undefined {
+	hostOf(authority: string, readLength: number): string | undefined {
 		if (equalStrings(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;
 		if (host === undefined) return undefined;
-		const long = length > LONG_READ;
-		this.#authority = long ? copyString(authority) : authority;
-		this.#host = long ? copyString(host) : host;
+		const isLong = readLength > LONG_READ_BYTES;
+		this.#authority = isLong ? copyString(authority) : authority;
+		this.#host = isLong ? copyString(host) : host;
 		return this.#host;
 	}
 }

@@ -2,14 +2,14 @@
 import { ownedCopy } from './owned-copy.ts';
 
 const LF = 10;
-/** If this many bytes without a line end are added to an incomplete head, it is parsed again. */
-const PARSE_STEP = 256;
+/** An incomplete head is parsed again after a line end, or after this many new bytes without one. */
+const PARSE_STEP_BYTES = 256;
 
 /** A growing buffer. The cost of adding bytes is proportional to their number, however few are added at a time. */
 export class PendingBytes {
 	#bytes: Buffer;
 	#length: number;
-	#unread = 0;
+	#unparsedBytes = 0;
 
 	/** Copies the bytes, so that a few of them do not keep a large read buffer alive. */
 	constructor(bytes: Buffer, start: number, end: number) {
@@ -40,9 +40,9 @@ export class PendingBytes {
 		}
 		bytes.copy(this.#bytes, this.#length);
 		this.#length = length;
-		this.#unread += bytes.length;
-		if (this.#unread < PARSE_STEP && !bytes.includes(LF)) return false;
-		this.#unread = 0;
+		this.#unparsedBytes += bytes.length;
+		if (this.#unparsedBytes < PARSE_STEP_BYTES && !bytes.includes(LF)) return false;
+		this.#unparsedBytes = 0;
 		return true;
 	}
 }

@@ -2,15 +2,15 @@
 import { ownedCopy } from './owned-copy.ts';
 
 /** Size of a block in bytes: the maximum that one read returns. */
-const BLOCK = 65_536;
+const BLOCK_BYTES = 65_536;
 /** Minimum bytes of a received chunk that keeps its block. Smaller chunks are copied, because they would waste too much of it. */
 export const LARGE_PIECE_BYTES = 16_384;
 /** Size of a small block in bytes: the maximum that an HTTP/2 frame contains. */
-const SMALL_BLOCK = 16_384;
+const SMALL_BLOCK_BYTES = 16_384;
 /** Minimum bytes of a chunk that gets a small block. */
-const MEDIUM_PIECE = 8192;
-/** Maximum free blocks kept of each size: 4 MiB of large ones, and 1 MiB of small ones. */
-const KEPT = 64;
+const MEDIUM_PIECE_BYTES = 8192;
+/** Maximum number of free blocks kept of each size: 4 MiB of large ones, and 1 MiB of small ones. */
+const MAX_FREE_BLOCKS = 64;
 
 /**
  * Copies chunks into reusable blocks. Allocating memory for each chunk would cost more than copying: the system provides it
@@ -20,24 +20,25 @@ export class PieceMemory {
 	readonly #free: Buffer[] = [];
 	readonly #freeSmall: Buffer[] = [];
 	/** The underlying memory of all blocks, whether free or in use. */
-	readonly #blocks = new WeakSet<ArrayBufferLike>();
+	readonly #blockBuffers = new WeakSet<ArrayBufferLike>();
 
 	/** Returns a free block to read into. */
-	block(): Buffer {
-		return this.#free.pop() ?? this.#make(BLOCK);
+	takeBlock(): Buffer {
+		return this.#free.pop() ?? this.#allocate(BLOCK_BYTES);
 	}
 
-	#make(size: number): Buffer {
-		const block = Buffer.allocUnsafeSlow(size);
-		this.#blocks.add(block.buffer);
+	#allocate(sizeBytes: number): Buffer {
+		const block = Buffer.allocUnsafeSlow(sizeBytes);
+		this.#blockBuffers.add(block.buffer);
 		return block;
 	}
 
 	/** Returns a copy of the bytes from `start` to `end` (exclusive), in a block if they are many. */
 	copy(bytes: Buffer, start: number, end: number): Buffer {
 		const length = end - start;
-		if (length < MEDIUM_PIECE || length > BLOCK) return ownedCopy(bytes, start, end);
-		const block = length <= SMALL_BLOCK ? (this.#freeSmall.pop() ?? this.#make(SMALL_BLOCK)) : this.block();
+		if (length < MEDIUM_PIECE_BYTES || length > BLOCK_BYTES) return ownedCopy(bytes, start, end);
+		const block =
+			length <= SMALL_BLOCK_BYTES ? (this.#freeSmall.pop() ?? this.#allocate(SMALL_BLOCK_BYTES)) : this.takeBlock();
 		bytes.copy(block, 0, start, end);
 		return length === block.length ? block : block.subarray(0, length);
 	}
@@ -45,9 +46,9 @@ export class PieceMemory {
 	/** Releases a chunk that is no longer used. Memory that is not a block is left to the garbage collector. */
 	giveBack(piece: Uint8Array): void {
 		const { buffer } = piece;
-		if (piece.length < MEDIUM_PIECE || !this.#blocks.has(buffer)) return;
-		const free = buffer.byteLength === BLOCK ? this.#free : this.#freeSmall;
-		if (free.length >= KEPT) return;
+		if (piece.length < MEDIUM_PIECE_BYTES || !this.#blockBuffers.has(buffer)) return;
+		const free = buffer.byteLength === BLOCK_BYTES ? this.#free : this.#freeSmall;
+		if (free.length >= MAX_FREE_BLOCKS) return;
 		free.push(piece.length === buffer.byteLength ? (piece as Buffer) : Buffer.from(buffer as ArrayBuffer));
 	}
 }

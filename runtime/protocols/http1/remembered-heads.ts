@@ -4,12 +4,12 @@ import type { ResponseHead } from './client-head.ts';
 import { hasExactFields } from './response-head.ts';
 
 /** Maximum bytes of a cached head. */
-const LONGEST = 2048;
+const MAX_CACHED_LENGTH = 2048;
 
 const LF = 10;
 
 /** Number of cached heads, and number of cached field lists. */
-const SLOTS = 64;
+const SLOT_COUNT = 64;
 
 /** A response head that was received twice on a connection. */
 export interface CachedHead {
@@ -25,24 +25,24 @@ export interface CachedHead {
  * can be looked up by identity instead of by their characters.
  */
 export class CachedHeads {
-	readonly #slots: (CachedHead | undefined)[] = new Array(SLOTS).fill(undefined);
+	readonly #slots: (CachedHead | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/** Returns the cached copy of a head, which is added if it is new. `text` is at `start` of `data`, followed by an empty line. */
 	of(text: string, data: Buffer, start: number, head: ResponseHead): CachedHead {
-		const slot = text.length % SLOTS;
-		const known = this.#slots[slot];
-		if (known?.text === text) return known;
+		const slot = text.length % SLOT_COUNT;
+		const cached = this.#slots[slot];
+		if (cached?.text === text) return cached;
 		const items: string[] = [];
 		for (let i = 0, { headers } = head; i < headers.size; i++)
-			items.push(own(headers.nameAt(i)), own(headers.valueAt(i)));
-		const made = { text, bytes: Buffer.from(data.subarray(start, start + text.length + 2)), head, items };
-		this.#slots[slot] = made;
-		return made;
+			items.push(flatCopy(headers.nameAt(i)), flatCopy(headers.valueAt(i)));
+		const added = { text, bytes: Buffer.from(data.subarray(start, start + text.length + 2)), head, items };
+		this.#slots[slot] = added;
+		return added;
 	}
 }
 
 /** Copies a substring. A substring that refers to a longer string is slower to compare and to write. */
-function own(text: string): string {
+function flatCopy(text: string): string {
 	return Buffer.from(text, 'latin1').toString('latin1');
 }
 
@@ -50,28 +50,28 @@ function own(text: string): string {
 export class LastHead {
 	readonly #heads: CachedHeads;
 	#text = '';
-	#known: CachedHead | undefined = undefined;
+	#cached: CachedHead | undefined = undefined;
 
 	constructor(heads: CachedHeads) {
 		this.#heads = heads;
 	}
 
 	/** Size, in bytes, of the head that `find` last returned, including its empty line. */
-	get size(): number {
-		return this.#known?.bytes.length ?? 0;
+	get sizeBytes(): number {
+		return this.#cached?.bytes.length ?? 0;
 	}
 
 	/** Returns the head at `start` if it is the cached one. The caller may modify its fields. */
 	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
-		const known = this.#known;
-		if (known === undefined) return undefined;
-		const { bytes, items } = known;
-		const stop = start + bytes.length;
-		if (stop > end || data[stop - 1] !== LF || data.compare(bytes, 0, bytes.length, start, stop) !== 0) {
-			this.#known = undefined;
+		const cached = this.#cached;
+		if (cached === undefined) return undefined;
+		const { bytes, items } = cached;
+		const headEnd = start + bytes.length;
+		if (headEnd > end || data[headEnd - 1] !== LF || data.compare(bytes, 0, bytes.length, start, headEnd) !== 0) {
+			this.#cached = undefined;
 			return undefined;
 		}
-		const { protocol, status, reason, framing, length, persistent, connection } = known.head;
+		const { protocol, status, reason, framing, length, persistent, connection } = cached.head;
 		return {
 			protocol,
 			status,
@@ -85,9 +85,9 @@ export class LastHead {
 	}
 
 	/** Must be called for a final head that `find` did not return. `text` is at `start` of `data`, followed by an empty line. */
-	seen(text: string, data: Buffer, start: number, head: ResponseHead): void {
-		if (text.length > LONGEST) return;
-		if (text === this.#text) this.#known = this.#heads.of(text, data, start, head);
+	headReceived(text: string, data: Buffer, start: number, head: ResponseHead): void {
+		if (text.length > MAX_CACHED_LENGTH) return;
+		if (text === this.#text) this.#cached = this.#heads.of(text, data, start, head);
 		else this.#text = text;
 	}
 }
@@ -96,46 +96,46 @@ export class LastHead {
 export interface FieldLines {
 	readonly text: string;
 	/** Whether the lines include `TE`. */
-	readonly te: boolean;
+	readonly hasTe: boolean;
 }
 
-interface KnownLines extends FieldLines {
+interface CachedLines extends FieldLines {
 	readonly items: readonly string[];
 	text: string;
 	/** Whether the lines have been used a second time. */
-	again: boolean;
+	isReused: boolean;
 }
 
 /** Cache of formatted field lines, because most clients repeat theirs. */
 export class FieldLineCache {
-	readonly #slots: (KnownLines | undefined)[] = new Array(SLOTS).fill(undefined);
+	readonly #slots: (CachedLines | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/** Returns the formatted lines of a field list. */
 	of(headers: HeaderList): FieldLines {
 		const size = headers.size;
-		if (size === 0) return { text: '', te: false };
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOTS;
-		const known = this.#slots[slot];
-		if (known !== undefined && hasExactFields(headers, known.items)) {
-			if (!known.again) {
-				known.again = true;
+		if (size === 0) return { text: '', hasTe: false };
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOT_COUNT;
+		const cached = this.#slots[slot];
+		if (cached !== undefined && hasExactFields(headers, cached.items)) {
+			if (!cached.isReused) {
+				cached.isReused = true;
 				// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
-				known.text = Buffer.from(known.text, 'latin1').toString('latin1');
+				cached.text = Buffer.from(cached.text, 'latin1').toString('latin1');
 			}
-			return known;
+			return cached;
 		}
 		const items: string[] = [];
 		let text = '';
-		let te = false;
+		let hasTe = false;
 		for (let i = 0; i < size; i++) {
 			const name = headers.nameAt(i);
 			const value = headers.valueAt(i);
 			items.push(name, value);
 			text += `${name}: ${value}\r\n`;
-			if (name.length === 2 && isSameFieldName(name, 'te')) te = true;
+			if (name.length === 2 && isSameFieldName(name, 'te')) hasTe = true;
 		}
-		const lines = { text, te, items, again: false };
-		if (text.length <= LONGEST) this.#slots[slot] = lines;
+		const lines = { text, hasTe, items, isReused: false };
+		if (text.length <= MAX_CACHED_LENGTH) this.#slots[slot] = lines;
 		return lines;
 	}
 }

@@ -1,14 +1,14 @@
 /** A cache of identical responses. A response that a site sends to many clients is formatted only once per second. */
 import { Buffer } from 'node:buffer';
 
-const SLOTS = 64;
+const SLOT_COUNT = 64;
 
 /** A cached response: the parts from which it is made, and its text. */
 interface RepeatedAnswer {
 	readonly status: string;
 	readonly fields: string;
 	readonly date: string;
-	readonly end: string;
+	readonly headEnd: string;
 	readonly body: string;
 	/** The whole response as a flat string; '' until the response is used for the second time. */
 	text: string;
@@ -16,60 +16,60 @@ interface RepeatedAnswer {
 
 /** The cached responses of one server on one thread. */
 export class RepeatedAnswers {
-	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
+	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	/** Responses whose bodies represent bytes. They are cached separately, because the same string may stand for other bytes. */
-	readonly #ofBytes: (RepeatedAnswer | undefined)[] = new Array(SLOTS).fill(undefined);
+	readonly #byteSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
 	/**
 	 * Returns a response as one string: the status line, fields, `Date` line, `Content-Length` with the end of the head, and an
 	 * ASCII body. Returns undefined if it is not cached, or if the body is not known to be ASCII.
 	 */
-	text(status: string, fields: string, date: string, end: string, body: string): string | undefined {
-		const slot = slotOf(status, fields, body);
-		const known = this.#slots[slot];
-		if (known !== undefined && isMadeOf(known, status, fields, date, end, body)) return flat(known);
-		if (Buffer.byteLength(body) === body.length) this.#slots[slot] = { status, fields, date, end, body, text: '' };
+	text(status: string, fields: string, date: string, headEnd: string, body: string): string | undefined {
+		const slot = slotIndexOf(status, fields, body);
+		const cached = this.#slots[slot];
+		if (cached !== undefined && consistsOf(cached, status, fields, date, headEnd, body)) return flatText(cached);
+		if (Buffer.byteLength(body) === body.length) this.#slots[slot] = { status, fields, date, headEnd, body, text: '' };
 		return undefined;
 	}
 
 	/** Like {@link text}, but for a body whose characters represent bytes. If the response is not cached, joins its parts. */
-	textOfBytes(status: string, fields: string, date: string, end: string, body: string): string {
-		const slot = slotOf(status, fields, body);
-		const known = this.#ofBytes[slot];
-		if (known !== undefined && isMadeOf(known, status, fields, date, end, body)) return flat(known);
-		const answer = { status, fields, date, end, body, text: '' };
-		this.#ofBytes[slot] = answer;
-		return joined(answer);
+	textOfBytes(status: string, fields: string, date: string, headEnd: string, body: string): string {
+		const slot = slotIndexOf(status, fields, body);
+		const cached = this.#byteSlots[slot];
+		if (cached !== undefined && consistsOf(cached, status, fields, date, headEnd, body)) return flatText(cached);
+		const answer = { status, fields, date, headEnd, body, text: '' };
+		this.#byteSlots[slot] = answer;
+		return joinParts(answer);
 	}
 }
 
-function slotOf(status: string, fields: string, body: string): number {
-	return (body.length * 31 + fields.length + status.length * 7) % SLOTS;
+function slotIndexOf(status: string, fields: string, body: string): number {
+	return (body.length * 31 + fields.length + status.length * 7) % SLOT_COUNT;
 }
 
-function isMadeOf(
-	known: RepeatedAnswer,
+function consistsOf(
+	cached: RepeatedAnswer,
 	status: string,
 	fields: string,
 	date: string,
-	end: string,
+	headEnd: string,
 	body: string,
 ): boolean {
 	return (
-		known.body === body &&
-		known.fields === fields &&
-		known.date === date &&
-		known.status === status &&
-		known.end === end
+		cached.body === body &&
+		cached.fields === fields &&
+		cached.date === date &&
+		cached.status === status &&
+		cached.headEnd === headEnd
 	);
 }
 
-function flat(answer: RepeatedAnswer): string {
+function flatText(answer: RepeatedAnswer): string {
 	// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each write.
-	if (answer.text === '') answer.text = Buffer.from(joined(answer), 'latin1').toString('latin1');
+	if (answer.text === '') answer.text = Buffer.from(joinParts(answer), 'latin1').toString('latin1');
 	return answer.text;
 }
 
-function joined({ status, fields, date, end, body }: RepeatedAnswer): string {
-	return `${status}${fields}${date}Content-Length: ${body.length}\r\n${end}${body}`;
+function joinParts({ status, fields, date, headEnd, body }: RepeatedAnswer): string {
+	return `${status}${fields}${date}Content-Length: ${body.length}\r\n${headEnd}${body}`;
 }

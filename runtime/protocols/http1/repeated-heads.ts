@@ -3,12 +3,12 @@
 import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 
 /** Fields that contain credentials. Heads with such fields are not cached. */
-const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
+const CREDENTIAL_FIELDS = ['cookie', 'authorization', 'proxy-authorization'];
 
 /** Number of cached heads. They use at most 64 KiB per listener and thread. A head's slot is its length modulo this number. */
-const SLOTS = 64;
+const SLOT_COUNT = 64;
 /** Maximum length of a cached head. */
-const LONGEST = 1024;
+const MAX_HEAD_LENGTH = 1024;
 
 /** After this many consecutive insertions without a hit, only one head in {@link ONE_HEAD_IN} is cached. */
 const MAX_MISSES = 64;
@@ -32,27 +32,28 @@ export interface RepeatedHead {
 
 /** The cached heads of one parser. */
 export class RepeatedHeads {
-	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOTS).fill(undefined);
+	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	#remainingMisses = MAX_MISSES;
 
 	/** Returns the cached result for a head, or undefined if its slot holds a different head. */
 	find(text: string): RepeatedHead | undefined {
-		const known = this.#slots[text.length % SLOTS];
-		if (known === undefined || known.text !== text) return undefined;
+		const cached = this.#slots[text.length % SLOT_COUNT];
+		if (cached === undefined || cached.text !== text) return undefined;
 		this.#remainingMisses = MAX_MISSES;
-		return known;
+		return cached;
 	}
 
 	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
-	wants(length: number): boolean {
-		return length <= LONGEST && (--this.#remainingMisses > 0 || this.#remainingMisses % ONE_HEAD_IN === 0);
+	shouldCache(length: number): boolean {
+		return length <= MAX_HEAD_LENGTH && (--this.#remainingMisses > 0 || this.#remainingMisses % ONE_HEAD_IN === 0);
 	}
 
 	/** Caches a head, unless it contains credentials. */
 	add(head: RepeatedHead): void {
 		const { items, text } = head;
-		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => isSameFieldName(items[i]!, name))) return;
-		this.#slots[text.length % SLOTS] = head;
+		for (let i = 0; i < items.length; i += 2)
+			if (CREDENTIAL_FIELDS.some(name => isSameFieldName(items[i]!, name))) return;
+		this.#slots[text.length % SLOT_COUNT] = head;
 	}
 
 	/** Empties the cache. Must be called when the parsing rules have changed. */

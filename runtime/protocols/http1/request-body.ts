@@ -18,12 +18,12 @@ export interface BodyFeeder {
 	/** Called when a reader waits for bytes that have not arrived. */
 	bodyAwaited(body: RequestBody): void;
 	/** Called when the body's last byte was received by the kernel's relay instead of through `feed`. */
-	bodyWhole(): void;
+	bodyCompleted(): void;
 	/** Called when the held bytes have fallen below the high-water mark, or are no longer wanted. */
-	bodyRelieved(): void;
+	bodyHasRoom(): void;
 }
 
-interface Waiter {
+interface PendingPull {
 	readonly resolve: (piece: Uint8Array | null) => void;
 	readonly reject: (error: unknown) => void;
 }
@@ -37,39 +37,41 @@ export class RequestBody implements BodySource, ChunkSink {
 	/** True once the last byte has been received, even if it has not been consumed. */
 	complete = false;
 	/**
-	 * Lets the kernel move data that has not been received yet (undefined if not available). `#relayed` is true once it has moved
-	 * some, `#probed` once it has been tried.
+	 * Lets the kernel move data that has not been received yet to the socket with this descriptor. Returns the number of bytes moved.
+	 * Undefined if not available.
 	 */
-	#mover: ((socket: number) => number) | undefined = undefined;
-	#relayed = false;
-	#probed = false;
-	#pulled = false;
+	#relayTo: ((socket: number) => number) | undefined = undefined;
+	/** True once the kernel has moved some data. */
+	#hasRelayed = false;
+	/** True once the relay has been tried. */
+	#wasProbed = false;
+	#wasPulled = false;
 	readonly #feeder: BodyFeeder;
 	readonly #decoder: ChunkedDecoder | undefined;
-	#remaining: number;
+	#remainingBytes: number;
 	#exchange: Exchange | undefined = undefined;
 	#queue: Buffer[] = [];
-	#queued = 0;
+	#queuedBytes = 0;
 	/** Joins chunks of chunked coding, because clients can make them arbitrarily small. */
 	readonly #gatherer: PieceGatherer | undefined;
-	#received = 0;
-	#discarded = 0;
-	#waiter: Waiter | undefined = undefined;
+	#receivedBytes = 0;
+	#discardedBytes = 0;
+	#pendingPull: PendingPull | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
-	readonly #blocks: BlockReader | undefined;
+	readonly #blockReader: BlockReader | undefined;
 	/** The chunk returned by the last pull. It is lent to the reader until the next pull. */
-	#lent: Uint8Array | undefined = undefined;
+	#lentPiece: Uint8Array | undefined = undefined;
 
 	/**
-	 * `length` is in bytes, or CHUNKED_BODY. Trailers are limited like heads. With `blocks`, the body copies the bytes that it is fed
-	 * instead of retaining them.
+	 * * `length` is in bytes, or CHUNKED_BODY. Trailers are limited like heads. With `blockReader`, the body copies the bytes that
+	 * it is fed instead of retaining them.
 	 */
-	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blocks: BlockReader | undefined) {
+	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blockReader: BlockReader | undefined) {
 		this.#feeder = feeder;
-		this.#blocks = blocks;
+		this.#blockReader = blockReader;
 		this.length = length === CHUNKED_BODY ? undefined : length;
-		this.#remaining = length;
+		this.#remainingBytes = length;
 		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
 		this.#decoder =
 			length === CHUNKED_BODY
@@ -81,7 +83,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	/** Sets the exchange whose `bytesReceived` counts this body. */
 	countFor(exchange: Exchange): void {
 		this.#exchange = exchange;
-		exchange.bytesReceived = this.#received;
+		exchange.bytesReceived = this.#receivedBytes;
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -90,18 +92,18 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** Number of bytes received. */
-	get received(): number {
-		return this.#received;
+	get receivedBytes(): number {
+		return this.#receivedBytes;
 	}
 
 	/** Number of bytes received and discarded. */
-	get discarded(): number {
-		return this.#discarded;
+	get discardedBytes(): number {
+		return this.#discardedBytes;
 	}
 
 	/** Number of bytes of content still to be received, if known. */
-	get outstanding(): number | undefined {
-		return this.#decoder ? undefined : this.#remaining;
+	get outstandingBytes(): number | undefined {
+		return this.#decoder ? undefined : this.#remainingBytes;
 	}
 
 	/** True if the body is malformed, received too slowly, or cut short, so that the connection cannot be reused. */
@@ -110,35 +112,35 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** True if further bytes should wait in the socket. */
-	get full(): boolean {
-		return this.#queued >= BODY_HIGH_WATER;
+	get isFull(): boolean {
+		return this.#queuedBytes >= BODY_HIGH_WATER;
 	}
 
 	/** True while a pull is pending. */
 	get awaited(): boolean {
-		return this.#waiter !== undefined;
+		return this.#pendingPull !== undefined;
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		this.#pulled = true;
-		if (this.#lent !== undefined) {
-			this.#blocks?.giveBack(this.#lent);
-			this.#lent = undefined;
+		this.#wasPulled = true;
+		if (this.#lentPiece !== undefined) {
+			this.#blockReader?.giveBack(this.#lentPiece);
+			this.#lentPiece = undefined;
 		}
 		const piece = this.#queue.shift();
 		if (piece) {
-			this.#lent = piece;
-			const wasFull = this.full;
-			this.#queued -= piece.length;
-			if (wasFull && !this.full) this.#feeder.bodyRelieved();
+			this.#lentPiece = piece;
+			const wasFull = this.isFull;
+			this.#queuedBytes -= piece.length;
+			if (wasFull && !this.isFull) this.#feeder.bodyHasRoom();
 			return piece;
 		}
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
 		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
-		if (this.#waiter) throw new HttpError(500, 'The request body has two readers.');
+		if (this.#pendingPull) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
-			this.#waiter = { resolve, reject };
+			this.#pendingPull = { resolve, reject };
 			this.#feeder.bodyAwaited(this);
 		});
 	}
@@ -146,13 +148,13 @@ export class RequestBody implements BodySource, ChunkSink {
 	cancel(): void {
 		if (this.#discarding) return;
 		this.#discarding = true;
-		this.#discarded += this.#queued;
+		this.#discardedBytes += this.#queuedBytes;
 		this.#queue = [];
-		this.#queued = 0;
-		const waiter = this.#waiter;
-		this.#waiter = undefined;
-		waiter?.reject(new HttpError(500, 'The request body was canceled.'));
-		this.#feeder.bodyRelieved();
+		this.#queuedBytes = 0;
+		const pendingPull = this.#pendingPull;
+		this.#pendingPull = undefined;
+		pendingPull?.reject(new HttpError(500, 'The request body was canceled.'));
+		this.#feeder.bodyHasRoom();
 	}
 
 	/**
@@ -170,89 +172,92 @@ export class RequestBody implements BodySource, ChunkSink {
 			}
 			if (!this.#decoder.ended) return end;
 		} else {
-			end = Math.min(bytes.length, start + this.#remaining);
-			this.#remaining -= end - start;
-			if (end > start) this.#take(bytes, start, end);
-			if (this.#remaining > 0) return end;
+			end = Math.min(bytes.length, start + this.#remainingBytes);
+			this.#remainingBytes -= end - start;
+			if (end > start) this.#addContent(bytes, start, end);
+			if (this.#remainingBytes > 0) return end;
 		}
 		this.complete = true;
-		const waiter = this.#waiter;
-		this.#waiter = undefined;
-		waiter?.resolve(null);
+		const pendingPull = this.#pendingPull;
+		this.#pendingPull = undefined;
+		pendingPull?.resolve(null);
 		return end;
 	}
 
 	/** Called by the decoder with content. */
 	push(bytes: Buffer): void {
-		this.#take(bytes, 0, bytes.length);
+		this.#addContent(bytes, 0, bytes.length);
 	}
 
-	#take(bytes: Buffer, start: number, end: number): void {
+	#addContent(bytes: Buffer, start: number, end: number): void {
 		const length = end - start;
-		this.#received += length;
-		if (this.#exchange) this.#exchange.bytesReceived = this.#received;
+		this.#receivedBytes += length;
+		if (this.#exchange) this.#exchange.bytesReceived = this.#receivedBytes;
 		if (this.#discarding) {
-			this.#discarded += length;
-			this.#blocks?.release();
+			this.#discardedBytes += length;
+			this.#blockReader?.release();
 			return;
 		}
-		// If the kernel moves the rest, reads only detect that there is more.
-		const short = this.#readsLess();
-		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE_BYTES;
-		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
-		if (short) this.#blocks?.taker.readLess();
-		const waiter = this.#waiter;
-		if (waiter) {
-			this.#waiter = undefined;
-			this.#lent = piece;
-			waiter.resolve(piece);
+		// If the kernel moves the rest, reads need only detect that more has arrived.
+		const isShortRead = this.#wantsShortRead();
+		const moreFollows = !isShortRead && this.#decoder === undefined && this.#remainingBytes >= LARGE_PIECE_BYTES;
+		const piece = this.#blockReader
+			? this.#blockReader.takePiece(bytes, start, end, moreFollows)
+			: bytes.subarray(start, end);
+		if (isShortRead) this.#blockReader?.source.shortenNextRead();
+		const pendingPull = this.#pendingPull;
+		if (pendingPull) {
+			this.#pendingPull = undefined;
+			this.#lentPiece = piece;
+			pendingPull.resolve(piece);
 			return;
 		}
 		if (this.#gatherer) this.#gatherer.push(this.#queue, piece);
 		else this.#queue.push(piece);
-		this.#queued += piece.length;
+		this.#queuedBytes += piece.length;
 	}
 
 	/** Undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): ((socket: number) => number) | undefined {
-		return this.#pulled ? this.#mover : undefined;
+		return this.#wasPulled ? this.#relayTo : undefined;
 	}
 
 	/**
 	 * Reports whether the next read should only detect that there is more data, which the kernel then moves. True while the kernel
 	 * moves data, and also once to find out whether it can.
 	 */
-	#readsLess(): boolean {
-		if (this.#relayed) return this.#waiter !== undefined;
-		if (this.#probed || this.#decoder !== undefined || this.#remaining < MIN_RELAYED_BYTES) return false;
-		this.#probed = true;
-		this.#mover = this.#relay();
-		return this.#mover !== undefined;
+	#wantsShortRead(): boolean {
+		if (this.#hasRelayed) return this.#pendingPull !== undefined;
+		if (this.#wasProbed || this.#decoder !== undefined || this.#remainingBytes < MIN_RELAYED_BYTES) return false;
+		this.#wasProbed = true;
+		this.#relayTo = this.#createRelay();
+		return this.#relayTo !== undefined;
 	}
 
 	/** Returns a function that moves the rest of the body inside the kernel; undefined if not available. */
-	#relay(): ((socket: number) => number) | undefined {
-		const blocks = this.#blocks;
-		const relay = blocks?.relay?.();
-		if (!blocks || !relay) return undefined;
+	#createRelay(): ((socket: number) => number) | undefined {
+		const blockReader = this.#blockReader;
+		const relay = blockReader?.relay?.();
+		if (!blockReader || !relay) return undefined;
 		return socket => {
-			const from = blocks.taker.descriptor;
-			if (from < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding) return 0;
-			const whole = relay.move(from, socket, this.#remaining);
+			const clientDescriptor = blockReader.source.descriptor;
+			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding)
+				return 0;
+			const isIntact = relay.move(clientDescriptor, socket, this.#remainingBytes);
 			const { taken, given, rest } = relay;
 			if (taken === 0) return 0;
-			this.#relayed = true;
-			this.#received += taken;
-			this.#remaining -= taken;
-			if (this.#exchange) this.#exchange.bytesReceived = this.#received;
-			if (!whole) this.fail(new HttpError(500, 'The request body could not be forwarded.'));
+			this.#hasRelayed = true;
+			this.#receivedBytes += taken;
+			this.#remainingBytes -= taken;
+			if (this.#exchange) this.#exchange.bytesReceived = this.#receivedBytes;
+			if (!isIntact) this.fail(new HttpError(500, 'The request body could not be forwarded.'));
 			else if (rest) {
 				this.#queue.push(rest);
-				this.#queued += rest.length;
+				this.#queuedBytes += rest.length;
 			}
-			if (this.#remaining > 0) return given;
+			if (this.#remainingBytes > 0) return given;
 			this.complete = this.#failure === undefined;
-			if (this.complete) this.#feeder.bodyWhole();
+			if (this.complete) this.#feeder.bodyCompleted();
 			return given;
 		};
 	}
@@ -261,8 +266,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
 		this.#failure = error;
-		const waiter = this.#waiter;
-		this.#waiter = undefined;
-		waiter?.reject(error);
+		const pendingPull = this.#pendingPull;
+		this.#pendingPull = undefined;
+		pendingPull?.reject(error);
 	}
 }

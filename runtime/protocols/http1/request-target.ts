@@ -11,35 +11,35 @@ export interface RequestTarget {
 }
 
 /**
- * Parses a target into `to`. Returns false if it is malformed or its form is not allowed for the method. For CONNECT, the path
+ * Parses a target into `result`. Returns false if it is malformed or its form is not allowed for the method. For CONNECT, the path
  * is set to `/`. The scheme of an absolute form is ignored, because the connection determines the scheme.
  */
-export function parseTarget(method: string, target: string, to: RequestTarget): boolean {
-	to.query = undefined;
-	to.authority = undefined;
+export function parseTarget(method: string, target: string, result: RequestTarget): boolean {
+	result.query = undefined;
+	result.authority = undefined;
 	if (method === 'CONNECT') {
 		const authority = parseAuthority(target);
 		if (authority?.port === undefined) return false;
-		to.path = '/';
-		to.authority = target;
+		result.path = '/';
+		result.authority = target;
 		return true;
 	}
 	if (target === '*') {
-		to.path = '*';
+		result.path = '*';
 		return method === 'OPTIONS';
 	}
 	const scheme = /^https?:\/\//i.exec(target)?.[0];
 	if (scheme === undefined) return false;
 	const start = scheme.length;
-	const found = target.slice(start).search(/[/?]/);
-	const end = found < 0 ? target.length : start + found;
+	const authorityLength = target.slice(start).search(/[/?]/);
+	const end = authorityLength < 0 ? target.length : start + authorityLength;
 	const authority = target.slice(start, end);
 	if (parseAuthority(authority) === undefined) return false;
-	to.authority = authority;
+	result.authority = authority;
 	const question = target.indexOf('?', end);
 	const path = question < 0 ? target.slice(end) : target.slice(end, question);
-	to.query = question < 0 ? undefined : target.slice(question + 1);
+	result.query = question < 0 ? undefined : target.slice(question + 1);
 	// A proxy forwards `OPTIONS *` as `OPTIONS http://host` (RFC 9112 §3.2.4).
-	to.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
+	result.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
 	return true;
 }

@@ -7,7 +7,10 @@ import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
 /** The initial value of a response's `Server` field. */
 export const SERVER_NAME = 'svc';
 
-/** The reason phrases that Node sends: some are older than the registry's. They are not from `node:http`, which takes long to load. */
+/**
+ * The reason phrases that Node sends, some of which are older than the registered ones. Listed here because `node:http` takes
+ * long to load.
+ */
 const PHRASES: { readonly [status: number]: string } = {
 	...STATUS_CODES,
 	413: 'Payload Too Large',
@@ -17,7 +20,7 @@ const PHRASES: { readonly [status: number]: string } = {
 	510: 'Not Extended',
 };
 
-const STATUS_LINES: readonly string[] = statusLines();
+const STATUS_LINES: readonly string[] = buildStatusLines();
 
 /** Returns a status line with its CRLF. The status must be from 100 to 999. */
 export function statusLine(status: number): string {
@@ -25,7 +28,7 @@ export function statusLine(status: number): string {
 }
 
 /** The cached result of `write` for a list of fields. */
-interface Written {
+interface FormattedFields {
 	readonly items: readonly string[];
 	readonly text: string;
 	readonly hasDate: boolean;
@@ -35,17 +38,17 @@ interface Written {
 }
 
 /** Number of cached field lists. They use at most 64 KiB per thread. */
-const REMEMBERED = 64;
+const CACHED_LIST_COUNT = 64;
 /** Maximum length of a cached field list. */
-const REMEMBERED_LENGTH = 1024;
+const MAX_CACHED_LIST_LENGTH = 1024;
 
 /** Number of cached field lines, for lists that are not cached. */
-const REMEMBERED_LINES = 32;
+const CACHED_LINE_COUNT = 32;
 /** Maximum length of a cached line's value. */
-const REMEMBERED_VALUE = 64;
+const MAX_CACHED_VALUE_LENGTH = 64;
 
 /** A cached line, and the field from which it was formatted. */
-interface Line {
+interface CachedLine {
 	name: string;
 	value: string;
 	text: string;
@@ -63,15 +66,15 @@ export class FieldWriter {
 	contentLength = -1;
 	/** True if handlers set `Upgrade`, which is part of the text. */
 	hasUpgrade = false;
-	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
-	#dropped = false;
-	readonly #invalid: () => void;
+	/** True if a field of the current list was dropped. Such a list is not cached, so that every drop is counted. */
+	#hasDropped = false;
+	readonly #onInvalidField: () => void;
 	/** Cached lists. Most responses of a site have the same fields, and validating and joining them dominates the cost of a head. */
-	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
-	/** The last text of each slot that was not cached. A list is cached only if it repeats. */
-	readonly #last: string[] = new Array(REMEMBERED).fill('');
+	readonly #cachedLists: (FormattedFields | undefined)[] = new Array(CACHED_LIST_COUNT).fill(undefined);
+	/** For each slot, the last text that was not cached. A list is cached only if it repeats. */
+	readonly #lastTexts: string[] = new Array(CACHED_LIST_COUNT).fill('');
 	/** Cached lines. If one field differs in each response, such as an entity tag, the others are usually the same. */
-	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
+	readonly #cachedLines: readonly CachedLine[] = Array.from({ length: CACHED_LINE_COUNT }, () => ({
 		// No field name contains a newline, so this matches no field.
 		name: '\n',
 		value: '',
@@ -79,39 +82,39 @@ export class FieldWriter {
 		isFlat: true,
 	}));
 
-	/** `invalid` is called for each field that is dropped because it cannot be sent. */
-	constructor(invalid: () => void) {
-		this.#invalid = invalid;
+	/** `onInvalidField` is called for each field that is dropped because it cannot be sent. */
+	constructor(onInvalidField: () => void) {
+		this.#onInvalidField = onInvalidField;
 	}
 
 	/** Formats fields as text. Omits framing and connection fields, and fields whose value would continue on another line. */
 	write(headers: HeaderList): string {
 		const size = headers.size;
-		if (size === 0) return this.#write(headers);
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % REMEMBERED;
-		const known = this.#remembered[slot];
-		if (known !== undefined && hasExactFields(headers, known.items)) {
-			this.hasDate = known.hasDate;
-			this.close = known.close;
-			this.contentLength = known.contentLength;
-			this.hasUpgrade = known.hasUpgrade;
-			return known.text;
+		if (size === 0) return this.#formatFields(headers);
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
+		const cached = this.#cachedLists[slot];
+		if (cached !== undefined && hasExactFields(headers, cached.items)) {
+			this.hasDate = cached.hasDate;
+			this.close = cached.close;
+			this.contentLength = cached.contentLength;
+			this.hasUpgrade = cached.hasUpgrade;
+			return cached.text;
 		}
-		const text = this.#write(headers);
-		if (text !== this.#last[slot]) this.#last[slot] = text;
-		else if (text.length <= REMEMBERED_LENGTH && !this.#dropped) {
+		const text = this.#formatFields(headers);
+		if (text !== this.#lastTexts[slot]) this.#lastTexts[slot] = text;
+		else if (text.length <= MAX_CACHED_LIST_LENGTH && !this.#hasDropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;
 			// Converting to bytes and back flattens the string; otherwise, its parts would be joined again at each use.
-			const flat = Buffer.from(text, 'latin1').toString('latin1');
-			this.#remembered[slot] = { items, text: flat, hasDate, close, contentLength, hasUpgrade };
+			const flatText = Buffer.from(text, 'latin1').toString('latin1');
+			this.#cachedLists[slot] = { items, text: flatText, hasDate, close, contentLength, hasUpgrade };
 		}
 		return text;
 	}
 
-	#write(headers: HeaderList): string {
-		this.#dropped = false;
+	#formatFields(headers: HeaderList): string {
+		this.#hasDropped = false;
 		this.hasDate = false;
 		this.close = false;
 		this.contentLength = -1;
@@ -145,14 +148,14 @@ export class FieldWriter {
 				case 17:
 					if (name.toLowerCase() === 'transfer-encoding') continue;
 			}
-			text += this.#line(name, value);
+			text += this.#formatLine(name, value);
 		}
 		return text;
 	}
 
 	/** Formats a field as a line, or as '' if it would break out of the line. */
-	#line(name: string, value: string): string {
-		const slot = this.#lines[(name.length * 5 + value.length * 3) % REMEMBERED_LINES]!;
+	#formatLine(name: string, value: string): string {
+		const slot = this.#cachedLines[(name.length * 5 + value.length * 3) % CACHED_LINE_COUNT]!;
 		if (slot.value === value && slot.name === name) {
 			if (!slot.isFlat) {
 				slot.isFlat = true;
@@ -162,12 +165,12 @@ export class FieldWriter {
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
 		if (kind === 'invalid') {
-			this.#invalid();
-			this.#dropped = true;
+			this.#onInvalidField();
+			this.#hasDropped = true;
 			return '';
 		}
 		const text = `${name}: ${kind === 'text' ? encodeFieldText(value) : value}\r\n`;
-		if (value.length <= REMEMBERED_VALUE) {
+		if (value.length <= MAX_CACHED_VALUE_LENGTH) {
 			slot.name = name;
 			slot.value = value;
 			slot.text = text;
@@ -190,20 +193,20 @@ export function hasExactFields(headers: HeaderList, items: readonly string[]): b
 /** Formats the `Date` line, once per second. */
 export class DateLine {
 	#line = '';
-	#until = 0;
+	#validUntil = 0;
 
 	/** Returns the line with its CRLF. `now` is from `performance.now()`, at most a second old. */
 	at(now: number): string {
-		if (now >= this.#until) {
+		if (now >= this.#validUntil) {
 			const date = Date.now();
 			this.#line = `Date: ${new Date(date).toUTCString()}\r\n`;
-			this.#until = now + 1000 - (date % 1000);
+			this.#validUntil = now + 1000 - (date % 1000);
 		}
 		return this.#line;
 	}
 }
 
-function statusLines(): string[] {
+function buildStatusLines(): string[] {
 	const lines: string[] = [];
 	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${PHRASES[status] ?? ''}\r\n`);
 	return lines;

@@ -12,34 +12,36 @@ import {
 import { LastHead } from './remembered-heads.ts';
 
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
-const MAX_INTERIM = 100;
-const NOTHING = Buffer.alloc(0);
+const MAX_INTERIM_RESPONSES = 100;
+const EMPTY = Buffer.alloc(0);
 
 /** Finds the response heads of one connection, one exchange after another. */
 export class ResponseHeads {
-	/** The received bytes being searched. `at` is the index after the last head returned, `end` the index after the last byte. */
-	data: Buffer = NOTHING;
-	at = 0;
+	/** The received bytes being searched. */
+	data: Buffer = EMPTY;
+	/** Index in `data` after the last head returned. */
+	offset = 0;
+	/** Index in `data` after the last received byte. */
 	end = 0;
 	readonly #options: ClientOptions;
 	readonly #pending = new PendingHead();
-	readonly #last: LastHead;
-	#interim = 0;
+	readonly #lastHead: LastHead;
+	#interimCount = 0;
 
 	constructor(options: ClientOptions) {
 		this.#options = options;
-		this.#last = new LastHead(options.heads);
+		this.#lastHead = new LastHead(options.heads);
 	}
 
 	/** Must be called when a request is sent. */
 	begin(): void {
-		this.#interim = 0;
+		this.#interimCount = 0;
 	}
 
 	/** Sets the received bytes that `next` searches, together with an incomplete head before them. @throws InvalidResponse */
-	take(bytes: Buffer, count: number): void {
+	addBytes(bytes: Buffer, count: number): void {
 		this.data = bytes;
-		this.at = 0;
+		this.offset = 0;
 		this.end = count;
 		const pending = this.#pending;
 		if (pending.length === 0) return;
@@ -51,12 +53,12 @@ export class ResponseHeads {
 
 	/** Returns the next head, or undefined if it is incomplete. @throws InvalidResponse */
 	next({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
-		const { data, at: start, end } = this;
+		const { data, offset: start, end } = this;
 		if (start >= end) return undefined;
-		const known = method === 'HEAD' ? undefined : this.#last.find(data, start, end);
-		if (known) {
-			this.at = start + this.#last.size;
-			return known;
+		const cached = method === 'HEAD' ? undefined : this.#lastHead.find(data, start, end);
+		if (cached) {
+			this.offset = start + this.#lastHead.sizeBytes;
+			return cached;
 		}
 		const text = readHeadText(data, start, end);
 		if (text === undefined) {
@@ -66,17 +68,17 @@ export class ResponseHeads {
 		}
 		if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
 		const head = parseResponseHead(text, method, upgrade !== undefined);
-		if (head.status >= 200 && method !== 'HEAD') this.#last.seen(text, data, start, head);
-		this.at = start + text.length + 2;
-		if (head.status < 200 && head.status !== 101 && ++this.#interim > MAX_INTERIM) {
+		if (head.status >= 200 && method !== 'HEAD') this.#lastHead.headReceived(text, data, start, head);
+		this.offset = start + text.length + 2;
+		if (head.status < 200 && head.status !== 101 && ++this.#interimCount > MAX_INTERIM_RESPONSES) {
 			throw new InvalidResponse('too many interim responses');
 		}
 		return head;
 	}
 
 	/** Releases the bytes of an incomplete head. */
-	drop(): void {
+	release(): void {
 		this.#pending.take();
-		this.data = NOTHING;
+		this.data = EMPTY;
 	}
 }

@@ -11,8 +11,8 @@ import { MAX_COALESCED_BYTES, MAX_GATHERED_BYTES, MAX_TEXT_BYTES } from './limit
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
-/** After this many chunks in a row that neither the source nor the socket delayed, other connections get a chance to run. */
-const PIECES_A_TURN = 32;
+/** Maximum consecutive chunks sent without yielding to other connections, if neither the source nor the socket causes a delay. */
+const MAX_PIECES_PER_TURN = 32;
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
@@ -20,7 +20,7 @@ export interface WriterOwner {
 	readonly clock: { readonly writeChunk: number };
 	/** Called when a response that could not be written at once has ended, either completely or because the socket was destroyed. */
 	responseEnded(): void;
-	/** Called when pending writes have been sent. Not called if a stream was waiting for that. */
+	/** Called when pending writes have been sent, unless the writer itself was waiting for that to continue a streamed body. */
 	drained(): void;
 	/** Called with true when the socket is full, and with false when it is writable again. */
 	writeBlocked(blocked: boolean): void;
@@ -37,14 +37,14 @@ export class ResponseWriter implements OutputOwner {
 	readonly #output: SocketOutput;
 	readonly #engine: Http1Engine;
 	readonly #owner: WriterOwner;
-	#out = '';
+	#gathered = '';
 	#exchange: Exchange | undefined = undefined;
 	#source: BodySource | undefined = undefined;
-	#chunked = false;
+	#isChunked = false;
 	/** Number of bytes left to write of a streamed body whose length is known; otherwise −1. */
-	#remaining = -1;
+	#remainingBytes = -1;
 	#awaitsWrite = false;
-	#pumping = false;
+	#isPumping = false;
 
 	constructor(socket: ClientSocket, engine: Http1Engine, owner: WriterOwner) {
 		this.#socket = socket;
@@ -54,8 +54,8 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** True if so much output is gathered that it should be sent before more is added. */
-	get full(): boolean {
-		return this.#out.length >= MAX_GATHERED_BYTES;
+	get isFull(): boolean {
+		return this.#gathered.length >= MAX_GATHERED_BYTES;
 	}
 
 	/** True if so much output waits for the client that no more should be produced. */
@@ -63,99 +63,99 @@ export class ResponseWriter implements OutputOwner {
 		return this.#output.needsDrain;
 	}
 
-	/** Reports whether `respond` copies a complete body of this length if it cannot be written at once. */
+	/** Reports whether `respond` copies a complete body of this length. The caller may then reuse the body's memory at once. */
 	copiesBody(length: number): boolean {
 		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= this.#owner.clock.writeChunk;
 	}
 
 	/** Passes gathered output to the socket. */
 	flush(): void {
-		if (this.#out === '') return;
-		const text = this.#out;
-		this.#out = '';
+		if (this.#gathered === '') return;
+		const text = this.#gathered;
+		this.#gathered = '';
 		this.#output.text(text);
 	}
 
 	/** Adds an interim response to the gathered output. */
 	inform(status: number, headers: HeaderList | undefined): void {
-		this.#out += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
-		this.#out += '\r\n';
+		this.#gathered += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
+		this.#gathered += '\r\n';
 	}
 
 	/** Adds the response that rejects a message, which has not become an exchange. */
 	refuse(status: number): void {
 		this.keepAlive = false;
-		this.#out += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.date()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+		this.#gathered += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.dateLine()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
 	}
 
 	/**
-	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeep` says whether the connection may be
-	 * reused.
+	 * * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection
+	 * may be reused.
 	 */
-	respond(x: Exchange, minor: number, mayKeep: boolean): ResponseProgress {
+	respond(x: Exchange, minor: number, mayKeepAlive: boolean): ResponseProgress {
 		const response = x.response;
 		const method = x.received.method;
 		let status = response.status === 0 ? 200 : response.status;
 		let body: Body = response.body;
-		const connects = method === 'CONNECT' && status >= 200 && status < 300;
-		if (x.upgradeCallback && (status === 101 || connects)) {
+		const isAcceptedConnect = method === 'CONNECT' && status >= 200 && status < 300;
+		if (x.upgradeCallback && (status === 101 || isAcceptedConnect)) {
 			if (isStream(body)) body.cancel();
 			this.#upgrade(status, response.headers);
 			return 'upgraded';
 		}
-		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6). An invalid status has no meaning at all.
-		if (connects || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
+		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6). Invalid statuses become 500.
+		if (isAcceptedConnect || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
 			body = null;
-			status = connects ? 405 : 500;
+			status = isAcceptedConnect ? 405 : 500;
 			response.status = status;
 		}
 		const engine = this.#engine;
 		const fieldWriter = engine.fieldWriter;
 		const fields = fieldWriter.write(response.headers);
-		let keepAlive = mayKeep && !fieldWriter.close;
-		const date = fieldWriter.hasDate ? '' : engine.date();
-		const bodiless = status === 204 || status === 304;
+		let keepAlive = mayKeepAlive && !fieldWriter.close;
+		const date = fieldWriter.hasDate ? '' : engine.dateLine();
+		const isBodiless = status === 204 || status === 304;
 		if (
 			typeof body === 'string' &&
 			body.length <= MAX_COALESCED_BYTES &&
-			!bodiless &&
+			!isBodiless &&
 			status !== 205 &&
 			method !== 'HEAD'
 		) {
-			const end = this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			const known = engine.answers.text(statusLine(status), fields, date, end, body);
-			if (known !== undefined) {
-				this.#out += known;
+			const headEnd = this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			const cached = engine.responseCache.text(statusLine(status), fields, date, headEnd, body);
+			if (cached !== undefined) {
+				this.#gathered += cached;
 				response.bytesSent = body.length;
 				return 'written';
 			}
 		}
 		if (
-			isSmall(body) &&
-			!bodiless &&
+			isSmallBytes(body) &&
+			!isBodiless &&
 			status !== 205 &&
 			method !== 'HEAD' &&
 			body.length <= this.#owner.clock.writeChunk
 		) {
-			const end = this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			this.#out += engine.answers.textOfBytes(statusLine(status), fields, date, end, latin1(body));
+			const headEnd = this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#gathered += engine.responseCache.textOfBytes(statusLine(status), fields, date, headEnd, toLatin1(body));
 			response.bytesSent = body.length;
 			return 'written';
 		}
 		let head = statusLine(status) + fields + date;
-		if (bodiless || method === 'HEAD') {
+		if (isBodiless || method === 'HEAD') {
 			const length = isStream(body)
 				? body.length
 				: typeof body === 'string'
 					? Buffer.byteLength(body)
 					: body?.byteLength;
-			const declared = length ?? fieldWriter.contentLength;
+			const declaredLength = length ?? fieldWriter.contentLength;
 			// A response to HEAD has the length that a GET response would have. A 304 has a length only if a handler knows it.
-			if (!bodiless && declared >= 0) head += `Content-Length: ${declared}\r\n`;
+			if (!isBodiless && declaredLength >= 0) head += `Content-Length: ${declaredLength}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
-			this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#gathered += head + this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 			if (isStream(body)) body.cancel();
 			return 'written';
 		}
@@ -170,7 +170,7 @@ export class ResponseWriter implements OutputOwner {
 			if (length === body.length && length <= MAX_COALESCED_BYTES) {
 				// If there are as many bytes as characters, the body is ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
-				this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
+				this.#gathered += head + this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
 				response.bytesSent = length;
 				return 'written';
 			}
@@ -181,30 +181,30 @@ export class ResponseWriter implements OutputOwner {
 		if (body === null) length = 0;
 		else if (body instanceof Uint8Array) {
 			length = body.byteLength;
-			const most = this.#owner.clock.writeChunk;
-			if (length > most) source = new SliceSource(body, most);
+			const maxWriteBytes = this.#owner.clock.writeChunk;
+			if (length > maxWriteBytes) source = new SliceSource(body, maxWriteBytes);
 		} else {
 			source = body;
 			length = source.length;
 		}
-		this.#chunked = false;
+		this.#isChunked = false;
 		if (length !== undefined) head += `Content-Length: ${length}\r\n`;
 		else if (minor === 1) {
-			this.#chunked = true;
+			this.#isChunked = true;
 			head += 'Transfer-Encoding: chunked\r\n';
 		} else keepAlive = false;
-		head += this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+		head += this.#headEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 
 		if (source) {
-			if (source.prependHead !== undefined && this.#writeBehind(source, head)) {
+			if (source.prependHead !== undefined && this.#writeAsOneBuffer(source, head)) {
 				response.bytesSent = length!;
 				return 'written';
 			}
 			this.flush();
-			this.#out = head;
+			this.#gathered = head;
 			this.#exchange = x;
 			this.#source = source;
-			this.#remaining = length ?? -1;
+			this.#remainingBytes = length ?? -1;
 			if (!this.#pump()) return 'streaming';
 			this.#exchange = undefined;
 			return 'written';
@@ -212,19 +212,19 @@ export class ResponseWriter implements OutputOwner {
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;
 			response.bytesSent = length!;
-			const text = this.#out + head;
-			this.#out = '';
+			const text = this.#gathered + head;
+			this.#gathered = '';
 			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
-		} else this.#out += head;
+		} else this.#gathered += head;
 		return 'written';
 	}
 
 	/** Writes head and body as one buffer, if the body's source reserved room for the head. Returns false if that is not possible. */
-	#writeBehind(source: BodySource, head: string): boolean {
+	#writeAsOneBuffer(source: BodySource, head: string): boolean {
 		if (!this.#output.isDirect) return false;
-		const message = source.prependHead!(this.#out + head);
+		const message = source.prependHead!(this.#gathered + head);
 		if (message === undefined) return false;
-		this.#out = '';
+		this.#gathered = '';
 		// Until the write has been accepted, the memory belongs to the socket, and the source must not be pulled again.
 		if (this.#output.bytes(message)) source.pull();
 		return true;
@@ -237,19 +237,19 @@ export class ResponseWriter implements OutputOwner {
 		this.#source = undefined;
 		this.#awaitsWrite = false;
 		source.cancel();
-		this.#ended();
+		this.#endResponse();
 	}
 
 	#upgrade(status: number, headers: HeaderList): void {
 		const fieldWriter = this.#engine.fieldWriter;
-		this.#out += statusLine(status) + fieldWriter.write(headers);
-		if (!fieldWriter.hasDate) this.#out += this.#engine.date();
-		this.#out += status === 101 ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		this.#gathered += statusLine(status) + fieldWriter.write(headers);
+		if (!fieldWriter.hasDate) this.#gathered += this.#engine.dateLine();
+		this.#gathered += status === 101 ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
 		this.flush();
 	}
 
 	/** Returns the `Connection` field, if one is needed, and the end of the head. */
-	#connection(keepAlive: boolean, minor: number, upgrade: boolean): string {
+	#headEnd(keepAlive: boolean, minor: number, upgrade: boolean): string {
 		this.keepAlive = keepAlive;
 		if (keepAlive && minor === 1) return upgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
 		if (keepAlive) return 'Connection: keep-alive\r\n\r\n';
@@ -259,7 +259,7 @@ export class ResponseWriter implements OutputOwner {
 	/** Moves chunks from source to socket until one of them must wait. Returns true if the response has ended. */
 	#pump(): boolean {
 		const output = this.#output;
-		this.#pumping = true;
+		this.#isPumping = true;
 		let ended = false;
 		for (let pieces = 0; ; pieces++) {
 			const source = this.#source;
@@ -267,35 +267,35 @@ export class ResponseWriter implements OutputOwner {
 				ended = true;
 				break;
 			}
-			if (pieces === PIECES_A_TURN) {
+			if (pieces === MAX_PIECES_PER_TURN) {
 				setImmediate(() => this.#resume());
 				break;
 			}
-			if (source.sendTo !== undefined && this.#remaining > 0) this.#sendDirectly(source);
+			if (source.sendTo !== undefined && this.#remainingBytes > 0) this.#sendDirectly(source);
 			let piece: Uint8Array | null | Promise<Uint8Array | null>;
 			try {
 				piece = source.pull();
 			} catch {
-				this.#cut();
+				this.#abort();
 				ended = true;
 				break;
 			}
 			if (piece instanceof Promise) {
 				piece.then(
-					bytes => this.#arrived(source, bytes),
+					bytes => this.#pieceArrived(source, bytes),
 					() => {
 						if (this.#source !== source) return;
-						this.#cut();
-						this.#ended();
+						this.#abort();
+						this.#endResponse();
 					},
 				);
 				break;
 			}
-			if (this.#emit(piece)) {
+			if (this.#writePiece(piece)) {
 				ended = true;
 				break;
 			}
-			// The socket will call `closed`. Nobody would read further chunks.
+			// No further chunks are needed. The socket will call `closed`.
 			if (this.#socket.destroyed) break;
 			// At the next pull, the source reuses this chunk's memory, so the chunk must have been sent by then.
 			if (output.pending) {
@@ -305,7 +305,7 @@ export class ResponseWriter implements OutputOwner {
 			}
 		}
 		if (!ended) this.flush();
-		this.#pumping = false;
+		this.#isPumping = false;
 		return ended;
 	}
 
@@ -315,15 +315,15 @@ export class ResponseWriter implements OutputOwner {
 		const descriptor = this.#output.freeDescriptor;
 		if (descriptor < 0) return;
 		const count = source.sendTo!(descriptor);
-		this.#remaining -= count;
+		this.#remainingBytes -= count;
 		this.#exchange!.response.bytesSent += count;
 	}
 
-	#arrived(source: BodySource, bytes: Uint8Array | null): void {
+	#pieceArrived(source: BodySource, bytes: Uint8Array | null): void {
 		if (this.#source !== source) return;
-		const ended = this.#emit(bytes);
+		const ended = this.#writePiece(bytes);
 		if (ended || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
-		if (ended) this.#ended();
+		if (ended) this.#endResponse();
 		else if (this.#output.pending) {
 			this.#awaitsWrite = true;
 			this.#owner.writeBlocked(true);
@@ -331,54 +331,54 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	#resume(): void {
-		if (this.#source && !this.#pumping && this.#pump()) {
+		if (this.#source && !this.#isPumping && this.#pump()) {
 			this.flush();
-			this.#ended();
+			this.#endResponse();
 		}
 	}
 
 	/** Writes a chunk, or the end of the body (null). Returns true if the body has ended. */
-	#emit(piece: Uint8Array | null): boolean {
+	#writePiece(piece: Uint8Array | null): boolean {
 		if (piece === null) {
 			const source = this.#source!;
 			this.#source = undefined;
-			if (this.#remaining > 0) {
-				// The body has fewer bytes than announced. Only closing the connection tells the client.
+			if (this.#remainingBytes > 0) {
+				// The body has fewer bytes than announced. Closing the connection is the only way to tell the client.
 				this.#socket.destroy();
 				return true;
 			}
-			if (this.#chunked) {
-				this.#out += '0\r\n';
+			if (this.#isChunked) {
+				this.#gathered += '0\r\n';
 				const trailers = this.#exchange!.response.trailers;
 				const fieldWriter = this.#engine.fieldWriter;
-				if (trailers) this.#out += fieldWriter.write(trailers);
-				if (source.trailers) this.#out += fieldWriter.write(source.trailers);
-				this.#out += '\r\n';
+				if (trailers) this.#gathered += fieldWriter.write(trailers);
+				if (source.trailers) this.#gathered += fieldWriter.write(source.trailers);
+				this.#gathered += '\r\n';
 			}
 			return true;
 		}
 		const length = piece.byteLength;
 		if (length === 0) return false;
-		if (this.#remaining >= 0) {
-			if (length > this.#remaining) {
-				this.#cut();
+		if (this.#remainingBytes >= 0) {
+			if (length > this.#remainingBytes) {
+				this.#abort();
 				return true;
 			}
-			this.#remaining -= length;
+			this.#remainingBytes -= length;
 		}
 		this.#exchange!.response.bytesSent += length;
-		const small = length <= MAX_COALESCED_BYTES;
-		if (this.#chunked) this.#out += `${length.toString(16)}\r\n`;
-		if (small) {
-			this.#out += latin1(piece);
-			if (this.#chunked) this.#out += '\r\n';
-			if (this.full) this.flush();
+		const isSmall = length <= MAX_COALESCED_BYTES;
+		if (this.#isChunked) this.#gathered += `${length.toString(16)}\r\n`;
+		if (isSmall) {
+			this.#gathered += toLatin1(piece);
+			if (this.#isChunked) this.#gathered += '\r\n';
+			if (this.isFull) this.flush();
 			return false;
 		}
-		const head = this.#out;
-		this.#out = '';
+		const head = this.#gathered;
+		this.#gathered = '';
 		if (head === '') this.#output.bytes(piece);
-		else this.#output.framed(head, piece, this.#chunked ? '\r\n' : '');
+		else this.#output.framed(head, piece, this.#isChunked ? '\r\n' : '');
 		return false;
 	}
 
@@ -394,24 +394,24 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** Closes the connection, so that the client sees that the body is incomplete. */
-	#cut(): void {
+	#abort(): void {
 		const source = this.#source;
 		this.#source = undefined;
 		source?.cancel();
 		this.#socket.destroy();
 	}
 
-	#ended(): void {
+	#endResponse(): void {
 		this.#exchange = undefined;
 		this.#owner.responseEnded();
 	}
 }
 
-function isSmall(body: Body): body is Uint8Array {
+function isSmallBytes(body: Body): body is Uint8Array {
 	return body instanceof Uint8Array && body.length > 0 && body.length <= MAX_TEXT_BYTES;
 }
 
-function latin1(bytes: Uint8Array): string {
+function toLatin1(bytes: Uint8Array): string {
 	return (bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString(
 		'latin1',
 	);

@@ -5,24 +5,24 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 export class SliceSource implements BodySource {
 	readonly length: number;
 	readonly #bytes: Uint8Array;
-	readonly #size: number;
-	#at = 0;
+	readonly #sliceBytes: number;
+	#offset = 0;
 
-	/** `size` is the number of bytes per slice. */
-	constructor(bytes: Uint8Array, size: number) {
+	/** `sliceBytes` is the number of bytes per slice. */
+	constructor(bytes: Uint8Array, sliceBytes: number) {
 		this.#bytes = bytes;
-		this.#size = size;
+		this.#sliceBytes = sliceBytes;
 		this.length = bytes.byteLength;
 	}
 
 	pull(): Uint8Array | null {
-		if (this.#at >= this.length) return null;
-		const piece = this.#bytes.subarray(this.#at, this.#at + this.#size);
-		this.#at += piece.byteLength;
+		if (this.#offset >= this.length) return null;
+		const piece = this.#bytes.subarray(this.#offset, this.#offset + this.#sliceBytes);
+		this.#offset += piece.byteLength;
 		return piece;
 	}
 
 	cancel(): void {
-		this.#at = this.length;
+		this.#offset = this.length;
 	}
 }

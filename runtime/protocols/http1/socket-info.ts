@@ -15,29 +15,29 @@ export class SocketInfo implements ConnectionInfo {
 	#remotePort: number | undefined = undefined;
 	#localAddress: string | undefined = undefined;
 	#localPort: number | undefined = undefined;
-	#forgotten = false;
+	#isAddressLost = false;
 
 	/** For scheme `https`, the TLS handshake must be complete. `peer` is set if the addresses come from a PROXY header. */
 	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.tls = scheme === 'https' ? factsOf(socket) : undefined;
+		this.tls = scheme === 'https' ? readTlsInfo(socket) : undefined;
 		if (peer) {
 			this.#remoteAddress = peer.remoteAddress;
 			this.#remotePort = peer.remotePort;
 			this.#localAddress = peer.localAddress;
 			this.#localPort = peer.localPort;
 		} else if (!(socket instanceof DirectSocket)) {
-			this.remember();
+			this.readAddresses();
 		}
 	}
 
-	/** Reads the addresses now, for use in a long exchange: the system forgets them when the client resets its connection. */
-	remember(): void {
+	/** Reads the client's address now, for later use: the system forgets it when the client resets its connection. */
+	readAddresses(): void {
 		if (this.#remoteAddress === undefined) {
 			const address = this.#socket.remoteAddress;
-			this.#forgotten = address === undefined;
-			this.#remoteAddress = knownAddress(address);
+			this.#isAddressLost = address === undefined;
+			this.#remoteAddress = addressOrPlaceholder(address);
 		}
 		this.#remotePort ??= this.#socket.remotePort ?? 0;
 	}
@@ -46,13 +46,13 @@ export class SocketInfo implements ConnectionInfo {
 	 * False if the client's address was no longer available when it was first read. Requests of such a client must not be handled:
 	 * otherwise, a client that resets its connection right after a request could bypass every rule about addresses.
 	 */
-	get known(): boolean {
-		this.remember();
-		return !this.#forgotten;
+	get isAddressKnown(): boolean {
+		this.readAddresses();
+		return !this.#isAddressLost;
 	}
 
 	get remoteAddress(): string {
-		this.remember();
+		this.readAddresses();
 		return this.#remoteAddress!;
 	}
 
@@ -72,7 +72,7 @@ export class SocketInfo implements ConnectionInfo {
 	}
 }
 
-function factsOf(socket: ClientSocket): TlsInfo | undefined {
+function readTlsInfo(socket: ClientSocket): TlsInfo | undefined {
 	return socket instanceof DirectSocket ? socket.tls : tlsInfoOf(socket as ClientSocket & TLSSocket);
 }
 
@@ -80,7 +80,7 @@ function factsOf(socket: ClientSocket): TlsInfo | undefined {
  * Returns 0.0.0.0 for a client that has disconnected. An empty address would make it look like the peer of a Unix socket, which
  * may be trusted.
  */
-function knownAddress(address: string | undefined): string {
+function addressOrPlaceholder(address: string | undefined): string {
 	return address === undefined ? '0.0.0.0' : unmapAddress(address);
 }
 

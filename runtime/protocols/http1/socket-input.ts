@@ -9,19 +9,19 @@ import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Maximum bytes per read. */
-const READ_SIZE = 65_536;
+const READ_BYTES = 65_536;
 /** Number of bytes in a short read, whose only purpose is to detect that there is more data. */
-const SHORT_READ = 4096;
+const SHORT_READ_BYTES = 4096;
 
 /** The read buffer that all sockets of one server share. */
 export class ReadMemory {
-	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_SIZE);
+	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 	/** The first bytes of the buffer, for short reads. */
-	readonly short: Buffer = this.buffer.subarray(0, SHORT_READ);
+	readonly shortBuffer: Buffer = this.buffer.subarray(0, SHORT_READ_BYTES);
 	#view: Buffer = this.buffer;
 
 	/** Returns the first bytes of the buffer. A client's requests often have the same length, so the last view is reused. */
-	first(count: number): Buffer {
+	firstBytes(count: number): Buffer {
 		if (this.#view.length !== count) this.#view = this.buffer.subarray(0, count);
 		return this.#view;
 	}
@@ -52,46 +52,46 @@ export class SocketInput implements SocketOwner, BlockSource {
 	/** The socket to use from now on. It may replace the one passed to the constructor. */
 	readonly socket: ClientSocket;
 	/** True if received bytes are valid only until the sink returns. */
-	readonly shared: boolean;
+	readonly isMemoryShared: boolean;
 	sink: InputSink;
 	readonly #memory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: (() => void) | undefined;
 	/** The block into which the socket currently reads, if not into the shared memory. */
 	#block: Buffer | undefined = undefined;
-	#receiving = false;
+	#isReceiving = false;
 	/** True if the next read should be a short one. */
 	#nextReadIsShort = false;
-	#blocks: BlockReader | undefined = undefined;
+	#blockReader: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
 	/** True while the end of the peer's side is being delivered. */
-	#ending = false;
+	#isEnding = false;
 
 	/**
 	 * `memory.readMemory` is read only if the socket need not be used as a stream. No event is delivered before the constructor
 	 * has returned.
 	 */
 	constructor(
-		given: Socket | DirectSocket,
+		accepted: Socket | DirectSocket,
 		scheme: 'http' | 'https',
 		memory: { readonly readMemory: ReadMemory },
 		sink: InputSink,
 	) {
 		this.sink = sink;
-		const direct = given instanceof DirectSocket ? given : scheme === 'http' ? adopt(given) : undefined;
+		const direct = accepted instanceof DirectSocket ? accepted : scheme === 'http' ? adoptSocket(accepted) : undefined;
 		if (direct) {
 			this.socket = direct;
-			this.shared = true;
+			this.isMemoryShared = true;
 			this.#memory = memory.readMemory;
 			this.#onData = undefined;
 			this.#onEnd = undefined;
 			direct.start(this.#memory.buffer, this);
 			return;
 		}
-		const socket = given as Socket;
+		const socket = accepted as Socket;
 		this.socket = socket;
-		this.shared = false;
+		this.isMemoryShared = false;
 		this.#memory = undefined;
 		// A client may close its side after its last request and still expect the response.
 		socket.allowHalfOpen = true;
@@ -111,11 +111,11 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	/** Closes both sides if the system has accepted everything written. Otherwise, returns false. */
-	leave(): boolean {
+	closeIfFlushed(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
 		// With TLS, close_notify is sent first, unless the peer has just closed its side.
-		if (socket.tls !== undefined && !this.#ending) return false;
+		if (socket.tls !== undefined && !this.#isEnding) return false;
 		socket.leave();
 		return true;
 	}
@@ -131,30 +131,30 @@ export class SocketInput implements SocketOwner, BlockSource {
 		this.socket.resume();
 	}
 
-	/** Ends reading. Returns a paused stream of the peer's bytes, starting with `rest`. */
-	handOver(rest: Buffer | undefined): Duplex {
+	/** Ends reading. Returns a paused stream of the peer's bytes, starting with `unreadBytes`. */
+	handOver(unreadBytes: Buffer | undefined): Duplex {
 		const { socket } = this;
 		socket.pause();
 		if (!(socket instanceof Socket)) {
 			const stream = new UpgradedStream(socket);
 			stream.pause();
 			this.#upgraded = stream;
-			if (rest) stream.receive(rest, 0, rest.length);
+			if (unreadBytes) stream.receive(unreadBytes, 0, unreadBytes.length);
 			return stream;
 		}
 		socket.off('data', this.#onData!);
 		socket.off('end', this.#onEnd!);
-		if (rest) socket.unshift(rest);
+		if (unreadBytes) socket.unshift(unreadBytes);
 		return socket;
 	}
 
 	received(count: number): void {
-		if (this.#nextReadIsShort) this.readInto(undefined);
+		if (this.#nextReadIsShort) this.setReadMemory(undefined);
 		const block = this.#block;
 		if (this.#upgraded === undefined) {
-			this.#receiving = true;
-			this.sink.data(block === undefined ? this.#memory!.first(count) : block.subarray(0, count));
-			this.#receiving = false;
+			this.#isReceiving = true;
+			this.sink.data(block === undefined ? this.#memory!.firstBytes(count) : block.subarray(0, count));
+			this.#isReceiving = false;
 		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
@@ -164,25 +164,25 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	/** Implements `BlockSource`. */
-	readLess(): void {
-		if (!this.#receiving || this.#block !== undefined) return;
-		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
+	shortenNextRead(): void {
+		if (!this.#isReceiving || this.#block !== undefined) return;
+		(this.socket as DirectSocket).nextMemory = this.#memory!.shortBuffer;
 		this.#nextReadIsShort = true;
 	}
 
 	/** Returns the reader for bodies, if received bytes are valid only until the sink returns; otherwise undefined. */
-	blocks(from: BodyMemory): BlockReader | undefined {
-		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory, from.relay);
-		return this.#blocks;
+	blockReader(bodyMemory: BodyMemory): BlockReader | undefined {
+		if (this.isMemoryShared) this.#blockReader ??= new BlockReader(this, bodyMemory.pieceMemory, bodyMemory.relay);
+		return this.#blockReader;
 	}
 
 	/** Implements `BlockSource`: true while bytes received from a direct socket are being handled. */
-	get takesMemory(): boolean {
-		return this.#receiving;
+	get acceptsMemory(): boolean {
+		return this.#isReceiving;
 	}
 
 	/** Implements `BlockSource`. */
-	readInto(memory: Buffer | undefined): void {
+	setReadMemory(memory: Buffer | undefined): void {
 		this.#nextReadIsShort = false;
 		this.#block = memory;
 		(this.socket as DirectSocket).nextMemory = memory ?? this.#memory!.buffer;
@@ -193,9 +193,9 @@ export class SocketInput implements SocketOwner, BlockSource {
 			this.#upgraded.receiveEnd();
 			return;
 		}
-		this.#ending = true;
+		this.#isEnding = true;
 		this.sink.end();
-		this.#ending = false;
+		this.#isEnding = false;
 	}
 
 	drained(): void {
@@ -209,12 +209,12 @@ export class SocketInput implements SocketOwner, BlockSource {
 }
 
 /** Takes the connection out of an unread stream. If that is not possible, returns undefined and leaves the stream as it is. */
-function adopt(socket: Socket): DirectSocket | undefined {
+function adoptSocket(socket: Socket): DirectSocket | undefined {
 	// A stream from which a PROXY header has been read must stay a stream.
 	const direct = socket.bytesRead > 0 ? undefined : toDirectSocket(socket);
 	if (!direct) return undefined;
 	direct.setNoDelay();
-	// The listener counts connections, and waits for the original stream to close.
+	// The listener counts connections by their streams, so the stream is destroyed when the connection has closed.
 	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
 	else socket.destroy();
 	return direct;

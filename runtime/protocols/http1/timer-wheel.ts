@@ -1,12 +1,12 @@
-/** A timer wheel. The deadline of a connection is checked only in the tick in which it expires. */
+/** A timer wheel. The deadlines of an item are checked only in the tick in which the first of them expires. */
 
 /** Number of slots. Deadlines further away are checked once per revolution. */
-const SLOTS = 512;
+const SLOT_COUNT = 512;
 
 /** An item of a timer wheel. */
 export interface TimedItem {
 	/** Set by the wheel: the tick in which the item is checked next; −1 while it is in no wheel. */
-	due: number;
+	dueTick: number;
 	/** The time, by `performance.now()`, from which `check` has something to do; Infinity for never. */
 	readonly deadline: number;
 	/** Handles expired deadlines. */
@@ -15,61 +15,61 @@ export interface TimedItem {
 
 /**
  * A hashed timer wheel. When a deadline is postponed, the item stays in its slot until the old tick, so postponing it with each
- * request costs only a comparison. When a deadline becomes earlier, `sooner` must be called.
+ * request costs only a comparison. When a deadline becomes earlier, `deadlineAdvanced` must be called.
  */
 export class TimerWheel<T extends TimedItem> {
-	readonly #slots: (Set<T> | undefined)[] = new Array(SLOTS).fill(undefined);
-	readonly #tick: number;
-	#at: number;
+	readonly #slots: (Set<T> | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
+	readonly #tickMs: number;
+	#currentTick: number;
 
-	/** `tick` is in milliseconds. It is also the maximum delay with which a deadline is noticed. */
-	constructor(tick: number, now: number) {
-		this.#tick = tick;
-		this.#at = Math.floor(now / tick);
+	/** `tickMs` is also the maximum delay with which an expired deadline is noticed. */
+	constructor(tickMs: number, now: number) {
+		this.#tickMs = tickMs;
+		this.#currentTick = Math.floor(now / tickMs);
 	}
 
 	/** Restarts the clock. Allowed only while the wheel is empty. */
-	begin(now: number): void {
-		this.#at = Math.floor(now / this.#tick);
+	restart(now: number): void {
+		this.#currentTick = Math.floor(now / this.#tickMs);
 	}
 
 	add(item: T): void {
-		this.#put(item, item.deadline);
+		this.#schedule(item, item.deadline);
 	}
 
 	remove(item: T): void {
-		if (item.due >= 0) this.#slots[item.due % SLOTS]?.delete(item);
-		item.due = -1;
+		if (item.dueTick >= 0) this.#slots[item.dueTick % SLOT_COUNT]?.delete(item);
+		item.dueTick = -1;
 	}
 
 	/** Must be called when an item has a new deadline that may be earlier than before. */
-	sooner(item: T, deadline: number): void {
-		if (item.due < 0 || this.#tickOf(deadline) >= item.due) return;
-		this.#slots[item.due % SLOTS]?.delete(item);
-		this.#put(item, deadline);
+	deadlineAdvanced(item: T, deadline: number): void {
+		if (item.dueTick < 0 || this.#tickOf(deadline) >= item.dueTick) return;
+		this.#slots[item.dueTick % SLOT_COUNT]?.delete(item);
+		this.#schedule(item, deadline);
 	}
 
 	/** Checks every item that is due. */
 	advance(now: number): void {
-		const target = Math.floor(now / this.#tick);
+		const targetTick = Math.floor(now / this.#tickMs);
 		// After a stall of more than one revolution, each slot is checked once.
-		if (target - this.#at > SLOTS) this.#at = target - SLOTS;
-		while (this.#at < target) {
-			const slot = ++this.#at % SLOTS;
+		if (targetTick - this.#currentTick > SLOT_COUNT) this.#currentTick = targetTick - SLOT_COUNT;
+		while (this.#currentTick < targetTick) {
+			const slot = ++this.#currentTick % SLOT_COUNT;
 			const items = this.#slots[slot];
 			if (items === undefined || items.size === 0) continue;
 			this.#slots[slot] = undefined;
 			for (const item of items) {
 				item.check(now);
-				if (item.due >= 0) this.#put(item, item.deadline);
+				if (item.dueTick >= 0) this.#schedule(item, item.deadline);
 			}
 		}
 	}
 
-	#put(item: T, deadline: number): void {
-		const due = this.#tickOf(deadline);
-		item.due = due;
-		const slot = due % SLOTS;
+	#schedule(item: T, deadline: number): void {
+		const dueTick = this.#tickOf(deadline);
+		item.dueTick = dueTick;
+		const slot = dueTick % SLOT_COUNT;
 		const items = this.#slots[slot];
 		if (items) items.add(item);
 		else this.#slots[slot] = new Set([item]);
@@ -77,7 +77,7 @@ export class TimerWheel<T extends TimedItem> {
 
 	/** Returns the first tick that starts after the deadline, or the last one of this revolution if that is earlier. */
 	#tickOf(deadline: number): number {
-		const next = this.#at + 1;
-		return Math.min(Math.max(next, Math.ceil(deadline / this.#tick)), next + SLOTS - 2);
+		const next = this.#currentTick + 1;
+		return Math.min(Math.max(next, Math.ceil(deadline / this.#tickMs)), next + SLOT_COUNT - 2);
 	}
 }

@@ -1,51 +1,56 @@
-/** Deadlines of a transfer: for a pause, for a minimum average rate, and for the whole transfer. */
+/** The deadline of a transfer, from an idle timeout, a minimum average rate, and a deadline for the whole transfer. */
 
 /** Milliseconds after which a minimum rate applies if there is no idle timeout. */
-const GRACE = 5000;
+const RATE_GRACE_MS = 5000;
 
-/** Measures one direction of an exchange. Only time during which we wait for the client counts, not time it waits for us. */
+/**
+ * Measures one direction of an exchange. Only the time during which we wait for the client counts, not the time it waits for us.
+ */
 export class TransferPace {
-	#idle = 0;
-	#rate = 0;
-	#end = Infinity;
-	#waited = 0;
-	#since = -1;
+	#idleTimeout = 0;
+	#minRate = 0;
+	#endDeadline = Infinity;
+	#waitedMs = 0;
+	#waitStart = -1;
 
 	/**
-	 * Starts a transfer. `idle` is in milliseconds, `rate` is the minimum in bytes per second (0 for none), and `end` is a time of
-	 * `performance.now()`.
+	 * * Starts a transfer. `idleTimeout` is in milliseconds, `minRate` is the minimum in bytes per second (0 for none), and
+	 * `endDeadline` is a time of `performance.now()`.
 	 */
-	begin(idle: number, rate: number, end: number): void {
-		this.#idle = idle;
-		this.#rate = rate;
-		this.#end = end;
-		this.#waited = 0;
-		this.#since = -1;
+	start(idleTimeout: number, minRate: number, endDeadline: number): void {
+		this.#idleTimeout = idleTimeout;
+		this.#minRate = minRate;
+		this.#endDeadline = endDeadline;
+		this.#waitedMs = 0;
+		this.#waitStart = -1;
 	}
 
 	/** Changes the limits of the current transfer. */
-	bound(idle: number, rate: number): void {
-		this.#idle = idle;
-		this.#rate = rate;
+	setLimits(idleTimeout: number, minRate: number): void {
+		this.#idleTimeout = idleTimeout;
+		this.#minRate = minRate;
 	}
 
-	/** Starts a wait when `moved` bytes have been transferred in total. Returns its deadline. */
-	wait(now: number, moved: number): number {
-		if (this.#since >= 0) this.#waited += now - this.#since;
-		this.#since = now;
-		const idle = this.#idle;
-		let deadline = idle === 0 ? Infinity : now + idle;
-		if (this.#rate > 0) {
-			// The total wait may last as long as the bytes so far take at the minimum rate, plus `idle`.
-			deadline = Math.min(deadline, now + (idle || GRACE) + (moved / this.#rate) * 1000 - this.#waited);
+	/** Starts a wait. `movedBytes` is the total transferred so far. Returns the deadline of the wait. */
+	startWait(now: number, movedBytes: number): number {
+		if (this.#waitStart >= 0) this.#waitedMs += now - this.#waitStart;
+		this.#waitStart = now;
+		const idleTimeout = this.#idleTimeout;
+		let deadline = idleTimeout === 0 ? Infinity : now + idleTimeout;
+		if (this.#minRate > 0) {
+			// In total, we wait no longer than the bytes so far take at the minimum rate, plus `idleTimeout`.
+			deadline = Math.min(
+				deadline,
+				now + (idleTimeout || RATE_GRACE_MS) + (movedBytes / this.#minRate) * 1000 - this.#waitedMs,
+			);
 		}
-		return Math.min(deadline, this.#end);
+		return Math.min(deadline, this.#endDeadline);
 	}
 
 	/** Ends a wait. */
-	go(now: number): void {
-		if (this.#since < 0) return;
-		this.#waited += now - this.#since;
-		this.#since = -1;
+	endWait(now: number): void {
+		if (this.#waitStart < 0) return;
+		this.#waitedMs += now - this.#waitStart;
+		this.#waitStart = -1;
 	}
 }

@@ -9,13 +9,14 @@ import { ownedCopy } from './owned-copy.ts';
 /** A Duplex over a socket that is not itself a stream. Each direction can be closed separately. */
 export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
 	readonly #socket: ClientSocket;
-	#received = false;
-	/** The stream to which received bytes are forwarded directly. `#output` writes the bytes that it forwards to this one. */
+	#hasPeerEnded = false;
+	/** The other stream of a joined pair. Bytes received by one are written directly to the other. */
 	#peer: UpgradedStream | undefined = undefined;
+	/** Writes the bytes that `#peer` has received. */
 	#output: SocketOutput | undefined = undefined;
-	/** True while the peer is not read, because the data received from it has not been sent. */
-	#full = false;
-	#leaving = false;
+	/** True while the peer is not read, because data received from it is still waiting to be written to this socket. */
+	#isFull = false;
+	#closesWhenDrained = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
@@ -30,25 +31,25 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	 */
 	receive(bytes: Buffer, start: number, end: number): boolean {
 		const peer = this.#peer;
-		if (peer !== undefined) return peer.#pass(bytes, start, end);
+		if (peer !== undefined) return peer.#writeFromPeer(bytes, start, end);
 		return this.destroyed || this.push(ownedCopy(bytes, start, end));
 	}
 
 	/** Must be called when the other end of the socket has closed its side. */
 	receiveEnd(): void {
-		if (this.destroyed || this.#received) return;
-		this.#received = true;
+		if (this.destroyed || this.#hasPeerEnded) return;
+		this.#hasPeerEnded = true;
 		if (this.#peer) this.#peer.#socket.end();
 		else this.push(null);
 	}
 
 	/** Must be called when the socket has closed. After an orderly end, received data can still be read; later writes fail. */
 	socketClosed(error: Error | undefined): void {
-		if (this.#peer || error || !this.#received) this.destroy(error);
+		if (this.#peer || error || !this.#hasPeerEnded) this.destroy(error);
 	}
 
 	joinTo(other: Duplex): boolean {
-		if (!(other instanceof UpgradedStream) || !this.#untouched || !other.#untouched) return false;
+		if (!(other instanceof UpgradedStream) || !this.#isUntouched || !other.#isUntouched) return false;
 		this.#peer = other;
 		other.#peer = this;
 		this.#output = new SocketOutput(this.#socket, this);
@@ -60,26 +61,26 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 
 	/** Implements OutputOwner. */
 	outputDrained(): void {
-		if (this.#leaving) this.destroy();
-		else if (this.#full) {
-			this.#full = false;
+		if (this.#closesWhenDrained) this.destroy();
+		else if (this.#isFull) {
+			this.#isFull = false;
 			this.#peer!.#socket.resume();
 		}
 	}
 
-	get #untouched(): boolean {
-		return !this.destroyed && !this.#received && this.readableLength === 0 && this.writableLength === 0;
+	get #isUntouched(): boolean {
+		return !this.destroyed && !this.#hasPeerEnded && this.readableLength === 0 && this.writableLength === 0;
 	}
 
 	/** Writes bytes that the peer stream has received. Returns false if the peer should not be read for now. */
-	#pass(bytes: Buffer, start: number, end: number): boolean {
+	#writeFromPeer(bytes: Buffer, start: number, end: number): boolean {
 		const output = this.#output!;
 		if (this.destroyed) return true;
 		// Messages are mostly short. As strings, they need no memory outside the heap.
 		if (end - start <= MAX_TEXT_BYTES) output.text(bytes.toString('latin1', start, end));
 		else output.bytes(ownedCopy(bytes, start, end));
-		this.#full = output.needsDrain;
-		return !this.#full;
+		this.#isFull = output.needsDrain;
+		return !this.#isFull;
 	}
 
 	override _read(): void {
@@ -98,7 +99,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		this.#socket.destroy();
 		const peer = this.#peer;
 		// After an orderly end, pending data is still sent to the other side before it is closed.
-		if (peer && this.#received && !error && peer.#output!.pending) peer.#leaving = true;
+		if (peer && this.#hasPeerEnded && !error && peer.#output!.pending) peer.#closesWhenDrained = true;
 		else peer?.destroy();
 		done(error);
 	}

@@ -108,7 +108,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			this.#source = new RecordingSource(body);
 			const expects = request.headers.get('expect')?.toLowerCase() === '100-continue';
 			if (this.#options.continueTimeout > 0 && expects) {
-				this.#clock.wait(this.#options.continueTimeout, () => this.#sendBody());
+				this.#clock.waitForHead(this.#options.continueTimeout, () => this.#sendBody());
 			} else this.#sendBody();
 			return;
 		}
@@ -143,16 +143,16 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	/** Sends the request body if the session admits it. With `anyway`, the session must admit it. */
 	#sendBody(anyway = false): void {
-		this.#clock.headCame();
+		this.#clock.headReceived();
 		const source = this.#source;
 		if (!source || this.#sourceStarted) return;
 		if (!this.#session.admitsBody(this, anyway)) {
 			// If the upstream announces no limit, or its limit is below what it accepts, the body must not wait forever.
-			this.#clock.wait(this.#longestHold, () => this.#sendBody(true));
+			this.#clock.waitForHead(this.#longestHold, () => this.#sendBody(true));
 			return;
 		}
 		this.#sourceStarted = true;
-		this.#clock.bodyBegins();
+		this.#clock.bodyStarted();
 		this.output.sendSource(source, source.length);
 	}
 
@@ -165,7 +165,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	// Implementation of OutputOwner, for the request body.
 
 	sent(): void {
-		this.#clock.wrote();
+		this.#clock.bodyWritten();
 	}
 
 	bodyEnded(source: BodySource | undefined, ended: boolean): void {
@@ -192,7 +192,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/** Implements TimedCall. Called when nothing has been written for the length of the timeout. */
-	stalled(): boolean {
+	checkStalled(): boolean {
 		return this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
 	}
 
@@ -205,7 +205,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	fields(reader: ResponseReader, ends: boolean): void {
 		const call = this.#call;
 		if (!call) return;
-		this.#clock.read();
+		this.#clock.bytesReceived();
 		if (reader.mistake !== undefined) {
 			this.#malformed(reader.mistake);
 			return;
@@ -222,11 +222,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		else if (++this.#interim > MAX_INTERIM) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
 		} else if (status === 100 && this.#source && !this.#sourceStarted) this.#sendBody(true);
-		else call.informed(status, new HeaderList(reader.items));
+		else call.interimReceived(status, new HeaderList(reader.items));
 	}
 
 	#answer(call: ClientCall, status: number, headers: HeaderList, length: number | undefined, ends: boolean): void {
-		this.#clock.headCame();
+		this.#clock.headReceived();
 		const { upgrade, method } = this.#request;
 		if (upgrade !== undefined && status < 300 && !ends) {
 			this.#answered = true;
@@ -272,7 +272,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Called when DATA has been received. Returns false if it exceeds the flow-control window. */
 	data(bytes: Buffer, start: number, end: number, whole: number, ends: boolean): boolean {
 		if (!this.#window.take(whole)) return false;
-		this.#clock.read();
+		this.#clock.bytesReceived();
 		const size = end - start;
 		if (this.#call === undefined) return true;
 		if (!this.#answered) {

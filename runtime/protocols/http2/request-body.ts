@@ -149,7 +149,7 @@ export class StreamBody implements BodySource {
 		}
 		for (let at = start; at < end; ) {
 			if (this.#block === undefined) {
-				this.#block = memory.block();
+				this.#block = memory.takeBlock();
 				this.#used = 0;
 				this.#queue.push(this.#block);
 			}

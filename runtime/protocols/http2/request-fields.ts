@@ -141,7 +141,7 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#malform('bad_field_name');
 				return;
 			case FIELD_KIND.confusable:
-				if (this.#trailers || !this.#expected?.keeps(name)) return;
+				if (this.#trailers || !this.#expected?.isExpected(name)) return;
 				break;
 			case FIELD_KIND.te:
 				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
@@ -176,7 +176,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (this.#malformed !== '') return this.#refuse(SECTION_MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
 		if (this.#count > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
-		if (this.#expected !== undefined) this.items = this.#expected.settled(this.items);
+		if (this.#expected !== undefined) this.items = this.#expected.withoutAmbiguous(this.items);
 		const method = this.#method;
 		if (method === undefined || !isToken(method)) return this.#refuse(SECTION_MALFORMED, 'bad_method');
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');

@@ -90,7 +90,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#socket = socket;
 		this.scheme = scheme;
 		this.info = taken ? given.info : new SocketInfo(socket, scheme, peer);
-		this.info.remember();
+		this.info.readAddresses();
 		this.frames = new FrameWriter(socket, this.#coders.output);
 		this.#decoder = new HpackDecoder(this.#coders.strings);
 		this.queue = new OutputQueue(this);
@@ -112,7 +112,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 
 	data(bytes: Buffer): void {
 		if (this.ending.read(bytes.length)) return;
-		if (!this.info.known) {
+		if (!this.info.isAddressKnown) {
 			this.#socket.destroy();
 			return;
 		}

@@ -197,7 +197,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	bodyAwaited(): void {
 		if (this.gone) return;
 		this.#readPace ??= this.#pace(this.#readBounds(), this.#session.engine.limits.bodyTimeout);
-		this.#readDeadline = this.#readPace.wait(performance.now(), this.body!.received);
+		this.#readDeadline = this.#readPace.startWait(performance.now(), this.body!.received);
 		if (!this.#expectsContinue || this.body!.received > 0) return;
 		this.#expectsContinue = false;
 		if (!this.#handling) return;
@@ -223,14 +223,14 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY_MS));
 			return;
 		}
-		this.#readPace?.go(this.#session.engine.now);
+		this.#readPace?.endWait(this.#session.engine.now);
 		this.#readDeadline = Infinity;
 	}
 
 	setLimits(bounds: TransferLimits): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
-		if (this.#readPace) this.#readPace.bound(...this.#readBounds());
-		if (this.#writePace) this.#writePace.bound(...this.#writeBounds());
+		if (this.#readPace) this.#readPace.setLimits(...this.#readBounds());
+		if (this.#writePace) this.#writePace.setLimits(...this.#writeBounds());
 	}
 
 	#readBounds(): [idle: number, rate: number] {
@@ -246,7 +246,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	/** Creates the pace of one direction. `whole` is the maximum milliseconds from the end of the head to the end of the transfer; 0 for none. */
 	#pace([idle, rate]: [idle: number, rate: number], whole: number): TransferPace {
 		const pace = new TransferPace();
-		pace.begin(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
+		pace.start(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
 		return pace;
 	}
 
@@ -464,9 +464,9 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		const now = performance.now();
 		if (blocked) {
 			this.#writePace ??= this.#pace(this.#writeBounds(), this.#session.engine.limits.writeTimeout);
-			this.#writeDeadline = this.#writePace.wait(now, this.#exchange?.response.bytesSent ?? 0);
+			this.#writeDeadline = this.#writePace.startWait(now, this.#exchange?.response.bytesSent ?? 0);
 		} else {
-			this.#writePace?.go(now);
+			this.#writePace?.endWait(now);
 			this.#writeDeadline = Infinity;
 		}
 	}

@@ -72,8 +72,8 @@ class ForwardedCall implements ClientCall, CallCarrier {
 		this.carrier.cancel(this);
 	}
 
-	informed(status: number, headers: HeaderList): void {
-		this.#call.informed(status, headers);
+	interimReceived(status: number, headers: HeaderList): void {
+		this.#call.interimReceived(status, headers);
 	}
 
 	answered(response: UpstreamResponse): void {

@@ -22,8 +22,8 @@ relays('reads are kept short only while the relay can move bytes', async () => {
 		body,
 		() => pipe as unknown as SocketRelay,
 		{
-			outstanding: MIN_RELAYED_BYTES,
-			moved() {},
+			outstandingBytes: MIN_RELAYED_BYTES,
+			bytesRelayed() {},
 			relayFailed() {},
 		},
 	)!;

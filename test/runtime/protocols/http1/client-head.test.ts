@@ -130,13 +130,13 @@ heads('a repeated response head is remembered until a different one arrives', ()
 	const remembered = new LastHead(new CachedHeads());
 	const text = 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n';
 	const data = Buffer.from(`xx${text}\r\nok`);
-	const see = () => remembered.seen(text, data, 2, parseResponseHead(text, 'GET', false));
+	const see = () => remembered.headReceived(text, data, 2, parseResponseHead(text, 'GET', false));
 	assert.is(remembered.find(data, 2, data.length), undefined);
 	see();
 	assert.is(remembered.find(data, 2, data.length), undefined, 'a head must be seen twice to be remembered');
 	see();
 	const known = remembered.find(data, 2, data.length)!;
-	assert.is(remembered.size, text.length + 2);
+	assert.is(remembered.sizeBytes, text.length + 2);
 	assert.equal([known.status, known.framing, known.length, [...known.headers]], [200, 'length', 2, [['A', 'b']]]);
 	// Changes to one response must not appear in the next.
 	known.headers.add('Via', '1.1 svc');
@@ -157,7 +157,7 @@ heads('remembered field lines match the fields, whatever was sent in between', (
 	for (let i = 0; i < 400; i++) {
 		const value = String(i % 3);
 		const headers = new HeaderList(['Host', 'a', 'B', value, ...(i % 2 ? ['Te', 'trailers'] : []), 'C', '\xe9']);
-		const { text, te } = remembered.of(headers);
+		const { text, hasTe: te } = remembered.of(headers);
 		assert.is(text, `Host: a\r\nB: ${value}\r\n${i % 2 ? 'Te: trailers\r\n' : ''}C: \xe9\r\n`);
 		assert.is(te, i % 2 === 1);
 	}

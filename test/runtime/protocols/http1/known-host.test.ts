@@ -10,12 +10,12 @@ const hosts = suite('hosts of a connection');
 
 hosts('each authority has its own host, and a malformed one has none and does not replace the known one', () => {
 	const known = new KnownHost();
-	assert.is(known.of('one.example:8080', 100), 'one.example');
-	assert.is(known.of('ONE.example', 100), 'one.example');
-	assert.is(known.of('two.example', 5000), 'two.example');
-	assert.is(known.of('a b', 100), undefined);
-	assert.is(known.of('two.example', 100), 'two.example');
-	assert.is(known.of('', 100), '');
+	assert.is(known.hostOf('one.example:8080', 100), 'one.example');
+	assert.is(known.hostOf('ONE.example', 100), 'one.example');
+	assert.is(known.hostOf('two.example', 5000), 'two.example');
+	assert.is(known.hostOf('a b', 100), undefined);
+	assert.is(known.hostOf('two.example', 100), 'two.example');
+	assert.is(known.hostOf('', 100), '');
 });
 
 hosts('remembering an authority does not keep the whole read buffer in memory', () => {
@@ -27,7 +27,7 @@ hosts('remembering an authority does not keep the whole read buffer in memory', 
 	for (let i = 0; i < 200; i++) {
 		const text = Buffer.alloc(60_000, `host-number-${i}.example `).toString('latin1');
 		const known = new KnownHost();
-		known.of(text.slice(0, text.indexOf(' ')), text.length);
+		known.hostOf(text.slice(0, text.indexOf(' ')), text.length);
 		held.push(known);
 	}
 	gc();

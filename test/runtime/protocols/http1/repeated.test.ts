@@ -58,10 +58,10 @@ repeated('a head is remembered with everything in it, and nothing after it', () 
 	for (const field of ['Cookie: a', 'AUTHORIZATION: b', 'proxy-authorization: c']) {
 		const secret = `GET / HTTP/1.1\r\nHost: h\r\n${field}\r\n\r\n`;
 		read(secret);
-		assert.is(parser.repeated.find(secret), undefined, field);
+		assert.is(parser.headCache.find(secret), undefined, field);
 	}
 	parser.fields.maxCount = 2;
-	parser.repeated.clear();
+	parser.headCache.clear();
 	assert.is(parser.parse(post, 0, post.length), 431);
 });
 

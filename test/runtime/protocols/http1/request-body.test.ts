@@ -8,7 +8,7 @@ import { RequestBody } from '../../../../runtime/protocols/http1/request-body.ts
 const test = suite('request body');
 
 test('unread chunks of one byte are merged, not stored one by one', () => {
-	const feeder = { bodyAwaited() {}, bodyWhole() {}, bodyRelieved() {} };
+	const feeder = { bodyAwaited() {}, bodyCompleted() {}, bodyHasRoom() {} };
 	const body = new RequestBody(feeder, CHUNKED_BODY, DEFAULT_LIMITS, undefined);
 	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
 	const chunk = Buffer.from('1\r\n?\r\n');
@@ -16,7 +16,7 @@ test('unread chunks of one byte are merged, not stored one by one', () => {
 	for (const byte of content) {
 		chunk[3] = byte;
 		body.feed(Buffer.from(chunk), 0);
-		if (body.received === 2000) first = body.pull() as Uint8Array;
+		if (body.receivedBytes === 2000) first = body.pull() as Uint8Array;
 	}
 	body.feed(Buffer.from('0\r\n\r\n'), 0);
 	const pieces = [first!];
@@ -25,7 +25,7 @@ test('unread chunks of one byte are merged, not stored one by one', () => {
 	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
 	assert.ok(pieces.length < 20, `${pieces.length} pieces`);
 	assert.ok(Buffer.concat(pieces).equals(content));
-	assert.is(body.received, content.length);
+	assert.is(body.receivedBytes, content.length);
 });
 
 test.run();

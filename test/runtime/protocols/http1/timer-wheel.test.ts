@@ -7,7 +7,7 @@ import { TransferPace } from '../../../../runtime/protocols/http1/transfer-pace.
 const wheels = suite('timer wheel');
 
 class Item implements TimedItem {
-	due = -1;
+	dueTick = -1;
 	deadline: number;
 	fired: number[] = [];
 	looks = 0;
@@ -45,9 +45,9 @@ wheels('a deadline moved earlier fires earlier, and one moved later fires later'
 	wheel.add(forward);
 	wheel.add(back);
 	forward.deadline = 50;
-	wheel.sooner(forward, 50);
+	wheel.deadlineAdvanced(forward, 50);
 	back.deadline = 900;
-	wheel.sooner(back, 900);
+	wheel.deadlineAdvanced(back, 900);
 	for (let now = 0; now <= 1000; now += 10) wheel.advance(now);
 	assert.equal(forward.fired, [50]);
 	assert.equal(back.fired, [900]);
@@ -68,16 +68,16 @@ wheels('removed items are not checked, and a stall loses no deadline', () => {
 
 wheels('a rate is measured only while waiting for the client', () => {
 	const pace = new TransferPace();
-	pace.begin(1000, 100, Infinity);
-	assert.is(pace.wait(0, 0), 1000);
-	pace.go(400);
+	pace.start(1000, 100, Infinity);
+	assert.is(pace.startWait(0, 0), 1000);
+	pace.endWait(400);
 	// A minute in which the server did not wait for the client does not count.
-	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
-	pace.go(60_900);
+	assert.is(pace.startWait(60_400, 40), 60_400 + 1000);
+	pace.endWait(60_900);
 	// After 900 ms of waiting for 40 bytes, which earn 400 ms, half of the initial second is left.
-	assert.is(pace.wait(61_000, 40), 61_000 + 500);
-	pace.begin(0, 0, 5000);
-	assert.is(pace.wait(100, 0), 5000);
+	assert.is(pace.startWait(61_000, 40), 61_000 + 500);
+	pace.start(0, 0, 5000);
+	assert.is(pace.startWait(100, 0), 5000);
 });
 
 wheels.run();

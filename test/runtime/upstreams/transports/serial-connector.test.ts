@@ -41,7 +41,7 @@ function setUp(maxConnections: number) {
 	const call = (name: string): ClientCall => {
 		const made = {
 			...{ name, request: undefined as never, carrier: NO_CARRIER, connectTime: -1 },
-			...{ informed() {}, answered() {}, released() {} },
+			...{ interimReceived() {}, answered() {}, released() {} },
 			failed: (error: UpstreamError) => void events.push(`${name} failed: ${error.message}`),
 		};
 		link.send(made, false);
