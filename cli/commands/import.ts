@@ -16,7 +16,7 @@ export const importCommand: Command = {
 	name: 'import',
 	summary: "Translate another server's configuration to a Configfile",
 	details: [
-		'Reads an nginx.conf with the files that it includes, and prints a Configfile with tests of its locations. A directive without a counterpart becomes a comment that begins with `nginx:` and ends with the reason; standard error says how many there are. It also names those among them that may have kept requests out, such as an `if`: look at each of these before the result is served. In place of passwords, and of `allow` and `deny` that cannot be translated, every request is denied.',
+		'Reads an nginx.conf with the files that it includes, and prints a Configfile with tests of its locations. A directive without a counterpart becomes a comment that begins with `nginx:` and ends with the reason; standard error says how many there are. It also names those among them that may have kept requests out, such as an `if`: look at each of these before the result is served. In place of `allow`, `deny` and `auth_basic` that cannot be translated, every request is denied.',
 		'The exit status is 1, and nothing is printed, if the file has mistakes. Standard error also says if the result does not pass `svc validate --lint --strict` yet: for example, because it names a certificate that is not on this machine.',
 		'With --format json, prints one object: the Configfile as `text`, `translated`, and `kept` with the directive, file, line and reason of each comment.',
 	],

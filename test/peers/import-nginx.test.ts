@@ -1,27 +1,30 @@
 /**
  * Configurations of nginx and what `svc import` makes of them answer the same to the same requests.
  *
- * A case is a folder of `fixtures/import-nginx`: `http.conf` is the content of the `http` block, with the words PORT,
- * UPSTREAM, SITE and PHP in place of values that are known only at run time; `requests` has requests, each as
- * `[METHOD ]target[ host]`, to which random ones are added unless its first line is `# only these`; `kept` lists the directives
- * that become comments; `differences` lists accepted differences as `PATTERN | JUDGEMENT`, where the pattern is a
- * regular expression for requests. All cases are joined to one configuration, so no two may use the same name for a
- * map, zone or upstream.
+ * A case is a folder: those of `fixtures/import-nginx` are about single directives, and those of `fixtures/import-nginx-sites` are
+ * whole configurations. `http.conf` is the content of the `http` block, with PORT, UPSTREAM, SITE and the other words of `WORDS` in
+ * place of values that are known only at run time; `requests` has requests, each as
+ * `[METHOD ]target[ [https://][user:password@]host][ Field:value]…` with the value percent-encoded, to which random ones are added
+ * unless its first line is `# only these`; `kept` lists the directives that become comments; `differences` lists accepted
+ * differences as `PATTERN | JUDGEMENT`, where the pattern is a regular expression for requests. All cases are joined to one
+ * configuration, so no two may use the same name for a map, zone or upstream.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
+import { Agent as SecureAgent, request as secureRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { importNginx } from '../../compiler/import/nginx/import-nginx.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { TestAuthority } from '../certificates.ts';
 import { SeededChance } from '../fuzz/chance.ts';
 import { freePorts, ROOT, runCommand, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-const CASES_FOLDER = path.join(ROOT, 'fixtures/import-nginx');
+const FOLDERS = { features: 'fixtures/import-nginx', sites: 'fixtures/import-nginx-sites' } as const;
 /** Number of random requests for each case. */
 const RANDOM_REQUESTS = 40;
 
@@ -33,6 +36,7 @@ interface Difference {
 
 interface ImportCase {
 	readonly name: string;
+	readonly isSite: boolean;
 	readonly http: string;
 	readonly requests: readonly string[];
 	readonly kept: readonly string[];
@@ -76,9 +80,12 @@ function cleaned(location: string | undefined): string | undefined {
 }
 
 /** Fields of answers that are compared. */
-const COMPARED = ['cache-control', 'x-static', 'x-a', 'x-b', 'x-frame-options', 'x-served', 'content-encoding'];
+const COMPARED = [
+	...['cache-control', 'x-static', 'x-a', 'x-b', 'x-frame-options', 'x-served', 'content-encoding', 'www-authenticate'],
+	...['access-control-allow-origin', 'access-control-allow-methods', 'strict-transport-security', 'x-cache-status'],
+];
 
-function casesIn(folder: string): ImportCase[] {
+function casesIn(folder: string, isSite: boolean): ImportCase[] {
 	return readdirSync(folder)
 		.sort()
 		.map(name => {
@@ -98,7 +105,7 @@ function casesIn(folder: string): ImportCase[] {
 				const [pattern = '', judgement = ''] = line.split(' | ');
 				return { pattern: new RegExp(pattern), judgement, used: false };
 			});
-			return { name, http, requests, kept: lines('kept'), differences };
+			return { name, isSite, http, requests, kept: lines('kept'), differences };
 		});
 }
 
@@ -107,7 +114,7 @@ function randomRequests(name: string, http: string, written: readonly string[]):
 	const chance = new SeededChance([...name].reduce((sum, char) => sum + char.charCodeAt(0), 7));
 	const paths = [...http.matchAll(/location\s+(?:=|\^~)?\s*(\/[^\s{]*)/g)].map(([, found]) => found!);
 	const targets = [...new Set([...paths, ...written.map(line => targetOf(line)), '/', '/a.txt', '/docs/', '/missing'])];
-	const hosts = [...new Set(written.map(line => / (\S+)$/.exec(line.replace(/^[A-Z]+ /, ''))?.[1] ?? ''))];
+	const suffixes = [...new Set(written.map(line => / (.+)$/.exec(line.replace(/^[A-Z]+ /, ''))?.[1] ?? ''))];
 	return Array.from({ length: RANDOM_REQUESTS }, () => {
 		let [target, query] = chance.of(targets).split('?') as [string, string?];
 		const change = chance.below(9);
@@ -119,8 +126,8 @@ function randomRequests(name: string, http: string, written: readonly string[]):
 		else if (change === 5) target = target.slice(0, Math.max(1, chance.below(target.length + 1)));
 		else if (change === 6) query = 'a=1&b=%20';
 		const method = chance.of(['', '', '', '', 'HEAD ', 'POST ']);
-		const host = chance.of(hosts);
-		return `${method}${target}${query === undefined ? '' : `?${query}`}${host === '' ? '' : ` ${host}`}`;
+		const suffix = chance.of(suffixes);
+		return `${method}${target}${query === undefined ? '' : `?${query}`}${suffix === '' ? '' : ` ${suffix}`}`;
 	});
 }
 
@@ -128,14 +135,34 @@ function targetOf(line: string): string {
 	return /^(?:[A-Z]+ )?(\S+)/.exec(line)![1]!;
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+const agents = {
+	http: new Agent({ keepAlive: true, maxSockets: 4 }),
+	https: new SecureAgent({ keepAlive: true, maxSockets: 4, rejectUnauthorized: false }),
+};
 
-async function answerOf(port: number, line: string): Promise<Answer> {
-	const [, method = 'GET', target, host = 'localhost'] = /^(?:([A-Z]+) )?(\S+)(?: (\S+))?$/.exec(line)!;
-	const sent = request({
-		...{ port, host: '127.0.0.1', method, path: target, agent },
-		headers: { Host: host, 'Accept-Encoding': 'identity' },
-	});
+/** The ports of a case, with and without TLS. */
+interface Ports {
+	readonly plain: number;
+	readonly tls: number;
+}
+
+async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
+	const words = line.split(' ');
+	const method = /^[A-Z]+$/.test(words[0]!) ? words.shift()! : 'GET';
+	const target = words.shift()!;
+	const origin = words[0] !== undefined && !/^[A-Z][\w-]*:/.test(words[0]) ? words.shift()! : 'localhost';
+	const [, scheme, login, host] = /^(https:\/\/)?(?:(.*)@)?(.+)$/.exec(origin)!;
+	const sentFields = words
+		.map(word => /^([\w-]+):(.*)$/.exec(word)!)
+		.map(([, name, value]) => [name!, decodeURIComponent(value!)]);
+	const options = {
+		...{ host: '127.0.0.1', method, path: target, auth: login },
+		headers: { Host: host, 'Accept-Encoding': 'identity', ...Object.fromEntries(sentFields) },
+	};
+	const sent =
+		scheme === undefined
+			? request({ ...options, port: plain, agent: agents.http })
+			: secureRequest({ ...options, port: tls, agent: agents.https, servername: host });
 	sent.end(method === 'POST' ? 'body' : undefined);
 	const [response] = await once(sent, 'response');
 	let body = '';
@@ -144,7 +171,9 @@ async function answerOf(port: number, line: string): Promise<Answer> {
 	const moved = headers.location;
 	// nginx writes the scheme, host and port of its own address before a path.
 	const location =
-		moved === undefined ? undefined : String(moved).replace(new RegExp(`^http://${host}(?::${port})?/`), '/');
+		moved === undefined
+			? undefined
+			: String(moved).replace(new RegExp(`^https?://${host}(?::(?:${plain}|${tls}))?/`), '/');
 	// The pages of errors that the servers make themselves differ.
 	const isOwn = response.statusCode >= 300 && (body === '' || /<center>nginx/.test(body));
 	const fields = Object.fromEntries(
@@ -173,16 +202,38 @@ const upstream = createServer((got, response) => {
 upstream.listen(0, '127.0.0.1');
 await once(upstream, 'listening');
 const upstreamPort = String((upstream.address() as AddressInfo).port);
-const CASES = casesIn(CASES_FOLDER);
-const ports = await freePorts(2 * CASES.length);
-const ourPorts = ports.slice(0, CASES.length);
-const theirPorts = ports.slice(CASES.length);
-const httpOf = ({ http }: ImportCase, port: number): string =>
-	http
-		.replaceAll('PORT', String(port))
-		.replaceAll('UPSTREAM', upstreamPort)
-		.replaceAll('SITE', path.join(folder, 'site'));
-const everything = (of: readonly number[]): string => CASES.map((one, index) => httpOf(one, of[index]!)).join('\n');
+const CASES = [...casesIn(path.join(ROOT, FOLDERS.features), false), ...casesIn(path.join(ROOT, FOLDERS.sites), true)];
+for (const [flags, user, password] of [
+	['-cbB', 'ann', 'one'],
+	['-bB', 'bob', 'two'],
+] as const) {
+	execFileSync('htpasswd', ['-C', '4', flags, path.join(folder, 'accounts'), user, password], { stdio: 'ignore' });
+}
+const authority = await TestAuthority.make();
+const { certificate, key } = await authority.issue({ names: ['localhost', '*.test'] });
+writeFileSync(path.join(folder, 'certificate.pem'), certificate);
+writeFileSync(path.join(folder, 'key.pem'), key);
+const ports = await freePorts(4 * CASES.length);
+const portsOf = (side: number): Ports[] =>
+	CASES.map((_, index) => {
+		const first = 2 * (side * CASES.length + index);
+		return { plain: ports[first]!, tls: ports[first + 1]! };
+	});
+const ourPorts = portsOf(0);
+const theirPorts = portsOf(1);
+/** Words in configurations for what is known only here. */
+const WORDS: { readonly [word: string]: string } = {
+	UPSTREAM: upstreamPort,
+	SITE: path.join(folder, 'site'),
+	ACCOUNTS: path.join(folder, 'accounts'),
+	CERTIFICATE: path.join(folder, 'certificate.pem'),
+	KEY: path.join(folder, 'key.pem'),
+};
+const httpOf = ({ http }: ImportCase, { plain, tls }: Ports): string => {
+	const words = { ...WORDS, PORT: String(plain), TLS: String(tls) };
+	return http.replace(/\b[A-Z]+\b/g, word => (Object.hasOwn(words, word) ? words[word as keyof typeof words] : word));
+};
+const everything = (of: readonly Ports[]): string => CASES.map((one, index) => httpOf(one, of[index]!)).join('\n');
 writeFileSync(
 	path.join(folder, 'nginx.conf'),
 	`daemon off; worker_processes 1; pid nginx.pid; user root; events { }
@@ -207,24 +258,29 @@ peers.before(async () => {
 	if (imported.status !== 0) console.error(imported.stderr);
 	nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'inherit' });
 	nginxEnded = once(nginx, 'close');
-	await waitForPort(theirPorts[0]!).catch(error => {
+	await waitForPort(theirPorts[0]!.plain).catch(error => {
 		console.error(readFileSync(path.join(folder, 'error.log'), 'utf8'));
 		throw error;
 	});
 	assert.is(imported.status, 0, imported.stderr);
 	if (process.env.DUMP) writeFileSync(process.env.DUMP, readFileSync(path.join(folder, 'Configfile')));
-	svc = await serve(['Configfile'], ourPorts[0]!, { cwd: folder }).catch(error => {
+	svc = await serve(['Configfile'], ourPorts[0]!.plain, { cwd: folder }).catch(error => {
 		console.error(error, imported.stderr);
 		throw error;
 	});
 });
 
 peers.after(async () => {
-	agent.destroy();
+	agents.http.destroy();
+	agents.https.destroy();
 	nginx?.kill('SIGTERM');
 	await Promise.all([nginxEnded, svc?.stop()]);
 	upstream.close();
-	console.log(`${CASES.length} configurations, ${compared} requests compared`);
+	const sites = CASES.filter(({ isSite }) => isSite);
+	const large = sites.filter(({ http }) => http.split('\n').length > 300);
+	console.log(
+		`${CASES.length} configurations, of which ${sites.length} are whole and ${large.length} of these have more than 300 lines; ${compared} requests compared`,
+	);
 });
 
 peers('the results pass every check', () => {

@@ -152,7 +152,7 @@ export class ConfigfileWriter {
 		for (const one of directives) {
 			if (!this.#counted.has(one)) {
 				const place = `line ${lineOf(one)} of ${one.span.source.name}`;
-				this.keep(one, `${place}: ${reasonOf(one.name) ?? 'nothing here uses it'}`);
+				this.keep(one, `${place}: ${reasonOf(one.name) ?? 'nothing that is translated uses it'}`);
 			} else if (one.block) this.keepUnused(one.block, reasonOf);
 		}
 	}

@@ -5,7 +5,7 @@ import { Source } from '../../source/source.ts';
 import { ConfigfileWriter, type KeptDirective } from './configfile-writer.ts';
 import { readNginx } from './nginx-includes.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { reasonOf } from './write-locations.ts';
+import { knownReason } from './write-locations.ts';
 import { writeServers } from './write-servers.ts';
 
 /** The result of {@link importNginx}. */
@@ -39,7 +39,7 @@ export function importNginx(file: { text: string; name: string; folder: string }
 		else out.keep(one, 'settings of the process have no counterpart in a Configfile');
 	}
 	writeServers(http, out);
-	out.keepUnused(directives, reasonOf);
+	out.keepUnused(directives, knownReason);
 	return { text: out.text(), translated: out.translated, kept: out.kept, diagnostics };
 }
 

@@ -1,9 +1,9 @@
 /** Writes who may pass: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
 import { allowedAddresses } from './conditions.ts';
-import { word } from './configfile-writer.ts';
+import { quoted, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { translated, type Variables } from './nginx-values.ts';
+import { hasVariable, translated, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { orKeep } from './write-rewrites.ts';
@@ -36,12 +36,9 @@ export function writeAccess(scope: Scope, cx: ServerContext, variables: Variable
 	if (request && !asks) out.count(request);
 	const refuse = (): void => out.line('error 403');
 	const identify = (): boolean => {
-		if (!isOff) writeBasicAuth(auth!, scope, cx);
-		if (asks && !writeAuthRequest(request!, scope, cx)) {
-			refuse();
-			return true;
-		}
-		return !isOff;
+		const isWritten = (isOff || writeBasicAuth(auth!, scope, cx)) && (!asks || writeAuthRequest(request!, scope, cx));
+		if (!isWritten) refuse();
+		return !isWritten;
 	};
 	if (satisfy?.args[0] === 'any' && rules.length > 0 && (asks || !isOff)) {
 		if (allowed === true) return false;
@@ -63,11 +60,26 @@ function negated(expression: string): string {
 	return expression.startsWith('not ') ? expression.slice(4) : `not ${expression}`;
 }
 
-function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerContext): void {
+/** Writes `auth_basic`. Returns false if it has no counterpart, so that access must be denied. */
+function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerContext): boolean {
+	const [realm = ''] = auth.args;
 	const users = scope.last('auth_basic_user_file');
-	out.keep(auth, 'write the users in `basic_auth`; until then, access is denied');
-	if (users) out.keep(users, 'write its users in `basic_auth`');
-	out.line('error 403');
+	const [file = ''] = users?.args ?? [];
+	if (!users || hasVariable(realm) || /[${}]/.test(file) || file === '') {
+		const reason = users
+			? 'a realm or a file that depends on the request has no counterpart'
+			: 'no `auth_basic_user_file` holds here';
+		out.keep(auth, `${reason}; access is denied`);
+		if (users) out.keep(users, 'see `auth_basic`');
+		return false;
+	}
+	out.count(users);
+	out.count(auth);
+	const isUsable = /^[ -z|~]+$/.test(realm);
+	const head = isUsable ? `basic_auth bcrypt ${quoted(realm)}` : 'basic_auth';
+	out.block(head, () => out.line(`htpasswd ${word(file)}`));
+	if (!isUsable) out.differs(auth, 'a realm is printable ASCII without braces: the default one is used');
+	return true;
 }
 
 /** Writes a question to another server. Returns false if it cannot be asked. */

@@ -2,7 +2,7 @@
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { escapedRegexp, regexpOf, type Variables } from './nginx-values.ts';
+import { escapedRegexp, hasVariable, regexpOf, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeLocationBody } from './write-content.ts';
@@ -288,7 +288,12 @@ const ALWAYS: { readonly [name: string]: string } = {
 
 /** Returns why a directive has no counterpart. */
 export function reasonOf(name: string): string {
-	return (Object.hasOwn(ALWAYS, name) && ALWAYS[name]) || 'the import does not translate this directive';
+	return knownReason(name) ?? 'the import does not translate this directive';
+}
+
+/** Returns why a directive never has a counterpart; undefined if it may have one. */
+export function knownReason(name: string): string | undefined {
+	return Object.hasOwn(ALWAYS, name) ? ALWAYS[name] : undefined;
 }
 
 /** Reports whether a regular expression matches, or cannot be read here. */
@@ -329,11 +334,17 @@ function writeTest(
 	if (directives.some(one => mayRewrite(one, path)) || mayBelongElsewhere(path, location.directive.block!, locations))
 		return;
 	const block = location.directive.block!;
-	const isGuarded = [...directives, ...block].some(({ name }) => GUARDS.has(name));
-	const back = block.find(({ name }) => name === 'return');
-	if (isGuarded || (back && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
 	const name = `${location.directive.text} (${address}${path})`;
 	const request = `GET ${address}${path}`;
+	const guards = [...directives, ...block].filter(({ name }) => GUARDS.has(name));
+	const isGuarded = guards.length > 0;
+	const hasPage = directives.some(({ name, args }) => name === 'error_page' && args.includes('401'));
+	if (asksForPassword(block) && guards.length === 1 && !hasPage) {
+		out.test(name, [request, 'expect status 401']);
+		return;
+	}
+	const back = block.find(({ name }) => name === 'return');
+	if (isGuarded || (back && block.some(({ name }) => isRewriteName(name) && name !== 'return'))) return;
 	if (back) {
 		const [status = '', target = ''] = back.args;
 		if (
@@ -352,6 +363,14 @@ function writeTest(
 	) {
 		out.test(name, [request, 'upstream answers 200 "from the upstream"', 'expect body "from the upstream"']);
 	}
+}
+
+/** Reports whether a location admits only users of a file. */
+function asksForPassword(block: readonly NginxDirective[]): boolean {
+	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
+	const realms = block.filter(({ name }) => name === 'auth_basic');
+	const isPlain = realms.length === 1 && realms[0]!.args[0] !== 'off' && !hasVariable(realms[0]!.args[0] ?? '');
+	return hasUsers && isPlain && !block.some(({ name }) => isRewriteName(name));
 }
 
 /** Reports whether a directive of the server may answer or change a request for a path. */
