@@ -55,9 +55,11 @@ function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
 }
 
 async function argon2id({ value }: Invocation): Promise<(password: string) => Promise<string>> {
-	const { argon2idParameterMistake, ARGON2ID_LIMITS, formatArgon2id } = await import(
-		'../../compiler/modules/directives/basic-auth/password-hash.ts'
-	);
+	const {
+		findArgon2idMistake: argon2idParameterMistake,
+		ARGON2ID_LIMITS,
+		formatArgon2id,
+	} = await import('../../compiler/modules/directives/basic-auth/password-hash.ts');
 	const number = (option: string, otherwise: string, of: keyof typeof ARGON2ID_LIMITS): number => {
 		const { min, max } = ARGON2ID_LIMITS[of];
 		return wholeNumber(option, value(option) ?? otherwise, min, max);

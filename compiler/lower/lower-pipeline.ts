@@ -5,7 +5,7 @@ import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/contract/directive.ts';
 import { foreignHint } from '../modules/contract/foreign-words.ts';
-import { group } from '../modules/directives/route.ts';
+import { groupStep } from '../modules/directives/route.ts';
 import { firstMatchStep } from '../modules/directives/when.ts';
 import { pathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
@@ -316,7 +316,7 @@ function conditional(lowering: Lowering, route: Route, exclusive: string | undef
 	const { line } = route.items[0];
 	const steps = stepsOf(route);
 	const only = steps.length === 1 ? steps[0]! : undefined;
-	const base: Step = only && only.when === undefined ? only : group(steps);
+	const base: Step = only && only.when === undefined ? only : groupStep(steps);
 	if (when === undefined && exclusive === undefined) return base;
 	const { handler, ...fields } = base;
 	const step: Step = {

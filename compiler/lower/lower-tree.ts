@@ -6,7 +6,7 @@ import type { Document, ErrorRoute, Settings, Site, SiteLog, Step } from '../doc
 import type { SchemePorts } from '../document/site-address.ts';
 import type { SiteDraft } from '../modules/contract/directive.ts';
 import type { SettingsDraft } from '../modules/contract/option.ts';
-import { compatibleErrorOrder } from '../modules/directives/handle-errors.ts';
+import { sortCompatfileErrors } from '../modules/directives/handle-errors.ts';
 import type { Reader } from '../source/reader.ts';
 import type { ConfigTree, NamedBlock, SiteBlock } from '../syntax/ast.ts';
 import { mappedNamesOf } from './context/mapped-placeholders.ts';
@@ -196,7 +196,7 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, coun
 		...(bind && bind.length > 0 ? { bind } : {}),
 		...(logs ? { logs: logs.map(log => nameLog(lowering, log, counter)) } : {}),
 		pipeline,
-		...(errors ? { errors: compat ? compatibleErrorOrder(errors) : errors } : {}),
+		...(errors ? { errors: compat ? sortCompatfileErrors(errors) : errors } : {}),
 		...rest,
 	};
 	const fields = block.addresses[0] ? { addresses: block.addresses[0].span } : undefined;

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import {
 	AccountFileError,
-	MAX_ACCOUNT_FILE,
+	MAX_ACCOUNT_FILE_BYTES,
 	parseAccountFile,
 } from '../../compiler/modules/directives/basic-auth/account-file.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
@@ -117,7 +117,7 @@ export class AccountFiles {
 
 /** Reads a file from its start, at most one byte more than a file of accounts may have. */
 async function readBounded(handle: FileHandle): Promise<Uint8Array> {
-	const buffer = new Uint8Array(MAX_ACCOUNT_FILE + 1);
+	const buffer = new Uint8Array(MAX_ACCOUNT_FILE_BYTES + 1);
 	let length = 0;
 	while (length < buffer.length) {
 		const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);

@@ -36,10 +36,10 @@ export interface EditCookiesStep extends Step, CookieEdits {
 const USAGE =
 	'cookie [matcher] [<name>…] { secure [on | off]; http_only [on | off]; partitioned [on | off]; same_site strict | lax | none | off; domain <domain> | off; path <path> | off; rename <name>; remove }';
 
-/** Names are at most this long, so that one response cannot make matching expensive. */
-const MAX_NAME = 256;
+/** Maximum number of characters of a name, so that one response cannot make matching expensive. */
+const MAX_NAME_LENGTH = 256;
 
-/** What a value of an attribute may consist of (RFC 6265 §4.1.1). */
+/** Matches the characters that RFC 6265 §4.1.1 allows in an attribute's value. */
 const ATTRIBUTE_VALUE = '^[ -:<-~]+$';
 
 /** `cookie [matcher] [<name>…] { … }`. */
@@ -81,7 +81,7 @@ export const cookie = handlerDirective<EditCookiesStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	lower: ({ line, args }, cx) => {
-		for (const name of args) checkPattern(name, cx);
+		for (const name of args) checkNamePattern(name, cx);
 		const edits = lowerEdits(line, cx);
 		if (Object.keys(edits).length === 0) {
 			if (!line.block?.lines.length) {
@@ -99,19 +99,19 @@ export const cookie = handlerDirective<EditCookiesStep>({
 			names: {
 				type: 'array',
 				minItems: 1,
-				items: { type: 'string', minLength: 1, maxLength: MAX_NAME },
+				items: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH },
 				description: 'Names of cookies; `*` matches any text, `?` any character. All cookies if omitted.',
 			},
 			secure: { type: 'boolean', description: 'Adds `Secure`, or removes it.' },
 			http_only: { type: 'boolean', description: 'Adds `HttpOnly`, or removes it.' },
 			partitioned: { type: 'boolean', description: 'Adds `Partitioned`, or removes it.' },
 			same_site: { enum: SAME_SITE_WORDS, description: 'Sets `SameSite`; `off` removes it.' },
-			domain: { ...attribute('Domain'), description: 'Sets `Domain`; false removes it.' },
-			path: { ...attribute('Path'), description: 'Sets `Path`; false removes it.' },
+			domain: { ...attributeSchema('Domain'), description: 'Sets `Domain`; false removes it.' },
+			path: { ...attributeSchema('Path'), description: 'Sets `Path`; false removes it.' },
 			rename: {
 				type: 'string',
 				pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
-				maxLength: MAX_NAME,
+				maxLength: MAX_NAME_LENGTH,
 				description: 'The new name.',
 			},
 			remove: { const: true, description: 'Removes the cookie from the response.' },
@@ -134,31 +134,31 @@ export const cookie = handlerDirective<EditCookiesStep>({
 	},
 });
 
-function attribute(name: string): object {
+function attributeSchema(name: string): object {
 	return {
 		anyOf: [{ type: 'string', pattern: ATTRIBUTE_VALUE, description: `Value of \`${name}\`.` }, { const: false }],
 	};
 }
 
-function checkPattern(word: Word, cx: LowerContext): void {
-	if (word.text.length <= MAX_NAME && /^[!-:<>-~]+$/.test(word.text) && compileGlob(word.text)) return;
+function checkNamePattern(word: Word, cx: LowerContext): void {
+	if (word.text.length <= MAX_NAME_LENGTH && /^[!-:<>-~]+$/.test(word.text) && compileGlob(word.text)) return;
 	const message = `\`${word.text}\` is not the name of a cookie, nor a pattern of names.`;
 	cx.problem('error', 'cookie/invalid-name', word.span, message);
 }
 
 function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 	const edits: { -readonly [K in keyof CookieEdits]: CookieEdits[K] } = {};
-	const flag =
+	const flagHandler =
 		(name: 'secure' | 'http_only' | 'partitioned'): SubdirectiveHandler =>
-		(args, at) => {
-			if (!cx.count(at, args, 0, 1, `${name} [on | off]`)) return;
+		(args, innerLine) => {
+			if (!cx.count(innerLine, args, 0, 1, `${name} [on | off]`)) return;
 			const on = args[0] ? cx.boolean(args[0]) : true;
 			if (on !== undefined) edits[name] = on;
 		};
-	const text =
+	const valueHandler =
 		(name: 'domain' | 'path'): SubdirectiveHandler =>
-		([word, ...more], at) => {
-			if (!cx.count(at, word ? [word, ...more] : [], 1, 1, `${name} <${name}> | off`)) return;
+		([word, ...extraWords], innerLine) => {
+			if (!cx.count(innerLine, word ? [word, ...extraWords] : [], 1, 1, `${name} <${name}> | off`)) return;
 			if (word!.text === 'off') edits[name] = false;
 			else if (!new RegExp(ATTRIBUTE_VALUE).test(word!.text) || (name === 'path' && !word!.text.startsWith('/'))) {
 				const hint =
@@ -170,24 +170,24 @@ function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 	cx.subdirectives(
 		line.block,
 		{
-			secure: flag('secure'),
-			http_only: flag('http_only'),
-			partitioned: flag('partitioned'),
-			same_site: (args, at) => {
-				if (!cx.count(at, args, 1, 1, 'same_site strict | lax | none | off')) return;
+			secure: flagHandler('secure'),
+			http_only: flagHandler('http_only'),
+			partitioned: flagHandler('partitioned'),
+			same_site: (args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'same_site strict | lax | none | off')) return;
 				const value = cx.oneOf(args[0]!, SAME_SITE_WORDS, 'value of `SameSite`');
 				if (value) edits.same_site = value;
 			},
-			domain: text('domain'),
-			path: text('path'),
-			rename: (args, at) => {
-				if (!cx.count(at, args, 1, 1, 'rename <name>')) return;
+			domain: valueHandler('domain'),
+			path: valueHandler('path'),
+			rename: (args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'rename <name>')) return;
 				const { text: name, span } = args[0]!;
-				if (isToken(name) && name.length <= MAX_NAME) edits.rename = name;
+				if (isToken(name) && name.length <= MAX_NAME_LENGTH) edits.rename = name;
 				else cx.problem('error', 'cookie/invalid-name', span, `\`${name}\` is not the name of a cookie.`);
 			},
-			remove: (args, at) => {
-				if (cx.count(at, args, 0, 0, 'remove')) edits.remove = true;
+			remove: (args, innerLine) => {
+				if (cx.count(innerLine, args, 0, 0, 'remove')) edits.remove = true;
 			},
 		},
 		'cookie',
@@ -202,10 +202,10 @@ function checkEdits(edits: CookieEdits, line: Line, cx: LowerContext): void {
 	if (remove && Object.keys(edits).length > 1) {
 		cx.problem('error', 'cookie/contradiction', span, '`remove` leaves nothing for the other lines to change.');
 	}
-	const needsSecure =
+	const featureNeedingSecure =
 		same_site === 'none' ? '`SameSite=None`' : partitioned ? '`Partitioned`' : /^__(?:Secure|Host)-/.exec(rename)?.[0];
-	if (needsSecure && secure === false) {
-		const message = `Browsers ignore cookies with ${needsSecure.replace(/^_.*$/, '`$&`')} that are not \`Secure\`.`;
+	if (featureNeedingSecure && secure === false) {
+		const message = `Browsers ignore cookies with ${featureNeedingSecure.replace(/^_.*$/, '`$&`')} that are not \`Secure\`.`;
 		cx.problem('error', 'cookie/needs-secure', span, message, { hint: 'Write `secure`.' });
 	}
 	if (rename.startsWith('__Host-') && (typeof domain === 'string' || path === false || (path && path !== '/'))) {
@@ -219,34 +219,37 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	const patterns = step.names?.map(name => {
 		return compileGlob(name) ?? cx.refuse(`\`${name}\` is not a pattern of names.`, 'cookie/invalid-name');
 	});
-	// Attributes to remove, in lowercase, and what is added at the end.
-	const removed = new Set<string>();
-	let added = '';
-	const change = (name: string, value: string | boolean | undefined): void => {
+	// Lowercase names of the attributes to replace or remove, and the text of the new ones, which go to the end.
+	const replacedNames = new Set<string>();
+	let newAttributes = '';
+	const changeAttribute = (name: string, value: string | boolean | undefined): void => {
 		if (value === undefined) return;
-		removed.add(name.toLowerCase());
-		if (value !== false) added += value === true ? `; ${name}` : `; ${name}=${value}`;
+		replacedNames.add(name.toLowerCase());
+		if (value !== false) newAttributes += value === true ? `; ${name}` : `; ${name}=${value}`;
 	};
-	change('Domain', step.domain);
-	change('Path', step.path);
-	change('Secure', step.secure);
-	change('HttpOnly', step.http_only);
-	change('SameSite', step.same_site === 'off' ? false : step.same_site && SAME_SITE[step.same_site]);
-	change('Partitioned', step.partitioned);
-	const isChosen = (value: string): boolean => {
+	changeAttribute('Domain', step.domain);
+	changeAttribute('Path', step.path);
+	changeAttribute('Secure', step.secure);
+	changeAttribute('HttpOnly', step.http_only);
+	changeAttribute('SameSite', step.same_site === 'off' ? false : step.same_site && SAME_SITE[step.same_site]);
+	changeAttribute('Partitioned', step.partitioned);
+	const isSelected = (value: string): boolean => {
 		const name = cookieName(value);
 		if (name === undefined) return false;
-		return !patterns || (name.length <= MAX_NAME && patterns.some(matches => matches(name)));
+		return !patterns || (name.length <= MAX_NAME_LENGTH && patterns.some(matches => matches(name)));
 	};
-	const edited = (value: string): string => {
+	const editCookie = (value: string): string => {
 		const [pair, ...attributes] = value.split(';') as [string, ...string[]];
-		const renamed = step.rename === undefined ? pair : `${step.rename}${pair.slice(pair.indexOf('='))}`;
-		return [renamed, ...attributes.filter(text => !removed.has(attributeName(text)))].join(';') + added;
+		const newPair = step.rename === undefined ? pair : `${step.rename}${pair.slice(pair.indexOf('='))}`;
+		return [newPair, ...attributes.filter(text => !replacedNames.has(attributeName(text)))].join(';') + newAttributes;
 	};
 	return headers => {
 		if (!headers.has('set-cookie')) return;
-		if (step.remove) headers.filter((name, value) => name.toLowerCase() !== 'set-cookie' || !isChosen(value));
-		else headers.map((name, value) => (name.toLowerCase() === 'set-cookie' && isChosen(value) ? edited(value) : value));
+		if (step.remove) headers.filter((name, value) => name.toLowerCase() !== 'set-cookie' || !isSelected(value));
+		else
+			headers.map((name, value) =>
+				name.toLowerCase() === 'set-cookie' && isSelected(value) ? editCookie(value) : value,
+			);
 	};
 }
 

@@ -72,32 +72,32 @@ function compileEditHeaders(step: EditHeadersStep, cx: CompileContext, next: Han
 }
 
 function compileResponseEdits(edits: ResponseEdits, cx: CompileContext, next: Handler): Handler {
-	const { deferred, match, default: defaults, ...rest } = edits;
+	const { deferred, match, default: defaults, ...otherEdits } = edits;
 	let handler = next;
-	if (defaults && defaults.length > 0) handler = afterwards({ default: defaults }, match, cx, handler);
-	if (Object.keys(rest).length === 0) return handler;
-	if (deferred || match) return afterwards(rest, match, cx, handler);
-	const edit = compileHeaderEdits(rest, cx);
+	if (defaults && defaults.length > 0) handler = compileDeferredEdits({ default: defaults }, match, cx, handler);
+	if (Object.keys(otherEdits).length === 0) return handler;
+	if (deferred || match) return compileDeferredEdits(otherEdits, match, cx, handler);
+	const edit = compileHeaderEdits(otherEdits, cx);
 	return x => {
 		edit(x, x.response.headers);
 		return handler(x);
 	};
 }
 
-function afterwards(
+function compileDeferredEdits(
 	edits: HeaderEdits,
 	match: ResponseMatcher | undefined,
 	cx: CompileContext,
 	next: Handler,
 ): Handler {
 	const editor = compileHeaderEdits(edits, cx);
-	const matches = match && compileResponseMatcher(match, cx);
+	const matchesResponse = match && compileResponseMatcher(match, cx);
 	const edit = (x: Exchange) => {
 		const { status, headers } = x.response;
-		if (!matches || matches(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
+		if (!matchesResponse || matchesResponse(x, status || (x.error?.status ?? 0), headers)) editor(x, headers);
 	};
-	// Error routes that did not answer rethrow the error. The client then gets the error's status with the fields edited here.
-	const failed = (x: Exchange, thrown: unknown): never => {
+	// If no error route answers, the error is rethrown, and its response has the header fields edited here.
+	const editOnError = (x: Exchange, thrown: unknown): never => {
 		if (x.error !== undefined && thrown === x.error.cause) edit(x);
 		throw thrown;
 	};
@@ -106,12 +106,12 @@ function afterwards(
 		try {
 			pending = next(x);
 		} catch (thrown) {
-			return failed(x, thrown);
+			return editOnError(x, thrown);
 		}
 		if (pending instanceof Promise) {
 			return pending.then(
 				() => edit(x),
-				thrown => failed(x, thrown),
+				thrown => editOnError(x, thrown),
 			);
 		}
 		edit(x);
@@ -149,6 +149,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
  * because every request has a host.
  */
 function mayTouchHost(edits: HeaderEdits): boolean {
-	const is = ({ name }: { name: string }) => name.toLowerCase() === 'host' || name.includes('{') || name === '*';
-	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(is);
+	const mayNameHost = ({ name }: { name: string }) =>
+		name.toLowerCase() === 'host' || name.includes('{') || name === '*';
+	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(mayNameHost);
 }

@@ -39,19 +39,19 @@ export const error = handlerDirective<FailStep>({
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; message?: string } = {};
 		cx.count(line, args, 1, 2, USAGE);
-		const [first, second] = args as readonly (Word | undefined)[];
-		if (first && !second && /^\d{3}$/.test(first.text)) fields.status = lowerStepStatus(first, cx);
-		else if (first) fields.message = cx.template(first);
-		const failing = second && failingStatusStep(second, cx);
-		if (failing) return cx.origin(failing as FailStep, line.span);
-		if (second) fields.status = lowerStepStatus(second, cx);
+		const [firstWord, secondWord] = args as readonly (Word | undefined)[];
+		if (firstWord && !secondWord && /^\d{3}$/.test(firstWord.text)) fields.status = lowerStepStatus(firstWord, cx);
+		else if (firstWord) fields.message = cx.template(firstWord);
+		const failStep = secondWord && failingStatusStep(secondWord, cx);
+		if (failStep) return cx.origin(failStep as FailStep, line.span);
+		if (secondWord) fields.status = lowerStepStatus(secondWord, cx);
 		cx.subdirectives(
 			line.block,
 			{
-				message: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'message <text>')) return;
+				message: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'message <text>')) return;
 					if (fields.message !== undefined) {
-						cx.problem('error', 'error/given-twice', at.words[0]!.span, 'message already specified');
+						cx.problem('error', 'error/given-twice', innerLine.words[0]!.span, 'message already specified');
 					}
 					fields.message = cx.template(words[0]!);
 				},
@@ -73,9 +73,9 @@ export const error = handlerDirective<FailStep>({
 	compile: (step, cx) => {
 		const status = compileStepStatus(step.status, cx, () => DEFAULT_STATUS);
 		const message = cx.template(step.message ?? '', 'keep');
-		const { step: number } = cx;
+		const { step: stepNumber } = cx;
 		return x => {
-			x.markAnswered('fail', number);
+			x.markAnswered('fail', stepNumber);
 			throw new HttpError(typeof status === 'number' ? status : status(x), message.render(x));
 		};
 	},

@@ -9,9 +9,9 @@ import { lowerProxy } from './reverse-proxy/lower-proxy.ts';
 const USAGE = 'forward_auth [matcher] <upstream>… { uri <uri>; copy_headers <field>[><name>]…; … }';
 
 /** A field of the authentication response, and its name in the request. */
-interface CopiedField {
-	readonly from: string;
-	readonly to: string;
+interface CopiedHeader {
+	readonly responseField: string;
+	readonly requestField: string;
 }
 
 /** `forward_auth [matcher] <upstream>… { … }`. */
@@ -46,22 +46,22 @@ export const forwardAuth = handlerDirective<Step>({
 	lower: (directive, cx) => {
 		const { line, name } = directive;
 		let uri: string | undefined;
-		const copied: CopiedField[] = [];
+		const copiedHeaders: CopiedHeader[] = [];
 		const step = lowerProxy(
 			directive,
 			{
 				of: 'forward_auth',
 				usage: USAGE,
 				own: () => ({
-					uri: (words, at) => {
-						if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'uri <uri>')) return;
+					uri: (words, innerLine) => {
+						if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'uri <uri>')) return;
 						if (uri !== undefined) {
 							cx.problem('error', 'forward-auth/uri-twice', words[0]!.span, `cannot re-declare uri: ${words[0]!.text}`);
 							return;
 						}
 						uri = cx.template(words[0]!);
 					},
-					copy_headers: (words, at) => lowerCopied(words, at, copied, cx),
+					copy_headers: (words, innerLine) => lowerCopyHeaders(words, innerLine, copiedHeaders, cx),
 				}),
 				settle: fields => {
 					if (uri === undefined) {
@@ -71,13 +71,13 @@ export const forwardAuth = handlerDirective<Step>({
 					}
 					fields.method = 'GET';
 					fields.rewrite = uri ?? '/';
-					const own = [
+					const forwardedFields = [
 						{ name: 'X-Forwarded-Method', value: '{http.request.method}' },
 						{ name: 'X-Forwarded-Uri', value: '{http.request.uri}' },
 					];
-					fields.header_up = { ...fields.header_up, set: [...own, ...(fields.header_up?.set ?? [])] };
-					const allowed = { match: { status: ['2xx'] }, pipeline: copied.flatMap(copySteps) };
-					fields.responses = [cx.origin(allowed, line.span), ...(fields.responses ?? [])];
+					fields.header_up = { ...fields.header_up, set: [...forwardedFields, ...(fields.header_up?.set ?? [])] };
+					const allowRule = { match: { status: ['2xx'] }, pipeline: copiedHeaders.flatMap(copyHeaderSteps) };
+					fields.responses = [cx.origin(allowRule, line.span), ...(fields.responses ?? [])];
 				},
 			},
 			cx,
@@ -89,14 +89,14 @@ export const forwardAuth = handlerDirective<Step>({
 });
 
 /** Lowers a line `copy_headers A B>C { D … }`. */
-function lowerCopied(words: readonly Word[], line: Line, copied: CopiedField[], cx: LowerContext): void {
-	const all = [...words, ...(line.block?.lines ?? []).flatMap(one => one.words)];
-	if (all.length === 0) cx.count(line, words, 1, 1, 'copy_headers <field>[><name>]…');
-	for (const word of all) {
-		const at = word.text.indexOf('>');
-		const from = at === -1 ? word.text : word.text.slice(0, at);
-		const to = at === -1 ? word.text : word.text.slice(at + 1);
-		if (isToken(from) && isToken(to)) copied.push({ from, to });
+function lowerCopyHeaders(words: readonly Word[], line: Line, copiedHeaders: CopiedHeader[], cx: LowerContext): void {
+	const allWords = [...words, ...(line.block?.lines ?? []).flatMap(innerLine => innerLine.words)];
+	if (allWords.length === 0) cx.count(line, words, 1, 1, 'copy_headers <field>[><name>]…');
+	for (const word of allWords) {
+		const separatorIndex = word.text.indexOf('>');
+		const responseField = separatorIndex === -1 ? word.text : word.text.slice(0, separatorIndex);
+		const requestField = separatorIndex === -1 ? word.text : word.text.slice(separatorIndex + 1);
+		if (isToken(responseField) && isToken(requestField)) copiedHeaders.push({ responseField, requestField });
 		else {
 			const message = `\`${word.text}\` is not a valid header field.`;
 			cx.problem('error', 'header/invalid-name', word.span, message, { hint: 'Write FIELD, or FIELD>NAME.' });
@@ -108,11 +108,11 @@ function lowerCopied(words: readonly Word[], line: Line, copied: CopiedField[], 
  * Returns the steps that copy one field. The client's own field is always removed; the response's field is set only if it is
  * not empty.
  */
-function copySteps({ from, to }: CopiedField): Step[] {
-	const value = `{http.reverse_proxy.header.${from}}`;
-	const absent = { type: 'not', of: { type: 'vars', variables: { [value]: [''] } } };
+function copyHeaderSteps({ responseField, requestField }: CopiedHeader): Step[] {
+	const value = `{http.reverse_proxy.header.${responseField}}`;
+	const emptyValueMatcher = { type: 'not', of: { type: 'vars', variables: { [value]: [''] } } };
 	return [
-		{ handler: 'edit_headers', request: { delete: [to] } },
-		{ handler: 'edit_headers', when: absent, request: { set: [{ name: to, value }] } },
+		{ handler: 'edit_headers', request: { delete: [requestField] } },
+		{ handler: 'edit_headers', when: emptyValueMatcher, request: { set: [{ name: requestField, value }] } },
 	];
 }

@@ -70,7 +70,7 @@ export const handleErrors: SiteDirective = {
 };
 
 /** Returns the order in which a Compatfile tries error blocks: those with statuses first, later ones before earlier ones. */
-export function compatibleErrorOrder(errors: readonly ErrorRoute[]): ErrorRoute[] {
-	const reversed = errors.toReversed();
-	return [...reversed.filter(route => route.statuses), ...reversed.filter(route => !route.statuses)];
+export function sortCompatfileErrors(errors: readonly ErrorRoute[]): ErrorRoute[] {
+	const lastFirst = errors.toReversed();
+	return [...lastFirst.filter(route => route.statuses), ...lastFirst.filter(route => !route.statuses)];
 }

@@ -26,11 +26,11 @@ export const handlePath = handlerDirective<Step>({
 	isBlock: true,
 	order: { rank: 271 },
 	lower: ({ line, name, args }, cx) => {
-		const counted = cx.count(line, args, 1, 1, handlePath.usage);
+		const isCountValid = cx.count(line, args, 1, 1, handlePath.usage);
 		const block = requireBlock(line, cx);
 		const pipeline = block ? cx.pipeline(block.lines) : [];
 		const pattern = args[0];
-		if (!counted || !pattern || !block) return undefined;
+		if (!isCountValid || !pattern || !block) return undefined;
 		if (!pattern.text.startsWith('/')) {
 			const message =
 				cx.dialect === 'configfile'
@@ -41,12 +41,12 @@ export const handlePath = handlerDirective<Step>({
 		}
 		const text = cx.template(pattern);
 		const prefix = text.replace(/\/?\*$/, '');
-		const strip: readonly Step[] =
+		const stripSteps: readonly Step[] =
 			prefix === '' ? [] : [cx.origin({ handler: 'rewrite_target', strip_prefix: prefix }, name.span)];
 		return {
 			handler: 'group',
 			when: cx.origin({ type: 'path', patterns: [text] }, pattern.span),
-			pipeline: [...strip, ...pipeline],
+			pipeline: [...stripSteps, ...pipeline],
 		};
 	},
 	schema: { properties: {} },

@@ -47,25 +47,25 @@ export const header = handlerDirective<EditHeadersStep>({
 	order: { rank: 90, stepsApart: true },
 	lower: ({ line, args }, cx) => {
 		const draft = new ResponseDraft(cx);
-		if (args.length > 0) draft.field(args, line, HEADER_USAGE);
+		if (args.length > 0) draft.addEdit(args, line, HEADER_USAGE);
 		else if (!line.block && cx.dialect === 'compatfile') {
 			cx.problem('warning', 'header/no-field', line.span, 'This `header` names no field and does nothing.', {
 				hint: `Usage: ${HEADER_USAGE}`,
 			});
 		} else if (!line.block) cx.count(line, args, 1, 3, HEADER_USAGE);
-		for (const inner of line.block?.lines ?? []) {
-			const [word, ...words] = inner.words;
+		for (const innerLine of line.block?.lines ?? []) {
+			const [word, ...words] = innerLine.words;
 			if (word!.text === 'defer' && word!.quote === 'none') {
-				cx.count(inner, words, 0, 0, 'defer');
+				cx.count(innerLine, words, 0, 0, 'defer');
 				draft.deferred = true;
 			} else if (word!.text === 'match' && word!.quote === 'none') {
-				draft.match = lowerResponseMatcher(words, inner.block, inner, cx) ?? draft.match;
+				draft.match = lowerResponseMatcher(words, innerLine.block, innerLine, cx) ?? draft.match;
 			} else if (args.length > 0) {
 				const message = 'cannot specify headers in both arguments and block';
-				cx.problem('error', 'header/arguments-and-block', inner.span, message);
+				cx.problem('error', 'header/arguments-and-block', innerLine.span, message);
 			} else {
-				cx.noBlock(inner);
-				draft.field(inner.words, inner, '[+|-|?|>]<field> [<value>|<regexp> [<replacement>]]');
+				cx.noBlock(innerLine);
+				draft.addEdit(innerLine.words, innerLine, '[+|-|?|>]<field> [<value>|<regexp> [<replacement>]]');
 			}
 		}
 		return draft.steps().map(step => cx.origin(step, line.span));
@@ -86,23 +86,23 @@ class ResponseDraft {
 		this.#cx = cx;
 	}
 
-	field(words: readonly Word[], line: Line, usage: string): void {
+	addEdit(words: readonly Word[], line: Line, usage: string): void {
 		if (!this.#cx.count(line, words, 1, 3, usage)) return;
-		const field = words[0]!;
-		if (field.text.startsWith('?')) {
+		const fieldWord = words[0]!;
+		if (fieldWord.text.startsWith('?')) {
 			this.#defaults = lowerHeaderEdit(words, this.#defaults, 'response', this.#cx);
 			return;
 		}
-		if (field.text.startsWith('-')) this.deferred = true;
-		let rest = words;
-		if (field.text.startsWith('>')) {
+		if (fieldWord.text.startsWith('-')) this.deferred = true;
+		let editWords = words;
+		if (fieldWord.text.startsWith('>')) {
 			this.deferred = true;
-			rest = [{ ...field, text: field.text.slice(1) }, ...words.slice(1)];
+			editWords = [{ ...fieldWord, text: fieldWord.text.slice(1) }, ...words.slice(1)];
 		}
-		this.#edits = lowerHeaderEdit(rest, this.#edits, 'response', this.#cx);
+		this.#edits = lowerHeaderEdit(editWords, this.#edits, 'response', this.#cx);
 	}
 
-	/** Returns the lowered steps. `?` lines form a step of their own, so that they do not defer the others. */
+	/** Returns the lowered steps. `?` lines become a separate step, so that they do not defer the other edits. */
 	steps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];

@@ -10,13 +10,13 @@ import { handlerDirective } from '../contract/directive.ts';
 interface AddLogFieldStep extends Step {
 	readonly handler: 'add_log_field';
 	readonly key: string;
-	/** A placeholder, the name of a variable, or literal text: the first of these that applies. */
+	/** A placeholder, the name of a variable, or literal text. What is not the first two is literal text. */
 	readonly value: string;
 	readonly early?: boolean;
 }
 
 const USAGE = 'log_append [matcher] [<]<key> <value>';
-const RESPONSE_BODY = '{http.response.body}';
+const RESPONSE_BODY_PLACEHOLDER = '{http.response.body}';
 /** Maximum bytes of a response body in an entry. */
 const MAX_BODY_BYTES = 64 * 1024;
 
@@ -37,7 +37,7 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	ownPlaceholders: [RESPONSE_BODY.slice(1, -1)],
+	ownPlaceholders: [RESPONSE_BODY_PLACEHOLDER.slice(1, -1)],
 	logFieldsOf: ({ key }) => [key],
 	order: { rank: 60 },
 	lower: ({ line, args }, cx) => {
@@ -50,7 +50,7 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 			cx.problem('error', 'log/no-key', key.span, 'The field needs a name.', { hint: `Usage: ${USAGE}` });
 			return undefined;
 		}
-		const text = value.text === RESPONSE_BODY ? RESPONSE_BODY : cx.template(value);
+		const text = value.text === RESPONSE_BODY_PLACEHOLDER ? RESPONSE_BODY_PLACEHOLDER : cx.template(value);
 		const step = { handler: 'add_log_field', key: name, value: text, ...(early ? { early } : {}) } as const;
 		return cx.origin<AddLogFieldStep>(step, line.span, { key: key.span, value: value.span });
 	},
@@ -75,26 +75,26 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 
 function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Handler): Handler {
 	const { key, value } = step;
-	if (value === RESPONSE_BODY && !step.early) return withResponseBody(key, next);
-	const read = compileValue(value, cx);
+	if (value === RESPONSE_BODY_PLACEHOLDER && !step.early) return compileResponseBodyField(key, next);
+	const evaluate = compileValue(value, cx);
 	if (step.early) {
 		return x => {
-			setLogField(x, key, read(x));
+			setLogField(x, key, evaluate(x));
 			return next(x);
 		};
 	}
-	const late = (x: Exchange) => setLogField(x, key, read(x));
+	const addField = (x: Exchange) => setLogField(x, key, evaluate(x));
 	return x => {
 		x.log ??= {};
-		if (x.log.beforeEntry) x.log.beforeEntry.push(late);
-		else x.log.beforeEntry = [late];
+		if (x.log.beforeEntry) x.log.beforeEntry.push(addField);
+		else x.log.beforeEntry = [addField];
 		return next(x);
 	};
 }
 
 function compileValue(value: string, cx: CompileContext): (x: Exchange) => unknown {
-	const whole = /^\{([^{}]+)\}$/.exec(value)?.[1];
-	if (whole !== undefined) return cx.placeholder(whole) ?? (() => '');
+	const placeholderName = /^\{([^{}]+)\}$/.exec(value)?.[1];
+	if (placeholderName !== undefined) return cx.placeholder(placeholderName) ?? (() => '');
 	return x => x.variable(value) ?? value;
 }
 
@@ -106,32 +106,32 @@ function setLogField(x: Exchange, key: string, value: unknown): void {
 	Object.defineProperty(x.log.fields, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function withResponseBody(key: string, next: Handler): Handler {
-	const watch = (x: Exchange): void => {
-		x.response.body = copied(x.response.body, bytes => setLogField(x, key, bytes.toString('utf8')));
+function compileResponseBodyField(key: string, next: Handler): Handler {
+	const captureBody = (x: Exchange): void => {
+		x.response.body = captureFirstBytes(x.response.body, bytes => setLogField(x, key, bytes.toString('utf8')));
 	};
 	return x => {
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(() => watch(x)) : watch(x);
+		return pending instanceof Promise ? pending.then(() => captureBody(x)) : captureBody(x);
 	};
 }
 
 /** Returns the same body, which passes its first bytes to `onBytes` once it has been read. */
-function copied(body: Body, onBytes: (bytes: Buffer) => void): Body {
+function captureFirstBytes(body: Body, onBytes: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {
 		const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body);
 		onBytes(bytes.subarray(0, MAX_BODY_BYTES));
 		return body;
 	}
-	return new CopiedBody(body, onBytes);
+	return new CapturingBody(body, onBytes);
 }
 
-class CopiedBody implements BodySource {
+class CapturingBody implements BodySource {
 	readonly #body: BodySource;
 	readonly #onBytes: (bytes: Buffer) => void;
-	readonly #pieces: Buffer[] = [];
-	#size = 0;
+	readonly #captured: Buffer[] = [];
+	#capturedBytes = 0;
 
 	constructor(body: BodySource, onBytes: (bytes: Buffer) => void) {
 		this.#body = body;
@@ -147,35 +147,35 @@ class CopiedBody implements BodySource {
 	}
 
 	get heldBytes(): number {
-		return this.#size + (this.#body.heldBytes ?? 0);
+		return this.#capturedBytes + (this.#body.heldBytes ?? 0);
 	}
 
 	onIdle(): void {
 		this.#body.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const pulled = this.#body.pull(most);
-		return pulled instanceof Promise ? pulled.then(bytes => this.#keep(bytes)) : this.#keep(pulled);
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		const pulled = this.#body.pull(maxBytes);
+		return pulled instanceof Promise ? pulled.then(bytes => this.#capture(bytes)) : this.#capture(pulled);
 	}
 
 	cancel(reason?: unknown): void {
-		this.#tell();
+		this.#reportBytes();
 		this.#body.cancel(reason);
 	}
 
-	#keep(bytes: Uint8Array | null): Uint8Array | null {
-		if (bytes === null) this.#tell();
-		else if (this.#size < MAX_BODY_BYTES) {
+	#capture(bytes: Uint8Array | null): Uint8Array | null {
+		if (bytes === null) this.#reportBytes();
+		else if (this.#capturedBytes < MAX_BODY_BYTES) {
 			// The bytes are valid only until the next pull.
-			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#size));
-			this.#pieces.push(piece);
-			this.#size += piece.length;
+			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#capturedBytes));
+			this.#captured.push(piece);
+			this.#capturedBytes += piece.length;
 		}
 		return bytes;
 	}
 
-	#tell(): void {
-		this.#onBytes(Buffer.concat(this.#pieces));
+	#reportBytes(): void {
+		this.#onBytes(Buffer.concat(this.#captured));
 	}
 }

@@ -82,16 +82,16 @@ export const log: SiteDirective = {
 		const hostnames: string[] = [];
 		let noHostname = false;
 		const draft = lowerLogBlock(line, cx, {
-			hostnames: (hosts, at) => {
-				if (!cx.count(at, hosts, 1, Number.POSITIVE_INFINITY, 'hostnames <host>…')) return;
+			hostnames: (hosts, innerLine) => {
+				if (!cx.count(innerLine, hosts, 1, Number.POSITIVE_INFINITY, 'hostnames <host>…')) return;
 				hostnames.push(...hosts.map(host => host.text.toLowerCase()));
 			},
-			no_hostname: (words, at) => {
-				cx.count(at, words, 0, 0, 'no_hostname');
+			no_hostname: (words, innerLine) => {
+				cx.count(innerLine, words, 0, 0, 'no_hostname');
 				noHostname = true;
 			},
-			include: (_args, at) => refuseNamespaces(at.words[0]!.text, at.words[0]!.span),
-			exclude: (_args, at) => refuseNamespaces(at.words[0]!.text, at.words[0]!.span),
+			include: (_args, innerLine) => refuseNamespaces(innerLine.words[0]!.text, innerLine.words[0]!.span),
+			exclude: (_args, innerLine) => refuseNamespaces(innerLine.words[0]!.text, innerLine.words[0]!.span),
 		});
 		function refuseNamespaces(word: string, span: Parameters<typeof cx.problem>[2]): void {
 			cx.problem('error', 'log/misplaced', span, `${word} is not allowed in the log directive`, {

@@ -5,7 +5,7 @@ import { handlerDirective } from '../contract/directive.ts';
 
 interface ExposeMetricsStep extends Step {
 	readonly handler: 'expose_metrics';
-	/** Never sends OpenMetrics, whatever the client accepts. */
+	/** True to never send OpenMetrics, whatever the client accepts. */
 	readonly disable_openmetrics?: true;
 }
 
@@ -32,15 +32,15 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	order: { rank: 330 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
-		let plain = false as boolean;
-		const known = {
-			disable_openmetrics: (words: typeof args, at: typeof line) => {
-				if (cx.count(at, words, 0, 0, 'disable_openmetrics')) plain = true;
+		let isOpenMetricsDisabled = false as boolean;
+		const subdirectives = {
+			disable_openmetrics: (words: typeof args, innerLine: typeof line) => {
+				if (cx.count(innerLine, words, 0, 0, 'disable_openmetrics')) isOpenMetricsDisabled = true;
 			},
 		};
-		cx.subdirectives(line.block, known, 'metrics');
+		cx.subdirectives(line.block, subdirectives, 'metrics');
 		return cx.origin<ExposeMetricsStep>(
-			{ handler: 'expose_metrics', ...(plain ? { disable_openmetrics: true as const } : {}) },
+			{ handler: 'expose_metrics', ...(isOpenMetricsDisabled ? { disable_openmetrics: true as const } : {}) },
 			line.span,
 		);
 	},
@@ -50,12 +50,12 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 		},
 	},
 	compile: (step, cx) => {
-		const source = cx.lease('metrics', {});
-		const { step: number } = cx;
+		const metricsSource = cx.lease('metrics', {});
+		const { step: stepNumber } = cx;
 		return x => {
-			x.markAnswered('expose_metrics', number);
+			x.markAnswered('expose_metrics', stepNumber);
 			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));
-			return source.render(format).then(text => {
+			return metricsSource.render(format).then(text => {
 				const { response } = x;
 				response.status = 200;
 				response.headers.set('Content-Type', METRICS_TYPES[format]);

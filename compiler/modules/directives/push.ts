@@ -19,8 +19,8 @@ interface HintResourcesStep extends Step {
 const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
 const EARLY_HINTS = 103;
 
-/** The value of `as` in a preload link, by the extension of the resource. */
-const KINDS: { readonly [extension: string]: string } = {
+/** Request destinations, which are the values of `as` in a preload link, by the extension of the resource. */
+const DESTINATIONS: { readonly [extension: string]: string } = {
 	...{ css: 'style', js: 'script', mjs: 'script' },
 	...{ woff: 'font', woff2: 'font', ttf: 'font', otf: 'font' },
 	...{
@@ -67,7 +67,7 @@ export const push = handlerDirective<HintResourcesStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 1, USAGE);
 		const resources: string[] = args[0] ? [cx.template(args[0])] : [];
-		for (const inner of line.block?.lines ?? []) resources.push(...lowerLine(inner, cx));
+		for (const innerLine of line.block?.lines ?? []) resources.push(...lowerResourceLine(innerLine, cx));
 		return cx.origin<HintResourcesStep>({ handler: 'hint_resources', resources }, line.span);
 	},
 	schema: {
@@ -83,57 +83,61 @@ export const push = handlerDirective<HintResourcesStep>({
 	compile: compileHints,
 });
 
-function lowerLine(line: Line, cx: LowerContext): string[] {
-	const [first, second] = line.words as readonly [Word, Word | undefined];
-	if (first.text === 'headers' && !second) {
-		cx.problem('warning', 'push/no-effect', first.span, '`headers` has no effect: Early Hints name only resources.');
+function lowerResourceLine(line: Line, cx: LowerContext): string[] {
+	const [firstWord, secondWord] = line.words as readonly [Word, Word | undefined];
+	if (firstWord.text === 'headers' && !secondWord) {
+		cx.problem(
+			'warning',
+			'push/no-effect',
+			firstWord.span,
+			'`headers` has no effect: Early Hints name only resources.',
+		);
 		return [];
 	}
 	cx.noBlock(line);
-	const withMethod = first.text === 'GET' || first.text === 'HEAD';
-	if (!cx.count(line, line.words.slice(1), withMethod ? 1 : 0, withMethod ? 1 : 0, '[GET | HEAD] <resource>'))
-		return [];
-	if (first.text === 'HEAD') {
-		cx.problem('warning', 'push/no-effect', first.span, 'A `HEAD` resource has no effect: it cannot be preloaded.');
+	const hasMethod = firstWord.text === 'GET' || firstWord.text === 'HEAD';
+	if (!cx.count(line, line.words.slice(1), hasMethod ? 1 : 0, hasMethod ? 1 : 0, '[GET | HEAD] <resource>')) return [];
+	if (firstWord.text === 'HEAD') {
+		cx.problem('warning', 'push/no-effect', firstWord.span, 'A `HEAD` resource has no effect: it cannot be preloaded.');
 		return [];
 	}
-	return [cx.template(withMethod ? second! : first)];
+	return [cx.template(hasMethod ? secondWord! : firstWord)];
 }
 
 function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler): Handler {
-	const targets = step.resources.map(resource => compileFieldValue(resource, cx, 'empty'));
-	const constant = targets.every(target => target.constant !== undefined)
-		? hints(targets.map(target => target.constant!))
+	const templates = step.resources.map(resource => compileFieldValue(resource, cx, 'empty'));
+	const constantHints = templates.every(target => target.constant !== undefined)
+		? toHintHeaders(templates.map(target => target.constant!))
 		: undefined;
 	const memory = new HintMemory();
 	return x => {
 		const { method } = x.received;
 		if (method !== 'GET' && method !== 'HEAD') return next(x);
-		const own = constant ?? hints(targets.map(target => target.render(x)));
-		const page = `${x.request.host}${x.received.path}`;
-		const remembered = memory.of(page);
-		const sent = remembered.length === 0 ? own : own.clone();
-		for (const value of remembered) if (!sent.getAll('link').includes(value)) sent.add('Link', value);
-		if (sent.size > 0) x.sendInterim(EARLY_HINTS, sent);
-		const answered = (): void => {
+		const configuredHints = constantHints ?? toHintHeaders(templates.map(target => target.render(x)));
+		const pageKey = `${x.request.host}${x.received.path}`;
+		const rememberedLinks = memory.recall(pageKey);
+		const sentHints = rememberedLinks.length === 0 ? configuredHints : configuredHints.clone();
+		for (const value of rememberedLinks) if (!sentHints.getAll('link').includes(value)) sentHints.add('Link', value);
+		if (sentHints.size > 0) x.sendInterim(EARLY_HINTS, sentHints);
+		const afterAnswer = (): void => {
 			const { status } = x.response;
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
-			if (isForEverybody(x)) memory.learn(page, links);
-			// For the first client of a page, nothing is remembered yet, so it gets the hints just before the response.
-			const fresh = new HeaderList();
-			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
-			if (fresh.size > 0) x.sendInterim(EARLY_HINTS, fresh);
+			if (isForEveryone(x)) memory.remember(pageKey, links);
+			// For the first client of a page, no links are remembered yet, so it gets the hints just before the response.
+			const newHints = new HeaderList();
+			for (const value of links) if (!sentHints.getAll('link').includes(value)) newHints.add('Link', value);
+			if (newHints.size > 0) x.sendInterim(EARLY_HINTS, newHints);
 		};
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(answered) : answered();
+		return pending instanceof Promise ? pending.then(afterAnswer) : afterAnswer();
 	};
 }
 
 /** Maximum number of `Link` values remembered per page. */
 const MAX_LINKS = 20;
 /** Maximum number of characters of all remembered values. */
-const MAX_REMEMBERED = 256 * 1024;
+const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
 
 /** The hints of recently answered pages, up to a maximum size. */
 class HintMemory {
@@ -141,28 +145,28 @@ class HintMemory {
 	readonly #pages = new Map<string, readonly string[]>();
 	#characters = 0;
 
-	of(page: string): readonly string[] {
+	recall(page: string): readonly string[] {
 		return this.#pages.get(page) ?? [];
 	}
 
-	learn(page: string, links: readonly string[]): void {
-		const known = this.#pages.get(page);
-		if (known) {
+	remember(page: string, links: readonly string[]): void {
+		const oldLinks = this.#pages.get(page);
+		if (oldLinks) {
 			this.#pages.delete(page);
-			this.#characters -= size(page, known);
+			this.#characters -= countCharacters(page, oldLinks);
 		}
 		if (links.length === 0) return;
 		this.#pages.set(page, links);
-		this.#characters += size(page, links);
-		for (const [oldest, its] of this.#pages) {
-			if (this.#characters <= MAX_REMEMBERED) break;
-			this.#pages.delete(oldest);
-			this.#characters -= size(oldest, its);
+		this.#characters += countCharacters(page, links);
+		for (const [oldestPage, oldestLinks] of this.#pages) {
+			if (this.#characters <= MAX_REMEMBERED_CHARACTERS) break;
+			this.#pages.delete(oldestPage);
+			this.#characters -= countCharacters(oldestPage, oldestLinks);
 		}
 	}
 }
 
-function size(page: string, links: readonly string[]): number {
+function countCharacters(page: string, links: readonly string[]): number {
 	return links.reduce((sum, link) => sum + link.length, page.length);
 }
 
@@ -170,7 +174,7 @@ function size(page: string, links: readonly string[]): number {
  * Reports whether a response's hints may be sent to other visitors. The hints of a response meant for one visitor may be useless or
  * secret for others.
  */
-function isForEverybody(x: Exchange): boolean {
+function isForEveryone(x: Exchange): boolean {
 	const { request, response } = x;
 	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
 	return !/\b(?:private|no-store)\b/i.test(response.headers.combined('cache-control') ?? '');
@@ -184,8 +188,8 @@ function hintsOfResponse(x: Exchange): string[] {
 	const links: string[] = [];
 	for (const field of x.response.headers.getAll('link')) {
 		LINK.lastIndex = 0;
-		for (let found = LINK.exec(field); found; found = LINK.exec(field)) {
-			const [, target, parameters] = found as unknown as [string, string, string];
+		for (let linkMatch = LINK.exec(field); linkMatch; linkMatch = LINK.exec(field)) {
+			const [, target, parameters] = linkMatch as unknown as [string, string, string];
 			if (links.length < MAX_LINKS && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
 			while (field[LINK.lastIndex] === ' ') LINK.lastIndex++;
 		}
@@ -200,19 +204,20 @@ function isHint(target: string, parameters: string): boolean {
 	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
 }
 
-function hints(targets: readonly string[]): HeaderList {
+function toHintHeaders(targets: readonly string[]): HeaderList {
 	const headers = new HeaderList();
-	for (const target of targets) if (target !== '') headers.add('Link', link(target));
+	for (const target of targets) if (target !== '') headers.add('Link', formatLink(target));
 	return headers;
 }
 
 /** Returns a `Link` value. The target is escaped, so that it stays inside its angle brackets whatever a placeholder contains. */
-function link(target: string): string {
-	const mark = target.search(/[?#]/);
-	const path = mark === -1 ? target : target.slice(0, mark);
-	const rest = mark === -1 ? '' : target.slice(mark).replace(/[<>"\s]/g, character => encodeURIComponent(character));
-	const kind = KINDS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
+function formatLink(target: string): string {
+	const suffixStart = target.search(/[?#]/);
+	const path = suffixStart === -1 ? target : target.slice(0, suffixStart);
+	const suffix =
+		suffixStart === -1 ? '' : target.slice(suffixStart).replace(/[<>"\s]/g, character => encodeURIComponent(character));
+	const destination = DESTINATIONS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
 	// Browsers load fonts and fetches in CORS mode; without `crossorigin` they would load them twice.
-	const cors = kind === 'font' || kind === 'fetch' ? '; crossorigin' : '';
-	return `<${escapePathWhereNeeded(path)}${rest}>; rel=preload${kind === undefined ? '' : `; as=${kind}`}${cors}`;
+	const cors = destination === 'font' || destination === 'fetch' ? '; crossorigin' : '';
+	return `<${escapePathWhereNeeded(path)}${suffix}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${cors}`;
 }

@@ -37,11 +37,11 @@ export const ready = handlerDirective<ReadyStep>({
 	schema: { properties: {} },
 	compile: (_step, cx) => {
 		const health = cx.lease('health', {});
-		const { step: number } = cx;
+		const { step: stepNumber } = cx;
 		return x =>
 			health.notReadyReason().then(reason => {
-				if (reason === undefined) answerProbe(x, 200, READY_ANSWER, 'ready', number);
-				else answerProbe(x, 503, notReadyAnswer(reason), 'ready', number);
+				if (reason === undefined) answerProbe(x, 200, READY_ANSWER, 'ready', stepNumber);
+				else answerProbe(x, 503, notReadyAnswer(reason), 'ready', stepNumber);
 			});
 	},
 });

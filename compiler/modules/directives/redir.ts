@@ -19,7 +19,7 @@ interface RedirectStep extends Step {
 	readonly html?: boolean;
 }
 
-const FOUND = 302;
+const DEFAULT_STATUS = 302;
 const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
 
 /** `redir [matcher] <to> [<status>]`. */
@@ -53,10 +53,14 @@ export const redir = handlerDirective<RedirectStep>({
 		const matcher = line.words.length > args.length + 1 ? line.words[1] : undefined;
 		if (args.length === 0 && matcher && cx.dialect === 'configfile') return reportNoTarget(matcher, cx);
 		if (!cx.count(line, args, 1, 2, USAGE)) return undefined;
-		const [to, code] = args as readonly [Word, Word | undefined];
-		if (isStatus(to) && reportStatus(to, code, matcher, cx) === 'error') return undefined;
-		const step = { handler: 'redirect', to: cx.template(to), ...(code ? lowerCode(code, cx) : {}) } as RedirectStep;
-		return cx.origin(step, line.span, { to: to.span, ...(code ? { status: code.span } : {}) });
+		const [targetWord, statusWord] = args as readonly [Word, Word | undefined];
+		if (looksLikeStatus(targetWord) && reportStatus(targetWord, statusWord, matcher, cx) === 'error') return undefined;
+		const step = {
+			handler: 'redirect',
+			to: cx.template(targetWord),
+			...(statusWord ? lowerStatusWord(statusWord, cx) : {}),
+		} as RedirectStep;
+		return cx.origin(step, line.span, { to: targetWord.span, ...(statusWord ? { status: statusWord.span } : {}) });
 	},
 	schema: {
 		properties: {
@@ -73,81 +77,92 @@ export const redir = handlerDirective<RedirectStep>({
 	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
 });
 
-/** Reports whether a target looks like a status, and so most likely is one: `redir /new 308`, `redir 301 /new`. */
-function isStatus({ text, quote }: Word): boolean {
+/** Reports whether a word looks like a status, and so most likely is one, such as `301` in `redir 301 /new`. */
+function looksLikeStatus({ text, quote }: Word): boolean {
 	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
 }
 
 /**
- * Reports a status in place of the target. The compatible server redirects to it as if it were a URL, which leads nowhere; a
- * Compatfile keeps that behavior.
+ * Reports a status in the place of the target. The compatible server redirects to the status as if it were a URL, which leads
+ * nowhere. A Compatfile keeps that behavior.
  */
-function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
+function reportStatus(
+	misplacedWord: Word,
+	nextWord: Word | undefined,
+	matcher: Word | undefined,
+	cx: LowerContext,
+): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
-	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'is a redirect word'}`;
-	// A status such as 404 would also be wrong as the second argument.
-	const isComplete = !/^\d/.test(to.text) || isRedirectStatus(Number(to.text));
+	const subject = `\`${misplacedWord.text}\` ${/^\d/.test(misplacedWord.text) ? 'is a status' : 'is a redirect word'}`;
+	// A number such as 404 is no redirect status, so swapping the two words would not help.
+	const isComplete = !/^\d/.test(misplacedWord.text) || isRedirectStatus(Number(misplacedWord.text));
 	const report = (message: string, hint: string, fix?: Fix): void =>
-		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, {
+		cx.problem(severity, 'redirect/target-is-status', misplacedWord.span, `${subject}${message}`, {
 			hint: isComplete ? hint : `Usage: ${USAGE}`,
 			fix: isComplete ? fix : undefined,
 		});
-	if (code !== undefined && !isStatus(code)) {
+	if (nextWord !== undefined && !looksLikeStatus(nextWord)) {
 		// Without a matcher, a path as the first argument would be parsed as the matcher.
-		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
-		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
-		report(', but comes before the target.', text, swapped(to, code, target, severity === 'error' ? 'safe' : 'unsafe'));
-	} else if (code === undefined && matcher && isPath(matcher)) {
+		const target = matcher === undefined && looksLikePath(nextWord) ? `* ${nextWord.text}` : nextWord.text;
+		const hint = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${misplacedWord.text}\`.`;
+		report(
+			', but comes before the target.',
+			hint,
+			swapFix(misplacedWord, nextWord, target, severity === 'error' ? 'safe' : 'unsafe'),
+		);
+	} else if (nextWord === undefined && matcher && looksLikePath(matcher)) {
 		report(
 			`, but is in the place of the target: \`${matcher.text}\` is the matcher here.`,
-			`To redirect every request there, write \`redir * ${matcher.text} ${to.text}\`.`,
-			matchingAll(matcher),
+			`To redirect every request there, write \`redir * ${matcher.text} ${misplacedWord.text}\`.`,
+			insertMatcherFix(matcher),
 		);
 	} else report(', but there is no target.', `Usage: ${USAGE}`);
 	return severity;
 }
 
-/** Reports a redirect without a target, whose only argument is a path, which is parsed as the matcher. */
+/** Reports a redirect without a target. Its only argument is a path, which is parsed as the matcher. */
 function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
-	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
+	const matcherHint = looksLikePath(matcher)
+		? `To redirect every request there, write \`redir * ${matcher.text}\`.`
+		: undefined;
 	cx.problem(
 		'error',
 		'redirect/no-target',
 		matcher.span,
 		`\`${matcher.text}\` is the matcher here, and the target is missing.`,
 		{
-			hint: meant ?? `Usage: ${USAGE}`,
-			fix: meant === undefined ? undefined : matchingAll(matcher),
+			hint: matcherHint ?? `Usage: ${USAGE}`,
+			fix: matcherHint === undefined ? undefined : insertMatcherFix(matcher),
 		},
 	);
 	return undefined;
 }
 
-function isPath({ text, quote }: Word): boolean {
+function looksLikePath({ text, quote }: Word): boolean {
 	return quote === 'none' && text.startsWith('/');
 }
 
 /** Returns the edit that inserts the matcher `*` before a path, making the path an argument. */
-function matchingAll(path: Word): Fix | undefined {
-	if (!stands(path)) return undefined;
+function insertMatcherFix(path: Word): Fix | undefined {
+	if (!isVerbatim(path)) return undefined;
 	return { safety: 'unsafe', edits: [{ span: { ...path.span, end: path.span.start }, text: '* ' }] };
 }
 
-function swapped(status: Word, code: Word, target: string, safety: FixSafety): Fix | undefined {
-	if (!stands(status) || !stands(code)) return undefined;
+function swapFix(statusWord: Word, targetWord: Word, targetText: string, safety: FixSafety): Fix | undefined {
+	if (!isVerbatim(statusWord) || !isVerbatim(targetWord)) return undefined;
 	const edits = [
-		{ span: status.span, text: target },
-		{ span: code.span, text: status.text },
+		{ span: statusWord.span, text: targetText },
+		{ span: targetWord.span, text: statusWord.text },
 	];
 	return { safety, edits };
 }
 
-/** Reports whether the file contains the word exactly as it is, without substituted environment variables or expansions. */
-function stands({ text, span: { source, start, end } }: Word): boolean {
+/** Reports whether a word stands in the file exactly as it is here, with no environment variable or snippet argument expanded in it. */
+function isVerbatim({ text, span: { source, start, end } }: Word): boolean {
 	return source.text.slice(start, end) === text;
 }
 
-function lowerCode(word: Word, cx: LowerContext): { status?: number | string; html?: true } {
+function lowerStatusWord(word: Word, cx: LowerContext): { status?: number | string; html?: true } {
 	switch (word.text) {
 		case 'temporary':
 			return {};
@@ -162,7 +177,7 @@ function lowerCode(word: Word, cx: LowerContext): { status?: number | string; ht
 		const compat = `Not a supported redir code type or not valid integer: '${word.text}'`;
 		const message = cx.dialect === 'compatfile' ? compat : `\`${word.text}\` is not a redirect status.`;
 		cx.problem('error', 'redirect/unknown-status', word.span, message, {
-			...suggestName(word, nearest(word.text)),
+			...suggestName(word, nearestStatusWord(word.text)),
 			hint,
 		});
 		return {};
@@ -182,39 +197,39 @@ function isRedirectStatus(status: number): boolean {
 }
 
 /** Returns the status word that was probably meant. There are only three, so comparing the first three letters suffices. */
-function nearest(text: string): string | undefined {
-	return ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
+function nearestStatusWord(text: string): string | undefined {
+	return ['temporary', 'permanent', 'html'].find(candidate => candidate.startsWith(text.slice(0, 3).toLowerCase()));
 }
 
 function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler): Handler {
-	const status = compileStepStatus(step.status ?? FOUND, cx, () => FOUND);
-	const to = compileFieldValue(step.to, cx, 'empty');
-	const { step: number } = cx;
+	const status = compileStepStatus(step.status ?? DEFAULT_STATUS, cx, () => DEFAULT_STATUS);
+	const targetTemplate = compileFieldValue(step.to, cx, 'empty');
+	const { step: stepNumber } = cx;
 	return x => {
 		const { response } = x;
 		response.status = typeof status === 'number' ? status : status(x);
-		response.headers.set('Location', to.constant ?? to.render(x));
+		response.headers.set('Location', targetTemplate.constant ?? targetTemplate.render(x));
 		response.body = null;
-		x.markAnswered('redirect', number);
+		x.markAnswered('redirect', stepNumber);
 	};
 }
 
 function compilePage(step: RedirectStep, cx: CompileContext): Handler {
-	// Only the text between placeholders is escaped here; the template escapes their values.
+	// Only the literal text is escaped here; the template escapes the values of placeholders.
 	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
-	const to = cx.template(text, 'empty', () => escapeHtml);
-	const { step: number } = cx;
+	const targetTemplate = cx.template(text, 'empty', () => escapeHtml);
+	const { step: stepNumber } = cx;
 	return x => {
 		const { response } = x;
 		response.status = 200;
 		response.headers.set('Content-Type', 'text/html; charset=utf-8');
-		response.body = page(to.constant ?? to.render(x));
-		x.markAnswered('redirect', number);
+		response.body = redirectPage(targetTemplate.constant ?? targetTemplate.render(x));
+		x.markAnswered('redirect', stepNumber);
 	};
 }
 
-/** Returns the redirect page. Its script reads the address from the link, so that request data never becomes part of a script. */
-function page(target: string): string {
+/** Returns the redirect page. Its script reads the address from the link, so that no request data becomes part of the script. */
+function redirectPage(target: string): string {
 	return `<!DOCTYPE html>
 <html>
 	<head>

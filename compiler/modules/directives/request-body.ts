@@ -40,12 +40,12 @@ export const requestBody = handlerDirective<RequestContentStep>({
 		cx.subdirectives(
 			line.block,
 			{
-				max_size: (words, at) => {
-					const size = cx.count(at, words, 1, 1, 'max_size <size>') ? cx.size(words[0]!) : undefined;
+				max_size: (words, innerLine) => {
+					const size = cx.count(innerLine, words, 1, 1, 'max_size <size>') ? cx.size(words[0]!) : undefined;
 					if (size !== undefined) fields.max_size = size;
 				},
-				set: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'set <text>')) fields.replace = cx.template(words[0]!);
+				set: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'set <text>')) fields.replace = cx.template(words[0]!);
 				},
 			},
 			'request_body',
@@ -59,7 +59,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 		},
 	},
 	compile: (step, cx, next) => {
-		const { max_size: most } = step;
+		const { max_size: maxBytes } = step;
 		const text = step.replace === undefined ? undefined : cx.template(step.replace, 'empty');
 		return x => {
 			const { request } = x;
@@ -68,41 +68,41 @@ export const requestBody = handlerDirective<RequestContentStep>({
 				const body = text.constant ?? text.render(x);
 				request.body = body === '' ? null : body;
 			}
-			if (most !== undefined) request.body = bounded(request.body, most);
+			if (maxBytes !== undefined) request.body = limitBody(request.body, maxBytes);
 			return next(x);
 		};
 	},
 });
 
-/** Returns the body, limited: reading beyond the limit fails. */
-function bounded(body: Body, most: number): Body {
-	if (isStream(body)) return new BoundedBody(body, most);
-	return (bodyLength(body) ?? 0) <= most ? body : new RefusedBody();
+/** Returns a body that fails when it is read beyond the limit. */
+function limitBody(body: Body, maxBytes: number): Body {
+	if (isStream(body)) return new LimitedBody(body, maxBytes);
+	return (bodyLength(body) ?? 0) <= maxBytes ? body : new TooLargeBody();
 }
 
-function tooLarge(): HttpError {
+function tooLargeError(): HttpError {
 	return new HttpError(413, 'The request body is larger than `request_body` allows.');
 }
 
 /** A body that fails when it is read. */
-class RefusedBody implements BodySource {
+class TooLargeBody implements BodySource {
 	readonly length = undefined;
 
 	pull(): never {
-		throw tooLarge();
+		throw tooLargeError();
 	}
 
 	cancel(): void {}
 }
 
 /** A body that fails when it turns out to be longer than allowed. */
-class BoundedBody implements BodySource {
+class LimitedBody implements BodySource {
 	readonly #body: BodySource;
-	#left: number;
+	#remainingBytes: number;
 
-	constructor(body: BodySource, most: number) {
+	constructor(body: BodySource, maxBytes: number) {
 		this.#body = body;
-		this.#left = body.length !== undefined && body.length > most ? -1 : most;
+		this.#remainingBytes = body.length !== undefined && body.length > maxBytes ? -1 : maxBytes;
 	}
 
 	get length(): number | undefined {
@@ -113,25 +113,25 @@ class BoundedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#left < 0) return this.#refuse();
-		const pulled = this.#body.pull(most);
-		return pulled instanceof Promise ? pulled.then(piece => this.#counted(piece)) : this.#counted(pulled);
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#remainingBytes < 0) return this.#refuse();
+		const result = this.#body.pull(maxBytes);
+		return result instanceof Promise ? result.then(piece => this.#countPiece(piece)) : this.#countPiece(result);
 	}
 
 	cancel(reason?: unknown): void {
 		this.#body.cancel(reason);
 	}
 
-	#counted(piece: Uint8Array | null): Uint8Array | null {
+	#countPiece(piece: Uint8Array | null): Uint8Array | null {
 		if (piece === null) return null;
-		this.#left -= piece.byteLength;
-		return this.#left < 0 ? this.#refuse() : piece;
+		this.#remainingBytes -= piece.byteLength;
+		return this.#remainingBytes < 0 ? this.#refuse() : piece;
 	}
 
 	#refuse(): never {
-		this.#left = -1;
-		const error = tooLarge();
+		this.#remainingBytes = -1;
+		const error = tooLargeError();
 		this.#body.cancel(error);
 		throw error;
 	}

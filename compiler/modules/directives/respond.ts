@@ -49,40 +49,40 @@ export const respond = handlerDirective<RespondStep>({
 	order: { rank: 320 },
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; body?: string; close?: boolean } = {};
-		const places: { status?: Word['span']; body?: Word['span'] } = {};
+		const spans: { status?: Word['span']; body?: Word['span'] } = {};
 		cx.count(line, args, line.block && cx.dialect === 'configfile' ? 0 : 1, 2, respond.usage);
-		const [first, second] = args;
-		if (first && !second && /^\d{3}$/.test(first.text)) {
-			fields.status = lowerStepStatus(first, cx);
-			places.status = first.span;
-		} else if (first) {
-			fields.body = cx.template(first);
-			places.body = first.span;
+		const [firstWord, secondWord] = args;
+		if (firstWord && !secondWord && /^\d{3}$/.test(firstWord.text)) {
+			fields.status = lowerStepStatus(firstWord, cx);
+			spans.status = firstWord.span;
+		} else if (firstWord) {
+			fields.body = cx.template(firstWord);
+			spans.body = firstWord.span;
 		}
-		const failing = second && failingStatusStep(second, cx);
-		if (failing) return cx.origin(failing as unknown as RespondStep, line.span);
-		if (second) {
-			fields.status = lowerStepStatus(second, cx);
-			places.status = second.span;
+		const failStep = secondWord && failingStatusStep(secondWord, cx);
+		if (failStep) return cx.origin(failStep as unknown as RespondStep, line.span);
+		if (secondWord) {
+			fields.status = lowerStepStatus(secondWord, cx);
+			spans.status = secondWord.span;
 		}
 		cx.subdirectives(
 			line.block,
 			{
-				body: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'body <text>')) return;
-					if (fields.body !== undefined) reportTwice('body', at.words[0]!, cx);
+				body: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'body <text>')) return;
+					if (fields.body !== undefined) reportTwice('body', innerLine.words[0]!, cx);
 					fields.body = cx.template(words[0]!);
-					places.body = words[0]!.span;
+					spans.body = words[0]!.span;
 				},
-				close: (words, at) => {
-					cx.count(at, words, 0, 0, 'close');
-					if (fields.close) reportTwice('close', at.words[0]!, cx);
+				close: (words, innerLine) => {
+					cx.count(innerLine, words, 0, 0, 'close');
+					if (fields.close) reportTwice('close', innerLine.words[0]!, cx);
 					fields.close = true;
 				},
 			},
 			'respond',
 		);
-		return cx.origin({ handler: 'respond', ...fields } as RespondStep, line.span, places);
+		return cx.origin({ handler: 'respond', ...fields } as RespondStep, line.span, spans);
 	},
 	schema: {
 		properties: {
@@ -97,8 +97,8 @@ export const respond = handlerDirective<RespondStep>({
 	compile: compileRespond,
 });
 
-function reportTwice(what: string, word: Word, cx: LowerContext): void {
-	cx.problem('error', 'respond/given-twice', word.span, `${what} already specified`);
+function reportTwice(name: string, word: Word, cx: LowerContext): void {
+	cx.problem('error', 'respond/given-twice', word.span, `${name} already specified`);
 }
 
 function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): Handler {
@@ -111,35 +111,35 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	}
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
-	const { step: number } = cx;
-	// Used only for pages that `templates` executes, which must be able to tell inserted values from the template.
-	let marked: Template | undefined;
-	const pageText = (x: Exchange, page: TemplatePage): string => {
-		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
-		const { source, text } = splitMarked(marked.render(x));
+	const { step: stepNumber } = cx;
+	// Used only for pages that `templates` executes: it must distinguish inserted values from template text.
+	let markedTemplate: Template | undefined;
+	const renderPage = (x: Exchange, page: TemplatePage): string => {
+		markedTemplate ??= cx.template(step.body ?? '', 'keep', () => markData);
+		const { source, text } = splitMarked(markedTemplate.render(x));
 		page.source = source;
 		page.body = text;
 		return text;
 	};
-	const answer =
+	const constantHandler =
 		typeof status === 'number' && status !== EARLY_HINTS && body.constant !== undefined
-			? constantAnswer(status, body.constant, close, cx.step)
+			? constantResponseHandler(status, body.constant, close, cx.step)
 			: undefined;
-	if (answer) return answer;
+	if (constantHandler) return constantHandler;
 	return x => {
 		const code = typeof status === 'number' ? status : status(x);
 		if (code === EARLY_HINTS) {
 			x.sendInterim(code, x.response.headers.clone());
 			return next(x);
 		}
-		if (body.constant !== undefined) return fill(x, code, body.constant, close, number);
+		if (body.constant !== undefined) return setResponse(x, code, body.constant, close, stepNumber);
 		const page = templatePageOf(x);
-		fill(x, code, page ? pageText(x, page) : body.render(x), close, number);
+		setResponse(x, code, page ? renderPage(x, page) : body.render(x), close, stepNumber);
 	};
 }
 
-/** Returns a handler for a constant response; for each request it only sets a status, a body and a field. */
-function constantAnswer(status: number, text: string, close: boolean, step: number): Handler {
+/** Returns a handler for a constant response. Per request, it only sets a status, a body and a header field. */
+function constantResponseHandler(status: number, text: string, close: boolean, step: number): Handler {
 	const type = contentType(text);
 	const body = text === '' ? null : text;
 	return x => {
@@ -154,7 +154,7 @@ function constantAnswer(status: number, text: string, close: boolean, step: numb
 	};
 }
 
-function fill(x: Exchange, status: number, text: string, close: boolean, step: number): void {
+function setResponse(x: Exchange, status: number, text: string, close: boolean, step: number): void {
 	const { response } = x;
 	response.status = status;
 	response.body = text === '' ? null : text;
@@ -167,8 +167,8 @@ function fill(x: Exchange, status: number, text: string, close: boolean, step: n
 function contentType(body: string): string | undefined {
 	if (body === '') return undefined;
 	const text = body.trim();
-	const first = text[0];
-	if (text.length <= 2 || (first !== '{' && first !== '[')) return TEXT_TYPE;
+	const firstCharacter = text[0];
+	if (text.length <= 2 || (firstCharacter !== '{' && firstCharacter !== '[')) return TEXT_TYPE;
 	try {
 		JSON.parse(text);
 		return JSON_TYPE;

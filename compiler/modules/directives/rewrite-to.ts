@@ -17,7 +17,7 @@ const URI_QUERY = 'http.request.uri.query';
  * fields) are URI text: their escapes stay, and a `?` in them begins a query. Query parameters are an exception: see
  * {@link escapeBeforeQuery}.
  */
-function isDecoded(name: string): boolean {
+function isDecodedPath(name: string): boolean {
 	return (
 		name.startsWith('http.request.uri.path.') ||
 		name.startsWith('http.request.orig_uri.path') ||
@@ -44,10 +44,10 @@ export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 		let newPath = path?.(x);
 		let newQuery = query?.(x);
 		if (newPath !== undefined) {
-			const mark = newPath.indexOf('?');
-			if (mark !== -1) {
-				if (!newQuery) newQuery = escapeQueryWhereNeeded(newPath.slice(mark + 1));
-				newPath = newPath.slice(0, mark);
+			const queryStart = newPath.indexOf('?');
+			if (queryStart !== -1) {
+				if (!newQuery) newQuery = escapeQueryWhereNeeded(newPath.slice(queryStart + 1));
+				newPath = newPath.slice(0, queryStart);
 			}
 			newPath = escapePathWhereNeeded(newPath);
 			request.path = newPath.startsWith('/') ? newPath : `/${newPath}`;
@@ -59,14 +59,17 @@ export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
 /** Splits the target as written. A `?` inside a placeholder is not a separator (`{?query}` has already been expanded). */
 function splitTarget(text: string): { path: string | undefined; query: string | undefined } {
 	const withoutFragment = text.split(/#(?![^{}]*\})/, 1)[0]!;
-	const mark = withoutFragment.search(/\?(?![^{}]*\})/);
-	const path = mark === -1 ? withoutFragment : withoutFragment.slice(0, mark);
-	return { path: path === '' ? undefined : path, query: mark === -1 ? undefined : withoutFragment.slice(mark + 1) };
+	const queryStart = withoutFragment.search(/\?(?![^{}]*\})/);
+	const path = queryStart === -1 ? withoutFragment : withoutFragment.slice(0, queryStart);
+	return {
+		path: path === '' ? undefined : path,
+		query: queryStart === -1 ? undefined : withoutFragment.slice(queryStart + 1),
+	};
 }
 
 function compilePath(text: string, cx: CompileContext): (x: Exchange) => string {
-	// `{http.request.uri.path}` inserts the current path with its original escapes.
-	const pieces = text.split(`{${URI_PATH}}`).map(piece => cx.template(piece, 'empty', pathEncoding));
+	// `{http.request.uri.path}` inserts the current path without changing its escapes.
+	const pieces = text.split(`{${URI_PATH}}`).map(piece => cx.template(piece, 'empty', pathEncoder));
 	if (pieces.length === 1) return pieces[0]!.render;
 	return x => {
 		let path = pieces[0]!.render(x);
@@ -75,58 +78,58 @@ function compilePath(text: string, cx: CompileContext): (x: Exchange) => string 
 	};
 }
 
-function pathEncoding(name: string): ((value: string) => string) | undefined {
+function pathEncoder(name: string): ((value: string) => string) | undefined {
 	if (name.startsWith('http.request.uri.query.')) return escapeBeforeQuery;
-	return isDecoded(name) ? escapePathText : undefined;
+	return isDecodedPath(name) ? escapePathText : undefined;
 }
 
-/** Escapes a query parameter's value. It may contain a whole target: the part after its `?` belongs to the query. */
+/** Escapes a query parameter's value. It may contain a path and a query: the part after its `?` belongs to the query. */
 function escapeBeforeQuery(value: string): string {
-	const mark = value.indexOf('?');
-	return mark === -1
+	const queryStart = value.indexOf('?');
+	return queryStart === -1
 		? escapePathText(value)
-		: escapePathText(value.slice(0, mark)) + value.slice(mark).replaceAll('%', '%25');
+		: escapePathText(value.slice(0, queryStart)) + value.slice(queryStart).replaceAll('%', '%25');
 }
 
-function queryEncoding(name: string): ((value: string) => string) | undefined {
+function queryEncoder(name: string): ((value: string) => string) | undefined {
 	return name === URI_QUERY ? undefined : escapeQueryText;
 }
 
-/** A component of the query. `isValue` is false for a name, and for a separator. */
-interface Component {
-	readonly text: Template;
+/** A piece of the query. `isValue` is false for parameter names and for the separator `&`. */
+interface QueryComponent {
+	readonly template: Template;
 	readonly isValue: boolean;
 }
 
 function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string {
-	const components: Component[] = [];
+	const components: QueryComponent[] = [];
 	let isValue = false;
 	for (const piece of text.match(/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g) ?? []) {
 		if (piece === '=' && !isValue) isValue = true;
 		else if (piece === '&') {
-			components.push({ text: cx.template('&', 'empty'), isValue: false });
+			components.push({ template: cx.template('&', 'empty'), isValue: false });
 			isValue = false;
 		} else {
-			// As a value, `{query}` is data and is encoded. In place of whole parameters, it is inserted verbatim.
-			const encoding = isValue ? () => escapeQueryText : queryEncoding;
-			components.push({ text: cx.template(piece, 'empty', encoding), isValue });
+			// Within a value, `{query}` is encoded as data. Elsewhere it stands for parameters and is inserted verbatim.
+			const encoder = isValue ? () => escapeQueryText : queryEncoder;
+			components.push({ template: cx.template(piece, 'empty', encoder), isValue });
 		}
 	}
 	return x => {
 		let query = '';
 		let parameter = '';
 		for (const component of components) {
-			const rendered = component.text.render(x);
-			if (component.text.constant === '&') {
-				query = appended(query, parameter);
+			const rendered = component.template.render(x);
+			if (component.template.constant === '&') {
+				query = appendParameter(query, parameter);
 				parameter = '';
 			} else parameter += component.isValue ? `=${rendered}` : rendered;
 		}
-		return escapeQueryWhereNeeded(appended(query, parameter));
+		return escapeQueryWhereNeeded(appendParameter(query, parameter));
 	};
 }
 
-function appended(query: string, parameter: string): string {
+function appendParameter(query: string, parameter: string): string {
 	if (parameter === '') return query;
 	return query === '' ? parameter : `${query}&${parameter}`;
 }

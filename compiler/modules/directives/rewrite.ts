@@ -31,9 +31,9 @@ export interface RewriteTargetStep extends Step {
 
 const USAGE = 'rewrite [matcher] <to>';
 
-const TEXT: Schema = { type: 'string' };
+const TEXT_SCHEMA: Schema = { type: 'string' };
 
-function list(
+function listSchema(
 	properties: { readonly [name: string]: Schema },
 	required: readonly string[],
 	description: string,
@@ -41,11 +41,11 @@ function list(
 	return { type: 'array', items: { type: 'object', properties, required, additionalProperties: false }, description };
 }
 
-const NAME: Schema = { type: 'string', description: 'Name of the parameter.' };
-const FIND: Schema = { type: 'string', description: 'Text to find.' };
-const REPLACE: Schema = { type: 'string', description: 'Replacement text.' };
-const NAME_VALUE = {
-	name: NAME,
+const NAME_SCHEMA: Schema = { type: 'string', description: 'Name of the parameter.' };
+const FIND_SCHEMA: Schema = { type: 'string', description: 'Text to find.' };
+const REPLACEMENT_SCHEMA: Schema = { type: 'string', description: 'Replacement text.' };
+const NAME_VALUE_PROPERTIES = {
+	name: NAME_SCHEMA,
 	value: { type: 'string', secret: 'by-variable', description: 'Its value, with placeholders.' },
 };
 
@@ -83,36 +83,44 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 			to: { type: 'string', secret: 'url', description: 'New path, query or both, with placeholders.' },
 			strip_prefix: { type: 'string', description: 'Prefix to remove from the path.' },
 			strip_suffix: { type: 'string', description: 'Suffix to remove from the path.' },
-			replace: list(
+			replace: listSchema(
 				{
-					find: FIND,
-					replace: REPLACE,
+					find: FIND_SCHEMA,
+					replace: REPLACEMENT_SCHEMA,
 					limit: { type: 'integer', description: 'Maximum number of replacements; 0 or absent means no limit.' },
 				},
 				['find', 'replace'],
 				'Text replacements in path and query.',
 			),
-			path_regexp: list(
-				{ find: FIND, replace: REPLACE },
+			path_regexp: listSchema(
+				{ find: FIND_SCHEMA, replace: REPLACEMENT_SCHEMA },
 				['find', 'replace'],
 				'Regular expression replacements in the escaped path.',
 			),
 			query: {
 				type: 'object',
 				properties: {
-					rename: list(
-						{ from: NAME, to: { type: 'string', description: 'The new name.' } },
+					rename: listSchema(
+						{ from: NAME_SCHEMA, to: { type: 'string', description: 'The new name.' } },
 						['from', 'to'],
 						'Parameters to rename.',
 					),
-					set: list(NAME_VALUE, ['name', 'value'], 'Parameters to set, replacing those of the same name.'),
-					add: list(NAME_VALUE, ['name', 'value'], 'Parameters to add.'),
-					replace: list(
-						{ name: NAME, find: { ...FIND, secret: 'by-variable' }, replace: { ...REPLACE, secret: 'by-variable' } },
+					set: listSchema(
+						NAME_VALUE_PROPERTIES,
+						['name', 'value'],
+						'Parameters to set, replacing those of the same name.',
+					),
+					add: listSchema(NAME_VALUE_PROPERTIES, ['name', 'value'], 'Parameters to add.'),
+					replace: listSchema(
+						{
+							name: NAME_SCHEMA,
+							find: { ...FIND_SCHEMA, secret: 'by-variable' },
+							replace: { ...REPLACEMENT_SCHEMA, secret: 'by-variable' },
+						},
 						['name', 'find', 'replace'],
 						'Regular expression replacements in the values of a parameter, or of all if the name is `*`.',
 					),
-					delete: { type: 'array', items: TEXT, description: 'Parameters to remove.' },
+					delete: { type: 'array', items: TEXT_SCHEMA, description: 'Parameters to remove.' },
 				},
 				additionalProperties: false,
 				description: 'Edits of the query, made in this order.',

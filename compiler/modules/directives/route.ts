@@ -38,13 +38,13 @@ export const route = handlerDirective<GroupStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, route.usage);
 		const block = requireBlock(line, cx);
-		return block && (group(cx.pipelineInOrder(block.lines)) as GroupStep);
+		return block && (groupStep(cx.pipelineInOrder(block.lines)) as GroupStep);
 	},
 	schema: { properties: { pipeline: PIPELINE_SCHEMA }, required: ['pipeline'] },
 	compile: (step, cx, next) => cx.pipeline(step.pipeline, next, 'pipeline'),
 });
 
 /** Returns a step that runs a pipeline as a whole. */
-export function group(pipeline: readonly Step[]): Step {
+export function groupStep(pipeline: readonly Step[]): Step {
 	return { handler: route.id, pipeline };
 }

@@ -1,22 +1,22 @@
-/** Parses the argument of directives that accept a matcher only in addition to an argument: `root`, `rewrite`. */
+/** Parses the argument of `root` and `rewrite`: a single argument is never the matcher. */
 
 import type { Word } from '../../syntax/ast.ts';
 import type { DirectiveLine } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /**
- * Returns the argument, or undefined after reporting that there is none or more than one. `what` is what the compatible server
- * calls it.
+ * Returns the argument; undefined, with a problem reported, if there is none or more than one. `argumentName` is the compatible
+ * server's name of the argument, for its messages.
  */
 export function soleArgument(
 	{ line, name, args }: DirectiveLine,
 	cx: LowerContext,
 	usage: string,
-	what: string,
+	argumentName: string,
 ): Word | undefined {
 	cx.noBlock(line);
-	const [argument, surplus] = args;
-	if (argument && !surplus) return argument;
+	const [argument, extraWord] = args;
+	if (argument && !extraWord) return argument;
 	if (argument && name.text === 'rewrite' && /^[~^]/.test(argument.text)) {
 		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is not a target for \`rewrite\`.`, {
 			hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
@@ -26,9 +26,9 @@ export function soleArgument(
 	if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, usage);
 	else {
 		const message = argument
-			? `too many arguments; should only be a matcher and a ${what}`
-			: `too few arguments; must have at least a ${name.text} ${what}`;
-		cx.problem('error', `${name.text}/arguments`, (surplus ?? line).span, message);
+			? `too many arguments; should only be a matcher and a ${argumentName}`
+			: `too few arguments; must have at least a ${name.text} ${argumentName}`;
+		cx.problem('error', `${name.text}/arguments`, (extraWord ?? line).span, message);
 	}
 	return undefined;
 }

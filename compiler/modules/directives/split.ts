@@ -9,7 +9,7 @@ import { firstMatchStep, type WhenBranch } from './when.ts';
 
 const USAGE = 'split [matcher] <key> { <percentage>% { … }; * { … } }';
 
-/** Lowers to the handler of `when`, with the matcher `share` for each percentage. */
+/** Lowers to the handler of `when`, with a matcher `share` for each percentage. */
 export const split = handlerDirective({
 	kind: 'handler',
 	id: '',
@@ -40,9 +40,9 @@ export const split = handlerDirective({
 	matcherToken: 'optional',
 	isBlock: true,
 	lower: ({ line, args }, cx) => {
-		const counted = cx.count(line, args, 1, 1, USAGE);
+		const isCountValid = cx.count(line, args, 1, 1, USAGE);
 		const block = requireBlock(line, cx);
-		const key = counted ? lowerShareKey(args[0]!, cx) : undefined;
+		const key = isCountValid ? lowerShareKey(args[0]!, cx) : undefined;
 		const branches = lowerBranches(block?.lines ?? [], key ?? '', cx);
 		if (block?.lines.length === 0) {
 			cx.problem('error', 'split/no-branch', line.words[0]!.span, '`split` has no branches.', {
@@ -57,8 +57,8 @@ export const split = handlerDirective({
 
 function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): WhenBranch[] {
 	const branches: WhenBranch[] = [];
-	// Hundredths of a percent, because sums of decimal fractions are inexact.
-	let taken = 0;
+	// Counted in hundredths of a percent, because sums of decimal fractions are inexact.
+	let assignedHundredths = 0;
 	for (const [index, line] of lines.entries()) {
 		const word = line.words[0]!;
 		const pipeline = cx.pipeline(requireBlock(line, cx)?.lines ?? []);
@@ -70,7 +70,7 @@ function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): W
 			if (index < lines.length - 1) {
 				cx.problem('error', 'split/after-rest', lines[index + 1]!.words[0]!.span, 'Nothing can follow the line `*`.');
 			}
-			if (taken >= 10_000) {
+			if (assignedHundredths >= 10_000) {
 				cx.problem('error', 'split/no-rest', word.span, 'The percentages above leave no requests for this line.');
 			}
 			branches.push(cx.origin({ pipeline }, line.span));
@@ -84,13 +84,18 @@ function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): W
 			});
 			continue;
 		}
-		const from = taken;
-		taken += Math.round(percentage * 100);
-		if (taken > 10_000) {
-			cx.problem('error', 'split/above-100', word.span, `The percentages add up to ${taken / 100}%.`);
-			taken = 10_000;
+		const startHundredths = assignedHundredths;
+		assignedHundredths += Math.round(percentage * 100);
+		if (assignedHundredths > 10_000) {
+			cx.problem('error', 'split/above-100', word.span, `The percentages add up to ${assignedHundredths / 100}%.`);
+			assignedHundredths = 10_000;
 		}
-		const when: ShareMatcher = { type: 'share', key, ...(from > 0 && { from: from / 100 }), to: taken / 100 };
+		const when: ShareMatcher = {
+			type: 'share',
+			key,
+			...(startHundredths > 0 && { from: startHundredths / 100 }),
+			to: assignedHundredths / 100,
+		};
 		branches.push(cx.origin({ when: cx.origin(when, word.span), pipeline }, line.span));
 	}
 	return branches;

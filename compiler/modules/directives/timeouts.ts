@@ -19,10 +19,10 @@ type Fields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'wh
 const USAGE =
 	'timeouts [matcher] { read_timeout <duration> [<bytes/s>]; write_timeout <duration> [<bytes/s>]; max_write_chunk <size> }';
 
-/** Ten years in milliseconds: the maximum that a timeout may be set to. */
-const LONGEST = 10 * 365 * 86_400_000;
-const SMALLEST_CHUNK = 1024;
-const LARGEST_CHUNK = 16_777_216;
+/** Maximum of a timeout: ten years. */
+const MAX_TIMEOUT_MS = 10 * 365 * 86_400_000;
+const MIN_CHUNK_BYTES = 1024;
+const MAX_CHUNK_BYTES = 16_777_216;
 
 /** `timeouts [matcher] { … }`. */
 export const timeouts = handlerDirective<TransferTimesStep>({
@@ -53,10 +53,10 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const fields: Fields = {};
-		const time = (field: 'read' | 'write') => (words: readonly Word[], at: Line) => {
-			cx.noBlock(at);
-			if (!cx.count(at, words, 1, 2, `${field}_timeout <duration> [<bytes/s>]`)) return;
-			const milliseconds = timeOf(words[0]!, cx);
+		const timeoutHandler = (field: 'read' | 'write') => (words: readonly Word[], innerLine: Line) => {
+			cx.noBlock(innerLine);
+			if (!cx.count(innerLine, words, 1, 2, `${field}_timeout <duration> [<bytes/s>]`)) return;
+			const milliseconds = lowerTimeout(words[0]!, cx);
 			if (milliseconds !== undefined) fields[`${field}_timeout`] = milliseconds;
 			const rate = words[1] && cx.integer(words[1], 0);
 			if (rate !== undefined) fields[`${field}_rate`] = rate;
@@ -64,13 +64,13 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 		cx.subdirectives(
 			line.block,
 			{
-				read_timeout: time('read'),
-				write_timeout: time('write'),
-				max_write_chunk: (words, at) => {
-					cx.noBlock(at);
-					const size = cx.count(at, words, 1, 1, 'max_write_chunk <size>') ? cx.size(words[0]!) : undefined;
+				read_timeout: timeoutHandler('read'),
+				write_timeout: timeoutHandler('write'),
+				max_write_chunk: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					const size = cx.count(innerLine, words, 1, 1, 'max_write_chunk <size>') ? cx.size(words[0]!) : undefined;
 					if (size === undefined) return;
-					if (size >= SMALLEST_CHUNK && size <= LARGEST_CHUNK) fields.max_write_chunk = size;
+					if (size >= MIN_CHUNK_BYTES && size <= MAX_CHUNK_BYTES) fields.max_write_chunk = size;
 					else {
 						cx.problem('error', 'value/out-of-range', words[0]!.span, `A chunk of ${size} bytes is out of range.`, {
 							hint: 'Write a size from 1KiB to 16MiB.',
@@ -87,28 +87,28 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 			read_timeout: {
 				type: 'number',
 				minimum: 0,
-				maximum: LONGEST,
+				maximum: MAX_TIMEOUT_MS,
 				description: 'Milliseconds without receiving a byte of the body.',
 			},
 			read_rate: { type: 'integer', minimum: 0, description: 'Average bytes per second of the body.' },
 			write_timeout: {
 				type: 'number',
 				minimum: 0,
-				maximum: LONGEST,
+				maximum: MAX_TIMEOUT_MS,
 				description: 'Milliseconds without the client accepting a byte of the response.',
 			},
 			write_rate: { type: 'integer', minimum: 0, description: 'Average bytes per second of the response.' },
 			max_write_chunk: {
 				type: 'integer',
-				minimum: SMALLEST_CHUNK,
-				maximum: LARGEST_CHUNK,
+				minimum: MIN_CHUNK_BYTES,
+				maximum: MAX_CHUNK_BYTES,
 				description: 'Bytes of a body handed to a connection at a time.',
 			},
 		},
 	},
 	compile: (step, _cx, next) => {
 		const { read_timeout, read_rate, write_timeout, write_rate, max_write_chunk } = step;
-		const bounds: TransferLimits = {
+		const limits: TransferLimits = {
 			...(read_timeout === undefined ? {} : { readTimeout: read_timeout }),
 			...(read_rate === undefined ? {} : { readRate: read_rate }),
 			...(write_timeout === undefined ? {} : { writeTimeout: write_timeout }),
@@ -116,15 +116,15 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 			...(max_write_chunk === undefined ? {} : { writeChunk: max_write_chunk }),
 		};
 		return x => {
-			x.setLimits(bounds);
+			x.setLimits(limits);
 			return next(x);
 		};
 	},
 });
 
-function timeOf(word: Word, cx: LowerContext): number | undefined {
+function lowerTimeout(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
-	if (value === undefined || (value >= 0 && value <= LONGEST)) return value;
+	if (value === undefined || (value >= 0 && value <= MAX_TIMEOUT_MS)) return value;
 	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
 	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;

@@ -24,7 +24,7 @@ export const tryFiles = handlerDirective<Step>({
 	matcherToken: 'none',
 	order: {
 		rank: 170,
-		// The directive counts as conditional because its effect depends on which files exist, whatever its form in the document.
+		// Ordered as a conditional directive even if its step has no condition, because its effect depends on which files exist.
 		conditional: true,
 		routes: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},
@@ -34,29 +34,31 @@ export const tryFiles = handlerDirective<Step>({
 		cx.subdirectives(
 			line.block,
 			{
-				policy: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'policy <policy>')) policy = lowerTryPolicy(words[0]!, cx, 'unrecognized');
+				policy: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'policy <policy>'))
+						policy = lowerTryPolicy(words[0]!, cx, 'unrecognized');
 				},
 			},
 			'try_files',
 		);
-		const pieces: { files: string[]; query: string }[] = [];
+		const fileGroups: { files: string[]; query: string }[] = [];
 		for (const word of args) {
 			checkErrorStatus(word, cx);
 			const text = cx.template(word);
-			const mark = queryMark(text);
-			const last = pieces.at(-1);
-			if (mark !== -1) pieces.push({ files: [text.slice(0, mark)], query: text.slice(mark) });
-			else if (last?.query === '') last.files.push(text);
-			else pieces.push({ files: [text], query: '' });
+			const queryStart = queryIndex(text);
+			const lastGroup = fileGroups.at(-1);
+			if (queryStart !== -1) fileGroups.push({ files: [text.slice(0, queryStart)], query: text.slice(queryStart) });
+			else if (lastGroup?.query === '') lastGroup.files.push(text);
+			else fileGroups.push({ files: [text], query: '' });
 		}
-		const branches = pieces.map(({ files, query }) => {
+		const branches = fileGroups.map(({ files, query }) => {
 			const when = { type: 'file', files, ...(policy === undefined ? {} : { policy }) };
 			const to = `{http.matchers.file.relative}${query}`;
 			return { when: cx.origin(when, line.span), to };
 		});
-		const only = branches.length === 1 ? branches[0] : undefined;
-		if (only) return cx.origin({ handler: 'rewrite_target', when: only.when, to: only.to }, line.span);
+		const onlyBranch = branches.length === 1 ? branches[0] : undefined;
+		if (onlyBranch)
+			return cx.origin({ handler: 'rewrite_target', when: onlyBranch.when, to: onlyBranch.to }, line.span);
 		return cx.origin(
 			{
 				handler: 'first_match',
@@ -69,7 +71,7 @@ export const tryFiles = handlerDirective<Step>({
 	compile: undefined,
 });
 
-/** Returns the index of a file's query, the first `?` outside of placeholders, or −1. */
-function queryMark(text: string): number {
+/** Returns the index of a file's query, which is the first `?` outside of placeholders; −1 if there is none. */
+function queryIndex(text: string): number {
 	return text.search(/\?(?![^{}]*\})/);
 }

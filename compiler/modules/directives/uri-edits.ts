@@ -37,7 +37,7 @@ export interface QueryEdits {
 	readonly delete?: readonly string[];
 }
 
-function changePath(request: Request, path: string): void {
+function setPath(request: Request, path: string): void {
 	if (path === request.path) return;
 	const escaped = escapePathWhereNeeded(path);
 	request.path = escaped.startsWith('/') ? escaped : `/${escaped}`;
@@ -47,10 +47,10 @@ function changePath(request: Request, path: string): void {
 export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
-		const given = template.constant ?? template.render(x);
-		const prefix = given.startsWith('/') ? given : `/${given}`;
+		const prefixText = template.constant ?? template.render(x);
+		const prefix = prefixText.startsWith('/') ? prefixText : `/${prefixText}`;
 		const path = escapedCleanPath(x.request.path, !prefix.includes('//'));
-		changePath(x.request, stripPathPrefix(path, prefix) ?? path);
+		setPath(x.request, stripPathPrefix(path, prefix) ?? path);
 	};
 }
 
@@ -60,35 +60,35 @@ export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	return x => {
 		const suffix = template.constant ?? template.render(x);
 		const path = escapedCleanPath(x.request.path, !suffix.includes('//'));
-		changePath(x.request, stripPathSuffix(path, suffix) ?? path);
+		setPath(x.request, stripPathSuffix(path, suffix) ?? path);
 	};
 }
 
 /** Compiles an edit that cleans the path, and replaces text in the escaped path and in the query. */
 export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit {
-	const find = cx.template(edit.find, 'empty');
-	const replace = cx.template(edit.replace, 'empty');
+	const findTemplate = cx.template(edit.find, 'empty');
+	const replacementTemplate = cx.template(edit.replace, 'empty');
 	const limit = edit.limit && edit.limit > 0 ? edit.limit : Number.POSITIVE_INFINITY;
 	return x => {
-		const wanted = find.render(x);
-		if (wanted === '') return;
-		const text = replace.render(x);
+		const searchText = findTemplate.render(x);
+		if (searchText === '') return;
+		const replacement = replacementTemplate.render(x);
 		const { request } = x;
 		const path = escapedCleanPath(request.path, !edit.find.includes('//'));
-		changePath(request, path.includes(wanted) ? replaced(path, wanted, text, limit) : path);
-		if (request.query?.includes(wanted)) {
-			const query = escapeQueryWhereNeeded(replaced(request.query, wanted, text, limit));
+		setPath(request, path.includes(searchText) ? replaceText(path, searchText, replacement, limit) : path);
+		if (request.query?.includes(searchText)) {
+			const query = escapeQueryWhereNeeded(replaceText(request.query, searchText, replacement, limit));
 			request.query = query === '' ? undefined : query;
 		}
 	};
 }
 
-function replaced(subject: string, find: string, text: string, limit: number): string {
-	if (limit === Number.POSITIVE_INFINITY) return subject.replaceAll(find, () => text);
+function replaceText(subject: string, find: string, replacement: string, limit: number): string {
+	if (limit === Number.POSITIVE_INFINITY) return subject.replaceAll(find, () => replacement);
 	const pieces = subject.split(find);
 	const count = Math.min(limit, pieces.length - 1);
 	return (
-		pieces.slice(0, count + 1).join(text) +
+		pieces.slice(0, count + 1).join(replacement) +
 		pieces
 			.slice(count + 1)
 			.map(piece => find + piece)
@@ -101,48 +101,51 @@ export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileCont
 	const regexp = cx.regexp(edit.find, 'g');
 	const replace = compilePatternReplacement(edit.replace, cx, 'empty');
 	return x => {
-		changePath(x.request, replace(x.request.path, regexp, x));
+		setPath(x.request, replace(x.request.path, regexp, x));
 	};
 }
 
-/** Compiles edits of query parameters. The query is rebuilt from the result, with its names sorted. */
+/** Compiles edits of query parameters. The query is rebuilt with its parameters sorted by name. */
 export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdit {
-	const text = (value: string) => cx.template(value, 'empty');
-	const rename = (edits.rename ?? []).map(({ from, to }) => ({ from: text(from), to: text(to) }));
-	const set = (edits.set ?? []).map(({ name, value }) => ({ name: text(name), value: text(value) }));
-	const add = (edits.add ?? []).map(({ name, value }) => ({ name: text(name), value: text(value) }));
-	const replace = (edits.replace ?? []).map(({ name, find, replace: by }) => ({
-		name: text(name),
-		search: compileSearch(find, cx),
-		apply: compilePatternReplacement(by, cx, 'keep'),
+	const compileText = (value: string) => cx.template(value, 'empty');
+	const renames = (edits.rename ?? []).map(({ from, to }) => ({ from: compileText(from), to: compileText(to) }));
+	const sets = (edits.set ?? []).map(({ name, value }) => ({ name: compileText(name), value: compileText(value) }));
+	const additions = (edits.add ?? []).map(({ name, value }) => ({
+		name: compileText(name),
+		value: compileText(value),
 	}));
-	const remove = (edits.delete ?? []).map(text);
+	const replacements = (edits.replace ?? []).map(({ name, find, replace: replacement }) => ({
+		name: compileText(name),
+		search: compileSearch(find, cx),
+		apply: compilePatternReplacement(replacement, cx, 'keep'),
+	}));
+	const removals = (edits.delete ?? []).map(compileText);
 	return x => {
 		const parameters = parseQueryLeniently(x.request.query);
-		for (const { from, to } of rename) {
+		for (const { from, to } of renames) {
 			const values = parameters.get(from.render(x));
 			if (!values) continue;
 			parameters.delete(from.render(x));
 			parameters.set(to.render(x), values);
 		}
-		for (const { name, value } of set) parameters.set(name.render(x), [value.render(x)]);
-		for (const { name, value } of add) {
+		for (const { name, value } of sets) parameters.set(name.render(x), [value.render(x)]);
+		for (const { name, value } of additions) {
 			const key = name.render(x);
 			parameters.set(key, [...(parameters.get(key) ?? []), value.render(x)]);
 		}
-		for (const { name, search, apply } of replace) {
+		for (const { name, search, apply } of replacements) {
 			const regexp = search(x);
 			if (!regexp) continue;
 			const key = name.render(x);
-			for (const [candidate, values] of parameters) {
-				if (key === '*' || candidate === key)
+			for (const [parameterName, values] of parameters) {
+				if (key === '*' || parameterName === key)
 					parameters.set(
-						candidate,
+						parameterName,
 						values.map(value => apply(value, regexp, x)),
 					);
 			}
 		}
-		for (const name of remove) parameters.delete(name.render(x));
+		for (const name of removals) parameters.delete(name.render(x));
 		const query = formatQuery(parameters);
 		x.request.query = query === '' ? undefined : query;
 	};

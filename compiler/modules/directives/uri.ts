@@ -44,13 +44,13 @@ export const uri = handlerDirective<RewriteTargetStep>({
 	matcherToken: 'optional',
 	order: { rank: 160 },
 	lower: ({ line, args }, cx) => {
-		const [operation, ...rest] = args;
+		const [operation, ...operationArgs] = args;
 		if (!operation) {
 			cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE);
 			return undefined;
 		}
 		if (operation.text !== 'query') cx.noBlock(line);
-		const fields = lowerOperation(operation, rest, line, cx);
+		const fields = lowerOperation(operation, operationArgs, line, cx);
 		return fields && cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', ...fields }, line.span);
 	},
 	schema: { properties: {} },
@@ -60,29 +60,29 @@ export const uri = handlerDirective<RewriteTargetStep>({
 type Fields = Omit<RewriteTargetStep, 'handler'>;
 
 function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: LowerContext): Fields | undefined {
-	const [first, second, third] = args as readonly [Word, Word, Word | undefined];
+	const [firstWord, secondWord, thirdWord] = args as readonly [Word, Word, Word | undefined];
 	switch (operation.text) {
 		case 'strip_prefix':
-			return cx.count(line, args, 1, 1, USAGE) ? { strip_prefix: cx.template(first) } : undefined;
+			return cx.count(line, args, 1, 1, USAGE) ? { strip_prefix: cx.template(firstWord) } : undefined;
 		case 'strip_suffix':
-			return cx.count(line, args, 1, 1, USAGE) ? { strip_suffix: cx.template(first) } : undefined;
+			return cx.count(line, args, 1, 1, USAGE) ? { strip_suffix: cx.template(firstWord) } : undefined;
 		case 'replace': {
 			if (!cx.count(line, args, 2, 3, USAGE)) return undefined;
-			if (third && !/^-?\d+$/.test(third.text)) {
-				cx.problem('error', 'uri/limit', third.span, `limit must be an integer; invalid: ${third.text}`);
+			if (thirdWord && !/^-?\d+$/.test(thirdWord.text)) {
+				cx.problem('error', 'uri/limit', thirdWord.span, `limit must be an integer; invalid: ${thirdWord.text}`);
 				return undefined;
 			}
-			const limit = third ? { limit: Number(third.text) } : {};
-			return { replace: [{ find: cx.template(first), replace: cx.template(second), ...limit }] };
+			const limit = thirdWord ? { limit: Number(thirdWord.text) } : {};
+			return { replace: [{ find: cx.template(firstWord), replace: cx.template(secondWord), ...limit }] };
 		}
 		case 'path_regexp': {
 			if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
-			if (first.text === '') {
-				cx.problem('error', 'uri/empty-regexp', first.span, 'path_regexp find cannot be empty');
+			if (firstWord.text === '') {
+				cx.problem('error', 'uri/empty-regexp', firstWord.span, 'path_regexp find cannot be empty');
 				return undefined;
 			}
-			const find = cx.regexp(first);
-			return find === undefined ? undefined : { path_regexp: [{ find, replace: cx.template(second) }] };
+			const find = cx.regexp(firstWord);
+			return find === undefined ? undefined : { path_regexp: [{ find, replace: cx.template(secondWord) }] };
 		}
 		case 'query':
 			return lowerQuery(args, line, cx);
@@ -101,16 +101,17 @@ function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): Fields
 	}
 	if (!line.block) {
 		if (!cx.count(line, args, 1, 3, 'uri query <operation>')) return undefined;
-		query = withOperation(query, args, line, cx);
+		query = addOperation(query, args, line, cx);
 	}
-	for (const inner of line.block?.lines ?? []) {
-		cx.noBlock(inner);
-		if (cx.count(inner, inner.words, 1, 3, '<operation>')) query = withOperation(query, inner.words, inner, cx);
+	for (const innerLine of line.block?.lines ?? []) {
+		cx.noBlock(innerLine);
+		if (cx.count(innerLine, innerLine.words, 1, 3, '<operation>'))
+			query = addOperation(query, innerLine.words, innerLine, cx);
 	}
 	return Object.keys(query).length > 0 ? { query } : undefined;
 }
 
-function withOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
+function addOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
 	const [key, value, replacement] = words as readonly [Word, Word | undefined, Word | undefined];
 	const text = cx.template(key);
 	if (!value) {
@@ -134,8 +135,8 @@ function withOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx
 		if (find === undefined) return edits;
 		return { ...edits, replace: [...(edits.replace ?? []), { name: text, find, replace: cx.template(replacement) }] };
 	}
-	const added = text.startsWith('+') && text.length > 1;
-	const entry = { name: added ? text.slice(1) : text, value: cx.template(value) };
-	const kind = added ? 'add' : 'set';
+	const isAddition = text.startsWith('+') && text.length > 1;
+	const entry = { name: isAddition ? text.slice(1) : text, value: cx.template(value) };
+	const kind = isAddition ? 'add' : 'set';
 	return { ...edits, [kind]: [...(edits[kind] ?? []), entry] };
 }

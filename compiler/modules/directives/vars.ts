@@ -47,10 +47,10 @@ export const vars = handlerDirective<SetVariablesStep>({
 		if (args.length > 0 || !line.block) {
 			if (cx.count(line, args, 2, 2, USAGE)) assign(variables, args[0]!, args[1]!, cx);
 		}
-		for (const inner of line.block?.lines ?? []) {
-			cx.noBlock(inner);
-			if (cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>'))
-				assign(variables, inner.words[0]!, inner.words[1]!, cx);
+		for (const innerLine of line.block?.lines ?? []) {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, innerLine.words.slice(1), 1, 1, '<name> <value>'))
+				assign(variables, innerLine.words[0]!, innerLine.words[1]!, cx);
 		}
 		if (Object.keys(variables).length === 0) return undefined;
 		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables }, line.span);
@@ -69,14 +69,16 @@ export const vars = handlerDirective<SetVariablesStep>({
 });
 
 function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
-	const read = word.quote === 'none' ? parseScalar(word.text) : word.text;
-	const value = typeof read === 'string' ? cx.template(word) : read;
+	const scalar = word.quote === 'none' ? parseScalar(word.text) : word.text;
+	const value = typeof scalar === 'string' ? cx.template(word) : scalar;
 	// The value is defined as a property, so that `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
 
 function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: Handler): Handler {
-	const setters = Object.entries(step.variables).map(([name, value]) => setter(cx.template(name, 'empty'), value, cx));
+	const setters = Object.entries(step.variables).map(([name, value]) =>
+		compileSetter(cx.template(name, 'empty'), value, cx),
+	);
 	if (setters.length === 1) {
 		const set = setters[0]!;
 		return x => {
@@ -90,7 +92,7 @@ function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: H
 	};
 }
 
-function setter(name: Template, value: VariableValue, cx: CompileContext): (x: Exchange) => void {
+function compileSetter(name: Template, value: VariableValue, cx: CompileContext): (x: Exchange) => void {
 	const template = typeof value === 'string' ? cx.template(value, 'empty') : undefined;
 	const constant = template ? template.constant : value;
 	if (name.constant !== undefined && constant !== undefined) {

@@ -47,13 +47,13 @@ export const when = handlerDirective<FirstMatchStep>({
 	takesElse: true,
 	lower: ({ line }, cx) => {
 		const branches: WhenBranch[] = [];
-		for (let at: Line | undefined = line; at; at = at.alternative) {
-			const branch = lowerBranch(at, at === line, cx);
+		for (let branchLine: Line | undefined = line; branchLine; branchLine = branchLine.alternative) {
+			const branch = lowerBranch(branchLine, branchLine === line, cx);
 			if (branch) branches.push(branch);
 		}
-		const only = branches[0];
-		if (branches.length === 1 && only?.when && !line.alternative) {
-			return [{ handler: 'group', when: only.when, pipeline: only.pipeline }];
+		const firstBranch = branches[0];
+		if (branches.length === 1 && firstBranch?.when && !line.alternative) {
+			return [{ handler: 'group', when: firstBranch.when, pipeline: firstBranch.pipeline }];
 		}
 		return branches.length === 0 ? undefined : { handler: 'first_match', branches };
 	},
@@ -73,10 +73,10 @@ export const when = handlerDirective<FirstMatchStep>({
 		required: ['branches'],
 	},
 	compile: (step, cx, next) => {
-		const branches = step.branches.map(({ when, pipeline }, at) => ({
+		const branches = step.branches.map(({ when, pipeline }, index) => ({
 			when,
-			predicate: when && cx.matcher(when, `branches/${at}/when`),
-			handler: cx.pipeline(pipeline, next, `branches/${at}/pipeline`),
+			predicate: when && cx.matcher(when, `branches/${index}/when`),
+			handler: cx.pipeline(pipeline, next, `branches/${index}/pipeline`),
 		}));
 		return cx.firstBranch(branches, next);
 	},
@@ -87,13 +87,13 @@ export function firstMatchStep(branches: readonly WhenBranch[]): Step {
 	return { handler: when.id, branches };
 }
 
-function lowerBranch(line: Line, first: boolean, cx: LowerContext): WhenBranch | undefined {
+function lowerBranch(line: Line, isFirst: boolean, cx: LowerContext): WhenBranch | undefined {
 	let words = line.words.slice(1);
-	const last = !first && words[0]?.text !== 'when';
-	if (!first && !last) words = words.slice(1);
+	const isElse = !isFirst && words[0]?.text !== 'when';
+	if (!isFirst && !isElse) words = words.slice(1);
 	const block = requireBlock(line, cx);
 	const pipeline = block ? cx.pipeline(block.lines) : [];
-	if (last) {
+	if (isElse) {
 		if (words[0]) {
 			const message = `\`${words[0].text}\` is unexpected after \`else\`.`;
 			cx.problem('error', 'when/unexpected-word', words[0].span, message, {

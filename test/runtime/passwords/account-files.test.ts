@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import {
 	AccountFileError,
-	MAX_ACCOUNT_FILE,
+	MAX_ACCOUNT_FILE_BYTES,
 	parseAccountFile,
 } from '../../../compiler/modules/directives/basic-auth/account-file.ts';
 import { AccountFiles } from '../../../runtime/passwords/account-files.ts';
@@ -50,7 +50,7 @@ const REFUSED: readonly (readonly [what: string, content: string | Buffer, messa
 	['a costly argon2id hash', `a:${ARGON2ID.replace('m=64', 'm=99999999')}`, /line 1: the memory/],
 	['no bytes', '', /it is empty/],
 	['bytes that are not UTF-8', Buffer.from([0xff, 0x3a, 0x78]), /not UTF-8/],
-	['more than 1 MiB', Buffer.alloc(MAX_ACCOUNT_FILE + 1, 0x23), /more than 1 MiB/],
+	['more than 1 MiB', Buffer.alloc(MAX_ACCOUNT_FILE_BYTES + 1, 0x23), /more than 1 MiB/],
 ];
 
 for (const [what, content, message] of REFUSED) {

@@ -1,4 +1,4 @@
-/** Handles requests below the path of `acme_server`: passes them to the authority's thread, which answers them. */
+/** Handles requests below the path of `acme_server`: forwards them to the thread of the authority and sends its response. */
 
 import type { Step } from '../../../document/document.ts';
 import { isStream } from '../../../exchange/body.ts';
@@ -49,7 +49,7 @@ export interface AcmeServerRequest {
 	/** URL of the server as the client sees it, without a final slash. */
 	readonly base: string;
 	readonly contentType: string;
-	/** UTF-8. */
+	/** Decoded as UTF-8. */
 	readonly body: string;
 }
 
@@ -69,7 +69,7 @@ export interface AcmeAuthority {
 /** Default lifetime of certificates in milliseconds: 12 hours. */
 export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
 /** Maximum bytes of a request body. A certificate request with a hundred names has a few thousand. */
-const LARGEST_REQUEST: number = 128 * 1024;
+const MAX_REQUEST_BYTES: number = 128 * 1024;
 
 /** Compiles an `acme_server` step to its handler. */
 export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
@@ -78,23 +78,23 @@ export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next
 	checkLifetime(ca, settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS, cx);
 	const authority = cx.lease('acme_authority', settings);
 	const prefix = `/acme/${ca}/`;
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	return x => {
 		const { request } = x;
 		if (!request.path.startsWith(prefix)) return next(x);
-		x.markAnswered('acme_authority', number);
-		return answer(x, authority, prefix);
+		x.markAnswered('acme_authority', stepNumber);
+		return forwardRequest(x, authority, prefix);
 	};
 }
 
-async function answer(x: Exchange, authority: AcmeAuthority, prefix: string): Promise<void> {
+async function forwardRequest(x: Exchange, authority: AcmeAuthority, prefix: string): Promise<void> {
 	const { request, response } = x;
 	const { status, headers, body } = await authority.answer({
 		method: request.method,
 		resource: request.path.slice(prefix.length),
 		base: `${request.scheme}://${request.authority}${prefix.slice(0, -1)}`,
 		contentType: request.headers.get('content-type') ?? '',
-		body: await wholeBody(x),
+		body: await readBody(x),
 	});
 	response.status = status;
 	for (const [name, value] of headers) {
@@ -104,14 +104,14 @@ async function answer(x: Exchange, authority: AcmeAuthority, prefix: string): Pr
 	response.body = body === '' ? null : body;
 }
 
-async function wholeBody({ request: { body } }: Exchange): Promise<string> {
+async function readBody({ request: { body } }: Exchange): Promise<string> {
 	if (body === null) return '';
 	if (!isStream(body)) return typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
 	const pieces: Buffer[] = [];
 	let size = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		size += piece.byteLength;
-		if (size > LARGEST_REQUEST) {
+		if (size > MAX_REQUEST_BYTES) {
 			body.cancel();
 			throw new HttpError(413, 'The request is too large for an ACME server.');
 		}
@@ -122,17 +122,17 @@ async function wholeBody({ request: { body } }: Exchange): Promise<string> {
 }
 
 /** Rejects a lifetime that exceeds the signer's, because a certificate that outlives its signer is invalid. */
-function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
+function checkLifetime(ca: string, lifetimeMs: number, cx: CompileContext): void {
 	const pki = cx.settings.pki as PkiSettings | undefined;
-	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS;
-	if (lifetime < intermediate) return;
+	const intermediateLifetimeMs = pki?.authorities?.[ca]?.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS;
+	if (lifetimeMs < intermediateLifetimeMs) return;
 	cx.refuse(
-		`certificate lifetime (${hours(lifetime)}) should be less than intermediate certificate lifetime (${hours(intermediate)})`,
+		`certificate lifetime (${formatHours(lifetimeMs)}) should be less than intermediate certificate lifetime (${formatHours(intermediateLifetimeMs)})`,
 		'acme/lifetime',
 	);
 }
 
-function hours(milliseconds: number): string {
+function formatHours(milliseconds: number): string {
 	const seconds = Math.round(milliseconds / 1000);
 	return `${Math.floor(seconds / 3600)}h${Math.floor((seconds % 3600) / 60)}m${seconds % 60}s`;
 }

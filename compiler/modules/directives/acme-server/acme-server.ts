@@ -10,7 +10,7 @@ import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules
 const USAGE =
 	'acme_server [matcher] [{ ca <id>; lifetime <duration>; resolvers <address>…; challenges <type>…; allow_wildcard_names; allow { domains <name>…; ip_ranges <range>… }; deny { … }; sign_with_root }]';
 
-const RULES = {
+const RULES_SCHEMA = {
 	type: 'object',
 	properties: {
 		domains: {
@@ -56,43 +56,45 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const draft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };
-		const rules =
+		const rulesHandler =
 			(name: 'allow' | 'deny'): SubdirectiveHandler =>
-			(words, at) => {
-				if (!cx.count(at, words, 0, 0, `${name} { domains <name>…; ip_ranges <range>… }`)) return;
-				const found: { domains?: string[]; ip_ranges?: string[] } = { ...draft[name] } as NameRules as typeof found;
+			(words, innerLine) => {
+				if (!cx.count(innerLine, words, 0, 0, `${name} { domains <name>…; ip_ranges <range>… }`)) return;
+				const newRules: { domains?: string[]; ip_ranges?: string[] } = {
+					...draft[name],
+				} as NameRules as typeof newRules;
 				cx.subdirectives(
-					at.block,
+					innerLine.block,
 					{
-						domains: (names, inner) => {
-							if (!cx.count(inner, names, 1, Number.POSITIVE_INFINITY, 'domains <name>…')) return;
-							found.domains = [...(found.domains ?? []), ...names.map(word => word.text.toLowerCase())];
+						domains: (names, ruleLine) => {
+							if (!cx.count(ruleLine, names, 1, Number.POSITIVE_INFINITY, 'domains <name>…')) return;
+							newRules.domains = [...(newRules.domains ?? []), ...names.map(word => word.text.toLowerCase())];
 						},
-						ip_ranges: (ranges, inner) => {
-							if (!cx.count(inner, ranges, 1, Number.POSITIVE_INFINITY, 'ip_ranges <range>…')) return;
-							const good = ranges.flatMap(word => {
+						ip_ranges: (ranges, ruleLine) => {
+							if (!cx.count(ruleLine, ranges, 1, Number.POSITIVE_INFINITY, 'ip_ranges <range>…')) return;
+							const validRanges = ranges.flatMap(word => {
 								if (word.text === 'private_ranges') return PRIVATE_RANGES;
 								if (parseIpRange(word.text)) return [word.text];
 								const message = `\`${word.text}\` is not an address or range.`;
 								cx.problem('error', 'value/not-a-range', word.span, message);
 								return [];
 							});
-							found.ip_ranges = [...(found.ip_ranges ?? []), ...good];
+							newRules.ip_ranges = [...(newRules.ip_ranges ?? []), ...validRanges];
 						},
 					},
 					`acme_server ${name}`,
 					{ compatible: word => `unrecognized '${name}' subdirective: ${word}` },
 				);
-				draft[name] = found;
+				draft[name] = newRules;
 			};
 		cx.subdirectives(
 			line.block,
 			{
 				...signingSubdirectives(draft, cx),
-				resolvers: (words, at) => {
+				resolvers: (words, innerLine) => {
 					if (words.length === 0) {
 						const message = 'must specify at least one resolver address';
-						cx.problem('error', 'acme/no-resolver', at.words[0]!.span, message);
+						cx.problem('error', 'acme/no-resolver', innerLine.words[0]!.span, message);
 						return;
 					}
 					for (const word of words) {
@@ -102,10 +104,10 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 					}
 					draft.resolvers = words.map(word => word.text);
 				},
-				challenges: (words, at) => {
-					cx.noBlock(at);
+				challenges: (words, innerLine) => {
+					cx.noBlock(innerLine);
 					const types = words.flatMap(word => {
-						const type = CHALLENGE_TYPES.find(known => known === word.text);
+						const type = CHALLENGE_TYPES.find(candidate => candidate === word.text);
 						if (type) return [type];
 						const message = `acme challenge "${word.text}" is not supported`;
 						cx.problem('error', 'acme/unknown-challenge', word.span, message, {
@@ -115,11 +117,11 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 					});
 					if (types.length > 0) draft.challenges = [...(draft.challenges ?? []), ...types];
 				},
-				allow_wildcard_names: (words, at) => {
-					if (cx.count(at, words, 0, 0, 'allow_wildcard_names')) draft.allow_wildcard_names = true;
+				allow_wildcard_names: (words, innerLine) => {
+					if (cx.count(innerLine, words, 0, 0, 'allow_wildcard_names')) draft.allow_wildcard_names = true;
 				},
-				allow: rules('allow'),
-				deny: rules('deny'),
+				allow: rulesHandler('allow'),
+				deny: rulesHandler('deny'),
 			},
 			'acme_server',
 			{ compatible: name => `unrecognized ACME server directive: ${name}` },
@@ -141,8 +143,8 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				description: 'Challenge types offered; default all.',
 			},
 			allow_wildcard_names: { type: 'boolean', default: false, description: 'Whether wildcards may be ordered.' },
-			allow: { ...RULES, description: 'What may be ordered; nothing else may.' },
-			deny: { ...RULES, description: 'What may not be ordered.' },
+			allow: { ...RULES_SCHEMA, description: 'What may be ordered; nothing else may.' },
+			deny: { ...RULES_SCHEMA, description: 'What may not be ordered.' },
 		},
 	},
 	compile: compileAcmeServer,

@@ -15,8 +15,8 @@ interface Credentials {
 	readonly password: string;
 }
 
-/** Maximum characters of base64 to decode. No real password is longer, but hashing would accept any length. */
-const MAX = 8192;
+/** Maximum number of characters of the `Authorization` field. No real password is longer, but hashing would accept any length. */
+const MAX_FIELD_LENGTH = 8192;
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -26,7 +26,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  */
 function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');
-	if (fields.length !== 1 || fields[0]!.length > MAX) return undefined;
+	if (fields.length !== 1 || fields[0]!.length > MAX_FIELD_LENGTH) return undefined;
 	const token = BASIC.exec(fields[0]!)?.[1];
 	if (token === undefined || token.length % 4 !== 0) return undefined;
 	let text: string;
@@ -64,20 +64,21 @@ export const DEFAULT_REALM = 'restricted';
 /** Compiles a `basic_auth` step to its handler. */
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
-	const accounts = compileAccounts(step, cx, verifier.live);
-	const { step: number } = cx;
-	const inline = accountTable(accounts);
-	const tableOf = step.htpasswd === undefined ? undefined : mergedTables(leaseFile(step.htpasswd, cx), accounts);
+	const inlineAccounts = compileAccounts(step, cx, verifier.live);
+	const { step: stepNumber } = cx;
+	const inlineTable = createAccountTable(inlineAccounts);
+	const currentTable =
+		step.htpasswd === undefined ? undefined : compileMergedTable(leaseFile(step.htpasswd, cx), inlineAccounts);
 	const realm = (step.realm ?? DEFAULT_REALM).replace(/[\\"]/g, '\\$&');
 	const challenge = { headers: [['WWW-Authenticate', `Basic realm="${realm}"`]] as const };
 	const refuse = (x: Exchange, message: string): never => {
-		x.markAnswered('basic_auth', number);
+		x.markAnswered('basic_auth', stepNumber);
 		throw new HttpError(401, message, challenge);
 	};
 	const check = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
 		const hash = table.hashes.get(user);
-		const settle = (verdict: boolean): void | Promise<void> => {
-			if (!verdict || hash === undefined) {
+		const finish = (isValid: boolean): void | Promise<void> => {
+			if (!isValid || hash === undefined) {
 				x.variables.set(CANDIDATE_VARIABLE, user);
 				return refuse(x, 'The credentials are not valid.');
 			}
@@ -86,23 +87,23 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		};
 		// Verifying an unknown user takes as long as verifying a known one.
 		const verdict = verifier.verify(x, user, hash ?? table.decoyFor(user), password);
-		if (typeof verdict === 'boolean') return settle(verdict);
-		return verdict.then(settle, (error: unknown) => {
-			// Too many verifications are pending. The error counts as the answer of this handler.
-			x.markAnswered('basic_auth', number);
+		if (typeof verdict === 'boolean') return finish(verdict);
+		return verdict.then(finish, (error: unknown) => {
+			// Too many verifications are pending. Access logs name this handler as the one that failed.
+			x.markAnswered('basic_auth', stepNumber);
 			throw error;
 		});
 	};
 	return x => {
 		const credentials = readCredentials(x.request.headers);
 		if (!credentials) return refuse(x, 'No credentials were given.');
-		if (!tableOf) return check(x, credentials, inline);
-		const table = tableOf();
+		if (!currentTable) return check(x, credentials, inlineTable);
+		const table = currentTable();
 		if (!(table instanceof Promise)) return check(x, credentials, table);
 		return table.then(
-			current => check(x, credentials, current),
+			loadedTable => check(x, credentials, loadedTable),
 			(error: unknown) => {
-				x.markAnswered('basic_auth', number);
+				x.markAnswered('basic_auth', stepNumber);
 				throw error;
 			},
 		);
@@ -115,8 +116,8 @@ interface AccountTable {
 	readonly decoyFor: (user: string) => PasswordHash;
 }
 
-function accountTable(hashes: Accounts): AccountTable {
-	return { hashes, decoyFor: compileDecoys([...hashes.values()]) };
+function createAccountTable(hashes: Accounts): AccountTable {
+	return { hashes, decoyFor: compileDecoyChooser([...hashes.values()]) };
 }
 
 /** Leases a file of accounts. Throws BuildError if the file is checked and cannot be used. */
@@ -129,16 +130,16 @@ function leaseFile(path: string, cx: CompileContext): AccountFile {
 	}
 }
 
-/** Returns a function that returns the accounts of a file and the inline ones, which take precedence. */
-function mergedTables(file: AccountFile, inline: Accounts): () => AccountTable | Promise<AccountTable> {
-	let from: Accounts | undefined;
-	let merged: AccountTable | undefined;
+/** Returns a function that returns the accounts of a file together with the inline ones, which take precedence. */
+function compileMergedTable(file: AccountFile, inline: Accounts): () => AccountTable | Promise<AccountTable> {
+	let mergedAccounts: Accounts | undefined;
+	let mergedTable: AccountTable | undefined;
 	const merge = (accounts: Accounts): AccountTable => {
-		if (accounts !== from || !merged) {
-			from = accounts;
-			merged = accountTable(new Map([...accounts, ...inline]));
+		if (accounts !== mergedAccounts || !mergedTable) {
+			mergedAccounts = accounts;
+			mergedTable = createAccountTable(new Map([...accounts, ...inline]));
 		}
-		return merged;
+		return mergedTable;
 	};
 	return () => {
 		const accounts = file.accounts();
@@ -146,18 +147,18 @@ function mergedTables(file: AccountFile, inline: Accounts): () => AccountTable |
 	};
 }
 
-/** Returns hashes by user. Without `live`, accounts that depend on the environment are skipped, because it is unknown. */
+/** Returns hashes by user. Unless `live`, skips accounts that depend on environment variables, whose values are unknown. */
 function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean): ReadonlyMap<string, PasswordHash> {
 	const algorithm = step.algorithm ?? 'bcrypt';
 	const accounts = new Map<string, PasswordHash>();
 	for (const [index, account] of step.accounts.entries()) {
-		const later = !live && (account.user.includes('{') || account.hash.includes('{'));
-		const user = fixed(account.user, 'user', cx);
-		if (later) continue;
+		const isUnknownNow = !live && (account.user.includes('{') || account.hash.includes('{'));
+		const user = requireConstant(account.user, 'user', cx);
+		if (isUnknownNow) continue;
 		if (user === '' || user.includes(':'))
 			cx.refuse('An account needs a name, without a colon in it (RFC 7617 §2).', 'auth/bad-user');
 		if (accounts.has(user)) cx.refuse(`account ${index}: username is not unique: ${user}`, 'auth/user-twice');
-		const hash = parsePasswordHash(algorithm, fixed(account.hash, 'hash', cx));
+		const hash = parsePasswordHash(algorithm, requireConstant(account.hash, 'hash', cx));
 		if (typeof hash === 'string') cx.refuse(`The hash of \`${user}\` cannot be used: ${hash}.`, 'auth/bad-hash');
 		accounts.set(user, hash);
 	}
@@ -165,16 +166,16 @@ function compileAccounts(step: BasicAuthStep, cx: CompileContext, live: boolean)
 }
 
 /** Returns the value of a template that must not depend on a request. */
-function fixed(text: string, what: string, cx: CompileContext): string {
+function requireConstant(text: string, fieldName: string, cx: CompileContext): string {
 	const { constant } = cx.template(text, 'empty');
-	return constant ?? cx.refuse(`The ${what} of an account cannot depend on a request.`, 'auth/per-request');
+	return constant ?? cx.refuse(`The ${fieldName} of an account cannot depend on a request.`, 'auth/per-request');
 }
 
 /**
- * Returns a function that assigns a hash to an unknown name, so that verification takes as long as for a real account. If
- * accounts differ in cost, the name decides which hash, in a way that only someone who knows the hashes can predict.
+ * Returns a function that assigns a hash to an unknown name, so that verification takes as long as for a real account. If accounts
+ * differ in cost, the hash depends on the name, and only someone who knows all hashes can predict it.
  */
-function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
+function compileDecoyChooser(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
 	const byCost = new Map<string, PasswordHash>();
 	const decoys = hashes.map(hash => {
 		const cost = costOf(hash);
@@ -182,14 +183,14 @@ function compileDecoys(hashes: readonly PasswordHash[]): (user: string) => Passw
 		byCost.set(cost, decoy);
 		return decoy;
 	});
-	const first = decoys[0] ?? decoyHashFor({ algorithm: 'bcrypt', text: '', cost: 10 });
-	if (byCost.size <= 1) return () => first;
+	const firstDecoy = decoys[0] ?? decoyHashFor({ algorithm: 'bcrypt', text: '', cost: 10 });
+	if (byCost.size <= 1) return () => firstDecoy;
 	const texts = hashes.map(({ text }) => text).join('\n');
 	const key = createHash('sha256').update(texts).digest();
 	return user => decoys[createHmac('sha256', key).update(user).digest().readUInt32LE() % decoys.length]!;
 }
 
-/** Returns a text that is equal for hashes whose verification takes equally long. */
+/** Returns a text that is the same for all hashes that take equally long to verify. */
 function costOf(hash: PasswordHash): string {
 	if (hash.algorithm === 'bcrypt') return `bcrypt ${hash.cost}`;
 	const { memory, passes, parallelism, salt, tag } = hash;

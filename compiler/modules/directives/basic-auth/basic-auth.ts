@@ -72,15 +72,15 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 		}
 		const accounts: BasicAuthAccount[] = [];
 		let htpasswd: Word | undefined;
-		const users = new Set<string>();
+		const userNames = new Set<string>();
 		for (const [index, inner] of (line.block?.lines ?? []).entries()) {
 			cx.noBlock(inner);
-			const first = inner.words[0]!;
-			if (first.text === 'htpasswd' && first.quote === 'none' && cx.dialect === 'configfile') {
-				htpasswd = lowerFile(inner, htpasswd, cx) ?? htpasswd;
+			const firstWord = inner.words[0]!;
+			if (firstWord.text === 'htpasswd' && firstWord.quote === 'none' && cx.dialect === 'configfile') {
+				htpasswd = lowerAccountFile(inner, htpasswd, cx) ?? htpasswd;
 				continue;
 			}
-			const [userWord, hashWord, surplus] = inner.words as readonly [Word, Word | undefined, Word | undefined];
+			const [userWord, hashWord, extraWord] = inner.words as readonly [Word, Word | undefined, Word | undefined];
 			const user = cx.template(userWord);
 			if (user === '' || hashWord === undefined || hashWord.text === '') {
 				cx.problem('error', 'auth/incomplete', userWord.span, 'username and password cannot be empty or missing', {
@@ -88,16 +88,16 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 				});
 				continue;
 			}
-			if (surplus) cx.count(inner, inner.words.slice(1), 1, 1, '<user> <hash>');
-			if (users.has(user)) {
+			if (extraWord) cx.count(inner, inner.words.slice(1), 1, 1, '<user> <hash>');
+			if (userNames.has(user)) {
 				const message = `account ${index}: username is not unique: ${user}`;
 				cx.problem('error', 'auth/user-twice', userWord.span, message);
 			}
-			users.add(user);
+			userNames.add(user);
 			const hash = cx.template(hashWord);
-			const parsed = algorithm && !hash.includes('{') ? parsePasswordHash(algorithm, hash) : undefined;
-			if (typeof parsed === 'string') {
-				const message = `The hash of \`${user}\` cannot be used: ${parsed}.`;
+			const parsedHash = algorithm && !hash.includes('{') ? parsePasswordHash(algorithm, hash) : undefined;
+			if (typeof parsedHash === 'string') {
+				const message = `The hash of \`${user}\` cannot be used: ${parsedHash}.`;
 				cx.problem('error', 'auth/bad-hash', hashWord.span, message, {
 					hint:
 						user === 'htpasswd'
@@ -113,12 +113,12 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 				hint: `Usage: ${USAGE}`,
 			});
 		}
-		const realm = realmWord && realmWord.text !== DEFAULT_REALM ? { realm: realmWord.text } : {};
-		const named = algorithm && algorithm !== 'bcrypt' ? { algorithm } : {};
+		const realmField = realmWord && realmWord.text !== DEFAULT_REALM ? { realm: realmWord.text } : {};
+		const algorithmField = algorithm && algorithm !== 'bcrypt' ? { algorithm } : {};
 		const step: BasicAuthStep = {
 			handler: 'basic_auth',
-			...named,
-			...realm,
+			...algorithmField,
+			...realmField,
 			accounts,
 			...(htpasswd && { htpasswd: cx.filePath(htpasswd.text, htpasswd.span) }),
 		};
@@ -168,12 +168,12 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 	compile: compileBasicAuth,
 });
 
-/** Lowers `htpasswd <file>`. Returns the path's word unless there is a mistake. */
-function lowerFile(line: Line, before: Word | undefined, cx: LowerContext): Word | undefined {
+/** Lowers `htpasswd <file>`. Returns the word of the path; undefined after a mistake. */
+function lowerAccountFile(line: Line, earlierWord: Word | undefined, cx: LowerContext): Word | undefined {
 	const args = line.words.slice(1);
 	if (!cx.count(line, args, 1, 1, 'htpasswd <file>')) return undefined;
 	const word = args[0]!;
-	if (before) {
+	if (earlierWord) {
 		cx.problem('error', 'auth/htpasswd-twice', word.span, 'A second file of accounts is named.', {
 			hint: 'Join the files, or write two `basic_auth` blocks for different requests.',
 		});

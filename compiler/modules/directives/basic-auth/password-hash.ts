@@ -47,15 +47,15 @@ const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 const ARGON2ID = /^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /**
- * Parses a hash, given verbatim or as base64. Returns a sentence if it is invalid. The sentence never quotes the hash, which is a
+ * Parses a hash, given verbatim or as base64. If it is invalid, returns the reason, which never quotes the hash, because hashes are
  * secret.
  */
 export function parsePasswordHash(algorithm: HashAlgorithm, text: string): PasswordHash | string {
-	const native = text.startsWith('$') ? text : decoded(text);
-	return algorithm === 'bcrypt' ? parseBcrypt(native) : parseArgon2id(native);
+	const nativeText = text.startsWith('$') ? text : decodeBase64(text);
+	return algorithm === 'bcrypt' ? parseBcrypt(nativeText) : parseArgon2id(nativeText);
 }
 
-function decoded(text: string): string {
+function decodeBase64(text: string): string {
 	return /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64').toString('latin1') : text;
 }
 
@@ -70,29 +70,29 @@ function parseArgon2id(text: string): Argon2idHash | string {
 	const match = ARGON2ID.exec(text);
 	if (!match) return 'this is not an argon2id hash';
 	const [version, memory, passes, parallelism] = match.slice(1, 5).map(Number) as [number, number, number, number];
-	// Copied, because transferring a slice of Node's buffer pool to another thread would transfer the whole pool.
+	// Copied from Node's buffer pool, because transferring a slice of it to another thread would transfer the whole pool.
 	const salt = Uint8Array.from(Buffer.from(match[5]!, 'base64'));
 	const tag = Uint8Array.from(Buffer.from(match[6]!, 'base64'));
 	if (version !== 19) return 'only version 19 of argon2id is supported';
-	const mistake = argon2idParameterMistake({ memory, passes, parallelism, tag: tag.length, salt: salt.length });
+	const mistake = findArgon2idMistake({ memory, passes, parallelism, tag: tag.length, salt: salt.length });
 	return mistake ?? { algorithm: 'argon2id', text, memory, passes, parallelism, salt, tag };
 }
 
 /** Returns what is wrong with the parameters of argon2id; undefined if they are valid. */
-export function argon2idParameterMistake(
+export function findArgon2idMistake(
 	parameters: {
 		readonly [name in keyof typeof ARGON2ID_LIMITS]: number;
 	},
 ): string | undefined {
 	for (const [name, { min, max }] of Object.entries(ARGON2ID_LIMITS)) {
 		const value = parameters[name as keyof typeof ARGON2ID_LIMITS];
-		if (value < min || value > max) return `the ${ARGON2ID_NAMES[name]} of argon2id is from ${min} to ${max}`;
+		if (value < min || value > max) return `the ${PARAMETER_TITLES[name]} of argon2id is from ${min} to ${max}`;
 	}
 	if (parameters.memory < 8 * parameters.parallelism) return 'argon2id needs 8 KiB of memory for each thread';
 	return undefined;
 }
 
-const ARGON2ID_NAMES: { readonly [name: string]: string } = {
+const PARAMETER_TITLES: { readonly [name: string]: string } = {
 	memory: 'memory (KiB)',
 	passes: 'time (passes)',
 	parallelism: 'number of threads',
@@ -103,17 +103,17 @@ const ARGON2ID_NAMES: { readonly [name: string]: string } = {
 /** Returns the PHC string of an argon2id hash. */
 export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): string {
 	const { memory, passes, parallelism, salt, tag } = hash;
-	const plain = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
-	return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${plain(salt)}$${plain(tag)}`;
+	const unpaddedBase64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
+	return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpaddedBase64(salt)}$${unpaddedBase64(tag)}`;
 }
 
 /**
- * Returns a hash with the same parameters but without a known password, so that verifying against it takes as long as against the
- * given one. Equal parameters return equal text, so that cached results for it survive a reload, as those of real hashes do.
+ * Returns a hash without a known password and with the parameters of the given one, so that verification takes equally long. Equal
+ * parameters give equal text, so cached results survive a reload, as those of real hashes do.
  */
 export function decoyHashFor(hash: PasswordHash): PasswordHash {
 	if (hash.algorithm === 'bcrypt') {
-		const bytes = Buffer.from(noise(`bcrypt ${hash.cost}`, 64));
+		const bytes = Buffer.from(pseudoRandomBytes(`bcrypt ${hash.cost}`, 64));
 		const letters = bytes.toString('base64url').replace(/-/g, '.').replace(/_/g, '/');
 		// The last characters of salt and digest encode fewer than six bits.
 		const text = `$2b$${String(hash.cost).padStart(2, '0')}$${letters.slice(0, 21)}O${letters.slice(21, 51)}O`;
@@ -121,12 +121,12 @@ export function decoyHashFor(hash: PasswordHash): PasswordHash {
 	}
 	const { memory, passes, parallelism } = hash;
 	const seed = `argon2id ${memory} ${passes} ${parallelism}`;
-	const salt = noise(`${seed} salt`, hash.salt.length);
-	const tag = noise(`${seed} tag`, hash.tag.length);
+	const salt = pseudoRandomBytes(`${seed} salt`, hash.salt.length);
+	const tag = pseudoRandomBytes(`${seed} tag`, hash.tag.length);
 	const fields = { memory, passes, parallelism, salt, tag };
 	return { algorithm: 'argon2id', text: formatArgon2id(fields), ...fields };
 }
 
-function noise(seed: string, length: number): Uint8Array {
+function pseudoRandomBytes(seed: string, length: number): Uint8Array {
 	return Uint8Array.from(createHash('shake256', { outputLength: length }).update(seed).digest());
 }

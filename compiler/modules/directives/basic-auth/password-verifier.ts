@@ -1,4 +1,4 @@
-/** The lease of `basic_auth`, which verifies passwords. */
+/** The lease through which `basic_auth` verifies passwords. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { PasswordHash } from './password-hash.ts';
 
@@ -8,9 +8,9 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** Verifies passwords on other threads than those that serve requests. */
+/** Verifies passwords on threads that serve no requests. */
 export interface PasswordVerifier {
-	/** False for a fake, which is used where nothing is served and the environment is unknown. */
+	/** False for a fake, which is used when a configuration is only checked and environment variables are unknown. */
 	readonly live: boolean;
 	/**
 	 * Returns the result, immediately if it is cached (under a keyed hash of user, hash and password). Rejects with HttpError 429

@@ -9,12 +9,12 @@ export type CacheControlDirectives = ReadonlyMap<string, string>;
 const NO_DIRECTIVES: CacheControlDirectives = new Map();
 
 /** Matches the value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
-const BARE =
+const BARE_ITEM =
 	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:|@-?\\d{1,15}|%"(?:[ !#$&-~]|%[0-9a-f]{2})*")';
 const KEY = '[a-z*][a-z0-9_\\-.*]*';
-const PARAMETERS = `(?: *; *${KEY}(?:=${BARE})?)*`;
-const LIST = `\\( *(?:${BARE}${PARAMETERS}(?: +|(?=\\))))*\\)`;
-const MEMBER = new RegExp(`(${KEY})(?:=(${BARE}|${LIST}))?${PARAMETERS}`, 'y');
+const PARAMETERS = `(?: *; *${KEY}(?:=${BARE_ITEM})?)*`;
+const INNER_LIST = `\\( *(?:${BARE_ITEM}${PARAMETERS}(?: +|(?=\\))))*\\)`;
+const MEMBER = new RegExp(`(${KEY})(?:=(${BARE_ITEM}|${INNER_LIST}))?${PARAMETERS}`, 'y');
 const COMMA = /[ \t]*,[ \t]*/y;
 
 /**
@@ -22,41 +22,41 @@ const COMMA = /[ \t]*,[ \t]*/y;
  * undefined if the text is not a dictionary or no directive remains; the field then counts as absent.
  */
 export function parseTargetedCacheControl(text: string): CacheControlDirectives | undefined {
-	const found = new Map<string, string>();
+	const directives = new Map<string, string>();
 	const end = text.trimEnd().length;
-	let at = text.length - text.trimStart().length;
-	while (at < end) {
-		MEMBER.lastIndex = at;
+	let offset = text.length - text.trimStart().length;
+	while (offset < end) {
+		MEMBER.lastIndex = offset;
 		const member = MEMBER.exec(text);
 		if (!member) return undefined;
 		const [, name, value] = member as unknown as [string, string, string | undefined];
 		const argument = argumentOf(name, value);
 		// Of two members with the same name, the last counts (RFC 9651 §3.2).
-		if (argument === undefined) found.delete(name);
-		else found.set(name, argument);
-		at = MEMBER.lastIndex;
-		if (at === end) break;
-		COMMA.lastIndex = at;
+		if (argument === undefined) directives.delete(name);
+		else directives.set(name, argument);
+		offset = MEMBER.lastIndex;
+		if (offset === end) break;
+		COMMA.lastIndex = offset;
 		if (!COMMA.test(text) || COMMA.lastIndex >= end) return undefined;
-		at = COMMA.lastIndex;
+		offset = COMMA.lastIndex;
 	}
-	return found.size > 0 ? found : undefined;
+	return directives.size > 0 ? directives : undefined;
 }
 
 /** Returns a directive's argument, '' if it has none; undefined if its value has the wrong type or is false. */
 function argumentOf(name: string, value: string | undefined): string | undefined {
-	if (isTime(name)) return value !== undefined && /^-?\d+$/.test(value) ? value : undefined;
+	if (hasTimeArgument(name)) return value !== undefined && /^-?\d+$/.test(value) ? value : undefined;
 	if (value === '?0') return undefined;
-	// Directives that restrict storing count whatever their value, so that a mistake cannot lift the restriction.
+	// Directives that restrict storing apply whatever their value, so that a mistake cannot lift the restriction.
 	return value?.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : '';
 }
 
 /**
- * Match a directive, and the text up to the next one. They are separate expressions so that backtracking never tries another
- * length for the directive.
+ * These expressions match a directive, and the text from it to the next one. They are separate so that backtracking never tries
+ * another length for the directive.
  */
-const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
-const REST = /[^,"]*(?:,|$)/y;
+const DIRECTIVE = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
+const SEPARATOR = /[^,"]*(?:,|$)/y;
 
 /**
  * Parses a list of directives. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a mistake
@@ -64,43 +64,44 @@ const REST = /[^,"]*(?:,|$)/y;
  */
 export function parseCacheControl(text: string | undefined): CacheControlDirectives {
 	if (text === undefined || text.trim() === '') return NO_DIRECTIVES;
-	const found = new Map<string, string>();
-	let at = 0;
-	while (at < text.length) {
-		ITEM.lastIndex = at;
-		const match = ITEM.exec(text);
-		REST.lastIndex = ITEM.lastIndex;
-		if (!match || !REST.test(text)) {
-			const comma = text.indexOf(',', at);
+	const directives = new Map<string, string>();
+	let offset = 0;
+	while (offset < text.length) {
+		DIRECTIVE.lastIndex = offset;
+		const match = DIRECTIVE.exec(text);
+		SEPARATOR.lastIndex = DIRECTIVE.lastIndex;
+		if (!match || !SEPARATOR.test(text)) {
+			const comma = text.indexOf(',', offset);
 			if (comma === -1) break;
-			at = comma + 1;
+			offset = comma + 1;
 			continue;
 		}
-		at = REST.lastIndex;
+		offset = SEPARATOR.lastIndex;
 		const name = match[1]!.toLowerCase();
 		const value = match[2] === undefined ? (match[3] ?? '') : match[2].replace(/\\(.)/g, '$1');
-		const before = found.get(name);
-		if (before === undefined) found.set(name, value);
-		else if (isTime(name)) found.set(name, readSeconds(before) <= readSeconds(value) ? before : value);
-		// A directive without an argument applies to all fields, so an occurrence that names fields does not narrow it.
-		else if (before !== '' && value !== '') found.set(name, `${before},${value}`);
-		else found.set(name, '');
+		const earlierValue = directives.get(name);
+		if (earlierValue === undefined) directives.set(name, value);
+		else if (hasTimeArgument(name))
+			directives.set(name, parseSeconds(earlierValue) <= parseSeconds(value) ? earlierValue : value);
+		// A directive without an argument applies to all header fields; another occurrence with field names does not narrow that.
+		else if (earlierValue !== '' && value !== '') directives.set(name, `${earlierValue},${value}`);
+		else directives.set(name, '');
 	}
-	return found;
+	return directives;
 }
 
-function isTime(name: string): boolean {
+function hasTimeArgument(name: string): boolean {
 	return name === 'max-age' || name === 's-maxage' || name.startsWith('stale-') || name === 'min-fresh';
 }
 
 /** Returns the time of a directive in milliseconds: 0 if it is invalid, undefined if the directive is absent. */
 export function directiveTimeMs(directives: CacheControlDirectives, name: string): number | undefined {
 	const text = directives.get(name);
-	return text === undefined ? undefined : readSeconds(text) * 1000;
+	return text === undefined ? undefined : parseSeconds(text) * 1000;
 }
 
-/** Parses whole seconds; 0 if the text is not a number. */
-function readSeconds(text: string): number {
+/** Parses a number of seconds; 0 if the text is not a number. */
+function parseSeconds(text: string): number {
 	return /^\d+$/.test(text) ? Math.min(Number(text), MAX_SECONDS) : 0;
 }
 
@@ -114,6 +115,6 @@ export function directiveFieldNames(directives: CacheControlDirectives, name: st
 	return text
 		.toLowerCase()
 		.split(',')
-		.map(one => one.trim())
-		.filter(one => one !== '');
+		.map(fieldName => fieldName.trim())
+		.filter(fieldName => fieldName !== '');
 }

@@ -17,16 +17,25 @@ export type CacheRole =
 	| 'write';
 
 /** Safe methods (RFC 9110 §9.2.1). */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']);
+const SAFE_METHODS: ReadonlySet<string> = new Set([
+	'GET',
+	'HEAD',
+	'OPTIONS',
+	'TRACE',
+	'PROPFIND',
+	'REPORT',
+	'SEARCH',
+	'QUERY',
+]);
 
 /** Fields by which frameworks override the request's method or target. */
-const OVERRIDES: ReadonlySet<string> = new Set([
+const OVERRIDE_FIELDS: ReadonlySet<string> = new Set([
 	...['x-http-method', 'x-rewrite-url', 'x-original-url', 'x-original-uri', 'x-override-url'],
 	...['x-method-override', 'x-http-method-override'],
 ]);
 
 /** Returns a field name as seen by programs that turn fields into variables, as CGI does. They cannot distinguish `_` and `-`. */
-function plainName(name: string): string {
+function normalizeFieldName(name: string): string {
 	const lower = name.toLowerCase();
 	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
 }
@@ -35,7 +44,7 @@ function plainName(name: string): string {
 export function cacheRoleOf(x: Exchange): CacheRole {
 	const { request } = x;
 	const { method } = request;
-	if (method !== 'GET' && method !== 'HEAD') return SAFE.has(method) ? 'pass' : 'write';
+	if (method !== 'GET' && method !== 'HEAD') return SAFE_METHODS.has(method) ? 'pass' : 'write';
 	// The response to a GET with a body may depend on the body, which is not part of the key.
 	if (request.body !== null) return 'pass';
 	let role: CacheRole = method === 'GET' ? 'serve' : 'look';
@@ -56,7 +65,7 @@ export function cacheRoleOf(x: Exchange): CacheRole {
 			case 14:
 			case 17:
 			case 22:
-				if (OVERRIDES.has(plainName(name))) return 'pass';
+				if (OVERRIDE_FIELDS.has(normalizeFieldName(name))) return 'pass';
 				break;
 			case 19:
 				if (isSameFieldName(name, 'if-unmodified-since')) return 'pass';
@@ -65,8 +74,8 @@ export function cacheRoleOf(x: Exchange): CacheRole {
 	return role;
 }
 
-/** Fields from which frameworks build links and choose sites; their values are part of the key. */
-const STEERING: readonly string[] = [
+/** Fields from which frameworks build links and choose sites. Their values are part of the key. */
+const ROUTING_FIELDS: readonly string[] = [
 	...['x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-scheme', 'x-forwarded-port', 'x-forwarded-server'],
 	...['x-forwarded-prefix', 'x-forwarded-ssl', 'x-host', 'x-original-host', 'front-end-https', 'x-url-scheme'],
 	...['x-forwarded-protocol', 'x-forwarded-path', 'x-forwarded-uri', 'x-forwarded-url', 'x-http-host-override'],
@@ -89,32 +98,32 @@ export function primaryKey(x: Exchange, place: string): string {
 	if (request.path !== received.path || request.query !== received.query) {
 		key += ` ${request.query === undefined ? request.path : `${request.path}?${request.query}`}`;
 	}
-	return steered(x, key);
+	return appendRoutingFields(x, key);
 }
 
 /** Returns a key configured by the `key` template. */
 export function configuredKey(x: Exchange, place: string, text: string): string {
-	// A newline ends the configured part of the key; one in a decoded path must not be able to do so.
-	return steered(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
+	// The configured text ends at the first newline, so a newline from a decoded path must be escaped.
+	return appendRoutingFields(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
 }
 
-function steered(x: Exchange, key: string): string {
+function appendRoutingFields(x: Exchange, key: string): string {
 	const { headers } = x.request;
-	let all = key;
+	let fullKey = key;
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
-		const first = name.charCodeAt(0) | 32;
+		const firstCode = name.charCodeAt(0) | 32;
 		// Character codes of `x` and `f`: all names in the list begin with one of them.
-		if (first !== 120 && first !== 102) continue;
-		const lower = plainName(name);
-		if (STEERING.includes(lower)) all += `\n${lower}:${headers.valueAt(i)}`;
-		else if (lower === 'forwarded') all += `\nforwarded:${steeringParts(headers.valueAt(i))}`;
+		if (firstCode !== 120 && firstCode !== 102) continue;
+		const fieldName = normalizeFieldName(name);
+		if (ROUTING_FIELDS.includes(fieldName)) fullKey += `\n${fieldName}:${headers.valueAt(i)}`;
+		else if (fieldName === 'forwarded') fullKey += `\nforwarded:${forwardedHostAndScheme(headers.valueAt(i))}`;
 	}
-	return all;
+	return fullKey;
 }
 
 /** Returns host and scheme of a `Forwarded` field; the clients it names are not part of a key. */
-function steeringParts(value: string): string {
+function forwardedHostAndScheme(value: string): string {
 	return [...value.matchAll(/(?:^|[;,])[ \t]*((?:host|proto)=[^;,]*)/gi)]
 		.map(match => match[1]!.toLowerCase())
 		.join(';');

@@ -11,26 +11,26 @@ import {
 	lowerCeiling,
 } from './cache-words.ts';
 
-/** Default bytes of the common store: 128 MiB. */
-const DEFAULT_CEILING: number = 128 * 1024 ** 2;
+/** Default size of the common store in bytes: 128 MiB. */
+const DEFAULT_CEILING_BYTES: number = 128 * 1024 ** 2;
 
-/** Default, minimum and maximum bytes of the store on disk; the default is 1 GiB. */
-const DEFAULT_DISK = 1024 ** 3;
-const MIN_DISK = 4 * 1024 ** 2;
-const MAX_DISK = 1024 ** 4;
+/** Default, minimum and maximum size of the store on disk in bytes. The default is 1 GiB. */
+const DEFAULT_DISK_BYTES = 1024 ** 3;
+const MIN_DISK_BYTES = 4 * 1024 ** 2;
+const MAX_DISK_BYTES = 1024 ** 4;
 
 /** Defaults for all `cache` directives. */
 export interface CacheDefaults extends CacheRuleFields {
-	/** Maximum bytes of the common store. */
+	/** Maximum size of the common store in bytes. */
 	readonly ceiling: number;
-	/** Folder and maximum bytes of the part of the store that is on disk. */
+	/** Folder and maximum size in bytes of the part of the store that is on disk. */
 	readonly disk?: { readonly folder: string; readonly size: number };
 }
 
 /** Reads `settings.cache`. */
 export function cacheDefaults(settings: Settings): CacheDefaults {
-	const { ceiling = DEFAULT_CEILING, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
-	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK } }), ...rules };
+	const { ceiling = DEFAULT_CEILING_BYTES, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
+	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK_BYTES } }), ...rules };
 }
 
 /** Global option; sets `settings.cache` in the document. */
@@ -71,19 +71,19 @@ export const cacheOption: GlobalOption = {
 			of: 'cache',
 			more: {
 				ceiling: lowerCeiling(fields, cx),
-				disk: (words, at) => {
-					cx.noBlock(at);
-					if (!cx.count(at, words, 1, 2, 'disk <folder> [<size>]')) return;
-					const [folder, size] = words as [Word, Word?];
-					const bytes = size && cx.size(size);
-					if (bytes !== undefined && (bytes < MIN_DISK || bytes > MAX_DISK)) {
-						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is not a valid size on disk.`, {
+				disk: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (!cx.count(innerLine, words, 1, 2, 'disk <folder> [<size>]')) return;
+					const [folderWord, sizeWord] = words as [Word, Word?];
+					const bytes = sizeWord && cx.size(sizeWord);
+					if (bytes !== undefined && (bytes < MIN_DISK_BYTES || bytes > MAX_DISK_BYTES)) {
+						cx.problem('error', 'cache/disk', sizeWord!.span, `\`${sizeWord!.text}\` is not a valid size on disk.`, {
 							hint: 'Write a size from 4MiB to 1TiB.',
 						});
 						return;
 					}
 					fields.disk = {
-						folder: cx.filePath(folder.text, folder.span),
+						folder: cx.filePath(folderWord.text, folderWord.span),
 						...(bytes !== undefined && { size: bytes }),
 					};
 				},
@@ -97,7 +97,7 @@ export const cacheOption: GlobalOption = {
 		properties: {
 			ceiling: {
 				...CACHE_SIZE_SCHEMA,
-				default: DEFAULT_CEILING,
+				default: DEFAULT_CEILING_BYTES,
 				description: 'Bytes of memory, for bodies and metadata together.',
 			},
 			disk: {
@@ -107,9 +107,9 @@ export const cacheOption: GlobalOption = {
 					folder: { type: 'string', minLength: 1, description: 'Its path.' },
 					size: {
 						type: 'integer',
-						minimum: MIN_DISK,
-						maximum: MAX_DISK,
-						default: DEFAULT_DISK,
+						minimum: MIN_DISK_BYTES,
+						maximum: MAX_DISK_BYTES,
+						default: DEFAULT_DISK_BYTES,
 						description: 'Maximum bytes of its files.',
 					},
 				},

@@ -21,21 +21,21 @@ export interface CacheRuleFields {
 }
 
 /** Minimum size of a store in bytes: 1 MiB. */
-const MIN_CEILING = 1_048_576;
+const MIN_CEILING_BYTES = 1_048_576;
 /** Maximum size of a store in bytes: 64 GiB. */
-const MAX_CEILING = 64 * 1024 ** 3;
+const MAX_CEILING_BYTES = 64 * 1024 ** 3;
 
-/** Schema of the maximum bytes of a store. */
-export const CACHE_SIZE_SCHEMA: Schema = { type: 'integer', minimum: MIN_CEILING, maximum: MAX_CEILING };
+/** Schema of the maximum size of a store in bytes. */
+export const CACHE_SIZE_SCHEMA: Schema = { type: 'integer', minimum: MIN_CEILING_BYTES, maximum: MAX_CEILING_BYTES };
 
 /** Lowers `ceiling SIZE`. */
 export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): SubdirectiveHandler {
-	return (words, at) => {
-		cx.noBlock(at);
-		if (!cx.count(at, words, 1, 1, 'ceiling <size>')) return;
+	return (words, innerLine) => {
+		cx.noBlock(innerLine);
+		if (!cx.count(innerLine, words, 1, 1, 'ceiling <size>')) return;
 		const size = cx.size(words[0]!);
 		if (size === undefined) return;
-		if (size >= MIN_CEILING && size <= MAX_CEILING) fields.ceiling = size;
+		if (size >= MIN_CEILING_BYTES && size <= MAX_CEILING_BYTES) fields.ceiling = size;
 		else {
 			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is not a valid size of a store.`, {
 				hint: 'Write a size from 1MiB to 64GiB.',
@@ -44,18 +44,18 @@ export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerCont
 	};
 }
 
-/** A year. */
-const LONGEST = 31_536_000_000;
+/** Maximum of a configured time: one year. */
+const MAX_TIME_MS = 31_536_000_000;
 
-const time = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
+const timeSchema = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: MAX_TIME_MS, description });
 
 /** Schema of {@link CacheRuleFields}. */
 export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	ttl: {
 		type: 'object',
 		description: 'Milliseconds for which responses without an explicit lifetime are fresh.',
-		properties: { default: time('Successes and permanent redirects.') },
-		patternProperties: { '^[2-5](\\d\\d|xx)$': time('Responses of this status, or of this class.') },
+		properties: { default: timeSchema('Successes and permanent redirects.') },
+		patternProperties: { '^[2-5](\\d\\d|xx)$': timeSchema('Responses of this status, or of this class.') },
 		additionalProperties: false,
 	},
 	heuristic: {
@@ -64,8 +64,10 @@ export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 		maximum: 1,
 		description: 'Share of the time since `Last-Modified` for which a response is assumed to be fresh; 0 disables it.',
 	},
-	stale_while_revalidate: time('Milliseconds for which a stale response is served while it is revalidated (RFC 5861).'),
-	stale_if_error: time('Milliseconds for which a stale response is served if later handlers fail (RFC 5861).'),
+	stale_while_revalidate: timeSchema(
+		'Milliseconds for which a stale response is served while it is revalidated (RFC 5861).',
+	),
+	stale_if_error: timeSchema('Milliseconds for which a stale response is served if later handlers fail (RFC 5861).'),
 	max_body: { type: 'integer', minimum: 0, description: 'Maximum bytes of a stored body.' },
 	collapse: {
 		type: 'number',
@@ -84,35 +86,38 @@ export const CACHE_RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 };
 
-/** Lowers a block of these settings into `fields`. `more` has the caller's own sub-directives. */
+/** Lowers a block of these settings into `fields`. `ownSubdirectives` are those that only the caller has. */
 export function lowerCacheRules(
 	block: Block | undefined,
 	fields: { [field: string]: unknown },
 	cx: LowerContext,
-	{ of, more }: { readonly of: string; readonly more: { readonly [name: string]: SubdirectiveHandler } },
+	{
+		of: owner,
+		more: ownSubdirectives,
+	}: { readonly of: string; readonly more: { readonly [name: string]: SubdirectiveHandler } },
 ): void {
-	const period = (word: Word, longest: number = LONGEST): number | undefined => {
+	const lowerTime = (word: Word, maxMs: number = MAX_TIME_MS): number | undefined => {
 		const value = cx.duration(word);
-		if (value === undefined || (value >= 0 && value <= longest)) return value;
+		if (value === undefined || (value >= 0 && value <= maxMs)) return value;
 		cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
-			hint: longest === LONGEST ? 'Write a time from 0 to 365d.' : 'Write a time from 0 to 1h.',
+			hint: maxMs === MAX_TIME_MS ? 'Write a time from 0 to 365d.' : 'Write a time from 0 to 1h.',
 		});
 		return undefined;
 	};
-	const keep = (field: string, value: unknown): void => {
+	const setField = (field: string, value: unknown): void => {
 		if (value !== undefined) fields[field] = value;
 	};
-	const flag = (field: string): SubdirectiveHandler => {
-		return (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 1, 1, `${field} on|off`)) keep(field, cx.boolean(words[0]!));
+	const flagHandler = (field: string): SubdirectiveHandler => {
+		return (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, 1, `${field} on|off`)) setField(field, cx.boolean(words[0]!));
 		};
 	};
-	const ttl = (words: readonly Word[], at: Line): void => {
-		cx.noBlock(at);
-		if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'ttl [<status>…] <duration>')) return;
-		const value = period(words[words.length - 1]!);
-		const times = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
+	const lowerTtl = (words: readonly Word[], innerLine: Line): void => {
+		cx.noBlock(innerLine);
+		if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'ttl [<status>…] <duration>')) return;
+		const value = lowerTime(words[words.length - 1]!);
+		const lifetimes = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
 		const statuses = words.slice(0, -1);
 		for (const { text, span } of statuses) {
 			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverStored(Number(text))) {
@@ -121,25 +126,25 @@ export function lowerCacheRules(
 						? 'Leave it out: such a response concerns only one request.'
 						: 'Write a status such as `404`, or a class such as `5xx`.',
 				});
-			} else if (value !== undefined) times[text] = value;
+			} else if (value !== undefined) lifetimes[text] = value;
 		}
-		if (statuses.length === 0 && value !== undefined) times.default = value;
-		if (value !== undefined) fields.ttl = times;
+		if (statuses.length === 0 && value !== undefined) lifetimes.default = value;
+		if (value !== undefined) fields.ttl = lifetimes;
 	};
 	cx.subdirectives(
 		block,
 		{
-			ttl,
-			stale: (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 2, 2, 'stale while_revalidate|if_error <duration>')) return;
+			ttl: lowerTtl,
+			stale: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 2, 2, 'stale while_revalidate|if_error <duration>')) return;
 				const kind = cx.oneOf(words[0]!, ['while_revalidate', 'if_error'], 'reason to serve what is stale');
-				const value = period(words[1]!);
-				if (kind !== undefined) keep(`stale_${kind}`, value);
+				const value = lowerTime(words[1]!);
+				if (kind !== undefined) setField(`stale_${kind}`, value);
 			},
-			heuristic: (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 0, 1, 'heuristic [<share>]')) return;
+			heuristic: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 0, 1, 'heuristic [<share>]')) return;
 				const text = words[0]?.text ?? '0.1';
 				const share = text === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(text) ? Number(text) : undefined;
 				if (share !== undefined) fields.heuristic = share;
@@ -149,19 +154,19 @@ export function lowerCacheRules(
 					});
 				}
 			},
-			max_body: (words, at) => {
-				cx.noBlock(at);
-				if (cx.count(at, words, 1, 1, 'max_body <size>')) keep('max_body', cx.size(words[0]!));
+			max_body: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (cx.count(innerLine, words, 1, 1, 'max_body <size>')) setField('max_body', cx.size(words[0]!));
 			},
-			collapse: (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 1, 1, 'collapse <duration>|off')) return;
-				keep('collapse', words[0]!.text === 'off' ? 0 : period(words[0]!, 3_600_000));
+			collapse: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 1, 'collapse <duration>|off')) return;
+				setField('collapse', words[0]!.text === 'off' ? 0 : lowerTime(words[0]!, 3_600_000));
 			},
-			client_control: flag('client_control'),
-			status_header: flag('status_header'),
-			...more,
+			client_control: flagHandler('client_control'),
+			status_header: flagHandler('status_header'),
+			...ownSubdirectives,
 		},
-		of,
+		owner,
 	);
 }

@@ -5,7 +5,7 @@ import { MATCHER_SCHEMA } from '../../../document/references.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import { cacheHandler } from './cache-handler.ts';
+import { createCacheHandler } from './cache-handler.ts';
 import { type CacheDefaults, cacheDefaults } from './cache-option.ts';
 import {
 	CACHE_RULES_PROPERTIES,
@@ -88,13 +88,13 @@ export const cache = handlerDirective<CacheStep>({
 		lowerCacheRules(line.block, step, cx, {
 			of: 'cache',
 			more: {
-				key: (words, at) => {
-					cx.noBlock(at);
-					if (cx.count(at, words, 1, 1, 'key <template>')) step.key = cx.template(words[0]!);
+				key: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (cx.count(innerLine, words, 1, 1, 'key <template>')) step.key = cx.template(words[0]!);
 				},
-				vary: (words, at) => {
-					cx.noBlock(at);
-					if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'vary <field>…')) return;
+				vary: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'vary <field>…')) return;
 					const names = words.map(({ text }) => text.toLowerCase());
 					for (const { text, span } of words) {
 						if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text) && text !== '*') continue;
@@ -102,11 +102,11 @@ export const cache = handlerDirective<CacheStep>({
 					}
 					step.vary = [...new Set([...((step.vary as string[] | undefined) ?? []), ...names])].sort();
 				},
-				bypass: (words, at) => {
-					const matcher = cx.matcherExpression(words, at.block, undefined);
+				bypass: (words, innerLine) => {
+					const matcher = cx.matcherExpression(words, innerLine.block, undefined);
 					if (!matcher) return;
-					const before = step.bypass as Matcher | undefined;
-					step.bypass = before ? { type: 'any', of: [before, matcher] } : matcher;
+					const earlierMatcher = step.bypass as Matcher | undefined;
+					step.bypass = earlierMatcher ? { type: 'any', of: [earlierMatcher, matcher] } : matcher;
 				},
 				ceiling: lowerCeiling(step, cx),
 			},
@@ -147,26 +147,26 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 			? { ceiling: defaults.ceiling, ...(defaults.disk && { disk: defaults.disk }) }
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
-	const largest = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
-	// A length prefix keeps a value from being confused with a different value plus the text in between.
-	const withLength = (value: string): string => `${value.length}:${value}`;
-	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => withLength);
-	return cacheHandler({
+	const maxBodyBytes = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
+	// Without a length prefix, two adjacent values and two others with the same concatenation would give the same key.
+	const prefixLength = (value: string): string => `${value.length}:${value}`;
+	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => prefixLength);
+	return createCacheHandler({
 		cache: store,
-		largest,
+		maxBodyBytes,
 		place,
 		key: template && (x => template.constant ?? template.render(x)),
-		selecting: [...(step.vary ?? [])].sort(),
+		selectingFields: [...(step.vary ?? [])].sort(),
 		bypass: step.bypass && cx.matcher(step.bypass, 'bypass'),
-		maxWait: rules.collapse ?? 10_000,
+		maxWaitMs: rules.collapse ?? 10_000,
 		obeysClients: rules.client_control !== false,
 		addsStatus: rules.status_header !== false,
 		ttl: new Map(Object.entries(rules.ttl ?? {}).map(([status, time]) => [status === 'default' ? '' : status, time])),
 		heuristic: rules.heuristic ?? 0,
 		staleWhileRevalidate: rules.stale_while_revalidate ?? 0,
 		staleIfError: rules.stale_if_error ?? 0,
-		ahead: { bytes: 0 },
+		aheadTotal: { bytes: 0 },
 		next,
-		step: cx.step,
+		stepNumber: cx.step,
 	});
 }

@@ -20,13 +20,13 @@ export interface FreshnessRules {
 }
 
 /** Maximum heuristic lifetime: a day. */
-const MAX_GUESS = 86_400_000;
+const MAX_HEURISTIC_MS = 86_400_000;
 
 /** Statuses that are cacheable by default (RFC 9110 §15.1), except partial ones. */
 const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
 
 /** Statuses covered by a configured `ttl` without a status: successes and permanent redirects. */
-const PLAIN: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
+const STATUSES_OF_DEFAULT_TTL: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
 /** Reports whether a response without an explicit lifetime may be stored (RFC 9111 §3). */
 export function isCacheableByDefault(status: number, directives: CacheControlDirectives): boolean {
@@ -36,48 +36,49 @@ export function isCacheableByDefault(status: number, directives: CacheControlDir
 /** Returns the directives for a shared cache: a valid `CDN-Cache-Control` replaces all others (RFC 9213 §2.2). */
 export function responseDirectives(headers: HeaderList): {
 	readonly directives: CacheControlDirectives;
-	readonly targeted: boolean;
+	readonly isTargeted: boolean;
 } {
-	const targeted = headers.combined('cdn-cache-control');
-	const directives = targeted === undefined ? undefined : parseTargetedCacheControl(targeted);
-	if (directives !== undefined) return { directives, targeted: true };
-	return { directives: parseCacheControl(headers.combined('cache-control')), targeted: false };
+	const targetedField = headers.combined('cdn-cache-control');
+	const directives = targetedField === undefined ? undefined : parseTargetedCacheControl(targetedField);
+	if (directives !== undefined) return { directives, isTargeted: true };
+	return { directives: parseCacheControl(headers.combined('cache-control')), isTargeted: false };
 }
 
-/** A freshness lifetime, and whether it was explicit. */
+/** A freshness lifetime, and where it comes from. */
 export interface FreshnessLifetime {
 	/** Freshness lifetime in milliseconds; 0 if the response must be revalidated each time. */
 	readonly lifetime: number;
 	readonly source: 'explicit' | 'configured' | 'guessed' | 'none';
 }
 
-/** Returns the freshness lifetime of a response (RFC 9111 §4.2.1). `now` is when it arrived. */
+/** Returns the freshness lifetime of a response (RFC 9111 §4.2.1). `now` is the time of arrival. */
 export function freshnessLifetime(
 	status: number,
 	headers: HeaderList,
-	{ directives, targeted }: ReturnType<typeof responseDirectives>,
+	{ directives, isTargeted }: ReturnType<typeof responseDirectives>,
 	rules: FreshnessRules,
 	now: number,
 ): FreshnessLifetime {
-	const explicit = directiveTimeMs(directives, 's-maxage') ?? directiveTimeMs(directives, 'max-age');
-	if (explicit !== undefined) return { lifetime: explicit, source: 'explicit' };
-	const expires = targeted ? undefined : headers.combined('expires');
+	const explicitMs = directiveTimeMs(directives, 's-maxage') ?? directiveTimeMs(directives, 'max-age');
+	if (explicitMs !== undefined) return { lifetime: explicitMs, source: 'explicit' };
+	const expires = isTargeted ? undefined : headers.combined('expires');
 	if (expires !== undefined) {
-		const end = parseHttpDate(expires.trim(), now);
+		const expirySeconds = parseHttpDate(expires.trim(), now);
 		// An invalid date counts as past (RFC 9111 §5.3).
 		return {
-			lifetime: end === undefined ? 0 : Math.max(0, end * 1000 - responseDateOf(headers, now)),
+			lifetime: expirySeconds === undefined ? 0 : Math.max(0, expirySeconds * 1000 - responseDateOf(headers, now)),
 			source: 'explicit',
 		};
 	}
-	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
-	const configured = named ?? (PLAIN.has(status) ? rules.ttl.get('') : undefined);
-	if (configured !== undefined) return { lifetime: configured, source: 'configured' };
+	const statusTtl = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
+	const configuredMs = statusTtl ?? (STATUSES_OF_DEFAULT_TTL.has(status) ? rules.ttl.get('') : undefined);
+	if (configuredMs !== undefined) return { lifetime: configuredMs, source: 'configured' };
 	if (rules.heuristic > 0 && isCacheableByDefault(status, directives)) {
-		const modified = lastModifiedOf(headers, now);
-		if (modified !== undefined) {
-			const since = responseDateOf(headers, now) - modified * 1000;
-			if (since > 0) return { lifetime: Math.min(MAX_GUESS, since * rules.heuristic), source: 'guessed' };
+		const modifiedSeconds = lastModifiedOf(headers, now);
+		if (modifiedSeconds !== undefined) {
+			const sinceModifiedMs = responseDateOf(headers, now) - modifiedSeconds * 1000;
+			if (sinceModifiedMs > 0)
+				return { lifetime: Math.min(MAX_HEURISTIC_MS, sinceModifiedMs * rules.heuristic), source: 'guessed' };
 		}
 	}
 	return { lifetime: 0, source: 'none' };
@@ -107,13 +108,13 @@ export function lastModifiedOf(headers: HeaderList, now: number): number | undef
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
-/** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `askedAt` is when the request was sent. */
-export function initialAge(headers: HeaderList, askedAt: number, cameAt: number): number {
-	const apparent = Math.max(0, cameAt - responseDateOf(headers, cameAt));
+/** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `requestedAt` is when the request was sent. */
+export function initialAge(headers: HeaderList, requestedAt: number, receivedAt: number): number {
+	const apparentAge = Math.max(0, receivedAt - responseDateOf(headers, receivedAt));
 	// Of several values, the first one is used (RFC 9111 §5.1).
-	const said = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
-	const value = said ? Number(said[1]) * 1000 : 0;
-	return Math.max(apparent, value + Math.max(0, cameAt - askedAt));
+	const ageMatch = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
+	const ageFieldMs = ageMatch ? Number(ageMatch[1]) * 1000 : 0;
+	return Math.max(apparentAge, ageFieldMs + Math.max(0, receivedAt - requestedAt));
 }
 
 /** Returns milliseconds since the origin generated or last validated the response. */
@@ -121,8 +122,8 @@ export function currentAge(head: CachedHead, now: number): number {
 	return head.initialAge + Math.max(0, now - head.storedAt);
 }
 
-/** The request's restrictions on acceptable responses; times in milliseconds. */
-export interface ClientWishes {
+/** The directives by which a request restricts the responses it accepts; times in milliseconds. */
+export interface RequestDirectives {
 	readonly noCache: boolean;
 	readonly noStore: boolean;
 	readonly onlyIfCached: boolean;
@@ -132,8 +133,8 @@ export interface ClientWishes {
 	readonly maxStale: number;
 }
 
-/** The restrictions of a request that has none. */
-export const NO_CLIENT_WISHES: ClientWishes = {
+/** The directives of a request without restrictions. */
+export const NO_REQUEST_DIRECTIVES: RequestDirectives = {
 	noCache: false,
 	noStore: false,
 	onlyIfCached: false,
@@ -143,12 +144,12 @@ export const NO_CLIENT_WISHES: ClientWishes = {
 };
 
 /** Parses `Cache-Control` of a request, or `Pragma` if absent (RFC 9111 §5.2.1, §5.4). */
-export function parseClientWishes(headers: HeaderList): ClientWishes {
+export function parseRequestDirectives(headers: HeaderList): RequestDirectives {
 	const text = headers.combined('cache-control');
 	if (text === undefined) {
 		const pragma = headers.combined('pragma');
-		if (pragma === undefined || !/(?:^|,)[ \t]*no-cache[ \t]*(?:,|$)/i.test(pragma)) return NO_CLIENT_WISHES;
-		return { ...NO_CLIENT_WISHES, noCache: true };
+		if (pragma === undefined || !/(?:^|,)[ \t]*no-cache[ \t]*(?:,|$)/i.test(pragma)) return NO_REQUEST_DIRECTIVES;
+		return { ...NO_REQUEST_DIRECTIVES, noCache: true };
 	}
 	const directives = parseCacheControl(text);
 	const maxStale = directives.get('max-stale');
@@ -176,21 +177,25 @@ export function requiresValidation(head: CachedHead): boolean {
 }
 
 /** Decides how a stored response may answer a request (RFC 9111 §4). */
-export function decideUse(head: CachedHead, wishes: ClientWishes, now: number): StoredResponseUse {
-	if (head.noCache || wishes.noCache) return 'validate';
+export function decideUse(head: CachedHead, requestDirectives: RequestDirectives, now: number): StoredResponseUse {
+	if (head.noCache || requestDirectives.noCache) return 'validate';
 	const age = currentAge(head, now);
-	if (wishes.maxAge !== undefined && age > wishes.maxAge + (wishes.maxAge > 0 ? wishes.maxStale : 0)) return 'validate';
-	const left = head.lifetime - age;
-	if (left > 0) return left >= wishes.minFresh ? 'fresh' : 'validate';
+	if (
+		requestDirectives.maxAge !== undefined &&
+		age > requestDirectives.maxAge + (requestDirectives.maxAge > 0 ? requestDirectives.maxStale : 0)
+	)
+		return 'validate';
+	const remainingMs = head.lifetime - age;
+	if (remainingMs > 0) return remainingMs >= requestDirectives.minFresh ? 'fresh' : 'validate';
 	if (head.mustRevalidate) return 'validate';
-	if (wishes.maxStale > 0 && -left <= wishes.maxStale) return 'fresh';
-	if (wishes.minFresh > 0 || wishes.maxAge !== undefined) return 'validate';
-	return -left <= head.staleWhileRevalidate && head.staleWhileRevalidate > 0 ? 'stale' : 'validate';
+	if (requestDirectives.maxStale > 0 && -remainingMs <= requestDirectives.maxStale) return 'fresh';
+	if (requestDirectives.minFresh > 0 || requestDirectives.maxAge !== undefined) return 'validate';
+	return -remainingMs <= head.staleWhileRevalidate && head.staleWhileRevalidate > 0 ? 'stale' : 'validate';
 }
 
 /** Reports whether a stale response may be served because its origin fails (RFC 9111 §4.2.4, RFC 5861 §4). */
 export function isUsableOnError(head: CachedHead, now: number): boolean {
 	if (head.mustRevalidate || head.noCache) return false;
-	const stale = currentAge(head, now) - head.lifetime;
-	return stale <= head.staleIfError;
+	const staleMs = currentAge(head, now) - head.lifetime;
+	return staleMs <= head.staleIfError;
 }

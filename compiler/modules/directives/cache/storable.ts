@@ -8,7 +8,7 @@ import { type FreshnessLifetime, isCacheableByDefault } from './freshness.ts';
 import { MAX_SELECTING_FIELDS } from './selection.ts';
 
 /** Statuses whose caching rules this server implements, for `must-understand` (RFC 9111 §5.2.2.3). */
-const UNDERSTOOD: ReadonlySet<number> = new Set([
+const UNDERSTOOD_STATUSES: ReadonlySet<number> = new Set([
 	...[200, 203, 204, 300, 301, 302, 303, 307, 308],
 	...[401, 403, 404, 405, 410, 414, 451, 500, 501, 502, 503, 504],
 ]);
@@ -18,14 +18,14 @@ const UNDERSTOOD: ReadonlySet<number> = new Set([
  * rate. If the origin rejects one client's request, the requests of other clients must not be rejected from the cache.
  * RFC 6585 forbids storing 428, 429, 431 and 511.
  */
-const NEVER: ReadonlySet<number> = new Set([
+const NEVER_STORED_STATUSES: ReadonlySet<number> = new Set([
 	...[101, 206, 304, 416],
 	...[400, 408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511],
 ]);
 
 /** Reports whether responses with a status are never stored. */
 export function isNeverStored(status: number): boolean {
-	return NEVER.has(status);
+	return NEVER_STORED_STATUSES.has(status);
 }
 
 /** Why a response is not stored; undefined if it may be. */
@@ -42,46 +42,47 @@ export type StorageObjection =
 
 /** Properties of the request that decide whether its response may be stored. */
 export interface RequestProperties {
-	/** The request had `Authorization`: the response may be for one user only. The same applies to `cookies`. */
-	readonly authorized: boolean;
-	readonly cookies: boolean;
-	/** The client asked not to store the response. */
-	readonly noStore: boolean;
+	/** Whether the request had `Authorization` or `Cookie`: the response may then be for one user only. */
+	readonly hasAuthorization: boolean;
+	readonly hasCookies: boolean;
+	/** Whether the client asked not to store the response. */
+	readonly forbidsStoring: boolean;
 }
 
 /** Returns why the response to a GET may not be stored; undefined if it may be. */
-export function objectionToStoring(
+export function findStorageObjection(
 	x: Exchange,
 	status: number,
 	headers: HeaderList,
 	directives: CacheControlDirectives,
 	{ source, lifetime }: FreshnessLifetime,
-	asked: RequestProperties,
-	validated: boolean,
+	requestProperties: RequestProperties,
+	hasValidator: boolean,
 ): StorageObjection | undefined {
-	const understood = directives.has('must-understand');
-	if (NEVER.has(status) || status < 200 || (understood && !UNDERSTOOD.has(status))) return 'status';
-	if (asked.noStore || (directives.has('no-store') && !understood)) return 'no-store';
+	const mustUnderstand = directives.has('must-understand');
+	if (NEVER_STORED_STATUSES.has(status) || status < 200 || (mustUnderstand && !UNDERSTOOD_STATUSES.has(status)))
+		return 'status';
+	if (requestProperties.forbidsStoring || (directives.has('no-store') && !mustUnderstand)) return 'no-store';
 	if (directives.get('private') === '') return 'private';
 	if (headers.has('set-cookie')) return 'set-cookie';
-	if (isForNobody(headers)) return 'vary';
+	if (matchesNoRequest(headers)) return 'vary';
 	const isExplicit = source === 'explicit';
-	const shared = directives.has('public') || directives.has('s-maxage');
-	if (asked.authorized && !shared && !directives.has('must-revalidate')) return 'authorization';
+	const isShareable = directives.has('public') || directives.has('s-maxage');
+	if (requestProperties.hasAuthorization && !isShareable && !directives.has('must-revalidate')) return 'authorization';
 	// A lifetime alone does not make a response public: applications send it to users with a session too.
-	if (asked.cookies && !shared) return 'cookie';
+	if (requestProperties.hasCookies && !isShareable) return 'cookie';
 	if (!isExplicit && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
 	// A response without a lifetime is worth storing only if validating it is cheaper than sending it again.
-	const toValidate = isExplicit || (directives.has('no-cache') && isCacheableByDefault(status, directives));
-	return toValidate && validated ? undefined : 'no-freshness';
+	const isWorthValidating = isExplicit || (directives.has('no-cache') && isCacheableByDefault(status, directives));
+	return isWorthValidating && hasValidator ? undefined : 'no-freshness';
 }
 
 /**
  * Reports whether `Vary` makes a response useless for other requests: `*` matches none (RFC 9110 §12.5.5), and in practice
  * neither does a list of dozens of fields.
  */
-function isForNobody(headers: HeaderList): boolean {
+function matchesNoRequest(headers: HeaderList): boolean {
 	const names = headers.combined('vary')?.split(',') ?? [];
 	return names.length > MAX_SELECTING_FIELDS || names.some(name => name.trim() === '*');
 }
@@ -91,17 +92,22 @@ function isForNobody(headers: HeaderList): boolean {
  * follows `/account`. Such a response has no explicit lifetime, and may contain one user's data (web cache deception).
  */
 function isDeceptive(x: Exchange, headers: HeaderList): boolean {
-	const named = contentType(x.received.path);
-	if (named === undefined) return false;
-	const type = headers.get('content-type');
-	if (type === undefined) return true;
+	const pathType = contentType(x.received.path);
+	if (pathType === undefined) return false;
+	const responseType = headers.get('content-type');
+	if (responseType === undefined) return true;
 	const essence = (text: string): string => text.split(';', 1)[0]!.trim().toLowerCase();
-	const a = essence(named);
-	const b = essence(type);
-	return a !== b && !(isScript(a) && isScript(b)) && !(isXml(a) && isXml(b)) && !(isIcon(a) && isIcon(b));
+	const pathEssence = essence(pathType);
+	const responseEssence = essence(responseType);
+	return (
+		pathEssence !== responseEssence &&
+		!(isScript(pathEssence) && isScript(responseEssence)) &&
+		!(isXml(pathEssence) && isXml(responseEssence)) &&
+		!(isIcon(pathEssence) && isIcon(responseEssence))
+	);
 }
 
-/** Types with several common names. */
+/** Recognize media types that have several common names. */
 const isScript = (type: string): boolean => /^(?:application|text)\/(?:x-)?(?:java|ecma)script$/.test(type);
 const isXml = (type: string): boolean => /[/+]xml$/.test(type);
 const isIcon = (type: string): boolean => /^image\/(?:x-icon|vnd\.microsoft\.icon)$/.test(type);

@@ -13,55 +13,64 @@ import {
 import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
 import { currentAge } from './freshness.ts';
 
-/** Answers with a stored response. Returns false if it has been evicted. `note` is the `Cache-Status` member, '' for none. */
-export function answerFromStore(x: Exchange, cache: ResponseCache, stored: CachedResponse, note: string): boolean {
+/** Answers with a stored response. Returns false if it has been evicted. `statusMember` is for `Cache-Status`, '' for none. */
+export function answerFromStore(
+	x: Exchange,
+	cache: ResponseCache,
+	stored: CachedResponse,
+	statusMember: string,
+): boolean {
 	const { request, response } = x;
 	const { head, length } = stored;
 	const now = x.now();
-	let conditional = false;
-	let ranged = false;
-	const asked = request.headers;
-	for (let i = 0, size = asked.size; i < size; i++) {
-		const name = asked.nameAt(i);
-		const first = name.charCodeAt(0) | 32;
-		if (first === 105 && (isSameFieldName(name, 'if-none-match') || isSameFieldName(name, 'if-modified-since')))
-			conditional = true;
-		else if (first === 114 && isSameFieldName(name, 'range')) ranged = true;
+	let isConditional = false;
+	let hasRange = false;
+	const requestHeaders = request.headers;
+	for (let i = 0, size = requestHeaders.size; i < size; i++) {
+		const name = requestHeaders.nameAt(i);
+		const firstCode = name.charCodeAt(0) | 32;
+		if (firstCode === 105 && (isSameFieldName(name, 'if-none-match') || isSameFieldName(name, 'if-modified-since')))
+			isConditional = true;
+		else if (firstCode === 114 && isSameFieldName(name, 'range')) hasRange = true;
 	}
 	const validators: Validators = { etag: head.etag, modified: head.modified };
-	// Without `Last-Modified`, a client may use the `Date` it was given (RFC 9111 §4.3.2).
-	const compared: Validators = {
+	// Without `Last-Modified`, clients may send the `Date` of the response in `If-Modified-Since` (RFC 9111 §4.3.2).
+	const comparedValidators: Validators = {
 		etag: head.etag,
-		modified: head.modified ?? (conditional ? dateOf(head, now) : undefined),
+		modified: head.modified ?? (isConditional ? storedDate(head, now) : undefined),
 	};
-	if (conditional && head.status === 200 && evaluatePreconditions(asked, compared, now) === 'not-modified') {
+	if (
+		isConditional &&
+		head.status === 200 &&
+		evaluatePreconditions(requestHeaders, comparedValidators, now) === 'not-modified'
+	) {
 		response.status = 304;
-		response.headers = mergeStoredFields(response.headers, head, now, note);
+		response.headers = mergeStoredFields(response.headers, head, now, statusMember);
 		omitContentFields(response.headers);
 		response.body = null;
 		return true;
 	}
 	if (request.method === 'HEAD') {
 		response.status = head.status;
-		response.headers = mergeStoredFields(response.headers, head, now, note);
+		response.headers = mergeStoredFields(response.headers, head, now, statusMember);
 		response.headers.set('Content-Length', String(length));
 		response.body = null;
 		return true;
 	}
-	if (ranged && head.status === 200 && request.method === 'GET' && rangeApplies(asked, validators, now)) {
-		const done = answerRange(x, cache, stored, now, note);
-		if (done !== undefined) return done;
+	if (hasRange && head.status === 200 && request.method === 'GET' && rangeApplies(requestHeaders, validators, now)) {
+		const rangeResult = answerRange(x, cache, stored, now, statusMember);
+		if (rangeResult !== undefined) return rangeResult;
 	}
 	const body = length === 0 ? null : cache.body(stored, 0, length);
 	if (body === undefined) return false;
 	response.status = head.status;
-	response.headers = mergeStoredFields(response.headers, head, now, note);
+	response.headers = mergeStoredFields(response.headers, head, now, statusMember);
 	response.body = body;
 	return true;
 }
 
 /** Returns the `Date` of a stored response in seconds. */
-function dateOf({ fields }: CachedHead, now: number): number | undefined {
+function storedDate({ fields }: CachedHead, now: number): number | undefined {
 	for (let i = 0; i < fields.length; i += 2) {
 		if (isSameFieldName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
 	}
@@ -74,18 +83,18 @@ function answerRange(
 	cache: ResponseCache,
 	stored: CachedResponse,
 	now: number,
-	note: string,
+	statusMember: string,
 ): boolean | undefined {
 	const { response } = x;
 	const { head, length } = stored;
 	const ranges = parseRange(x.request.headers.combined('range')!, length);
 	if (ranges === 'ignore') return undefined;
-	const headers = (): HeaderList => {
-		response.headers = mergeStoredFields(response.headers, head, now, note);
+	const mergeHeaders = (): HeaderList => {
+		response.headers = mergeStoredFields(response.headers, head, now, statusMember);
 		return response.headers;
 	};
 	if (ranges === 'unsatisfiable') {
-		headers().set('Content-Range', `bytes */${length}`);
+		mergeHeaders().set('Content-Range', `bytes */${length}`);
 		response.headers.delete('content-type');
 		response.status = 416;
 		response.body = null;
@@ -95,7 +104,7 @@ function answerRange(
 		const [range] = ranges as [(typeof ranges)[number]];
 		const body = cache.body(stored, range.start, range.end);
 		if (body === undefined) return false;
-		headers().set('Content-Range', contentRange(range, length));
+		mergeHeaders().set('Content-Range', contentRange(range, length));
 		response.status = 206;
 		response.body = body;
 		return true;
@@ -103,8 +112,8 @@ function answerRange(
 	const release = cache.pin(stored);
 	if (release === undefined) return false;
 	const boundary = randomUUID().replaceAll('-', '');
-	const list = headers();
-	const type = list.get('content-type');
+	const mergedHeaders = mergeHeaders();
+	const type = mergedHeaders.get('content-type');
 	response.body = multipartRanges(
 		ranges,
 		length,
@@ -113,33 +122,38 @@ function answerRange(
 		part => cache.body(stored, part.start, part.end) ?? null,
 		release,
 	);
-	list.set('Content-Type', `multipart/byteranges; boundary=${boundary}`);
+	mergedHeaders.set('Content-Type', `multipart/byteranges; boundary=${boundary}`);
 	response.status = 206;
 	return true;
 }
 
-/** Returns the fields of a stored response merged into those already set, with `Age` (RFC 9111 §5.1). */
-export function mergeStoredFields(own: HeaderList, head: CachedHead, now: number, note: string): HeaderList {
+/** Returns the fields of a stored response merged with those already set for this response, and `Age` (RFC 9111 §5.1). */
+export function mergeStoredFields(
+	currentHeaders: HeaderList,
+	head: CachedHead,
+	now: number,
+	statusMember: string,
+): HeaderList {
 	const { fields, before, removed } = head;
 	let items: string[];
-	if (holds(own, before)) items = fields.slice();
+	if (hasExactly(currentHeaders, before)) items = fields.slice();
 	else {
 		items = [];
-		const kept = own.clone();
-		for (const name of removed) kept.delete(name);
-		// Fields that were set before the stored response was fetched are taken from the current response; the store supplies only
-		// the fields added after them.
-		for (let i = 0; i < kept.size; i++) items.push(kept.nameAt(i), kept.valueAt(i));
+		const keptHeaders = currentHeaders.clone();
+		for (const name of removed) keptHeaders.delete(name);
+		// Fields set before the stored response was fetched are taken from the current response. The store supplies only the
+		// fields that were added later.
+		for (let i = 0; i < keptHeaders.size; i++) items.push(keptHeaders.nameAt(i), keptHeaders.valueAt(i));
 		for (let i = 0; i < fields.length; i += 2) {
-			if (!standsIn(before, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);
+			if (!includesField(before, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);
 		}
 	}
 	items.push('Age', String(Math.floor(currentAge(head, now) / 1000)));
-	if (note !== '') items.push('Cache-Status', note);
+	if (statusMember !== '') items.push('Cache-Status', statusMember);
 	return new HeaderList(items);
 }
 
-function holds(list: HeaderList, items: readonly string[]): boolean {
+function hasExactly(list: HeaderList, items: readonly string[]): boolean {
 	const size = list.size;
 	if (size * 2 !== items.length) return false;
 	for (let i = 0; i < size; i++) {
@@ -148,7 +162,7 @@ function holds(list: HeaderList, items: readonly string[]): boolean {
 	return true;
 }
 
-function standsIn(items: readonly string[], name: string, value: string): boolean {
+function includesField(items: readonly string[], name: string, value: string): boolean {
 	for (let i = 0; i < items.length; i += 2) if (items[i] === name && items[i + 1] === value) return true;
 	return false;
 }

@@ -14,61 +14,61 @@ import {
 } from './freshness.ts';
 
 /** Hop-by-hop fields, and fields that are generated anew (RFC 9111 §3.1). */
-const NOT_KEPT: ReadonlySet<string> = new Set([
+const UNSTORED_FIELDS: ReadonlySet<string> = new Set([
 	...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
 	...['proxy-authenticate', 'proxy-authentication-info', 'proxy-authorization', 'content-length', 'age'],
 	...['set-cookie', 'set-cookie2'],
 ]);
 
 /** Fields of a 304 that do not update the stored response (RFC 9111 §3.2). */
-const NOT_UPDATED: ReadonlySet<string> = new Set([
-	...NOT_KEPT,
+const UNREFRESHED_FIELDS: ReadonlySet<string> = new Set([
+	...UNSTORED_FIELDS,
 	...['content-encoding', 'content-type', 'content-range', 'content-location', 'cache-status', 'via', 'server'],
 ]);
 
 /** Maximum number of tags of a response. */
 const MAX_TAGS = 64;
 /** Maximum number of characters in a tag. */
-const MAX_TAG = 256;
+const MAX_TAG_LENGTH = 256;
 
 /** Times of a fetch, in milliseconds since 1970. */
 export interface FetchTimes {
-	readonly askedAt: number;
-	readonly cameAt: number;
+	readonly requestedAt: number;
+	readonly receivedAt: number;
 	/** The URL's purge epoch when the request was sent. If the URL is purged after that, the response is not stored. */
-	readonly since: number;
+	readonly purgeEpoch: number;
 }
 
 /** Returns the head to store for a new response. */
-export function storedHead(
+export function createStoredHead(
 	x: Exchange,
 	key: string,
-	before: HeaderList,
+	earlierHeaders: HeaderList,
 	selecting: readonly string[],
 	times: FetchTimes,
 	rules: FreshnessRules,
 ): CachedHead {
 	const { status, headers } = x.response;
 	const { directives } = responseDirectives(headers);
-	const left = new Set([
+	const omittedNames = new Set([
 		...(directiveFieldNames(directives, 'private') ?? []),
 		...(directiveFieldNames(directives, 'no-cache') ?? []),
 	]);
-	for (const option of headers.combined('connection')?.toLowerCase().split(',') ?? []) left.add(option.trim());
+	for (const option of headers.combined('connection')?.toLowerCase().split(',') ?? []) omittedNames.add(option.trim());
 	const fields: string[] = [];
 	let hasDate = false;
 	for (const [name, value] of headers) {
-		const lower = name.toLowerCase();
-		if (NOT_KEPT.has(lower) || left.has(lower)) continue;
-		if (lower === 'date') hasDate = true;
+		const lowerName = name.toLowerCase();
+		if (UNSTORED_FIELDS.has(lowerName) || omittedNames.has(lowerName)) continue;
+		if (lowerName === 'date') hasDate = true;
 		fields.push(name, value);
 	}
-	if (!hasDate) fields.push('Date', new Date(times.cameAt).toUTCString());
-	const was: string[] = [];
-	const removed: string[] = [];
-	for (const [name, value] of before) {
-		was.push(name, value);
-		if (!headers.getAll(name.toLowerCase()).includes(value)) removed.push(name.toLowerCase());
+	if (!hasDate) fields.push('Date', new Date(times.receivedAt).toUTCString());
+	const earlierFields: string[] = [];
+	const removedNames: string[] = [];
+	for (const [name, value] of earlierHeaders) {
+		earlierFields.push(name, value);
+		if (!headers.getAll(name.toLowerCase()).includes(value)) removedNames.push(name.toLowerCase());
 	}
 	return {
 		key,
@@ -77,58 +77,63 @@ export function storedHead(
 		query: x.received.query,
 		status,
 		fields,
-		before: was,
-		removed,
+		before: earlierFields,
+		removed: removedNames,
 		selecting,
-		...freshness(status, headers, times, rules),
+		...computeFreshness(status, headers, times, rules),
 		etag: headers.get('etag'),
-		modified: lastModifiedOf(headers, times.cameAt),
+		modified: lastModifiedOf(headers, times.receivedAt),
 		tags: tagsOf(headers),
 		...((x.request.headers.has('authorization') || x.request.headers.has('cookie')) && { credentials: true }),
 	};
 }
 
 /** Returns the head of a stored response that a 304 has validated. `headers` are those of the 304. */
-export function refreshedHead(
+export function refreshHead(
 	head: CachedHead,
 	headers: HeaderList,
-	before: HeaderList,
+	earlierHeaders: HeaderList,
 	times: FetchTimes,
 	rules: FreshnessRules,
 ): CachedHead {
-	const list = before.clone();
-	list.clear();
-	for (let i = 0; i < head.fields.length; i += 2) list.add(head.fields[i]!, head.fields[i + 1]!);
-	const seen = new Set<string>();
+	const merged = earlierHeaders.clone();
+	merged.clear();
+	for (let i = 0; i < head.fields.length; i += 2) merged.add(head.fields[i]!, head.fields[i + 1]!);
+	const updatedNames = new Set<string>();
 	for (const [name, value] of headers) {
-		const lower = name.toLowerCase();
-		if (NOT_UPDATED.has(lower) || before.getAll(lower).includes(value)) continue;
-		if (!seen.has(lower)) list.delete(lower);
-		seen.add(lower);
-		list.add(name, value);
+		const lowerName = name.toLowerCase();
+		if (UNREFRESHED_FIELDS.has(lowerName) || earlierHeaders.getAll(lowerName).includes(value)) continue;
+		if (!updatedNames.has(lowerName)) merged.delete(lowerName);
+		updatedNames.add(lowerName);
+		merged.add(name, value);
 	}
-	if (!seen.has('date')) list.set('Date', new Date(times.cameAt).toUTCString());
+	if (!updatedNames.has('date')) merged.set('Date', new Date(times.receivedAt).toUTCString());
 	const age = headers.get('age');
-	const dated = list.clone();
-	if (age !== undefined) dated.set('Age', age);
+	const withAge = merged.clone();
+	if (age !== undefined) withAge.set('Age', age);
 	return {
 		...head,
-		fields: [...list].flat(),
-		...freshness(head.status, dated, times, rules),
-		etag: list.get('etag'),
-		modified: lastModifiedOf(list, times.cameAt),
-		tags: tagsOf(list),
+		fields: [...merged].flat(),
+		...computeFreshness(head.status, withAge, times, rules),
+		etag: merged.get('etag'),
+		modified: lastModifiedOf(merged, times.receivedAt),
+		tags: tagsOf(merged),
 	};
 }
 
-function freshness(status: number, headers: HeaderList, { askedAt, cameAt }: FetchTimes, rules: FreshnessRules) {
-	const parsed = responseDirectives(headers);
-	const { directives } = parsed;
-	const { lifetime } = freshnessLifetime(status, headers, parsed, rules, cameAt);
+function computeFreshness(
+	status: number,
+	headers: HeaderList,
+	{ requestedAt, receivedAt }: FetchTimes,
+	rules: FreshnessRules,
+) {
+	const parsedDirectives = responseDirectives(headers);
+	const { directives } = parsedDirectives;
+	const { lifetime } = freshnessLifetime(status, headers, parsedDirectives, rules, receivedAt);
 	const { whileRevalidate, ifError } = staleTimes(directives, rules);
 	return {
-		storedAt: cameAt,
-		initialAge: initialAge(headers, askedAt, cameAt),
+		storedAt: receivedAt,
+		initialAge: initialAge(headers, requestedAt, receivedAt),
 		lifetime,
 		staleWhileRevalidate: whileRevalidate,
 		staleIfError: ifError,
@@ -148,5 +153,5 @@ function tagsOf(headers: HeaderList): readonly string[] {
 	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());
 	for (const tag of headers.combined('surrogate-key')?.split(/[ \t,]+/) ?? []) tags.add(tag);
 	tags.delete('');
-	return [...tags].filter(tag => tag.length <= MAX_TAG).slice(0, MAX_TAGS);
+	return [...tags].filter(tag => tag.length <= MAX_TAG_LENGTH).slice(0, MAX_TAGS);
 }

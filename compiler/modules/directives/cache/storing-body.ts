@@ -1,68 +1,68 @@
 /**
  * A body that is stored while it is sent. Neither the first client nor the store waits for the other. If other requests are
- * waiting and the first client reads slowly, the rest is read ahead.
+ * waiting and the first client reads slowly, the body is read ahead of that client.
  */
 import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
 /** If the client does not pull for this many milliseconds, the rest of the body is read ahead. */
-const PATIENCE = 500;
+const READ_AHEAD_DELAY_MS = 500;
 /** Maximum number of bytes that are read ahead of one client. */
-const MAX_AHEAD = 8 * 1024 * 1024;
+const MAX_AHEAD_BYTES = 8 * 1024 * 1024;
 /** Maximum number of bytes that are read ahead of all clients of a step on one thread. */
-const MAX_AHEAD_TOTAL = 64 * 1024 * 1024;
+const MAX_TOTAL_AHEAD_BYTES = 64 * 1024 * 1024;
 
 /** State shared by the bodies of one step. */
 export interface ReadAheadTotal {
-	/** Number of bytes read ahead that clients have not yet read. */
+	/** Number of bytes that were read ahead and that clients have not pulled yet. */
 	bytes: number;
 }
 
 export interface StoringBodyOptions {
 	readonly body: BodySource;
 	/** The declared `Content-Length`. */
-	readonly declared: string | undefined;
+	readonly declaredLength: string | undefined;
 	readonly writer: CacheWriter;
 	/** Whether other requests may be waiting for the body to be stored. */
-	readonly awaited: boolean;
-	readonly ahead: ReadAheadTotal;
-	/** Called once, with whether the body was stored. */
-	ended(stored: boolean): void;
+	readonly isAwaited: boolean;
+	readonly aheadTotal: ReadAheadTotal;
+	/** Called once, when the body has ended or failed. `isStored` says whether the store has all of it. */
+	onEnd(isStored: boolean): void;
 }
 
 /** Passes a body on and writes the same bytes to the store. */
 export class StoringBody implements BodySource {
 	readonly length: number | undefined;
 	/** Total bytes of the body, if known. */
-	readonly #whole: number | undefined;
+	readonly #totalBytes: number | undefined;
 	readonly #body: BodySource;
-	readonly #ended: (stored: boolean) => void;
-	readonly #awaited: boolean;
+	readonly #onEnd: (stored: boolean) => void;
+	readonly #isAwaited: boolean;
 	#writer: CacheWriter | undefined;
-	#over = false;
-	#size = 0;
+	#isEnded = false;
+	#receivedBytes = 0;
 	/** Chunks that were read ahead and that the client has not pulled yet. */
-	#ahead: Uint8Array[] = [];
+	#aheadChunks: Uint8Array[] = [];
 	#aheadBytes = 0;
-	readonly #aheadOfAll: ReadAheadTotal;
-	#cancelled = false;
-	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
-	#reading = false;
+	readonly #aheadTotal: ReadAheadTotal;
+	#isCancelled = false;
+	#readAheadEnd: { readonly error?: unknown } | undefined = undefined;
+	#isReadingAhead = false;
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
-	#wake: (() => void) | undefined = undefined;
+	#resumePull: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
-	constructor({ body, declared, writer, awaited, ahead, ended }: StoringBodyOptions) {
-		this.#aheadOfAll = ahead;
+	constructor({ body, declaredLength, writer, isAwaited, aheadTotal, onEnd }: StoringBodyOptions) {
+		this.#aheadTotal = aheadTotal;
 		this.#body = body;
 		this.#writer = writer;
-		this.#awaited = awaited;
-		this.#ended = ended;
+		this.#isAwaited = isAwaited;
+		this.#onEnd = onEnd;
 		this.length = body.length;
-		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
+		this.#totalBytes = body.length ?? (declaredLength === undefined ? undefined : Number(declaredLength));
 		// A client that is not ready to read must not delay the requests that are waiting.
-		if (awaited) this.#watch();
+		if (isAwaited) this.#restartTimer();
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -77,28 +77,28 @@ export class StoringBody implements BodySource {
 		this.#body.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const ahead = this.#ahead.shift();
-		if (ahead !== undefined) {
-			this.#hold(-ahead.byteLength);
-			this.#watch();
-			return ahead;
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		const chunk = this.#aheadChunks.shift();
+		if (chunk !== undefined) {
+			this.#addAheadBytes(-chunk.byteLength);
+			this.#restartTimer();
+			return chunk;
 		}
-		if (this.#reading) return this.#nextAhead().then(() => this.pull(most));
-		if (this.#aheadEnd !== undefined) {
-			if ('error' in this.#aheadEnd) throw this.#aheadEnd.error;
+		if (this.#isReadingAhead) return this.#waitForChunk().then(() => this.pull(maxBytes));
+		if (this.#readAheadEnd !== undefined) {
+			if ('error' in this.#readAheadEnd) throw this.#readAheadEnd.error;
 			return null;
 		}
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
-			piece = this.#body.pull(most);
+			piece = this.#body.pull(maxBytes);
 		} catch (error) {
 			this.#end(false);
 			throw error;
 		}
-		if (!(piece instanceof Promise)) return this.#pass(piece);
+		if (!(piece instanceof Promise)) return this.#storeAndReturn(piece);
 		return piece.then(
-			bytes => this.#pass(bytes),
+			bytes => this.#storeAndReturn(bytes),
 			error => {
 				this.#end(false);
 				throw error;
@@ -108,101 +108,101 @@ export class StoringBody implements BodySource {
 
 	cancel(reason?: unknown): void {
 		// A client that has received every byte does not necessarily pull again.
-		this.#end(this.#whole !== undefined && this.#size === this.#whole);
-		this.#cancelled = true;
-		this.#ahead = [];
-		this.#hold(-this.#aheadBytes);
+		this.#end(this.#totalBytes !== undefined && this.#receivedBytes === this.#totalBytes);
+		this.#isCancelled = true;
+		this.#aheadChunks = [];
+		this.#addAheadBytes(-this.#aheadBytes);
 		this.#body.cancel(reason);
 	}
 
-	#hold(bytes: number): void {
+	#addAheadBytes(bytes: number): void {
 		this.#aheadBytes += bytes;
-		this.#aheadOfAll.bytes += bytes;
+		this.#aheadTotal.bytes += bytes;
 	}
 
-	/** Passes a chunk to the store, and returns it for the client. */
-	#pass(piece: Uint8Array | null): Uint8Array | null {
-		this.#take(piece);
-		if (piece === null || this.#over || !this.#awaited) return piece;
+	/** Passes a chunk to the store and returns it for the client, as a copy if it may be overwritten too early. */
+	#storeAndReturn(piece: Uint8Array | null): Uint8Array | null {
+		this.#storeChunk(piece);
+		if (piece === null || this.#isEnded || !this.#isAwaited) return piece;
 		// The source reuses the bytes at the next pull, which may come before the client has read them.
-		this.#watch();
+		this.#restartTimer();
 		return Buffer.from(piece);
 	}
 
 	/** Passes a chunk to the store. */
-	#take(piece: Uint8Array | null): void {
+	#storeChunk(piece: Uint8Array | null): void {
 		if (piece === null) {
-			this.#end(this.#whole === undefined || this.#size === this.#whole);
+			this.#end(this.#totalBytes === undefined || this.#receivedBytes === this.#totalBytes);
 			return;
 		}
-		this.#size += piece.byteLength;
+		this.#receivedBytes += piece.byteLength;
 		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
-		// The body is complete, so waiting requests need not wait until the client has read it.
-		else if (this.#size === this.#whole) this.#end(true);
+		// The store has the complete body, so waiting requests need not wait for the first client to read it.
+		else if (this.#receivedBytes === this.#totalBytes) this.#end(true);
 	}
 
-	#watch(): void {
-		if (this.#over) return;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.#readAhead(), PATIENCE).unref();
+	#restartTimer(): void {
+		if (this.#isEnded) return;
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.#startReadAhead(), READ_AHEAD_DELAY_MS).unref();
 		else this.#timer.refresh();
 	}
 
-	#readAhead(): void {
-		if (this.#over || this.#reading) return;
-		if (this.#aheadOfAll.bytes < MAX_AHEAD_TOTAL) void this.#read();
-		else this.#watch();
+	#startReadAhead(): void {
+		if (this.#isEnded || this.#isReadingAhead) return;
+		if (this.#aheadTotal.bytes < MAX_TOTAL_AHEAD_BYTES) void this.#readAhead();
+		else this.#restartTimer();
 	}
 
-	async #read(): Promise<void> {
-		this.#reading = true;
+	async #readAhead(): Promise<void> {
+		this.#isReadingAhead = true;
 		try {
-			while (!this.#over && this.#aheadBytes < MAX_AHEAD) {
-				if (this.#aheadOfAll.bytes >= MAX_AHEAD_TOTAL) {
-					this.#watch();
+			while (!this.#isEnded && this.#aheadBytes < MAX_AHEAD_BYTES) {
+				if (this.#aheadTotal.bytes >= MAX_TOTAL_AHEAD_BYTES) {
+					this.#restartTimer();
 					return;
 				}
 				const piece = await this.#body.pull();
-				if (this.#cancelled) return;
-				this.#take(piece);
+				if (this.#isCancelled) return;
+				this.#storeChunk(piece);
 				if (piece === null) {
-					this.#aheadEnd = {};
+					this.#readAheadEnd = {};
 					return;
 				}
-				this.#ahead.push(Buffer.from(piece));
-				this.#hold(piece.byteLength);
-				this.#wakeUp();
+				this.#aheadChunks.push(Buffer.from(piece));
+				this.#addAheadBytes(piece.byteLength);
+				this.#resume();
 			}
 		} catch (error) {
 			this.#end(false);
-			this.#aheadEnd = { error };
+			this.#readAheadEnd = { error };
 		} finally {
-			this.#reading = false;
-			this.#wakeUp();
+			this.#isReadingAhead = false;
+			this.#resume();
 		}
 	}
 
-	#nextAhead(): Promise<void> {
+	#waitForChunk(): Promise<void> {
 		return new Promise(resolve => {
-			this.#wake = resolve;
+			this.#resumePull = resolve;
 		});
 	}
 
-	#wakeUp(): void {
-		const wake = this.#wake;
-		this.#wake = undefined;
-		wake?.();
+	#resume(): void {
+		const resumePull = this.#resumePull;
+		this.#resumePull = undefined;
+		resumePull?.();
 	}
 
-	#end(whole: boolean): void {
-		if (this.#over) return;
-		this.#over = true;
+	#end(isComplete: boolean): void {
+		if (this.#isEnded) return;
+		this.#isEnded = true;
 		clearTimeout(this.#timer);
 		const writer = this.#writer;
 		this.#writer = undefined;
-		let stored = false;
-		if (whole) stored = writer?.commit() === true;
+		let isStored = false;
+		if (isComplete) isStored = writer?.commit() === true;
 		else writer?.abandon();
-		this.#ended(stored);
+		this.#onEnd(isStored);
 	}
 }
 

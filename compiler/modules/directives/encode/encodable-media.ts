@@ -1,6 +1,6 @@
 /** Media types worth compressing: all textual formats, and binary formats without their own compression. */
 
-const APPLICATION: ReadonlySet<string> = new Set(
+const APPLICATION_TYPES: ReadonlySet<string> = new Set(
 	[
 		...['atom+xml', 'eot', 'font', 'geo+json', 'graphql+json', 'javascript', 'json', 'ld+json', 'manifest+json'],
 		...['opentype', 'otf', 'rss+xml', 'truetype', 'ttf', 'vnd.api+json', 'vnd.ms-fontobject', 'wasm', 'x-httpd-cgi'],
@@ -8,7 +8,7 @@ const APPLICATION: ReadonlySet<string> = new Set(
 	].map(subtype => `application/${subtype}`),
 );
 
-const OTHERS: ReadonlySet<string> = new Set([
+const OTHER_TYPES: ReadonlySet<string> = new Set([
 	...['font/ttf', 'font/otf', 'image/svg+xml', 'image/vnd.microsoft.icon', 'image/x-icon'],
 	...['multipart/bag', 'multipart/mixed', 'font/collection', 'font/sfnt'],
 ]);
@@ -18,5 +18,7 @@ export function isEncodable(contentType: string | undefined): boolean {
 	if (contentType === undefined) return false;
 	const end = contentType.indexOf(';');
 	const type = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
-	return type.startsWith('text/') || APPLICATION.has(type) || OTHERS.has(type) || /\+(?:json|xml)$/.test(type);
+	return (
+		type.startsWith('text/') || APPLICATION_TYPES.has(type) || OTHER_TYPES.has(type) || /\+(?:json|xml)$/.test(type)
+	);
 }

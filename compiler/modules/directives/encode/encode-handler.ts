@@ -14,37 +14,37 @@ import type { CompressStep } from './encode.ts';
 import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
-const DEFAULT_MINIMUM = 512;
+const DEFAULT_MIN_BYTES = 512;
 
 /** Settings of one `compress` step, fixed when the configuration is compiled. */
 interface Encoder {
-	readonly names: readonly string[];
+	readonly codingNames: readonly string[];
 	readonly codings: ReadonlyMap<string, Coding>;
-	readonly minimum: number;
-	readonly matches: (x: Exchange) => boolean;
+	readonly minBytes: number;
+	readonly isEligible: (x: Exchange) => boolean;
 	readonly compressor: Compressor;
 	/** Entity tags of responses that this step leaves uncompressed. */
-	readonly unencoded: UnencodedTags;
+	readonly unencodedTags: UnencodedTags;
 }
 
 /** Compiles a `compress` step. */
 export function compileEncode(step: CompressStep, cx: CompileContext, next: Handler): Handler {
 	const codings = step.codings ?? DEFAULT_CODINGS;
 	const names = codings.map(({ name }) => name);
-	const test = step.match && compileResponseMatcher(step.match, cx);
+	const matchesResponse = step.match && compileResponseMatcher(step.match, cx);
 	const encoder: Encoder = {
-		names,
+		codingNames: names,
 		codings: new Map(codings.map(coding => [coding.name, coding])),
-		minimum: step.minimum_length ?? DEFAULT_MINIMUM,
-		matches: test
-			? x => test(x, x.response.status, x.response.headers)
+		minBytes: step.minimum_length ?? DEFAULT_MIN_BYTES,
+		isEligible: matchesResponse
+			? x => matchesResponse(x, x.response.status, x.response.headers)
 			: x => isEncodable(x.response.headers.get('content-type')),
 		compressor: cx.lease('compressor', {}),
-		// If responses are not selected by type, the path's extension does not tell which are compressed.
-		unencoded: new UnencodedTags(test === undefined),
+		// With `match`, the path's extension does not show whether a response is compressed.
+		unencodedTags: new UnencodedTags(matchesResponse === undefined),
 	};
 	return x => {
-		const conditions = conditionsOf(x, encoder);
+		const conditions = rewriteConditions(x, encoder);
 		const pending = next(x);
 		// Waits by callback, so that a proxied response needs neither a Promise nor a copy of its body.
 		if (pending instanceof PendingAnswer) return pending.onSuccess(() => encodeResponse(x, encoder, conditions));
@@ -57,15 +57,17 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
  * Rewrites the entity tags in a request's preconditions to those that later handlers know. Returns undefined for requests
  * without preconditions, which are the majority.
  */
-function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions | undefined {
+function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: Encoder): TagConditions | undefined {
 	const { headers } = x.request;
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		const { length } = name;
 		if (length !== 13 && length !== 8) continue;
 		if (!isSameFieldName(name, 'if-none-match') && !isSameFieldName(name, 'if-match')) continue;
-		const coding = forbids(headers) ? undefined : preferredCoding(headers.combined('accept-encoding'), names);
-		return TagConditions.of(x, coding, names, unencoded);
+		const coding = forbidsTransform(headers)
+			? undefined
+			: preferredCoding(headers.combined('accept-encoding'), codingNames);
+		return TagConditions.forRequest(x, coding, codingNames, unencodedTags);
 	}
 	return undefined;
 }
@@ -76,79 +78,80 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204) return;
 	if (status === 304) {
 		addVary(headers);
-		conditions?.confirmed(headers);
+		conditions?.onNotModified(headers);
 		return;
 	}
-	const known = lengthOf(x);
-	const name = codingOf(x, encoder, known);
+	const knownLength = lengthForGet(x);
+	const name = chooseCoding(x, encoder, knownLength);
 	if (conditions?.answer(x, name, true)) return;
 	if (name === undefined) return;
 	if (request.method === 'HEAD') {
 		// A HEAD response has the same fields as the GET response, whose length is unknown before compression.
-		describe(headers, name);
+		setEncodedFields(headers, name);
 		if (isStream(response.body)) response.body.cancel();
-		response.body = UNSENT;
+		response.body = UNSENT_BODY;
 		return;
 	}
 	const result = encoder.compressor.encode(response.body!, encoder.codings.get(name)!, {
-		minimum: encoder.minimum,
-		flush: known === undefined,
+		minimum: encoder.minBytes,
+		flush: knownLength === undefined,
 		identity: response.body === x.servedBody ? x.servedFile : undefined,
 	});
-	if (result instanceof Promise) return result.then(settled => use(x, name, encoder, settled, conditions));
-	use(x, name, encoder, result, conditions);
+	if (result instanceof Promise)
+		return result.then(encodedResult => applyResult(x, name, encoder, encodedResult, conditions));
+	applyResult(x, name, encoder, result, conditions);
 }
 
 /** Returns the length in bytes of the body that a GET would get; undefined if unknown. */
-function lengthOf({ request, response }: Exchange): number | undefined {
+function lengthForGet({ request, response }: Exchange): number | undefined {
 	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
 	const field = response.headers.get('content-length');
 	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
 }
 
 /** Returns the coding of a response, if any. Adds `Vary` if the coding depends on the request's `Accept-Encoding`. */
-function codingOf(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
+function chooseCoding(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
 	const { request, response } = x;
 	const { headers } = response;
 	if (response.status === 206 || (response.body === null && request.method !== 'HEAD')) return undefined;
-	if (headers.has('content-encoding') || !encoder.matches(x)) return undefined;
-	if (forbids(request.headers) || forbids(headers)) return undefined;
-	if (length !== undefined && length <= encoder.minimum) return undefined;
+	if (headers.has('content-encoding') || !encoder.isEligible(x)) return undefined;
+	if (forbidsTransform(request.headers) || forbidsTransform(headers)) return undefined;
+	if (length !== undefined && length <= encoder.minBytes) return undefined;
 	addVary(headers);
-	return preferredCoding(request.headers.combined('accept-encoding'), encoder.names);
+	return preferredCoding(request.headers.combined('accept-encoding'), encoder.codingNames);
 }
 
-function use(
+function applyResult(
 	x: Exchange,
 	coding: string,
-	{ minimum }: Encoder,
+	{ minBytes }: Encoder,
 	{ body, encoded }: EncodedResult,
 	conditions: TagConditions | undefined,
 ): void {
 	x.response.body = body;
 	if (!encoded) {
-		// The body was not compressed, because it is too short or too many responses are being compressed.
-		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
+		// Not compressed, because the body is too short or too many responses are being compressed.
+		conditions?.answer(x, undefined, (bodyLength(body) ?? minBytes + 1) <= minBytes);
 		return;
 	}
 	x.contentCoding = coding;
-	describe(x.response.headers, coding);
+	setEncodedFields(x.response.headers, coding);
 }
 
 /** A body of unknown length that is never pulled. */
-const UNSENT = { length: undefined, pull: () => null, cancel: () => {} };
+const UNSENT_BODY = { length: undefined, pull: () => null, cancel: () => {} };
 
-/** Sets the fields of a compressed body and removes those that no longer hold. */
-function describe(headers: HeaderList, coding: string): void {
+/** Sets the fields of a compressed body and removes fields that are wrong for it. */
+function setEncodedFields(headers: HeaderList, coding: string): void {
 	headers.set('Content-Encoding', coding);
-	for (let i = 0; i < STALE.length; i++) headers.delete(STALE[i]!);
+	for (let i = 0; i < STALE_FIELDS.length; i++) headers.delete(STALE_FIELDS[i]!);
 	const tag = headers.get('etag');
 	if (tag !== undefined) headers.set('Etag', encodedTag(tag, coding));
 }
 
-const STALE = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'] as const;
+const STALE_FIELDS = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'] as const;
 
-function forbids(headers: HeaderList): boolean {
+function forbidsTransform(headers: HeaderList): boolean {
 	const field = headers.combined('cache-control');
 	return field !== undefined && /(?:^|[,\s])no-transform(?:$|[,;\s])/i.test(field);
 }

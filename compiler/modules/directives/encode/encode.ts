@@ -15,7 +15,7 @@ import { compileEncode } from './encode-handler.ts';
 /** A step of the handler `compress`. */
 export interface CompressStep extends Step {
 	readonly handler: 'compress';
-	/** Codings in order of preference among those with equal weight; default `zstd`, `gzip`. */
+	/** Codings to use. The order decides between codings that the client accepts with equal weight. Default: `zstd`, `gzip`. */
 	readonly codings?: readonly Coding[];
 	/** Size in bytes that a body must exceed to be compressed; default 512. */
 	readonly minimum_length?: number;
@@ -26,13 +26,13 @@ export interface CompressStep extends Step {
 const USAGE =
 	'encode [matcher] [zstd | br | gzip]… { zstd [level]; br [level]; gzip [level]; minimum_length <bytes>; match … }';
 
-/** Names of zstd levels, the same as the compatible server's, with zstd's own numbers. */
+/** Numbers of the named zstd levels. The names are those of the compatible server. */
 const ZSTD_LEVELS: { readonly [name: string]: number } = { fastest: 1, default: 3, better: 7, best: 11 };
 
 const CODINGS: readonly CodingName[] = ['zstd', 'br', 'gzip'];
 
 /** Minimum and maximum level of each coding. */
-const RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
+const LEVEL_RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
 	zstd: [1, 19],
 	br: [0, 11],
 	gzip: [1, 9],
@@ -77,38 +77,38 @@ export const encode = handlerDirective<CompressStep>({
 	lower: ({ line, args }, cx) => {
 		const codings: Coding[] = [];
 		const step: { minimum_length?: number; match?: ResponseMatcher } = {};
-		const add = (coding: Coding, word: Word): void => {
+		const addCoding = (coding: Coding, word: Word): void => {
 			if (codings.some(({ name }) => name === coding.name)) {
 				cx.problem('error', 'encode/repeated', word.span, `\`${coding.name}\` is given more than once.`);
 			} else codings.push(coding);
 		};
-		const coding = (name: CodingName) => (words: readonly Word[], at: Line) => {
-			const lowered = lowerCoding(name, words, at, cx);
-			if (lowered) add(lowered, at.words[0]!);
+		const codingHandler = (name: CodingName) => (words: readonly Word[], innerLine: Line) => {
+			const coding = lowerCoding(name, words, innerLine, cx);
+			if (coding) addCoding(coding, innerLine.words[0]!);
 		};
 		cx.subdirectives(
 			line.block,
 			{
-				zstd: coding('zstd'),
-				br: coding('br'),
-				gzip: coding('gzip'),
-				minimum_length: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'minimum_length <bytes>')) return;
+				zstd: codingHandler('zstd'),
+				br: codingHandler('br'),
+				gzip: codingHandler('gzip'),
+				minimum_length: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'minimum_length <bytes>')) return;
 					const size = cx.size(words[0]!);
 					if (size !== undefined) step.minimum_length = size;
 				},
-				match: (words, at) => {
-					const matcher = lowerResponseMatcher(words, at.block, at, cx);
+				match: (words, innerLine) => {
+					const matcher = lowerResponseMatcher(words, innerLine.block, innerLine, cx);
 					if (matcher) step.match = matcher;
 				},
 			},
 			'encode',
 		);
 		// A Compatfile may name a coding on the line and configure it in the block.
-		const inBlock = new Set(cx.dialect === 'compatfile' ? codings.map(({ name }) => name) : []);
+		const codingsInBlock = new Set(cx.dialect === 'compatfile' ? codings.map(({ name }) => name) : []);
 		for (const word of args) {
 			const name = cx.oneOf(word, CODINGS, 'encoding');
-			if (name && !inBlock.has(name)) add({ name }, word);
+			if (name && !codingsInBlock.has(name)) addCoding({ name }, word);
 		}
 		return { handler: 'compress', ...(codings.length > 0 && { codings }), ...step };
 	},
@@ -133,7 +133,7 @@ export const encode = handlerDirective<CompressStep>({
 });
 
 function codingSchema(name: CodingName): Schema {
-	const [minimum, maximum] = RANGES[name];
+	const [minimum, maximum] = LEVEL_RANGES[name];
 	return {
 		properties: {
 			name: { const: name },
@@ -145,30 +145,30 @@ function codingSchema(name: CodingName): Schema {
 	};
 }
 
-function lowerCoding(name: CodingName, words: readonly Word[], at: Line, cx: LowerContext): Coding | undefined {
-	if (!cx.count(at, words, 0, 1, `${name} [level]`)) return undefined;
+function lowerCoding(name: CodingName, words: readonly Word[], innerLine: Line, cx: LowerContext): Coding | undefined {
+	if (!cx.count(innerLine, words, 0, 1, `${name} [level]`)) return undefined;
 	const coding: { name: CodingName; level?: number; checksum?: false } = { name };
-	const level = (word: Word): void => {
-		const named = name === 'zstd' && Object.hasOwn(ZSTD_LEVELS, word.text) ? ZSTD_LEVELS[word.text] : undefined;
-		if (named === undefined && name === 'zstd' && !/^\d+$/.test(word.text)) {
+	const setLevel = (word: Word): void => {
+		const namedLevel = name === 'zstd' && Object.hasOwn(ZSTD_LEVELS, word.text) ? ZSTD_LEVELS[word.text] : undefined;
+		if (namedLevel === undefined && name === 'zstd' && !/^\d+$/.test(word.text)) {
 			cx.problem('error', 'encode/unknown-level', word.span, `\`${word.text}\` is not a level of zstd.`, {
 				hint: 'Write `fastest`, `default`, `better`, `best`, or a number from 1 to 19.',
 			});
 			return;
 		}
-		const value = named ?? cx.integer(word, ...RANGES[name]);
+		const value = namedLevel ?? cx.integer(word, ...LEVEL_RANGES[name]);
 		if (value !== undefined) coding.level = value;
 	};
-	if (words[0]) level(words[0]);
+	if (words[0]) setLevel(words[0]);
 	if (name !== 'zstd') {
-		cx.noBlock(at);
+		cx.noBlock(innerLine);
 		return coding;
 	}
 	cx.subdirectives(
-		at.block,
+		innerLine.block,
 		{
 			level: (values, line) => {
-				if (cx.count(line, values, 1, 1, 'level <level>')) level(values[0]!);
+				if (cx.count(line, values, 1, 1, 'level <level>')) setLevel(values[0]!);
 			},
 			disable_checksum: (values, line) => {
 				if (cx.count(line, values, 0, 0, 'disable_checksum')) coding.checksum = false;

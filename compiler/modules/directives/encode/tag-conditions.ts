@@ -1,6 +1,6 @@
 /**
- * Preconditions of requests whose responses may be compressed. A precondition refers to the entity tag of the form, compressed
- * or not, that the client would get (RFC 9110 §13.1); later handlers know only the tag of the uncompressed form.
+ * Preconditions of requests whose responses may be compressed. A precondition refers to the entity tag of the form, compressed or
+ * not, that the client would get (RFC 9110 §13.1). Later handlers know only the tag of the uncompressed form.
  */
 
 import { isStream } from '../../../exchange/body.ts';
@@ -12,8 +12,8 @@ import { isEncodable } from './encodable-media.ts';
 
 /** Maximum number of tags that one step remembers on one thread. */
 const MAX_TAGS = 8192;
-/** Maximum number of characters in a URL together with its tag. */
-const LONGEST = 512;
+/** Maximum number of characters in a key: a URL together with its tag. */
+const MAX_KEY_LENGTH = 512;
 
 /**
  * Returns the tag of a compressed form. A strong tag identifies bytes, so the coding is appended. A weak tag identifies
@@ -28,31 +28,31 @@ function isStrong(tag: string): boolean {
 }
 
 /**
- * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are too short or of
- * another type. Later handlers may compare only these tags verbatim: with any other tag, they would answer 304 for a form that
- * the client would not get.
+ * Tags of responses that a step leaves uncompressed although the client accepts a coding, because they are too short or of another
+ * type. Only these strong tags may be passed to later handlers verbatim: for any other, they could answer 304 for a form that the
+ * client would not get.
  */
 export class UnencodedTags {
-	readonly #byType: boolean;
-	readonly #known = new Set<string>();
+	readonly #isByType: boolean;
+	readonly #keys = new Set<string>();
 
-	/** @param byType True if responses are selected by type, which usually follows from the extension of the path. */
-	constructor(byType: boolean) {
-		this.#byType = byType;
+	/** @param isByType True if responses are selected by type, which usually follows from the extension of the path. */
+	constructor(isByType: boolean) {
+		this.#isByType = isByType;
 	}
 
-	/** Returns those of `tags`, which are all strong, that are known to belong to such responses. */
-	among(x: Exchange, tags: readonly string[]): readonly string[] {
-		const type = this.#byType ? contentType(x.request.path) : undefined;
+	/** Returns those of `tags`, all of them strong, that are known to belong to such responses. */
+	knownAmong(x: Exchange, tags: readonly string[]): readonly string[] {
+		const type = this.#isByType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
-		return tags.filter(tag => this.#known.has(keyOf(x, tag)));
+		return tags.filter(tag => this.#keys.has(keyOf(x, tag)));
 	}
 
 	add(x: Exchange, tag: string): void {
 		const key = keyOf(x, tag);
-		if (key.length > LONGEST) return;
-		if (this.#known.size >= MAX_TAGS) this.#known.delete(this.#known.values().next().value!);
-		this.#known.add(key);
+		if (key.length > MAX_KEY_LENGTH) return;
+		if (this.#keys.size >= MAX_TAGS) this.#keys.delete(this.#keys.values().next().value!);
+		this.#keys.add(key);
 	}
 }
 
@@ -64,50 +64,53 @@ function keyOf({ request, received }: Exchange, tag: string): string {
 export class TagConditions {
 	/** The coding that the client prefers. */
 	readonly #coding: string;
-	readonly #unencoded: UnencodedTags;
+	readonly #unencodedTags: UnencodedTags;
 	readonly #ifMatch: string | undefined;
 	readonly #ifNoneMatch: string | undefined;
 	/** True if the request is not for a range; partial responses are never compressed. */
-	readonly #whole: boolean;
-	/** Tags of If-None-Match that later handlers may compare verbatim; `#withheld` has the others. */
-	readonly #compared: ReadonlySet<string>;
-	readonly #withheld: string;
+	readonly #isWhole: boolean;
+	/** Tags of `If-None-Match` that later handlers get verbatim. `#withheldTags` has the others, as a list. */
+	readonly #passedTags: ReadonlySet<string>;
+	readonly #withheldTags: string;
 
-	private constructor(x: Exchange, coding: string, unencoded: UnencodedTags) {
+	private constructor(x: Exchange, coding: string, unencodedTags: UnencodedTags) {
 		const { headers } = x.request;
 		this.#coding = coding;
-		this.#unencoded = unencoded;
+		this.#unencodedTags = unencodedTags;
 		this.#ifMatch = headers.combined('if-match');
 		this.#ifNoneMatch = headers.combined('if-none-match');
-		this.#whole = !headers.has('range');
+		this.#isWhole = !headers.has('range');
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		// A weak tag matches the compressed and the uncompressed form.
-		this.#compared = new Set([...tags.filter(tag => !isStrong(tag)), ...unencoded.among(x, tags.filter(isStrong))]);
-		this.#withheld = tags.filter(tag => !this.#compared.has(tag)).join(', ');
+		this.#passedTags = new Set([
+			...tags.filter(tag => !isStrong(tag)),
+			...unencodedTags.knownAmong(x, tags.filter(isStrong)),
+		]);
+		this.#withheldTags = tags.filter(tag => !this.#passedTags.has(tag)).join(', ');
 	}
 
 	/**
-	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the one that the client prefers,
-	 * `names` are those it might have received. Returns undefined if the response needs no further check.
+	 * Rewrites a request's conditions to ones that later handlers can evaluate. `coding` is the one that the client prefers;
+	 * `codingNames` are all those of the step. Returns undefined if the response needs no further check.
 	 */
-	static of(
+	static forRequest(
 		x: Exchange,
 		coding: string | undefined,
-		names: readonly string[],
-		unencoded: UnencodedTags,
+		codingNames: readonly string[],
+		unencodedTags: UnencodedTags,
 	): TagConditions | undefined {
 		const { method, headers } = x.request;
-		const reads = method === 'GET' || method === 'HEAD';
+		const isRead = method === 'GET' || method === 'HEAD';
 		// The response will not be compressed, so later handlers can compare the tags themselves.
-		if (reads && coding === undefined) return undefined;
+		if (isRead && coding === undefined) return undefined;
 		x.keepReceivedHeaders();
-		addPlainTags(headers, 'If-Match', reads ? [coding!] : names);
-		if (!reads) {
-			// The method modifies the resource, and all forms that the client may have represent the same state of it.
-			addPlainTags(headers, 'If-None-Match', names);
+		addPlainTags(headers, 'If-Match', isRead ? [coding!] : codingNames);
+		if (!isRead) {
+			// The method changes the resource, and each form that the client may have represents the same state of it.
+			addPlainTags(headers, 'If-None-Match', codingNames);
 			return undefined;
 		}
-		const conditions = new TagConditions(x, coding!, unencoded);
+		const conditions = new TagConditions(x, coding!, unencodedTags);
 		conditions.#setIfNoneMatch(headers);
 		return conditions;
 	}
@@ -116,8 +119,8 @@ export class TagConditions {
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
-		const plain = this.#whole ? plainTags(tags, [this.#coding]) : [];
-		const list = [...new Set([...this.#compared, ...plain])];
+		const plainTagList = this.#isWhole ? plainTags(tags, [this.#coding]) : [];
+		const list = [...new Set([...this.#passedTags, ...plainTagList])];
 		if (list.length > 0) headers.set('If-None-Match', list.join(', '));
 		else {
 			headers.delete('if-none-match');
@@ -130,41 +133,46 @@ export class TagConditions {
 	 * Called when a later handler has answered 304: if the client has the compressed form, the response gets the tag of that form
 	 * (RFC 9110 §15.4.5).
 	 */
-	confirmed(headers: HeaderList): void {
+	onNotModified(headers: HeaderList): void {
 		const tag = headers.get('etag');
-		if (tag === undefined || this.#compared.has(tag)) return;
-		const encoded = encodedTag(tag, this.#coding);
-		if (etagListHas(this.#ifNoneMatch ?? '', encoded, false)) headers.set('Etag', encoded);
+		if (tag === undefined || this.#passedTags.has(tag)) return;
+		const compressedTag = encodedTag(tag, this.#coding);
+		if (etagListHas(this.#ifNoneMatch ?? '', compressedTag, false)) headers.set('Etag', compressedTag);
 	}
 
 	/**
 	 * Compares a response's tag with the tags withheld from later handlers. Returns true if it has turned the response into 304 or
 	 * 412.
 	 * @param coding The coding in which the response is sent; undefined if uncompressed.
-	 * @param always True if this client never gets the response in a coding.
+	 * @param isNeverEncoded True if this client never gets the response in a coding.
 	 */
-	answer(x: Exchange, coding: string | undefined, always: boolean): boolean {
+	answer(x: Exchange, coding: string | undefined, isNeverEncoded: boolean): boolean {
 		const { status, headers } = x.response;
 		const tag = headers.get('etag');
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
-		const own = coding === undefined ? tag : encodedTag(tag, coding);
-		const list = this.#ifMatch;
+		const sentTag = coding === undefined ? tag : encodedTag(tag, coding);
+		const ifMatch = this.#ifMatch;
 		// If the tag of the uncompressed form does not match either, later handlers have already evaluated If-Match.
-		if (list !== undefined && own !== tag && etagListHas(list, tag, true) && !etagListHas(list, own, true)) {
-			finish(x, 412);
+		if (
+			ifMatch !== undefined &&
+			sentTag !== tag &&
+			etagListHas(ifMatch, tag, true) &&
+			!etagListHas(ifMatch, sentTag, true)
+		) {
+			endWithStatus(x, 412);
 			return true;
 		}
-		// Later handlers have already compared the tags of compressed forms, as the tags of their uncompressed forms.
-		if (coding !== undefined && this.#whole) return false;
-		if (!etagListHas(this.#withheld, own, false)) return false;
-		if (coding === undefined && always && this.#whole) this.#unencoded.add(x, tag);
-		headers.set('Etag', own);
-		finish(x, 304);
+		// Later handlers have already compared the tags of compressed forms, because they got the tags of the uncompressed forms.
+		if (coding !== undefined && this.#isWhole) return false;
+		if (!etagListHas(this.#withheldTags, sentTag, false)) return false;
+		if (coding === undefined && isNeverEncoded && this.#isWhole) this.#unencodedTags.add(x, tag);
+		headers.set('Etag', sentTag);
+		endWithStatus(x, 304);
 		return true;
 	}
 }
 
-function finish(x: Exchange, status: 304 | 412): void {
+function endWithStatus(x: Exchange, status: 304 | 412): void {
 	const { response } = x;
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
@@ -176,16 +184,16 @@ function finish(x: Exchange, status: 304 | 412): void {
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
 	const list = headers.combined(name.toLowerCase());
 	if (list === undefined) return;
-	const plain = plainTags(parseEntityTags(list), codings);
-	if (plain.length > 0) headers.set(name, [list, ...plain].join(', '));
+	const added = plainTags(parseEntityTags(list), codings);
+	if (added.length > 0) headers.set(name, [list, ...added].join(', '));
 }
 
-/** Returns, for each tag that names a coding, the tag of the uncompressed form. */
+/** Returns the tags of the uncompressed forms for those tags that name a coding. */
 function plainTags(tags: readonly string[], codings: readonly string[]): string[] {
-	const plain: string[] = [];
+	const result: string[] = [];
 	for (const tag of tags) {
 		const coding = codings.find(name => tag.endsWith(`-${name}"`));
-		if (coding !== undefined) plain.push(`${tag.slice(0, -coding.length - 2)}"`);
+		if (coding !== undefined) result.push(`${tag.slice(0, -coding.length - 2)}"`);
 	}
-	return plain;
+	return result;
 }

@@ -5,7 +5,7 @@ import { escapeHtml } from '../../../exchange/html-text.ts';
 export const ERROR_PAGE_THEMES = ['auto', 'light', 'dark'] as const;
 export type ErrorPageTheme = (typeof ERROR_PAGE_THEMES)[number];
 
-/** What a page says. All texts are plain. */
+/** The contents of a page, as plain text. */
 export interface ErrorPageContent {
 	readonly status: number;
 	readonly title: string;
@@ -13,17 +13,17 @@ export interface ErrorPageContent {
 	readonly requestId: string | undefined;
 }
 
-/** The page loads nothing, runs no script and submits no form, whatever is inserted in it. */
+/** With this policy, the page loads nothing, runs no script and submits no form, whatever text is inserted in it. */
 export const PAGE_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-const LIGHT = '--back:#fff;--front:#1b1f24;--faint:#59636e;--accent:#b3261e';
-const DARK = '--back:#15181c;--front:#e6e9ed;--faint:#9aa4b0;--accent:#ff8a80';
+const LIGHT_COLORS = '--back:#fff;--front:#1b1f24;--faint:#59636e;--accent:#b3261e';
+const DARK_COLORS = '--back:#15181c;--front:#e6e9ed;--faint:#9aa4b0;--accent:#ff8a80';
 
-const COLORS: { readonly [theme in ErrorPageTheme]: string } = {
-	auto: `:root{color-scheme:light dark;${LIGHT}}@media(prefers-color-scheme:dark){:root{${DARK}}}`,
-	light: `:root{color-scheme:light;${LIGHT}}`,
-	dark: `:root{color-scheme:dark;${DARK}}`,
+const THEME_COLORS: { readonly [theme in ErrorPageTheme]: string } = {
+	auto: `:root{color-scheme:light dark;${LIGHT_COLORS}}@media(prefers-color-scheme:dark){:root{${DARK_COLORS}}}`,
+	light: `:root{color-scheme:light;${LIGHT_COLORS}}`,
+	dark: `:root{color-scheme:dark;${DARK_COLORS}}`,
 };
 
 const STYLE = `*{box-sizing:border-box}
@@ -34,21 +34,21 @@ h1{margin:.25rem 0 .75rem;font-size:1.75rem;line-height:1.2}
 p{margin:0 0 .75rem}
 .id{color:var(--faint);font-size:.875rem}`;
 
-/** Returns the page as HTML. `isOurs`: a text of it is built in, and so in English. */
-export function htmlErrorPage(content: ErrorPageContent, theme: ErrorPageTheme, isOurs: boolean): string {
+/** Returns the page as HTML. `hasBuiltInText` is true if some of its text is built in, and therefore English. */
+export function htmlErrorPage(content: ErrorPageContent, theme: ErrorPageTheme, hasBuiltInText: boolean): string {
 	const { status, requestId } = content;
 	const title = escapeHtml(content.title);
 	const text = content.text === '' ? '' : `<p>${escapeHtml(content.text)}</p>\n`;
 	const id = requestId === undefined ? '' : `<p class="id">Request ID: <code>${escapeHtml(requestId)}</code></p>\n`;
 	return `<!doctype html>
-<html${isOurs ? ' lang="en"' : ''}>
+<html${hasBuiltInText ? ' lang="en"' : ''}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${status} ${title}</title>
 <style>
-${COLORS[theme]}
+${THEME_COLORS[theme]}
 ${STYLE}
 </style>
 </head>
@@ -62,7 +62,7 @@ ${text}${id}</main>
 `;
 }
 
-/** Returns the page as JSON for programs: `error` is the reason phrase, `message` the text of the configuration, if there is one. */
+/** Returns the page as JSON, for programs. `error` is the reason phrase, `message` the configured text, if there is one. */
 export function jsonErrorPage(
 	{ status, requestId }: ErrorPageContent,
 	error: string,
@@ -79,7 +79,7 @@ export function textErrorPage({ status, title, text, requestId }: ErrorPageConte
 	return `${lines.join('\n')}\n`;
 }
 
-const TEXTS: { readonly [status: number]: string } = {
+const STATUS_TEXTS: { readonly [status: number]: string } = {
 	401: 'You need to log in to see this page.',
 	403: 'You are not allowed to see this page.',
 	404: 'There is no page at this address.',
@@ -94,6 +94,7 @@ const TEXTS: { readonly [status: number]: string } = {
 /** Returns the sentence for visitors about a status. */
 export function defaultErrorText(status: number): string {
 	return (
-		TEXTS[status] ?? (status >= 500 ? 'Something went wrong on the server.' : 'The server cannot process this request.')
+		STATUS_TEXTS[status] ??
+		(status >= 500 ? 'Something went wrong on the server.' : 'The server cannot process this request.')
 	);
 }

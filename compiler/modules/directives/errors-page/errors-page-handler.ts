@@ -24,13 +24,13 @@ import type { ErrorsPageStep } from './errors-page.ts';
 /** Types of error pages. Of those that a client prefers equally, the first is sent. */
 const TYPES = ['text/html', 'application/json', 'text/plain'] as const;
 
-/** An ID that may come from the client: no longer than this, and of these characters. */
+/** Matches request IDs that are short and harmless enough to be shown; they may come from the client. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
 
 /** Fields that allow a response to be stored. */
-const OF_CACHING: ReadonlySet<string> = new Set(['cache-control', 'expires', 'age', 'surrogate-control']);
+const CACHING_FIELDS: ReadonlySet<string> = new Set(['cache-control', 'expires', 'age', 'surrogate-control']);
 
-/** An `errors_page` step, compiled. */
+/** A compiled `errors_page` step. */
 interface ErrorPages {
 	readonly theme: ErrorPageTheme;
 	readonly title: Template | undefined;
@@ -48,30 +48,30 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 		folder: folder === undefined ? undefined : { path: folder, reader: cx.lease('files', {}) },
 	};
 	cx.answerErrors();
-	const page = (x: Exchange): void | Promise<void> => answer(x, x.error!.status, pages);
+	const answerError = (x: Exchange): void | Promise<void> => answerWithPage(x, x.error!.status, pages);
 	if (!intercept) {
 		return x => {
-			x.errorPage = page;
+			x.errorPage = answerError;
 			return next(x);
 		};
 	}
 	const isIntercepted = compileStatuses(intercept, cx);
-	const after = (x: Exchange): void | Promise<void> => {
+	const interceptResponse = (x: Exchange): void | Promise<void> => {
 		const { status, headers } = x.response;
 		if (x.aborted || x.upgradeCallback !== undefined || status < 400 || !isIntercepted(status)) return;
-		// A client of gRPC reads the status in the fields of its own protocol.
+		// A gRPC client reads the status from fields of that protocol.
 		if (headers.get('content-type')?.toLowerCase().startsWith('application/grpc')) return;
-		return answer(x, status, pages);
+		return answerWithPage(x, status, pages);
 	};
 	return x => {
-		x.errorPage = page;
+		x.errorPage = answerError;
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(() => after(x)) : after(x);
+		return pending instanceof Promise ? pending.then(() => interceptResponse(x)) : interceptResponse(x);
 	};
 }
 
-/** Answers with the page for a status. Only the body and the fields that describe it are replaced. */
-function answer(x: Exchange, status: number, pages: ErrorPages): void | Promise<void> {
+/** Answers with the page for a status. Keeps all header fields except those that describe the replaced body. */
+function answerWithPage(x: Exchange, status: number, pages: ErrorPages): void | Promise<void> {
 	const { request, response } = x;
 	const type = namedType(request.headers.combined('accept'), TYPES) ?? 'text/plain';
 	if (isStream(response.body)) response.body.cancel();
@@ -80,39 +80,39 @@ function answer(x: Exchange, status: number, pages: ErrorPages): void | Promise<
 	response.status = status;
 	clearFields(x, status);
 	if (type !== 'text/html' || pages.folder === undefined) return sendBuiltIn(x, type, pages);
-	const opened = openPage(pages.folder, status);
-	if (!(opened instanceof Promise)) return sendFile(x, opened, pages);
-	return opened.then(file => sendFile(x, file, pages));
+	const file = openPage(pages.folder, status);
+	if (!(file instanceof Promise)) return sendFile(x, file, pages);
+	return file.then(file => sendFile(x, file, pages));
 }
 
 function clearFields(x: Exchange, status: number): void {
 	const { headers } = x.response;
-	// With 416, it is the length of the whole (RFC 9110 §14.4).
-	const range = status === 416 ? headers.get('content-range') : undefined;
+	// In a 416 response, the field tells the complete length of the file (RFC 9110 §14.4).
+	const contentRange = status === 416 ? headers.get('content-range') : undefined;
 	dropContentFields(headers);
-	headers.filter(name => !OF_CACHING.has(name.toLowerCase()));
-	// The page depends on the request, and the error may be over the next moment.
+	headers.filter(name => !CACHING_FIELDS.has(name.toLowerCase()));
+	// The page depends on the request, and the error may be temporary.
 	headers.set('Cache-Control', 'no-store');
 	headers.add('Vary', 'Accept');
-	if (range !== undefined) headers.set('Content-Range', range);
+	if (contentRange !== undefined) headers.set('Content-Range', contentRange);
 	const cause = x.error?.cause;
 	if (cause instanceof HttpError) for (const [name, value] of cause.headers) headers.set(name, value);
 }
 
-/** Returns the most precise page of a folder for a status; undefined if there is none that can be read. */
+/** Returns the most specific page of a folder for a status; undefined if there is none that can be read. */
 function openPage(
 	{ path, reader }: NonNullable<ErrorPages['folder']>,
 	status: number,
 ): OpenFile | undefined | Promise<OpenFile | undefined> {
 	const names = pageNames(status);
-	const from = (index: number): OpenFile | undefined | Promise<OpenFile | undefined> => {
+	const openFrom = (index: number): OpenFile | undefined | Promise<OpenFile | undefined> => {
 		for (let i = index; i < names.length; i++) {
 			try {
-				// The names are fixed, so a link is the administrator's intention.
-				const opened = reader.open(path, `/${names[i]}`, true);
-				if (!(opened instanceof Promise)) return opened;
-				return opened.catch((error: unknown) => {
-					if (error instanceof FileError) return from(i + 1);
+				// Links are followed, because the names are fixed: any link is the administrator's intention.
+				const file = reader.open(path, `/${names[i]}`, true);
+				if (!(file instanceof Promise)) return file;
+				return file.catch((error: unknown) => {
+					if (error instanceof FileError) return openFrom(i + 1);
 					throw error;
 				});
 			} catch (error) {
@@ -121,10 +121,10 @@ function openPage(
 		}
 		return undefined;
 	};
-	return from(0);
+	return openFrom(0);
 }
 
-/** Returns the names of the files for a status, the most precise first. */
+/** Returns the file names of the pages for a status, the most specific first. */
 export function pageNames(status: number): readonly string[] {
 	return [`${status}.html`, `${Math.floor(status / 100)}xx.html`, 'error.html'];
 }
@@ -150,7 +150,7 @@ function sendBuiltIn(x: Exchange, type: (typeof TYPES)[number], pages: ErrorPage
 	const { status, headers } = response;
 	const phrase = STATUS_CODES[status] ?? 'Error';
 	const { error } = x;
-	// An error response that was intercepted has placeholders, too.
+	// Placeholders of the error are also available for an intercepted response, which is not an error of this server.
 	x.error ??= { status, message: phrase };
 	const title = pages.title?.render(x);
 	const message = pages.text?.render(x);
@@ -176,7 +176,7 @@ function sendBuiltIn(x: Exchange, type: (typeof TYPES)[number], pages: ErrorPage
 	}
 }
 
-/** Returns the ID by which the request can be found in logs: that of the response, `{uuid}`, that of the request, or its trace. */
+/** Returns an ID by which the request can be found in logs: that of the response, `{uuid}`, that of the request, or its trace. */
 function requestIdOf(x: Exchange): string | undefined {
 	const candidates = [
 		x.response.headers.get('x-request-id'),

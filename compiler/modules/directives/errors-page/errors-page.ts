@@ -9,10 +9,10 @@ import { compileErrorsPage } from './errors-page-handler.ts';
 /** A step of the handler `errors_page`. */
 export interface ErrorsPageStep extends Step {
 	readonly handler: 'errors_page';
-	/** Folder with pages. */
+	/** Folder with files such as `404.html`. */
 	readonly folder?: string;
 	readonly theme?: ErrorPageTheme;
-	/** Plain text with placeholders, as is `text`. */
+	/** Heading of the built-in page. Like `text`, it is plain text with placeholders. */
 	readonly title?: string;
 	readonly text?: string;
 	/** Statuses and classes of the responses of later handlers that get a page, too. */
@@ -24,7 +24,7 @@ type Fields = { -readonly [K in 'folder' | 'theme' | 'title' | 'text' | 'interce
 const USAGE =
 	'errors_page [matcher] [<folder>] { theme auto | light | dark; title <text>; text <text>; intercept [<status> | <class>…] }';
 
-/** A status or class of statuses that is an error. */
+/** Matches a status of an error, or a class of them. */
 const ERROR_STATUS = /^[45](?:\d\d|xx)$/;
 const ALL_ERRORS: readonly string[] = ['4xx', '5xx'];
 
@@ -136,32 +136,32 @@ function lowerFolder(word: Word, line: Line, cx: LowerContext): string | undefin
 }
 
 function lowerBlock(line: Line, fields: Fields, cx: LowerContext): void {
-	const seen = new Set<string>();
-	const once =
-		(take: (args: readonly Word[], at: Line) => void): SubdirectiveHandler =>
-		(args, at) => {
-			const { text, span } = at.words[0]!;
-			if (seen.has(text)) cx.problem('error', 'errors-page/twice', span, `\`${text}\` is given more than once.`);
-			seen.add(text);
-			cx.noBlock(at);
-			take(args, at);
+	const usedNames = new Set<string>();
+	const onceHandler =
+		(handle: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
+		(args, innerLine) => {
+			const { text, span } = innerLine.words[0]!;
+			if (usedNames.has(text)) cx.problem('error', 'errors-page/twice', span, `\`${text}\` is given more than once.`);
+			usedNames.add(text);
+			cx.noBlock(innerLine);
+			handle(args, innerLine);
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			theme: once((args, at) => {
-				const theme = cx.count(at, args, 1, 1, 'theme auto | light | dark')
+			theme: onceHandler((args, innerLine) => {
+				const theme = cx.count(innerLine, args, 1, 1, 'theme auto | light | dark')
 					? cx.oneOf(args[0]!, ERROR_PAGE_THEMES, 'theme')
 					: undefined;
 				if (theme !== undefined && theme !== 'auto') fields.theme = theme;
 			}),
-			title: once((args, at) => {
-				if (cx.count(at, args, 1, 1, 'title <text>')) fields.title = cx.template(args[0]!);
+			title: onceHandler((args, innerLine) => {
+				if (cx.count(innerLine, args, 1, 1, 'title <text>')) fields.title = cx.template(args[0]!);
 			}),
-			text: once((args, at) => {
-				if (cx.count(at, args, 1, 1, 'text <text>')) fields.text = cx.template(args[0]!);
+			text: onceHandler((args, innerLine) => {
+				if (cx.count(innerLine, args, 1, 1, 'text <text>')) fields.text = cx.template(args[0]!);
 			}),
-			intercept: once(args => {
+			intercept: onceHandler(args => {
 				const statuses = args.map(({ text }) => text.toLowerCase());
 				for (const [index, { text, span }] of args.entries()) {
 					if (ERROR_STATUS.test(statuses[index]!)) continue;

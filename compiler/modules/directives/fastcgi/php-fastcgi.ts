@@ -80,19 +80,20 @@ export const phpFastcgi = handlerDirective<Step>({
 				usage: USAGE,
 				ofPool: pool => ({
 					...fastcgiOptions(transport, pool, cx),
-					transport: (_words, at) => {
+					transport: (_words, innerLine) => {
 						const message = '`php_fastcgi` has its own transport.';
-						cx.problem('error', 'upstream/transport-twice', at.words[0]!.span, message, {
+						cx.problem('error', 'upstream/transport-twice', innerLine.words[0]!.span, message, {
 							hint: 'Write its options, such as `root` and `env`, in the block of `php_fastcgi`.',
 						});
 					},
 				}),
 				own: () => ({
-					index: (words, at) => {
-						if (cx.noBlock(at) && cx.count(at, words, 1, 1, 'index <file>|off')) index = words[0];
+					index: (words, innerLine) => {
+						if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'index <file>|off')) index = words[0];
 					},
-					try_files: (words, at) => {
-						if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
+					try_files: (words, innerLine) => {
+						if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…'))
+							return;
 						files = words.map(word => cx.template(word));
 					},
 				}),
@@ -103,37 +104,37 @@ export const phpFastcgi = handlerDirective<Step>({
 			cx,
 		);
 		const split = transport.split ?? [];
-		const scripts: Matcher = { type: 'path', patterns: split.map(extension => `*${extension}`) };
+		const scriptMatcher: Matcher = { type: 'path', patterns: split.map(extension => `*${extension}`) };
 		const steps: Step[] = [];
 		if (index?.text !== 'off') {
-			const name = index ? cx.template(index) : 'index.php';
-			const below = `{http.request.uri.path}/${name}`;
-			const tried = files ?? ['{http.request.uri.path}', below, name];
-			const compat = cx.dialect === 'compatfile';
-			// The compatible server's `root` is the folder as seen by the application, perhaps in another container.
-			const root = compat || transport.root === undefined ? {} : { root: transport.root };
-			if (tried.includes(below)) {
-				const folders: Matcher = {
+			const indexName = index ? cx.template(index) : 'index.php';
+			const folderIndex = `{http.request.uri.path}/${indexName}`;
+			const triedFiles = files ?? ['{http.request.uri.path}', folderIndex, indexName];
+			const isCompatfile = cx.dialect === 'compatfile';
+			// In a Compatfile, `root` is the folder as the application sees it, perhaps in another container. It is not for lookups.
+			const rootField = isCompatfile || transport.root === undefined ? {} : { root: transport.root };
+			if (triedFiles.includes(folderIndex)) {
+				const folderMatcher: Matcher = {
 					type: 'all',
 					of: [
-						{ type: 'file', files: [below], ...root },
+						{ type: 'file', files: [folderIndex], ...rootField },
 						{ type: 'not', of: { type: 'path', patterns: ['*/'] } },
 					],
 				};
-				const to = '{http.request.orig_uri.path}/{http.request.orig_uri.prefixed_query}';
-				steps.push({ handler: 'redirect', when: folders, to, status: 308 });
+				const canonicalTarget = '{http.request.orig_uri.path}/{http.request.orig_uri.prefixed_query}';
+				steps.push({ handler: 'redirect', when: folderMatcher, to: canonicalTarget, status: 308 });
 			}
-			const falls = /\.php$/i.test(tried.at(-1)!);
-			const found: Matcher = {
+			const hasFallback = /\.php$/i.test(triedFiles.at(-1)!);
+			const fileMatcher: Matcher = {
 				type: 'file',
-				files: tried,
-				...(falls ? { policy: compat ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback' } : {}),
+				files: triedFiles,
+				...(hasFallback ? { policy: isCompatfile ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback' } : {}),
 				split_path: split,
-				...root,
+				...rootField,
 			};
-			steps.push({ handler: 'rewrite_target', when: found, to: '{http.matchers.file.relative}' });
+			steps.push({ handler: 'rewrite_target', when: fileMatcher, to: '{http.matchers.file.relative}' });
 		}
-		steps.push({ ...proxy, when: scripts });
+		steps.push({ ...proxy, when: scriptMatcher });
 		return cx.origin({ handler: 'group', pipeline: steps }, line.span);
 	},
 	schema: { properties: {} },

@@ -1,4 +1,4 @@
-/** The response fields of a file, computed once per cached file. */
+/** Response fields that depend only on the file, computed once per cached file. */
 import type { OpenFile } from '../../../exchange/leases.ts';
 import { contentType } from '../../representations/content-type.ts';
 import { FileTimes } from './file-times.ts';
@@ -15,21 +15,21 @@ export interface FileFacts {
 	readonly date: string;
 	/** Media type, by the extension of the requested name. */
 	readonly type: string | undefined;
-	/** Whether the site hides it; undefined until checked. */
+	/** Whether the file server hides the file; undefined until checked. */
 	hidden: boolean | undefined;
 }
 
 /** Caches the facts about the files of one `files` step. */
 export class FileFactsCache {
-	readonly #known = new WeakMap<OpenFile, FileFacts>();
+	readonly #facts = new WeakMap<OpenFile, FileFacts>();
 	readonly #times = new FileTimes();
 
-	of(file: OpenFile): FileFacts {
+	get(file: OpenFile): FileFacts {
 		if (file.source === 'disk') return this.#factsOf(file);
-		let facts = this.#known.get(file);
+		let facts = this.#facts.get(file);
 		if (facts === undefined) {
 			facts = this.#factsOf(file);
-			this.#known.set(file, facts);
+			this.#facts.set(file, facts);
 		}
 		return facts;
 	}
@@ -42,7 +42,7 @@ export class FileFactsCache {
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
 		}
-		const etag = this.#times.tag(seconds, modified.nanoseconds, size);
+		const etag = this.#times.entityTag(seconds, modified.nanoseconds, size);
 		return { etag, seconds, date: this.#times.date(seconds), type, hidden: undefined };
 	}
 }

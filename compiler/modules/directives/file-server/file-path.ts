@@ -9,32 +9,32 @@ export interface FilePath {
 	readonly endsWithSlash: boolean;
 }
 
-/** Matches paths that need decoding or cleaning: an escape, an empty or dotted segment, or a NUL. */
-const UNUSUAL = /%|\/\/|\/\.|\0/;
+/** Matches paths that need decoding or cleaning: those with an escape, an empty segment, a segment that begins with a dot, or a NUL. */
+const NEEDS_CLEANING = /%|\/\/|\/\.|\0/;
 
 /**
  * Converts a percent-encoded path. Each segment is decoded separately: `..` is resolved after decoding and stops at the root,
  * and a segment with an encoded slash or NUL names no file.
- * `malformed`: an invalid escape, or a NUL (400). `encoded-slash`: no file can have that name (404); matchers treat `%2F` as a
- * slash, so serving `/a%2Fb` as `/a/b` or as one name would let a request slip past them.
+ * Returns `malformed` for an invalid escape or a NUL (400), and `encoded-slash` for a name that no file can have (404). Serving
+ * `/a%2Fb` as `/a/b` would let a request evade matchers of paths.
  */
-export function filePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
-	if (!UNUSUAL.test(encoded)) {
+export function parseFilePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
+	if (!NEEDS_CLEANING.test(encoded)) {
 		const endsWithSlash = encoded.endsWith('/');
 		const path = endsWithSlash ? encoded.slice(0, -1) : encoded;
 		return { path: path === '' || path.startsWith('/') ? path : `/${path}`, endsWithSlash };
 	}
-	const kept: string[] = [];
+	const names: string[] = [];
 	let endsWithSlash = false;
 	for (const segment of encoded.split('/')) {
 		const name = segment.includes('%') ? decodeSegment(segment) : segment;
 		if (name === undefined || name.includes('\0')) return 'malformed';
 		if (name.includes('/')) return 'encoded-slash';
 		endsWithSlash = name === '' || name === '.' || name === '..';
-		if (name === '..') kept.pop();
-		else if (!endsWithSlash) kept.push(name);
+		if (name === '..') names.pop();
+		else if (!endsWithSlash) names.push(name);
 	}
-	return { path: kept.length === 0 ? '' : `/${kept.join('/')}`, endsWithSlash };
+	return { path: names.length === 0 ? '' : `/${names.join('/')}`, endsWithSlash };
 }
 
 /** Decodes escapes; bytes that are not UTF-8 become lone surrogates (U+DC00 plus the byte), as FileReader expects. */
@@ -51,23 +51,34 @@ function decodeSegment(segment: string): string | undefined {
 
 function decodeBytes(bytes: Buffer): string {
 	let text = '';
-	let at = 0;
-	while (at < bytes.length) {
-		const length = sequenceLength(bytes, at);
+	let offset = 0;
+	while (offset < bytes.length) {
+		const length = sequenceLength(bytes, offset);
 		if (length === 0) {
-			text += String.fromCharCode(0xdc00 + bytes[at]!);
-			at += 1;
+			text += String.fromCharCode(0xdc00 + bytes[offset]!);
+			offset += 1;
 		} else {
-			text += bytes.toString('utf8', at, at + length);
-			at += length;
+			text += bytes.toString('utf8', offset, offset + length);
+			offset += length;
 		}
 	}
 	return text;
 }
 
 /** Returns the length of the well-formed UTF-8 sequence at an offset, or 0 (RFC 3629 §4). */
-function sequenceLength(bytes: Buffer, at: number): number {
-	const first = bytes[at]!;
-	const length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-	return length > 0 && at + length <= bytes.length && isUtf8(bytes.subarray(at, at + length)) ? length : 0;
+function sequenceLength(bytes: Buffer, offset: number): number {
+	const firstByte = bytes[offset]!;
+	const length =
+		firstByte < 0x80
+			? 1
+			: firstByte < 0xc2
+				? 0
+				: firstByte < 0xe0
+					? 2
+					: firstByte < 0xf0
+						? 3
+						: firstByte < 0xf5
+							? 4
+							: 0;
+	return length > 0 && offset + length <= bytes.length && isUtf8(bytes.subarray(offset, offset + length)) ? length : 0;
 }

@@ -38,71 +38,72 @@ export interface FilesStep extends Step {
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** The step during lowering, filled by the lines of the block. */
+/** The step while the lines of the block are lowered into it. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
-	const step = {} as Draft;
-	step.handler = 'files';
+	const draft = {} as Draft;
+	draft.handler = 'files';
 	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
 		cx.count(line, args, 1, 1, USAGE);
-		step.browse = {};
+		draft.browse = {};
 	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
 
 	const hide: string[] = [];
-	const flag = (set: () => void) => (words: readonly Word[], sub: Parameters<LowerContext['noBlock']>[0]) => {
-		cx.noBlock(sub);
-		if (cx.count(sub, words, 0, 0, USAGE)) set();
-	};
+	const flagHandler =
+		(set: () => void) => (words: readonly Word[], innerLine: Parameters<LowerContext['noBlock']>[0]) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 0, 0, USAGE)) set();
+		};
 	cx.subdirectives(
 		line.block,
 		{
 			root: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, 1, 'root PATH')) return;
-				step.root = pathOf(words[0]!, cx);
+				draft.root = lowerPath(words[0]!, cx);
 			},
 			hide: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
-				for (const word of words) hide.push(word.text.includes('/') ? pathOf(word, cx) : cx.template(word));
+				for (const word of words) hide.push(word.text.includes('/') ? lowerPath(word, cx) : cx.template(word));
 			},
 			index: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
-				step.index = words.map(word => cx.template(word));
+				draft.index = words.map(word => cx.template(word));
 			},
 			status: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, 1, 'status CODE')) return;
 				const word = words[0]!;
 				const status = word.text.includes('{') ? cx.template(word) : cx.status(word);
-				if (status !== undefined) step.status = status;
+				if (status !== undefined) draft.status = status;
 			},
-			disable_canonical_uris: flag(() => {
-				step.canonical_uris = false;
-				// Rules about `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves a file for a path with a trailing slash.
-				if (cx.dialect === 'compatfile') step.trailing_slash = 'ignored';
+			disable_canonical_uris: flagHandler(() => {
+				draft.canonical_uris = false;
+				// Access rules for `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves the file for a path with a trailing slash.
+				if (cx.dialect === 'compatfile') draft.trailing_slash = 'ignored';
 			}),
-			pass_thru: flag(() => {
-				step.pass_thru = true;
+			pass_thru: flagHandler(() => {
+				draft.pass_thru = true;
 			}),
-			follow_symlinks: flag(() => {
-				step.follow_symlinks = true;
+			follow_symlinks: flagHandler(() => {
+				draft.follow_symlinks = true;
 			}),
 			browse: (words, sub) => {
-				if (step.browse) {
+				if (draft.browse) {
 					cx.problem('error', 'browse/repeated', sub.words[0]!.span, 'browsing is already configured');
 					return;
 				}
-				step.browse = lowerBrowse(words, sub, word => pathOf(word, cx), cx);
+				draft.browse = lowerBrowse(words, sub, word => lowerPath(word, cx), cx);
 			},
 			precompressed: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
-				const named = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
-				if (words.length === 0) step.precompressed = [...SIDECAR_CODINGS];
-				else if (named.length > 0) step.precompressed = [...new Set(named)];
+				const codings = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
+				if (words.length === 0) draft.precompressed = [...SIDECAR_CODINGS];
+				else if (codings.length > 0) draft.precompressed = [...new Set(codings)];
 			},
 			etag_file_extensions: (words, sub) => {
 				cx.noBlock(sub);
@@ -115,7 +116,7 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 							hint: 'Write it with its dot: `.sha256`.',
 						});
 				}
-				if (extensions.length > 0) step.etag_file_extensions = extensions;
+				if (extensions.length > 0) draft.etag_file_extensions = extensions;
 			},
 			fs: (words, sub) => {
 				cx.noBlock(sub);
@@ -125,11 +126,11 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 		'file_server',
 	);
 	hide.push(...cx.files);
-	if (hide.length > 0) step.hide = [...new Set(hide)];
-	return step;
+	if (hide.length > 0) draft.hide = [...new Set(hide)];
+	return draft;
 }
 
-function pathOf(word: Word, cx: LowerContext): string {
+function lowerPath(word: Word, cx: LowerContext): string {
 	return cx.filePath(cx.template(word), word.span);
 }
 

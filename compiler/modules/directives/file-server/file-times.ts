@@ -1,84 +1,85 @@
-/** Formats a file's modification time: as an HTTP-date, and as an entity tag of time and size. */
+/** Formats the modification time of a file as an HTTP-date, and together with its size as an entity tag. */
 
 const BASE = 36;
-/** A tag's time is formatted in two parts, because in nanoseconds it exceeds the precision of a number. */
-const LOWER = BASE ** 6;
+/** The range of a time's six lower digits. It is formatted in two parts, because in nanoseconds it is too large for a number. */
+const LOWER_RANGE = BASE ** 6;
 /** All pairs of base-36 digits. */
-const PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
+const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
 /**
  * Maximum number of cached entries. There is one per second of modification, and the files of a folder are usually written within a
  * few seconds.
  */
-const REMEMBERED = 256;
+const CACHE_SIZE = 256;
 
-/** A formatted second. */
-interface Second {
+/** A second and its formatted parts. */
+interface FormattedSecond {
 	/** Seconds since 1970. */
 	readonly seconds: number;
 	/** The time as an HTTP-date (RFC 9110 §5.6.7). */
 	readonly date: string;
 	/**
-	 * The second in nanoseconds, in base 36: the upper digits, as a number and as text after a quote, and the six lower digits as a
-	 * number.
+	 * The second in nanoseconds, in base 36: the digits above the six lower ones, as a number and as text after a quotation mark, and
+	 * the six lower ones as a number.
 	 */
 	readonly upper: number;
-	readonly text: string;
+	readonly upperText: string;
 	readonly lower: number;
 }
 
-/** Formats times for one file server, and caches what files of the same second or size have in common. */
+/** Formats times for one file server. Caches the parts that files with the same second or size have in common. */
 export class FileTimes {
-	readonly #known: (Second | undefined)[] = new Array(REMEMBERED).fill(undefined);
+	readonly #cache: (FormattedSecond | undefined)[] = new Array(CACHE_SIZE).fill(undefined);
 	#size = -1;
 	#sizeText = '';
 
 	/** Returns the HTTP-date of whole seconds since 1970. */
 	date(seconds: number): string {
-		return this.#second(seconds).date;
+		return this.#formatSecond(seconds).date;
 	}
 
 	/**
 	 * Returns the entity tag, with its quotes: the modification time in nanoseconds since 1970 and the size in bytes, both in base
 	 * 36.
 	 */
-	tag(seconds: number, nanoseconds: number, size: number): string {
+	entityTag(seconds: number, nanoseconds: number, size: number): string {
 		if (size !== this.#size) {
 			this.#size = size;
 			this.#sizeText = `-${size.toString(BASE)}"`;
 		}
-		const second = this.#second(seconds);
-		const lower = second.lower + nanoseconds;
-		// Tags of times before 1970, and in its first two seconds, are computed in full.
-		if (second.upper <= 0) return `"${wholeTime(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
-		if (lower >= LOWER) return `"${(second.upper + 1).toString(BASE)}${lowerDigits(lower - LOWER)}${this.#sizeText}`;
-		return second.text + lowerDigits(lower) + this.#sizeText;
+		const second = this.#formatSecond(seconds);
+		const lowerPart = second.lower + nanoseconds;
+		// For times before 1970 and in its first two seconds, there are no upper digits, so the tag is computed at once.
+		if (second.upper <= 0) return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
+		if (lowerPart >= LOWER_RANGE)
+			return `"${(second.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#sizeText}`;
+		return second.upperText + formatLowerDigits(lowerPart) + this.#sizeText;
 	}
 
-	#second(seconds: number): Second {
-		const slot = seconds & (REMEMBERED - 1);
-		const known = this.#known[slot];
-		if (known !== undefined && known.seconds === seconds) return known;
-		const whole = wholeTime(seconds, 0);
-		const upper = Number(whole / BigInt(LOWER));
-		const made: Second = {
+	#formatSecond(seconds: number): FormattedSecond {
+		const slot = seconds & (CACHE_SIZE - 1);
+		const cached = this.#cache[slot];
+		if (cached !== undefined && cached.seconds === seconds) return cached;
+		const nanoseconds = toNanoseconds(seconds, 0);
+		const upper = Number(nanoseconds / BigInt(LOWER_RANGE));
+		const formatted: FormattedSecond = {
 			seconds,
 			date: new Date(seconds * 1000).toUTCString(),
 			upper,
-			text: `"${upper.toString(BASE)}`,
-			lower: Number(whole % BigInt(LOWER)),
+			upperText: `"${upper.toString(BASE)}`,
+			lower: Number(nanoseconds % BigInt(LOWER_RANGE)),
 		};
-		this.#known[slot] = made;
-		return made;
+		this.#cache[slot] = formatted;
+		return formatted;
 	}
 }
 
-function wholeTime(seconds: number, nanoseconds: number): bigint {
+function toNanoseconds(seconds: number, nanoseconds: number): bigint {
 	return BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds);
 }
 
-function lowerDigits(lower: number): string {
-	const first = Math.floor(lower / BASE ** 4);
-	const rest = lower - first * BASE ** 4;
-	const second = Math.floor(rest / BASE ** 2);
-	return PAIRS[first]! + PAIRS[second]! + PAIRS[rest - second * BASE ** 2]!;
+function formatLowerDigits(lower: number): string {
+	const firstPair = Math.floor(lower / BASE ** 4);
+	const remainder = lower - firstPair * BASE ** 4;
+	const secondPair = Math.floor(remainder / BASE ** 2);
+	return DIGIT_PAIRS[firstPair]! + DIGIT_PAIRS[secondPair]! + DIGIT_PAIRS[remainder - secondPair * BASE ** 2]!;
 }

@@ -13,10 +13,10 @@ import { contentType } from '../../representations/content-type.ts';
 import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
 import { compileBrowse, type FolderLister, type HiddenEntryTest } from './browse/browse-handler.ts';
 import { type FileFacts, FileFactsCache } from './file-facts.ts';
-import { type FilePath, filePath } from './file-path.ts';
+import { type FilePath, parseFilePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
 import { compileHiddenTest, escapeGlob, type HiddenTest, hasWildcard, mayHideBelow } from './hidden.ts';
-import { openSidecar, type SidecarCoding, sidecarTag } from './precompressed.ts';
+import { openSidecar, readSidecarTag, type SidecarCoding } from './precompressed.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
 
@@ -26,15 +26,15 @@ interface FileServer {
 	readonly next: Handler;
 	readonly passThru: boolean;
 	readonly followSymlinks: boolean;
-	readonly canonical: boolean;
+	readonly isCanonical: boolean;
 	/** Whether a path with a trailing slash may be a file. */
-	readonly ignoresSlash: boolean;
+	readonly ignoresTrailingSlash: boolean;
 	readonly index: readonly Template[];
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
-	readonly hides: HidesFile;
+	readonly isHidden: HiddenFileTest;
 	/** Whether the hidden files depend on the request. */
-	readonly hidesByRequest: boolean;
+	readonly hidesPerRequest: boolean;
 	readonly facts: FileFactsCache;
 	readonly browse: FolderLister | undefined;
 	/** Codings of sidecars; empty to disable them. */
@@ -42,44 +42,51 @@ interface FileServer {
 	readonly tagExtensions: readonly string[];
 }
 
-type HidesFile = (x: Exchange, root: string, path: string, file: Located) => boolean;
+type HiddenFileTest = (x: Exchange, root: string, path: string, file: FileLocation) => boolean;
 
 /** The location of a file, with links resolved. */
-type Located = Pick<OpenFile, 'path' | 'relativePath' | 'noLinkFollowed'>;
+type FileLocation = Pick<OpenFile, 'path' | 'relativePath' | 'noLinkFollowed'>;
 
-/** The state of looking up one request's file. */
+/** The root and path by which one request's file is looked up. */
 interface Lookup {
 	readonly root: string;
-	readonly asked: FilePath;
+	readonly requestedPath: FilePath;
 }
 
 /** Compiles a `files` step. */
 export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
-	const { hides: hidden, byRequest } = compileHides(step.hide ?? [], cx, reader);
+	const { isHidden: isHiddenFile, isPerRequest } = compileHiddenFileTest(step.hide ?? [], cx, reader);
 	const server: FileServer = {
 		reader,
 		next,
 		passThru: step.pass_thru === true,
 		followSymlinks: step.follow_symlinks === true,
-		canonical: step.canonical_uris !== false,
-		ignoresSlash: step.trailing_slash === 'ignored',
+		isCanonical: step.canonical_uris !== false,
+		ignoresTrailingSlash: step.trailing_slash === 'ignored',
 		index: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
 		status: compileStatus(step.status, cx),
 		root: compileRoot(step.root, cx),
-		hides: hidden,
-		hidesByRequest: byRequest,
+		isHidden: isHiddenFile,
+		hidesPerRequest: isPerRequest,
 		facts: new FileFactsCache(),
 		browse:
 			step.browse &&
-			compileBrowse(step.browse, step.root, step.follow_symlinks === true, reader, entryHides(hidden), cx),
+			compileBrowse(
+				step.browse,
+				step.root,
+				step.follow_symlinks === true,
+				reader,
+				compileHiddenEntryTest(isHiddenFile),
+				cx,
+			),
 		codings: step.precompressed ?? [],
 		tagExtensions: step.etag_file_extensions ?? [],
 	};
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	return x => {
 		// This handler is recorded whether it answers or fails. A request that it passes on is answered by another handler.
-		x.markAnswered('files', number);
+		x.markAnswered('files', stepNumber);
 		return serveFile(server, x);
 	};
 }
@@ -88,71 +95,72 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (status === undefined) return undefined;
 	if (typeof status === 'number') return () => status;
 	const template = cx.template(status, 'empty');
-	const read = (text: string): number | undefined => (/^[2-5]\d\d$/.test(text) ? Number(text) : undefined);
+	const parseStatus = (text: string): number | undefined => (/^[2-5]\d\d$/.test(text) ? Number(text) : undefined);
 	if (template.constant !== undefined) {
-		const constant = read(template.constant);
+		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return () => constant;
-		// Environment variables are known only on the machine that runs the server.
+		// An environment variable may have another value on the machine that runs the server, so it is checked per request.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
 		const text = template.render(x);
-		const value = read(text);
+		const value = parseStatus(text);
 		if (value === undefined) throw new HttpError(500, `file_server: \`${text}\` is not a status`);
 		return value;
 	};
 }
 
-function compileHides(
+function compileHiddenFileTest(
 	patterns: readonly string[],
 	cx: CompileContext,
 	reader: FileReader,
-): { readonly hides: HidesFile; readonly byRequest: boolean } {
+): { readonly isHidden: HiddenFileTest; readonly isPerRequest: boolean } {
 	const templates = patterns.map(pattern => cx.template(pattern, 'empty', () => escapeGlob));
-	const constants: string[] = [];
-	const rendered: Template[] = [];
+	const constantPatterns: string[] = [];
+	const requestTemplates: Template[] = [];
 	for (const template of templates) {
-		if (template.constant === undefined) rendered.push(template);
+		if (template.constant === undefined) requestTemplates.push(template);
 		else {
 			const pattern = absolutePattern(template.constant);
-			constants.push(pattern);
-			// A file may be reached by a path other than the one in the configuration.
-			const literalPath = pattern.startsWith('/') && !hasWildcard(pattern);
-			const real = literalPath ? reader.realPath?.(pattern) : undefined;
-			if (real !== undefined && real !== pattern) constants.push(real);
+			constantPatterns.push(pattern);
+			// The patterns are also compared with real paths, so the real path of a hidden file is hidden, too.
+			const isLiteralPath = pattern.startsWith('/') && !hasWildcard(pattern);
+			const realPath = isLiteralPath ? reader.realPath?.(pattern) : undefined;
+			if (realPath !== undefined && realPath !== pattern) constantPatterns.push(realPath);
 		}
 	}
-	if (templates.length === 0) return { hides: () => false, byRequest: false };
-	const fixed = compileHiddenTest(constants);
+	if (templates.length === 0) return { isHidden: () => false, isPerRequest: false };
+	const isHiddenAlways = compileHiddenTest(constantPatterns);
 	let lastRoot = '';
-	let lastCanHide = true;
+	let lastResult = true;
 	const canHideBelow = (root: string): boolean => {
 		if (root !== lastRoot) {
 			lastRoot = root;
-			lastCanHide = mayHideBelow(constants, root);
+			lastResult = mayHideBelow(constantPatterns, root);
 		}
-		return lastCanHide;
+		return lastResult;
 	};
-	const test = (hidden: HiddenTest, root: string, path: string, file: Located): boolean => {
+	const applyTest = (hidden: HiddenTest, root: string, path: string, file: FileLocation): boolean => {
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
 		if (file.noLinkFollowed || file.path === absolute) return false;
-		// A link that is not hidden may lead to a hidden file.
+		// A link whose name is not hidden may lead to a hidden file.
 		return hidden(file.path, file.relativePath ?? basename(file.path));
 	};
-	if (rendered.length === 0) {
+	if (requestTemplates.length === 0) {
 		return {
-			// Skips the test for roots in which no pattern can match. Often the only pattern is the configuration file, which is always
-			// hidden but usually elsewhere.
-			hides: (_, root, path, file) => !(file.noLinkFollowed && !canHideBelow(root)) && test(fixed, root, path, file),
-			byRequest: false,
+			// Skips the test if no pattern can match below the root. Often the only pattern is the configuration file, which is always
+			// hidden but usually outside the root.
+			isHidden: (_, root, path, file) =>
+				!(file.noLinkFollowed && !canHideBelow(root)) && applyTest(isHiddenAlways, root, path, file),
+			isPerRequest: false,
 		};
 	}
-	const ofRequest = (x: Exchange): HiddenTest =>
-		compileHiddenTest(rendered.map(template => absolutePattern(template.render(x))).filter(Boolean));
-	const forRequest: HidesFile = (x, root, path, file) =>
-		test(fixed, root, path, file) || test(ofRequest(x), root, path, file);
-	return { hides: forRequest, byRequest: true };
+	const compileForRequest = (x: Exchange): HiddenTest =>
+		compileHiddenTest(requestTemplates.map(template => absolutePattern(template.render(x))).filter(Boolean));
+	const isHiddenForRequest: HiddenFileTest = (x, root, path, file) =>
+		applyTest(isHiddenAlways, root, path, file) || applyTest(compileForRequest(x), root, path, file);
+	return { isHidden: isHiddenForRequest, isPerRequest: true };
 }
 
 /** Returns a pattern ready for comparison. A relative path is resolved against the working directory. */
@@ -160,21 +168,24 @@ function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
-/** Reports whether a file is hidden. The result is cached with the file, because a cached file always has the same path. */
-function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
-	if (server.hidesByRequest || file.source === 'disk') return server.hides(x, root, path, file);
-	const facts = server.facts.of(file);
-	facts.hidden ??= server.hides(x, root, path, file);
+/** Reports whether a file is hidden. The result is cached for each open file, because a cached file always has the same path. */
+function isFileHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
+	if (server.hidesPerRequest || file.source === 'disk') return server.isHidden(x, root, path, file);
+	const facts = server.facts.get(file);
+	facts.hidden ??= server.isHidden(x, root, path, file);
 	return facts.hidden;
 }
 
-/** Returns the test for entries of listings. A hidden file is hidden there too, even under the name of a link to it. */
-function entryHides(hidden: HidesFile): HiddenEntryTest {
+/** Returns the test for entries of listings. A hidden file is hidden there, too, even if it is listed by the name of a link. */
+function compileHiddenEntryTest(hidden: HiddenFileTest): HiddenEntryTest {
 	return (x, { root, path }, { name, realPath: real }) => {
-		const below = `${path}/${name}`;
-		const absolute = root === '/' ? below : root + below;
-		const inside = real?.startsWith(`${root}/`) ? real.slice(root.length) : undefined;
-		return hidden(x, root, below, { path: real ?? absolute, relativePath: real === undefined ? below : inside });
+		const pathBelowRoot = `${path}/${name}`;
+		const absolute = root === '/' ? pathBelowRoot : root + pathBelowRoot;
+		const realPathBelowRoot = real?.startsWith(`${root}/`) ? real.slice(root.length) : undefined;
+		return hidden(x, root, pathBelowRoot, {
+			path: real ?? absolute,
+			relativePath: real === undefined ? pathBelowRoot : realPathBelowRoot,
+		});
 	};
 }
 
@@ -183,32 +194,32 @@ function basename(path: string): string {
 }
 
 function serveFile(server: FileServer, x: Exchange): void | Promise<void> {
-	const asked = filePath(x.request.path);
-	if (asked === 'malformed') throw new HttpError(400, 'file_server: the path is malformed');
-	if (asked === 'encoded-slash') return missing(server, x);
-	const lookup: Lookup = { root: server.root(x), asked };
-	if (asked.path === '') return tryIndex(server, x, lookup, 0);
-	return open(server, x, lookup, asked.path, -1);
+	const requestedPath = parseFilePath(x.request.path);
+	if (requestedPath === 'malformed') throw new HttpError(400, 'file_server: the path is malformed');
+	if (requestedPath === 'encoded-slash') return answerMissing(server, x);
+	const lookup: Lookup = { root: server.root(x), requestedPath };
+	if (requestedPath.path === '') return tryIndex(server, x, lookup, 0);
+	return openPath(server, x, lookup, requestedPath.path, -1);
 }
 
 /** Opens a path and serves it. `index` is the position in the list of index names; −1 means the requested path itself. */
-function open(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
+function openPath(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
 	let file: OpenFile | Promise<OpenFile>;
 	try {
 		file = server.reader.open(lookup.root, path, server.followSymlinks);
 	} catch (error) {
-		return notOpened(server, x, lookup, index, error);
+		return handleOpenError(server, x, lookup, index, error);
 	}
 	if (file instanceof Promise) {
 		return file.then(
 			opened => serveOpened(server, x, lookup, path, index, opened),
-			error => notOpened(server, x, lookup, index, error),
+			error => handleOpenError(server, x, lookup, index, error),
 		);
 	}
 	return serveOpened(server, x, lookup, path, index, file);
 }
 
-function notOpened(
+function handleOpenError(
 	server: FileServer,
 	x: Exchange,
 	lookup: Lookup,
@@ -220,18 +231,18 @@ function notOpened(
 		case 'directory':
 			return tryIndex(server, x, lookup, index + 1);
 		case 'not_found':
-			return index === -1 ? notFound(server, x, lookup) : tryIndex(server, x, lookup, index + 1);
+			return index === -1 ? answerNonexistent(server, x, lookup) : tryIndex(server, x, lookup, index + 1);
 		case 'forbidden':
 			throw new HttpError(403, 'file_server: the file may not be read', { cause: error });
 		case 'invalid':
 			throw new HttpError(400, 'file_server: the path is malformed', { cause: error });
 		case 'unavailable':
-			throw unavailable(error);
+			throw unavailableError(error);
 	}
 }
 
-function unavailable(error: FileError): HttpError {
-	// The delay is random, so that clients rejected at the same time do not retry at the same time.
+function unavailableError(error: FileError): HttpError {
+	// A random delay keeps clients that were rejected together from retrying together.
 	const seconds = 2 + Math.floor(Math.random() * 3);
 	return new HttpError(503, 'file_server: the file cannot be read now', {
 		cause: error,
@@ -241,76 +252,90 @@ function unavailable(error: FileError): HttpError {
 
 function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number): void | Promise<void> {
 	const name = server.index[index];
-	if (name === undefined) return server.browse ? browse(server, server.browse, x, lookup) : missing(server, x);
-	return open(server, x, lookup, `${lookup.asked.path}/${name.constant ?? name.render(x)}`, index);
+	if (name === undefined)
+		return server.browse ? listFolder(server, server.browse, x, lookup) : answerMissing(server, x);
+	return openPath(server, x, lookup, `${lookup.requestedPath.path}/${name.constant ?? name.render(x)}`, index);
 }
 
 /** Lists a folder that has no index. */
-function browse(server: FileServer, list: FolderLister, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
+function listFolder(
+	server: FileServer,
+	lister: FolderLister,
+	x: Exchange,
+	{ root, requestedPath: asked }: Lookup,
+): void | Promise<void> {
 	const { path, endsWithSlash } = asked;
-	if (path !== '' && server.hides(x, root, path, { path: root === '/' ? path : root + path, relativePath: path })) {
-		return missing(server, x);
+	if (path !== '' && server.isHidden(x, root, path, { path: root === '/' ? path : root + path, relativePath: path })) {
+		return answerMissing(server, x);
 	}
-	refuseOtherMethods(x);
+	requireReadMethod(x);
 	// Without the trailing slash, the relative links of the listing would be wrong.
 	if (!endsWithSlash && lastElementIsAsReceived(x)) return redirect(x, true);
-	return list(x, { root, path }).catch(error => {
+	return lister(x, { root, path }).catch(error => {
 		if (!(error instanceof FileError)) throw error;
-		if (error.reason === 'not_found') return missing(server, x);
-		if (error.reason === 'unavailable') throw unavailable(error);
+		if (error.reason === 'not_found') return answerMissing(server, x);
+		if (error.reason === 'unavailable') throw unavailableError(error);
 		throw new HttpError(error.reason === 'forbidden' ? 403 : 400, 'file_server: the folder may not be listed', {
 			cause: error,
 		});
 	});
 }
 
-function refuseOtherMethods(x: Exchange): void {
+function requireReadMethod(x: Exchange): void {
 	const { method } = x.request;
 	if (method === 'GET' || method === 'HEAD' || x.error !== undefined) return;
 	throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
 }
 
 /**
- * Answers for a path that does not exist. A path that continues below a file is malformed (400). If that file is hidden or
- * cannot be opened, the answer reveals nothing about it.
+ * Answers for a path that does not exist. If it continues below a file, it is malformed (400), unless that file is hidden or cannot
+ * be opened: then the answer reveals nothing about the file.
  */
-function notFound(server: FileServer, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
-	const file = fileAbove(server, root, asked.path);
-	if (file === undefined) return missing(server, x);
-	const judge = (opened: OpenFile): void | Promise<void> => {
-		const shown = !isHidden(server, x, root, file, opened);
+function answerNonexistent(
+	server: FileServer,
+	x: Exchange,
+	{ root, requestedPath: asked }: Lookup,
+): void | Promise<void> {
+	const file = findFileAbove(server, root, asked.path);
+	if (file === undefined) return answerMissing(server, x);
+	const answerForFileAbove = (opened: OpenFile): void | Promise<void> => {
+		const isVisible = !isFileHidden(server, x, root, file, opened);
 		opened.close();
-		if (!shown) return missing(server, x);
+		if (!isVisible) return answerMissing(server, x);
 		throw new HttpError(400, 'file_server: the path leads on below a file');
 	};
-	const unreachable = (error: unknown): void | Promise<void> => {
-		if (error instanceof FileError) return missing(server, x);
+	const onOpenError = (error: unknown): void | Promise<void> => {
+		if (error instanceof FileError) return answerMissing(server, x);
 		throw error;
 	};
 	let opened: OpenFile | Promise<OpenFile>;
 	try {
 		opened = server.reader.open(root, file, server.followSymlinks);
 	} catch (error) {
-		return unreachable(error);
+		return onOpenError(error);
 	}
-	return opened instanceof Promise ? opened.then(judge, unreachable) : judge(opened);
+	return opened instanceof Promise ? opened.then(answerForFileAbove, onOpenError) : answerForFileAbove(opened);
 }
 
-/** Returns the nearest existing path above `below`, if it is a file. */
-function fileAbove({ reader }: FileServer, root: string, below: string): string | undefined {
+/** Returns the nearest existing path above `path` if it is a file, otherwise undefined. */
+function findFileAbove({ reader }: FileServer, root: string, path: string): string | undefined {
 	const ends: number[] = [];
-	for (let end = below.indexOf('/', 1); end !== -1; end = below.indexOf('/', end + 1)) ends.push(end);
-	// Symbolic links are checked when the file is opened.
-	const kindAt = (at: number) => reader.kind(root, below.slice(0, ends[at]), true);
-	let missing = ends.length;
+	for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) ends.push(end);
+	// Links may lead out of the root here; that is checked when the file is opened.
+	const kindAt = (index: number) => reader.kind(root, path.slice(0, ends[index]), true);
+	let firstMissing = ends.length;
 	try {
 		// The parent folder usually exists. Otherwise, a binary search finds the first missing folder, because a client may send
 		// thousands of segments.
-		for (let exists = -1, at = missing - 1; exists + 1 < missing; at = (exists + missing) >> 1) {
-			const kind = kindAt(at);
-			if (kind === 'file') return below.slice(0, ends[at]);
-			if (kind === undefined) missing = at;
-			else exists = at;
+		for (
+			let lastExisting = -1, middle = firstMissing - 1;
+			lastExisting + 1 < firstMissing;
+			middle = (lastExisting + firstMissing) >> 1
+		) {
+			const kind = kindAt(middle);
+			if (kind === 'file') return path.slice(0, ends[middle]);
+			if (kind === undefined) firstMissing = middle;
+			else lastExisting = middle;
 		}
 	} catch (error) {
 		if (!(error instanceof FileError)) throw error;
@@ -318,7 +343,7 @@ function fileAbove({ reader }: FileServer, root: string, below: string): string 
 	return undefined;
 }
 
-function missing(server: FileServer, x: Exchange): void | Promise<void> {
+function answerMissing(server: FileServer, x: Exchange): void | Promise<void> {
 	if (server.passThru) {
 		x.answeredBy = '';
 		return server.next(x);
@@ -334,50 +359,50 @@ function serveOpened(
 	index: number,
 	file: OpenFile,
 ): void | Promise<void> {
-	let kept = false;
+	let isFileInUse = false;
 	try {
-		if (isHidden(server, x, lookup.root, path, file)) {
-			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
+		if (isFileHidden(server, x, lookup.root, path, file)) {
+			return index === -1 ? answerMissing(server, x) : tryIndex(server, x, lookup, index + 1);
 		}
-		refuseOtherMethods(x);
-		const { endsWithSlash } = lookup.asked;
-		if (cameWithSlash(x, endsWithSlash) !== (index !== -1) && server.canonical && x.error === undefined) {
+		requireReadMethod(x);
+		const { endsWithSlash } = lookup.requestedPath;
+		if (hadTrailingSlash(x, endsWithSlash) !== (index !== -1) && server.isCanonical && x.error === undefined) {
 			if (lastElementIsAsReceived(x)) {
 				redirect(x, index !== -1);
 				return;
 			}
 		}
-		// If the path ends with a slash, the relative links of the page would be wrong.
-		if (index === -1 && endsWithSlash && !server.ignoresSlash) return missing(server, x);
+		// The relative links in a page would be wrong if its path ended with a slash.
+		if (index === -1 && endsWithSlash && !server.ignoresTrailingSlash) return answerMissing(server, x);
 		const sidecar =
 			server.codings.length > 0
 				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.codings)
 				: undefined;
 		if (sidecar) {
-			let keptSidecar = false;
+			let isSidecarInUse = false;
 			try {
-				keptSidecar = answer(server, x, sidecar.file, file.path, sidecar.coding);
+				isSidecarInUse = fillResponse(server, x, sidecar.file, file.path, sidecar.coding);
 			} finally {
-				if (!keptSidecar) sidecar.file.close();
+				if (!isSidecarInUse) sidecar.file.close();
 			}
-		} else kept = answer(server, x, file, file.path, undefined);
+		} else isFileInUse = fillResponse(server, x, file, file.path, undefined);
 	} catch (error) {
-		throw error instanceof FileError ? unavailable(error) : error;
+		throw error instanceof FileError ? unavailableError(error) : error;
 	} finally {
-		if (!kept) file.close();
+		if (!isFileInUse) file.close();
 	}
 }
 
-/** Reports whether the path ended with a slash as the client sent it: the client resolves relative links against that path. */
-function cameWithSlash(x: Exchange, endsWithSlash: boolean): boolean {
+/** Reports whether the path that the client sent ends with a slash. The client resolves relative links against that path. */
+function hadTrailingSlash(x: Exchange, endsWithSlash: boolean): boolean {
 	const { path } = x.received;
 	return path === x.request.path ? endsWithSlash : path.charCodeAt(path.length - 1) === 47;
 }
 
 /**
- * Reports whether the last element is as the client sent it, so that a redirect may add or remove the slash. A rewritten last
- * element is unrelated to the client's slash, and a path that ends in a dot segment has no slash to remove: redirecting would
- * loop.
+ * Reports whether the last element of the path is as the client sent it, so that a redirect may add or remove the slash. After a
+ * rewrite, the slash that the client sent says nothing about the new last element. A path that ends in a dot segment has no slash
+ * to remove, so redirecting would loop.
  */
 function lastElementIsAsReceived(x: Exchange): boolean {
 	const element = lastElement(x.received.path);
@@ -390,7 +415,7 @@ function lastElement(path: string): string {
 	return path.slice(path.lastIndexOf('/', end - 1) + 1, end);
 }
 
-function withoutOuterSlashes(path: string): string {
+function stripOuterSlashes(path: string): string {
 	let start = 0;
 	let end = path.length;
 	while (path[start] === '/') start++;
@@ -403,7 +428,7 @@ function withoutOuterSlashes(path: string): string {
  * `/\x` as another host.
  */
 function redirect(x: Exchange, withSlash: boolean): void {
-	const path = withoutOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
+	const path = stripOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
 	const query = x.received.query ? `?${x.received.query}` : '';
 	x.response.status = 308;
 	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);
@@ -411,45 +436,49 @@ function redirect(x: Exchange, withSlash: boolean): void {
 }
 
 /**
- * Fills the response; returns true if its body will close the file. `named` is the requested file, which a sidecar may replace.
+ * Fills the response. Returns true if its body will close the file. `requestedFile` is the path of the requested file; `file` may be
+ * a sidecar of it.
  */
-function answer(
+function fillResponse(
 	server: FileServer,
 	x: Exchange,
 	file: OpenFile,
-	named: string,
+	requestedFile: string,
 	coding: SidecarCoding | undefined,
 ): boolean {
 	const { request, response } = x;
 	const headers = response.headers;
 	const now = x.now();
 	const status = server.status?.(x) ?? x.error?.status ?? 200;
-	const facts = server.facts.of(file);
-	const own = ownValidators(
+	const facts = server.facts.get(file);
+	const fileValidators = validatorsOf(
 		facts,
 		now,
-		server.tagExtensions.length > 0 ? sidecarTag(server.reader, file, server.tagExtensions) : undefined,
+		server.tagExtensions.length > 0 ? readSidecarTag(server.reader, file, server.tagExtensions) : undefined,
 	);
-	const validators: Validators = { etag: headers.get('etag') ?? own.etag, modified: own.modified };
-	const isPlain = status === 200;
+	const validators: Validators = {
+		etag: headers.get('etag') ?? fileValidators.etag,
+		modified: fileValidators.modified,
+	};
+	const isOk = status === 200;
 
-	const precondition = isPlain ? evaluatePreconditions(request.headers, validators, now) : 'proceed';
+	const precondition = isOk ? evaluatePreconditions(request.headers, validators, now) : 'proceed';
 	if (precondition === 'failed') {
 		response.status = 412;
 		response.body = null;
 		return false;
 	}
-	const type = headers.get('content-type') ?? (coding === undefined ? facts.type : contentType(named));
+	const type = headers.get('content-type') ?? (coding === undefined ? facts.type : contentType(requestedFile));
 	const range =
-		isPlain && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
+		isOk && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
 	const ranges =
 		range !== undefined && rangeApplies(request.headers, validators, now) ? parseRange(range, file.size) : 'ignore';
 
-	// Reading may fail, so the bytes are read before any field is set.
+	// The bytes are read before any field is set, because reading may fail.
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
-		// If the method was rewritten to HEAD, the client still expects the bytes.
-		if (x.received.method === 'HEAD') body = new Unsent(file.size);
+		// The client's own method counts: if it was rewritten to HEAD, the client still expects a body.
+		if (x.received.method === 'HEAD') body = new UnsentBody(file.size);
 		else if (ranges === 'ignore') {
 			body = file.body(0, file.size);
 			x.servedFile = file;
@@ -471,15 +500,15 @@ function answer(
 
 	x.fileSource = file.source;
 	headers.add('Vary', 'Accept-Encoding');
-	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
-	if (own.modified !== undefined) headers.set('Last-Modified', dateOf(own.modified, facts));
+	if (fileValidators.etag !== undefined && !headers.has('etag')) headers.add('Etag', fileValidators.etag);
+	if (fileValidators.modified !== undefined) headers.set('Last-Modified', formatDate(fileValidators.modified, facts));
 	response.body = body;
 	if (precondition === 'not-modified') {
 		response.status = 304;
 		return false;
 	}
 	if (coding !== undefined) headers.set('Content-Encoding', coding);
-	if (isPlain) headers.set('Accept-Ranges', 'bytes');
+	if (isOk) headers.set('Accept-Ranges', 'bytes');
 	if (ranges === 'unsatisfiable') {
 		response.status = 416;
 		headers.set('Content-Range', `bytes */${file.size}`);
@@ -494,19 +523,19 @@ function answer(
 	return x.received.method !== 'HEAD';
 }
 
-/** Returns the entity tag and date of a file. */
-function ownValidators({ etag, seconds }: FileFacts, now: number, tag: string | undefined): Validators {
+/** Returns the entity tag and modification date of a file. */
+function validatorsOf({ etag, seconds }: FileFacts, now: number, tagFromFile: string | undefined): Validators {
 	// A future date must not be sent (RFC 9110 §8.8.2.1).
 	const modified = seconds === undefined ? undefined : Math.min(seconds, Math.floor(now / 1000));
-	return { etag: tag ?? etag, modified };
+	return { etag: tagFromFile ?? etag, modified };
 }
 
-function dateOf(modified: number, { seconds, date }: FileFacts): string {
+function formatDate(modified: number, { seconds, date }: FileFacts): string {
 	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
 }
 
 /** The body of a response to HEAD. Only its length matters, because it is never read. */
-class Unsent implements BodySource {
+class UnsentBody implements BodySource {
 	readonly length: number;
 
 	constructor(length: number) {

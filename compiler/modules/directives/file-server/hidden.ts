@@ -2,19 +2,19 @@
 import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesGlobSegment } from '../../matchers/glob.ts';
 
 /**
- * Reports whether a file must be hidden. `absolute` is its full path, `below` its path relative to the root, with a leading
+ * Reports whether a file must be hidden. `absolute` is its full path; `below` is its path relative to the root, with a leading
  * slash.
  */
 export type HiddenTest = (absolute: string, below: string) => boolean;
 
 /**
- * Compiles patterns. One without a slash hides every file and folder of that name below the root; one with a slash hides that
- * path and everything below it. `*` matches any characters except slashes, `?` a single such character, `[a-z]` a class (`[^a]`
- * its complement), and `\` makes the next character literal.
+ * Compiles patterns. A pattern without a slash hides every file and folder of that name below the root. A pattern with a slash
+ * hides that path and everything below it. `*` matches any characters except slashes, `?` a single such character, `[a-z]` a
+ * class of characters, `[^a]` its complement. `\` makes the next character literal.
  */
 export function compileHiddenTest(patterns: readonly string[]): HiddenTest {
-	const names = patterns.filter(pattern => !pattern.includes('/')).map(nameTest);
-	const paths = patterns.filter(pattern => pattern.includes('/')).map(pathTest);
+	const names = patterns.filter(pattern => !pattern.includes('/')).map(compileNameTest);
+	const paths = patterns.filter(pattern => pattern.includes('/')).map(compilePathTest);
 	return (absolute, below) => {
 		for (const test of paths) if (test(absolute)) return true;
 		if (names.length === 0) return false;
@@ -26,13 +26,13 @@ export function compileHiddenTest(patterns: readonly string[]): HiddenTest {
 	};
 }
 
-function nameTest(pattern: string): (name: string) => boolean {
+function compileNameTest(pattern: string): (name: string) => boolean {
 	if (!hasWildcard(pattern)) return name => name === pattern;
 	const [elements] = parsePattern(pattern);
 	return name => matchesGlobSegment(elements!, name);
 }
 
-function pathTest(pattern: string): (path: string) => boolean {
+function compilePathTest(pattern: string): (path: string) => boolean {
 	const trimmed = pattern.length > 1 && pattern.endsWith('/') ? pattern.slice(0, -1) : pattern;
 	if (!hasWildcard(trimmed)) {
 		const folder = trimmed === '/' ? '/' : `${trimmed}/`;
@@ -42,12 +42,13 @@ function pathTest(pattern: string): (path: string) => boolean {
 	return path => {
 		const parts = path.split('/');
 		return (
-			parts.length >= segments.length && segments.every((elements, at) => matchesGlobSegment(elements, parts[at]!))
+			parts.length >= segments.length &&
+			segments.every((elements, index) => matchesGlobSegment(elements, parts[index]!))
 		);
 	};
 }
 
-/** Reports whether any pattern could hide something below a folder; false only if certainly none can. */
+/** Reports whether any pattern might hide something below a folder. Returns false only if none can. */
 export function mayHideBelow(patterns: readonly string[], folder: string): boolean {
 	return patterns.some(
 		pattern =>
@@ -66,7 +67,7 @@ export function hasWildcard(pattern: string): boolean {
 	return /[*?[\\]/.test(pattern);
 }
 
-/** Escapes a string for literal use in a pattern, such as the value of a placeholder. */
+/** Escapes a text, such as the value of a placeholder, for literal use in a pattern. */
 export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\\]/g, '\\$&');
 }
@@ -75,8 +76,8 @@ export function escapeGlob(text: string): string {
 function parsePattern(pattern: string): GlobElement[][] {
 	const segments: GlobElement[][] = [[]];
 	const characters = Array.from(pattern);
-	for (let at = 0; at < characters.length; at++) {
-		const character = characters[at]!;
+	for (let index = 0; index < characters.length; index++) {
+		const character = characters[index]!;
 		if (character === '/') {
 			segments.push([]);
 			continue;
@@ -84,12 +85,12 @@ function parsePattern(pattern: string): GlobElement[][] {
 		let element: GlobElement = character;
 		if (character === '*') element = ANY_RUN;
 		else if (character === '?') element = ANY_CHARACTER;
-		else if (character === '\\' && at + 1 < characters.length) element = characters[++at]!;
+		else if (character === '\\' && index + 1 < characters.length) element = characters[++index]!;
 		else if (character === '[') {
-			const close = characters.indexOf(']', characters[at + 1] === '^' ? at + 3 : at + 2);
+			const close = characters.indexOf(']', characters[index + 1] === '^' ? index + 3 : index + 2);
 			if (close !== -1) {
-				element = parseClass(characters.slice(at + 1, close));
-				at = close;
+				element = parseClass(characters.slice(index + 1, close));
+				index = close;
 			}
 		}
 		segments.at(-1)!.push(element);
@@ -98,15 +99,15 @@ function parsePattern(pattern: string): GlobElement[][] {
 }
 
 /** Parses the inside of `[…]`. A reversed range is empty. */
-function parseClass(inside: readonly string[]): GlobElement {
-	const negated = inside[0] === '^';
-	const members = negated ? inside.slice(1) : inside;
+function parseClass(characters: readonly string[]): GlobElement {
+	const isNegated = characters[0] === '^';
+	const members = isNegated ? characters.slice(1) : characters;
 	const ranges: [number, number][] = [];
-	for (let at = 0; at < members.length; at++) {
-		const low = members[at]!.codePointAt(0)!;
-		const isRange = members[at + 1] === '-' && at + 2 < members.length;
-		if (isRange) at += 2;
-		ranges.push([low, members[at]!.codePointAt(0)!]);
+	for (let index = 0; index < members.length; index++) {
+		const low = members[index]!.codePointAt(0)!;
+		const isRange = members[index + 1] === '-' && index + 2 < members.length;
+		if (isRange) index += 2;
+		ranges.push([low, members[index]!.codePointAt(0)!]);
 	}
-	return { negated, ranges };
+	return { negated: isNegated, ranges };
 }

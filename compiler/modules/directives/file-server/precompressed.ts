@@ -1,4 +1,4 @@
-/** Sidecars: files next to a file with its compressed form or its entity tag. */
+/** Sidecars: files next to a file that contain its compressed form or its entity tag. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
 import { preferredCoding } from '../../representations/accept-encoding.ts';
@@ -10,8 +10,8 @@ export type SidecarCoding = (typeof SIDECAR_CODINGS)[number];
 
 const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };
 
-/** Maximum bytes of an entity tag file. */
-const LARGEST_TAG = 1024;
+/** Maximum size of an entity tag file in bytes. */
+const MAX_TAG_BYTES = 1024;
 
 /** A compressed form that the client accepts. */
 export interface Sidecar {
@@ -19,7 +19,7 @@ export interface Sidecar {
 	readonly coding: SidecarCoding;
 }
 
-/** Opens the sidecar of a file that the client prefers; undefined if no sidecar exists that it accepts. */
+/** Opens the sidecar that the client prefers; undefined if there is none in a coding that it accepts. */
 export function openSidecar(
 	x: Exchange,
 	reader: FileReader,
@@ -29,21 +29,21 @@ export function openSidecar(
 	codings: readonly SidecarCoding[],
 ): Sidecar | undefined {
 	const field = x.request.headers.combined('accept-encoding');
-	let left: readonly SidecarCoding[] = codings;
+	let remainingCodings: readonly SidecarCoding[] = codings;
 	for (;;) {
-		const coding = preferredCoding(field, left) as SidecarCoding | undefined;
+		const coding = preferredCoding(field, remainingCodings) as SidecarCoding | undefined;
 		if (coding === undefined) return undefined;
-		const file = openIfThere(reader, root, path + SUFFIXES[coding], followSymlinks);
+		const file = openIfPresent(reader, root, path + SUFFIXES[coding], followSymlinks);
 		if (file) return { file, coding };
-		left = left.filter(other => other !== coding);
+		remainingCodings = remainingCodings.filter(candidate => candidate !== coding);
 	}
 }
 
-function openIfThere(reader: FileReader, root: string, path: string, followSymlinks: boolean): OpenFile | undefined {
+function openIfPresent(reader: FileReader, root: string, path: string, followSymlinks: boolean): OpenFile | undefined {
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous. The response does not wait for their sidecars.
+		// Only readers of other file systems are asynchronous. The response does not wait for a sidecar on these.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {
@@ -56,15 +56,16 @@ function openIfThere(reader: FileReader, root: string, path: string, followSymli
  * Reads the entity tag, with its quotes, from the first tag file that exists next to a file. Returns undefined if there is none
  * or it is invalid.
  */
-export function sidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
+export function readSidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
 	for (const extension of extensions) {
-		const bytes = reader.readStart(file.path + extension, LARGEST_TAG + 1);
+		const bytes = reader.readStart(file.path + extension, MAX_TAG_BYTES + 1);
 		if (!bytes) continue;
 		const text = Buffer.from(bytes).toString('latin1').trim();
-		const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
-		// Only `etagc` characters (RFC 9110 §8.8.3) are allowed, because any other would make the field invalid.
-		if (bare === '' || bare.length > LARGEST_TAG || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(bare)) return undefined;
-		return `${text.startsWith('W/') ? 'W/' : ''}"${bare}"`;
+		const unquoted = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
+		// Only `etagc` characters (RFC 9110 §8.8.3) are valid in the field.
+		if (unquoted === '' || unquoted.length > MAX_TAG_BYTES || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(unquoted))
+			return undefined;
+		return `${text.startsWith('W/') ? 'W/' : ''}"${unquoted}"`;
 	}
 	return undefined;
 }

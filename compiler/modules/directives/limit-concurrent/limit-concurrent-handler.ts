@@ -40,13 +40,13 @@ const HELD = 'http.limit_concurrent.places';
 
 /** Compiles a `limit_concurrent` step to its handler. */
 export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileContext, next: Handler): Handler {
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
 	const refuse = (x: Exchange, zone: Zone, held: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
 		// The response to a refused request may take long to send, and needs no place of another zone meanwhile.
 		held.leave();
 		zone.exceeded(x, outcome);
-		x.markAnswered('limit_concurrent', number);
+		x.markAnswered('limit_concurrent', stepNumber);
 		return zone.refusal();
 	};
 	const enter = (x: Exchange, held: HeldPlaces, from: number): void | Promise<void> => {

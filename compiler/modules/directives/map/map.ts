@@ -87,9 +87,9 @@ export const map = handlerDirective<LookupStep>({
 		const mappings: MappingLine[] = [];
 		let defaults: MapOutput[] | undefined;
 		const seen = new Map<string, number>();
-		for (const inner of block?.lines ?? []) {
-			cx.noBlock(inner);
-			const [input, ...outputs] = inner.words as readonly [Word, ...Word[]];
+		for (const innerLine of block?.lines ?? []) {
+			cx.noBlock(innerLine);
+			const [input, ...outputs] = innerLine.words as readonly [Word, ...Word[]];
 			if (outputs.length > names.length) {
 				cx.problem('error', 'map/too-many-outputs', outputs[names.length]!.span, 'too many outputs', {
 					hint: `There ${names.length === 1 ? 'is 1 destination' : `are ${names.length} destinations`}.`,
@@ -101,7 +101,7 @@ export const map = handlerDirective<LookupStep>({
 				defaults = outputs.map(word => lowerOutput(word, cx, false));
 				continue;
 			}
-			const mapping = lowerMapping(inner, input, outputs, names.length, cx);
+			const mapping = lowerMapping(innerLine, input, outputs, names.length, cx);
 			if (!mapping) continue;
 			const key = mapping.input ?? mapping.input_regexp!;
 			const before = seen.get(key);

@@ -49,11 +49,11 @@ export class CopiedBody implements BodySource {
 		this.#body.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#receiver === undefined) return this.#body.pull(most);
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#receiver === undefined) return this.#body.pull(maxBytes);
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
-			piece = this.#body.pull(most);
+			piece = this.#body.pull(maxBytes);
 		} catch (error) {
 			this.giveUp('body_unread');
 			throw error;

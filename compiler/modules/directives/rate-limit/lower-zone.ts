@@ -79,9 +79,9 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	limitLines: ['requests', 'events', 'window'],
 	lowerLimit: lowerRequests,
 	lines: (zone, cx) => ({
-		requests: (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 3, 3, 'requests <n> per <window>')) lowerRequests(words, zone, cx);
+		requests: (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 3, 3, 'requests <n> per <window>')) lowerRequests(words, zone, cx);
 		},
 		events: oneWord(cx, 'events <n>', word => keep(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS))),
 		window: oneWord(cx, 'window <duration>', word => keep(zone, 'window', windowOf(word, cx))),
@@ -89,9 +89,9 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 		cost: oneWord(cx, 'cost <n>', word => {
 			keep(zone, 'cost', word.text.includes('{') ? cx.template(word) : cx.integer(word, 0, MAX_COST));
 		}),
-		status_cost: (words, at) => {
-			cx.noBlock(at);
-			if (!cx.count(at, words, 2, Number.POSITIVE_INFINITY, 'status_cost <status>… <n>')) return;
+		status_cost: (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (!cx.count(innerLine, words, 2, Number.POSITIVE_INFINITY, 'status_cost <status>… <n>')) return;
 			zone.status_cost = { ...zone.status_cost, ...statusCosts(words, cx) };
 		},
 		delay: oneWord(cx, 'delay <duration>', word => keep(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY, '0 to 1h', cx))),

@@ -44,7 +44,7 @@ interface Counted {
 
 /** Compiles a `rate_limit` step to its handler. */
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
 	// What a zone has counted is given back if a later one refuses the request, and is charged for by the response's status.
 	const remembers = zones.length > 1 || zones.some(zone => zone.statusCosts);
@@ -60,7 +60,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 			if (excess > zone.rate.maxDelay && !zone.onlyCounts) {
 				if (counted) for (const { zone, key, cost } of counted) zone.limiter.charge(x, key, zone.rate, -cost);
 				zone.exceeded(x, 'refused');
-				x.markAnswered('rate_limit', number);
+				x.markAnswered('rate_limit', stepNumber);
 				throw zone.refusal(excess);
 			}
 			if (zone.announced === 'always') zone.announce(x, excess);

@@ -184,28 +184,28 @@ type StepOptions = { -readonly [K in 'types' | 'max_match' | 'keep_validators']?
 function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContext): StepOptions {
 	const options: StepOptions = {};
 	const option =
-		(take: (args: readonly Word[], at: Line) => void): SubdirectiveHandler =>
-		(args, at) => {
-			cx.noBlock(at);
-			take(args, at);
+		(take: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
+		(args, innerLine) => {
+			cx.noBlock(innerLine);
+			take(args, innerLine);
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			text: option((args, at) => {
-				if (!cx.count(at, args, 2, 4, TEXT_USAGE)) return;
+			text: option((args, innerLine) => {
+				if (!cx.count(innerLine, args, 2, 4, TEXT_USAGE)) return;
 				const lowered = lowerText(args[0]!, args[1]!, cx);
 				const flags = lowerFlags(args.slice(2), ['ignore_case', 'once'], cx);
 				if (lowered && flags) replacements.push({ ...lowered, ...flags });
 			}),
-			regexp: option((args, at) => {
-				if (!cx.count(at, args, 2, 3, REGEXP_USAGE)) return;
+			regexp: option((args, innerLine) => {
+				if (!cx.count(innerLine, args, 2, 3, REGEXP_USAGE)) return;
 				const lowered = lowerRegexp(args[0]!, args[1]!, cx);
 				const flags = lowerFlags(args.slice(2), ['once'], cx);
 				if (lowered && flags) replacements.push({ ...lowered, ...flags });
 			}),
-			types: option((args, at) => {
-				if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'types <type>…')) return;
+			types: option((args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'types <type>…')) return;
 				const pattern = new RegExp(TYPE);
 				for (const { text, span } of args) {
 					if (pattern.test(text)) continue;
@@ -214,8 +214,8 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 				}
 				options.types = args.map(({ text }) => text).filter(text => pattern.test(text));
 			}),
-			max_match: option((args, at) => {
-				if (!cx.count(at, args, 1, 1, 'max_match <size>')) return;
+			max_match: option((args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'max_match <size>')) return;
 				const size = cx.size(args[0]!);
 				if (size === undefined) return;
 				if (size >= MIN_MATCH && size <= MAX_MATCH) options.max_match = size;
@@ -226,8 +226,8 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 					});
 				}
 			}),
-			keep_validators: option((args, at) => {
-				if (cx.count(at, args, 0, 0, 'keep_validators')) options.keep_validators = true;
+			keep_validators: option((args, innerLine) => {
+				if (cx.count(innerLine, args, 0, 0, 'keep_validators')) options.keep_validators = true;
 			}),
 		},
 		'replace',

@@ -71,13 +71,13 @@ export const intercept = handlerDirective<InterceptStep>({
 function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler): Handler {
 	const find = compileResponseRules(step.rules, cx, () => {}, 'rules');
 	if (!find) return next;
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	return x => {
 		const { stepBase } = x;
 		const pending = next(x);
 		const after = (): void | Promise<void> => {
 			x.stepBase = stepBase;
-			return judge(x, find, number);
+			return judge(x, find, stepNumber);
 		};
 		return pending instanceof Promise ? pending.then(after) : after();
 	};

@@ -50,9 +50,9 @@ class BegunBody implements BodySource {
 		this.#rest.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		const piece = this.#pieces[this.#next];
-		if (piece === undefined) return this.#rest.pull(most);
+		if (piece === undefined) return this.#rest.pull(maxBytes);
 		this.#next++;
 		return piece;
 	}
@@ -87,9 +87,9 @@ export class UnreadBody implements BodySource {
 		return this.touched ? this.#body.sendTo : undefined;
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		this.touched = true;
-		return this.#body.pull(most);
+		return this.#body.pull(maxBytes);
 	}
 
 	cancel(reason?: unknown): void {

@@ -51,8 +51,8 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 		cx.subdirectives(
 			line.block,
 			{
-				status: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'status <status>')) status = lowerStepStatus(words[0]!, cx);
+				status: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'status <status>')) status = lowerStepStatus(words[0]!, cx);
 				},
 			},
 			'copy_response',
@@ -97,8 +97,8 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, HEADERS_USAGE);
 		const lists: { include?: string[]; exclude?: string[] } = {};
-		const take = (list: 'include' | 'exclude') => (words: readonly Word[], at: typeof line) => {
-			if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, `${list} <field>…`)) return;
+		const take = (list: 'include' | 'exclude') => (words: readonly Word[], innerLine: typeof line) => {
+			if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, `${list} <field>…`)) return;
 			lists[list] = [...(lists[list] ?? []), ...words.map(({ text }) => text)];
 		};
 		cx.subdirectives(line.block, { include: take('include'), exclude: take('exclude') }, 'copy_response_headers');

@@ -34,8 +34,8 @@ function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): Dyna
 		case 'multi': {
 			cx.count(line, args, 0, 0, 'dynamic multi { <source>… }');
 			const sources: DynamicSource[] = [];
-			for (const inner of line.block?.lines ?? []) {
-				const source = lowerSource(inner.words, inner, cx);
+			for (const innerLine of line.block?.lines ?? []) {
+				const source = lowerSource(innerLine.words, innerLine, cx);
 				if (source) sources.push(source);
 			}
 			return { source: 'multi', sources };
@@ -49,11 +49,11 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 	if (args.length > 1) cx.count(line, args, 0, 1, 'dynamic srv [<name>] { … }');
 	const draft: Services = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
 	const text = (key: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
-		return (words, at) => {
-			const word = parseSingleWord(words, at, cx, key);
+		return (words, innerLine) => {
+			const word = parseSingleWord(words, innerLine, cx, key);
 			if (!word) return;
 			if (key === 'name' && draft.name !== '') {
-				cx.problem('error', 'upstream/name-twice', at.words[0]!.span, `srv ${key} has already been specified`);
+				cx.problem('error', 'upstream/name-twice', innerLine.words[0]!.span, `srv ${key} has already been specified`);
 			} else draft[key] = cx.template(word);
 		};
 	};
@@ -63,8 +63,8 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 			service: text('service'),
 			proto: text('proto'),
 			name: text('name'),
-			grace_period: (words, at) => {
-				const period = parseSingleDuration(words, at, cx);
+			grace_period: (words, innerLine) => {
+				const period = parseSingleDuration(words, innerLine, cx);
 				if (period !== undefined) draft.grace_period = period;
 			},
 		},
@@ -87,22 +87,22 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	options(
 		line,
 		{
-			name: (words, at) => {
-				const word = parseSingleWord(words, at, cx, 'name');
+			name: (words, innerLine) => {
+				const word = parseSingleWord(words, innerLine, cx, 'name');
 				if (!word) return;
 				if (draft.name !== '')
-					cx.problem('error', 'upstream/name-twice', at.words[0]!.span, 'a name has already been specified');
+					cx.problem('error', 'upstream/name-twice', innerLine.words[0]!.span, 'a name has already been specified');
 				else draft.name = cx.template(word);
 			},
-			port: (words, at) => {
-				const word = parseSingleWord(words, at, cx, 'port');
+			port: (words, innerLine) => {
+				const word = parseSingleWord(words, innerLine, cx, 'port');
 				if (!word) return;
 				if (draft.port !== undefined)
-					cx.problem('error', 'upstream/port-twice', at.words[0]!.span, 'a port has already been specified');
+					cx.problem('error', 'upstream/port-twice', innerLine.words[0]!.span, 'a port has already been specified');
 				else draft.port = portOf(word, cx);
 			},
-			versions: (words, at) => {
-				if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'versions ipv4|ipv6…')) return;
+			versions: (words, innerLine) => {
+				if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 2, 'versions ipv4|ipv6…')) return;
 				const versions: ('ipv4' | 'ipv6')[] = [];
 				for (const { text, span } of words) {
 					if (text === 'ipv4' || text === 'ipv6') versions.push(text);
@@ -131,8 +131,8 @@ function options(
 	cx: LowerContext,
 ): void {
 	const period = (set: (value: number) => void): SubdirectiveHandler => {
-		return (words, at) => {
-			const value = parseSingleDuration(words, at, cx);
+		return (words, innerLine) => {
+			const value = parseSingleDuration(words, innerLine, cx);
 			if (value !== undefined) set(value);
 		};
 	};
@@ -141,8 +141,8 @@ function options(
 		refresh: period(value => {
 			draft.refresh = Math.max(1, value);
 		}),
-		resolvers: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 16, 'resolvers <address>…')) return;
+		resolvers: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 16, 'resolvers <address>…')) return;
 			draft.resolvers = [
 				...(draft.resolvers ?? []),
 				...words.filter(word => isResolver(word, cx)).map(({ text }) => text),
@@ -152,20 +152,20 @@ function options(
 			draft.dial_timeout = value;
 		}),
 		// The value is checked but not used, because the lookup queries both address families concurrently anyway.
-		dial_fallback_delay: (words, at) => {
-			const word = parseSingleWord(words, at, cx, 'duration');
+		dial_fallback_delay: (words, innerLine) => {
+			const word = parseSingleWord(words, innerLine, cx, 'duration');
 			if (word && !word.text.startsWith('-')) cx.duration(word);
 		},
 	};
-	for (const inner of line.block?.lines ?? []) {
-		const word = inner.words[0]!;
+	for (const innerLine of line.block?.lines ?? []) {
+		const word = innerLine.words[0]!;
 		if (!Object.hasOwn(known, word.text)) {
 			cx.problem('error', 'directive/unknown-subdirective', word.span, `unrecognized ${kind} option '${word.text}'`, {
 				hint: `\`dynamic ${kind}\` takes ${Object.keys(known).join(', ')}.`,
 			});
 			continue;
 		}
-		known[word.text]!(inner.words.slice(1), inner);
+		known[word.text]!(innerLine.words.slice(1), innerLine);
 	}
 }
 

@@ -14,12 +14,13 @@ export function fastcgiOptions(
 	cx: LowerContext,
 ): { [option: string]: SubdirectiveHandler } {
 	return {
-		root: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'root <folder>')) return;
+		root: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'root <folder>')) return;
 			draft.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 		},
-		split: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…')) return;
+		split: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…'))
+				return;
 			for (const word of words) {
 				if (/^[\x21-\x7e]+$/.test(word.text)) continue;
 				const message = `\`${word.text}\` cannot split a path: use visible ASCII characters.`;
@@ -28,36 +29,37 @@ export function fastcgiOptions(
 			}
 			draft.split = words.map(({ text }) => text);
 		},
-		env: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 2, 2, 'env <name> <value>')) return;
+		env: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 2, 2, 'env <name> <value>')) return;
 			const [name, value] = words as [(typeof words)[0], (typeof words)[0]];
 			if (!/^[^\0=]+$/.test(name.text)) {
 				cx.problem('error', 'fastcgi/env', name.span, `\`${name.text}\` is not a variable name.`);
 				return;
 			}
-			const entry = cx.origin({ name: name.text, value: cx.template(value) }, at.span);
+			const entry = cx.origin({ name: name.text, value: cx.template(value) }, innerLine.span);
 			draft.env = [...(draft.env ?? []).filter(one => one.name !== name.text), entry];
 		},
-		resolve_root_symlink: (words, at) => {
-			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'resolve_root_symlink')) draft.resolve_root_symlink = true;
+		resolve_root_symlink: (words, innerLine) => {
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'resolve_root_symlink'))
+				draft.resolve_root_symlink = true;
 		},
-		capture_stderr: (words, at) => {
-			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
+		capture_stderr: (words, innerLine) => {
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
 		},
-		keepalive: (words, at) => {
-			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : parseTransportDuration(words, at, cx);
+		keepalive: (words, innerLine) => {
+			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) pool.keepalive = value;
 		},
-		dial_timeout: (words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		dial_timeout: (words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) pool.connect_timeout = value;
 		},
-		read_timeout: (words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		read_timeout: (words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) draft.read_timeout = value;
 		},
-		write_timeout: (words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		write_timeout: (words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) draft.write_timeout = value;
 		},
 	};

@@ -154,8 +154,8 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 		if (value !== undefined) circuit[key] = value;
 	};
 	const ratio = (key: 'error_ratio' | 'slow_ratio'): SubdirectiveHandler => {
-		return (words, at) => {
-			const word = parseSingleWord(words, at, cx, 'percent');
+		return (words, innerLine) => {
+			const word = parseSingleWord(words, innerLine, cx, 'percent');
 			const value = word && parsePercentage(word, cx);
 			if (value === undefined || !word) return;
 			if (value > 0 && value <= 1) set(key, value);
@@ -173,11 +173,11 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 		{
 			error_ratio: ratio('error_ratio'),
 			slow_ratio: ratio('slow_ratio'),
-			slow_after: (words, at) => set('slow_after', parseSingleDuration(words, at, cx)),
-			min_requests: (words, at) => set('min_requests', parseSingleInteger(words, at, cx, 1, 1_000_000)),
-			window: (words, at) => set('window', atLeast(10, parseSingleDuration(words, at, cx))),
-			open_for: (words, at) => set('open_for', atLeast(1, parseSingleDuration(words, at, cx))),
-			probes: (words, at) => set('probes', parseSingleInteger(words, at, cx, 1, 1000)),
+			slow_after: (words, innerLine) => set('slow_after', parseSingleDuration(words, innerLine, cx)),
+			min_requests: (words, innerLine) => set('min_requests', parseSingleInteger(words, innerLine, cx, 1, 1_000_000)),
+			window: (words, innerLine) => set('window', atLeast(10, parseSingleDuration(words, innerLine, cx))),
+			open_for: (words, innerLine) => set('open_for', atLeast(1, parseSingleDuration(words, innerLine, cx))),
+			probes: (words, innerLine) => set('probes', parseSingleInteger(words, innerLine, cx, 1, 1000)),
 		},
 		'circuit_breaker',
 	);

@@ -22,24 +22,24 @@ type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSe
 export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
 	const draft: HttpDraft = { type: 'http' };
 	let tls: ClientTlsDraft | undefined;
-	const one = (words: readonly Word[], at: Line, usage: string): Word | undefined =>
-		cx.noBlock(at) && cx.count(at, words, 1, 1, usage) ? words[0] : undefined;
+	const one = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
+		cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, usage) ? words[0] : undefined;
 	const duration =
 		(
 			name: 'read_timeout' | 'write_timeout' | 'expect_continue_timeout' | 'dial_fallback_delay' | 'keepalive_interval',
 		): SubdirectiveHandler =>
-		(words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		(words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) draft[name] = value;
 		};
 	const poolDuration =
 		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): SubdirectiveHandler =>
-		(words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		(words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) pool[name] = value;
 		};
-	const sizeOf = (words: readonly Word[], at: Line): number | undefined => {
-		const word = one(words, at, `${at.words[0]!.text} <size>`);
+	const sizeOf = (words: readonly Word[], innerLine: Line): number | undefined => {
+		const word = one(words, innerLine, `${innerLine.words[0]!.text} <size>`);
 		return word && cx.size(word);
 	};
 	const forwardProxy = (word: Word): void => {
@@ -47,62 +47,62 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		if (typeof parsed !== 'string') draft.forward_proxy = parsed;
 		else cx.problem('error', 'upstream/forward-proxy', word.span, parsed, { hint: 'Write http://host:port.' });
 	};
-	const count = (words: readonly Word[], at: Line, min: number): number | undefined => {
-		const word = one(words, at, `${at.words[0]!.text} <number>`);
+	const count = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
+		const word = one(words, innerLine, `${innerLine.words[0]!.text} <number>`);
 		return word && cx.integer(word, min, 1_000_000);
 	};
 	const known: { [option: string]: SubdirectiveHandler } = {
 		dial_timeout: poolDuration('connect_timeout'),
-		dial_fallback_delay: (words, at) => {
+		dial_fallback_delay: (words, innerLine) => {
 			if (words.length === 1 && words[0]!.text.startsWith('-')) draft.dial_fallback_delay = -1;
-			else duration('dial_fallback_delay')(words, at);
+			else duration('dial_fallback_delay')(words, innerLine);
 		},
 		response_header_timeout: poolDuration('response_header_timeout'),
 		expect_continue_timeout: duration('expect_continue_timeout'),
 		read_timeout: duration('read_timeout'),
 		write_timeout: duration('write_timeout'),
-		read_buffer: (words, at) => {
-			const size = sizeOf(words, at);
+		read_buffer: (words, innerLine) => {
+			const size = sizeOf(words, innerLine);
 			if (size !== undefined)
 				draft.read_buffer = Math.min(Math.max(size, MIN_READ_BUFFER_BYTES), MAX_READ_BUFFER_BYTES);
 		},
-		write_buffer: (words, at) => {
-			if (sizeOf(words, at) !== undefined) warnNoEffect(at, 'data is sent immediately', cx);
+		write_buffer: (words, innerLine) => {
+			if (sizeOf(words, innerLine) !== undefined) warnNoEffect(innerLine, 'data is sent immediately', cx);
 		},
-		max_response_header: (words, at) => {
-			const size = sizeOf(words, at);
+		max_response_header: (words, innerLine) => {
+			const size = sizeOf(words, innerLine);
 			if (size !== undefined) pool.max_response_header = Math.max(size, 1024);
 		},
-		keepalive: (words, at) => {
+		keepalive: (words, innerLine) => {
 			if (words.length === 1 && words[0]!.text === 'off') pool.keepalive = 0;
-			else poolDuration('keepalive')(words, at);
+			else poolDuration('keepalive')(words, innerLine);
 		},
 		keepalive_interval: duration('keepalive_interval'),
-		keepalive_idle_conns: (words, at) => {
-			const value = count(words, at, 0);
+		keepalive_idle_conns: (words, innerLine) => {
+			const value = count(words, innerLine, 0);
 			if (value !== undefined) draft.keepalive_idle_conns_total = value;
 		},
-		keepalive_idle_conns_per_host: (words, at) => {
-			const value = count(words, at, 0);
+		keepalive_idle_conns_per_host: (words, innerLine) => {
+			const value = count(words, innerLine, 0);
 			if (value !== undefined) pool.keepalive_idle_conns = value;
 		},
-		max_conns_per_host: (words, at) => {
-			const value = count(words, at, 0);
+		max_conns_per_host: (words, innerLine) => {
+			const value = count(words, innerLine, 0);
 			if (value) draft.max_conns_per_host = value;
 		},
-		versions: (words, at) => {
-			const versions = lowerVersions(words, at, cx);
+		versions: (words, innerLine) => {
+			const versions = lowerVersions(words, innerLine, cx);
 			if (versions) draft.versions = versions;
 		},
-		compression: (words, at) => {
+		compression: (words, innerLine) => {
 			// Existing Compatfiles contain `compression` without arguments, which sets the default.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
-			const word = one(words, at, 'compression on|off');
+			const word = one(words, innerLine, 'compression on|off');
 			const value = word && cx.boolean(word);
 			if (value !== undefined) draft.compression = value;
 		},
-		proxy_protocol: (words, at) => {
-			const word = one(words, at, 'proxy_protocol v1|v2');
+		proxy_protocol: (words, innerLine) => {
+			const word = one(words, innerLine, 'proxy_protocol v1|v2');
 			if (!word) return;
 			if (word.text === 'v1' || word.text === 'v2') draft.proxy_protocol = word.text;
 			else {
@@ -110,19 +110,21 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 				cx.problem('error', 'upstream/proxy-protocol', word.span, message, { hint: 'Write v1 or v2.' });
 			}
 		},
-		network_proxy: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'network_proxy none | network_proxy url <url>')) return;
+		network_proxy: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 2, 'network_proxy none | network_proxy url <url>'))
+				return;
 			const kind = cx.oneOf(words[0]!, ['none', 'url'], 'kind of proxy');
-			if (kind === 'none' && cx.count(at, words, 1, 1, 'network_proxy none')) draft.forward_proxy = 'none';
-			else if (kind === 'url' && cx.count(at, words, 2, 2, 'network_proxy url <url>')) forwardProxy(words[1]!);
+			if (kind === 'none' && cx.count(innerLine, words, 1, 1, 'network_proxy none')) draft.forward_proxy = 'none';
+			else if (kind === 'url' && cx.count(innerLine, words, 2, 2, 'network_proxy url <url>')) forwardProxy(words[1]!);
 		},
-		resolvers: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
+		resolvers: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…'))
+				return;
 			const servers = words.map(word => lowerResolver(word, cx)).filter(server => server !== undefined);
 			draft.resolvers = [...(draft.resolvers ?? []), ...servers];
 		},
-		local_address: (words, at) => {
-			const word = one(words, at, 'local_address <ip>');
+		local_address: (words, innerLine) => {
+			const word = one(words, innerLine, 'local_address <ip>');
 			if (!word) return;
 			if (parseIp(word.text)) draft.local_address = word.text;
 			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
@@ -133,13 +135,13 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		}, cx),
 	};
 	/** An obsolete option, for existing Compatfiles. */
-	const forwardProxyUrl: SubdirectiveHandler = (words, at) => {
+	const forwardProxyUrl: SubdirectiveHandler = (words, innerLine) => {
 		if (cx.dialect === 'configfile') {
 			const message = '`forward_proxy_url` is written `network_proxy url` here.';
-			cx.problem('error', 'directive/old-spelling', at.words[0]!.span, message);
+			cx.problem('error', 'directive/old-spelling', innerLine.words[0]!.span, message);
 			return;
 		}
-		const word = one(words, at, 'forward_proxy_url <url>');
+		const word = one(words, innerLine, 'forward_proxy_url <url>');
 		if (word?.text === 'none') draft.forward_proxy = 'none';
 		else if (word) forwardProxy(word);
 	};

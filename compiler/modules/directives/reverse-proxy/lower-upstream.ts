@@ -254,6 +254,8 @@ function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): Bal
 	if (!balancer) return undefined;
 	// Argument counts refer to the policy's name and what follows it.
 	const own: Line = { ...line, words };
-	const settings = balancer.lower(rest, own, cx, (others, at) => lowerBalance(others, { ...at, words: others }, cx));
+	const settings = balancer.lower(rest, own, cx, (others, innerLine) =>
+		lowerBalance(others, { ...innerLine, words: others }, cx),
+	);
 	return { policy: balancer.id, ...settings };
 }

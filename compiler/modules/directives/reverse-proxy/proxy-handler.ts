@@ -47,12 +47,12 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamTimeout: step.stream_timeout ?? 0,
 		streamCloseDelay: step.stream_close_delay ?? 0,
 	};
-	const { step: number } = cx;
+	const { step: stepNumber } = cx;
 	const counts = countsHere(step, settings);
 	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {
-			x.markAnswered('proxy', number);
+			x.markAnswered('proxy', stepNumber);
 			if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
 			x.proxyFacts = facts;
@@ -63,7 +63,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		};
 	}
 	return x => {
-		x.markAnswered('proxy', number);
+		x.markAnswered('proxy', stepNumber);
 		if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);

@@ -71,24 +71,25 @@ file_server
 		cx.subdirectives(
 			line.block,
 			{
-				mime: (words, at) => {
-					cx.noBlock(at);
-					if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'mime TYPE…')) step.types = words.map(word => word.text);
+				mime: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'mime TYPE…'))
+						step.types = words.map(word => word.text);
 				},
-				between: (words, at) => {
-					cx.noBlock(at);
-					if (!cx.count(at, words, 2, 2, 'between OPEN CLOSE')) return;
+				between: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (!cx.count(innerLine, words, 2, 2, 'between OPEN CLOSE')) return;
 					const empty = words.find(word => word.text === '');
 					if (empty) cx.problem('error', 'templates/empty-delimiter', empty.span, 'A delimiter cannot be empty.');
 					else step.delimiters = words.map(word => word.text);
 				},
-				root: (words, at) => {
-					cx.noBlock(at);
-					if (!cx.count(at, words, 1, 1, 'root PATH')) return;
+				root: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (!cx.count(innerLine, words, 1, 1, 'root PATH')) return;
 					step.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 				},
-				extensions: (_, at) => {
-					for (const extension of at.block?.lines ?? []) {
+				extensions: (_, innerLine) => {
+					for (const extension of innerLine.block?.lines ?? []) {
 						const { text, span } = extension.words[0]!;
 						const message =
 							cx.dialect === 'compatfile'

@@ -62,20 +62,21 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 		hasLeaves: false,
 	};
 	const path = (word: Word) => cx.filePath(word.text, word.span);
-	const many = (usage: string, take: (words: readonly Word[]) => void) => (words: readonly Word[], at: Line) => {
-		cx.noBlock(at);
-		if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words);
+	const many = (usage: string, take: (words: readonly Word[]) => void) => (words: readonly Word[], innerLine: Line) => {
+		cx.noBlock(innerLine);
+		if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) take(words);
 	};
 	cx.subdirectives(
 		line.block,
 		{
-			mode: (words, at) => {
-				if (cx.count(at, words, 1, 1, 'mode <mode>')) draft.mode = cx.oneOf(words[0]!, MODES, 'mode of `client_auth`');
+			mode: (words, innerLine) => {
+				if (cx.count(innerLine, words, 1, 1, 'mode <mode>'))
+					draft.mode = cx.oneOf(words[0]!, MODES, 'mode of `client_auth`');
 			},
-			trust_pool: (words, at) => {
+			trust_pool: (words, innerLine) => {
 				if (draft.pool)
-					cx.problem('error', 'tls/trust-pool-twice', at.words[0]!.span, 'A trust pool is already given.');
-				draft.pool = lowerTrustPool(words, at, cx) ?? draft.pool;
+					cx.problem('error', 'tls/trust-pool-twice', innerLine.words[0]!.span, 'A trust pool is already given.');
+				draft.pool = lowerTrustPool(words, innerLine, cx) ?? draft.pool;
 			},
 			trusted_leaf_cert: many('trusted_leaf_cert <base64>…', words => {
 				leaves.certificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
@@ -89,7 +90,7 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 				draft.oldCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 			}),
 			trusted_ca_cert_file: many('trusted_ca_cert_file <file>…', words => draft.oldFiles.push(...words.map(path))),
-			verifier: (words, at) => lowerVerifier(words, at, draft, path, cx),
+			verifier: (words, innerLine) => lowerVerifier(words, innerLine, draft, path, cx),
 		},
 		'client_auth',
 	);
@@ -98,13 +99,14 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 
 function lowerVerifier(
 	words: readonly Word[],
-	at: Line,
+	innerLine: Line,
 	draft: Draft,
 	path: (word: Word) => string,
 	cx: LowerContext,
 ): void {
 	const [kind, loader, ...rest] = words;
-	if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kind) return;
+	if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kind)
+		return;
 	if (cx.oneOf(kind, ['leaf'], 'verifier of client certificates') === undefined) return;
 	draft.hasLeaves = true;
 	const take: { readonly [loader: string]: (values: readonly Word[]) => void } = {
@@ -125,7 +127,7 @@ function lowerVerifier(
 		else cx.oneOf(loader, ['file', 'folder', 'pem'], 'loader of leaf certificates');
 	}
 	cx.subdirectives(
-		at.block,
+		innerLine.block,
 		{
 			file: values => take.file!(values),
 			folder: values => take.folder!(values),

@@ -126,28 +126,28 @@ function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: Low
 
 function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 	const details: Word[] = [];
-	const some = (usage: string, take: (words: readonly Word[], at: Line) => void): SubdirectiveHandler => {
-		return (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words, at);
+	const some = (usage: string, take: (words: readonly Word[], innerLine: Line) => void): SubdirectiveHandler => {
+		return (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) take(words, innerLine);
 		};
 	};
 	const one = (usage: string, take: (word: Word) => void): SubdirectiveHandler => {
-		return (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
+		return (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, 1, usage)) take(words[0]!);
 		};
 	};
 	const none = (name: string, take: () => void): SubdirectiveHandler => {
-		return (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 0, 0, name)) take();
+		return (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 0, 0, name)) take();
 		};
 	};
 	cx.subdirectives(
 		line.block,
 		{
-			protocols: (words, at) => lowerProtocols(words, at, draft, cx),
+			protocols: (words, innerLine) => lowerProtocols(words, innerLine, draft, cx),
 			ciphers: some('ciphers <suite>…', words => {
 				draft.ciphers = [...(draft.ciphers ?? []), ...words.flatMap(word => cipherOf(word, cx))];
 			}),
@@ -162,11 +162,11 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 				const type = cx.oneOf(word, KEY_TYPES, 'key type');
 				if (type) draft.key_type = type;
 			}),
-			issuer: (words, at) => {
-				const issuer = lowerIssuer(words, at, cx);
-				if (issuer) draft.issuers.push(cx.origin(issuer, at.span));
+			issuer: (words, innerLine) => {
+				const issuer = lowerIssuer(words, innerLine, cx);
+				if (issuer) draft.issuers.push(cx.origin(issuer, innerLine.span));
 			},
-			get_certificate: (words, at) => lowerManager(words, at, draft, cx),
+			get_certificate: (words, innerLine) => lowerManager(words, innerLine, draft, cx),
 			on_demand: none('on_demand', () => {
 				draft.on_demand = true;
 			}),
@@ -180,9 +180,9 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 				const ratio = parseRatio(word, cx);
 				if (ratio !== undefined) draft.renewal_window_ratio = ratio;
 			}),
-			client_auth: (words, at) => {
-				const lowered = lowerClientAuth(words, at, cx);
-				if (lowered) draft.client_auth = cx.origin(lowered, at.span);
+			client_auth: (words, innerLine) => {
+				const lowered = lowerClientAuth(words, innerLine, cx);
+				if (lowered) draft.client_auth = cx.origin(lowered, innerLine.span);
 			},
 			insecure_secrets_log: one('insecure_secrets_log <file>', word => {
 				draft.insecure_secrets_log = pathOf(word, cx);
@@ -195,9 +195,9 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 			ca_root: one('ca_root <file>', word => {
 				draft.acme.trusted_roots = [pathOf(word, cx)];
 			}),
-			eab: (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 2, 2, 'eab <key-id> <mac-key>')) return;
+			eab: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 2, 2, 'eab <key-id> <mac-key>')) return;
 				draft.acme.eab = { key_id: words[0]!.text, mac_key: words[1]!.text };
 			},
 			...dnsSubdirectives(draft.acme, cx, word => details.push(word)),
@@ -247,11 +247,11 @@ function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
 	});
 }
 
-function lowerProtocols(words: readonly Word[], at: Line, draft: Draft, cx: LowerContext): void {
-	cx.noBlock(at);
+function lowerProtocols(words: readonly Word[], innerLine: Line, draft: Draft, cx: LowerContext): void {
+	cx.noBlock(innerLine);
 	if (words.length === 0 || words.length > 2) {
-		if (cx.dialect === 'configfile') cx.count(at, words, 1, 2, 'protocols <min> [<max>]');
-		else cx.problem('error', 'arguments/too-few', at.words[0]!.span, 'protocols requires one or two arguments');
+		if (cx.dialect === 'configfile') cx.count(innerLine, words, 1, 2, 'protocols <min> [<max>]');
+		else cx.problem('error', 'arguments/too-few', innerLine.words[0]!.span, 'protocols requires one or two arguments');
 		return;
 	}
 	const [min, max] = words.map(word => {
@@ -266,7 +266,7 @@ function lowerProtocols(words: readonly Word[], at: Line, draft: Draft, cx: Lowe
 	if (max) draft.max_version = max;
 	if (min === 'tls1.3' && max === 'tls1.2') {
 		const message = `minimum protocol (${min}) cannot be greater than maximum protocol (${max})`;
-		cx.problem('error', 'tls/no-version-left', at.words[0]!.span, message);
+		cx.problem('error', 'tls/no-version-left', innerLine.words[0]!.span, message);
 	}
 }
 
@@ -316,12 +316,12 @@ export function parseRatio(word: Word, cx: LowerContext): number | undefined {
 	return undefined;
 }
 
-function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerContext): void {
+function lowerManager(words: readonly Word[], innerLine: Line, draft: Draft, cx: LowerContext): void {
 	const usage = 'get_certificate http <url>';
 	const [kind, url] = words;
-	cx.noBlock(at);
+	cx.noBlock(innerLine);
 	if (!kind) {
-		cx.count(at, words, 2, 2, usage);
+		cx.count(innerLine, words, 2, 2, usage);
 		return;
 	}
 	if (kind.text === 'tailscale') {
@@ -336,10 +336,11 @@ function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerC
 		);
 		return;
 	}
-	if (cx.oneOf(kind, ['http'], 'source of certificates') === undefined || !cx.count(at, words, 2, 2, usage)) return;
+	if (cx.oneOf(kind, ['http'], 'source of certificates') === undefined || !cx.count(innerLine, words, 2, 2, usage))
+		return;
 	const parsed = URL.parse(url!.text);
 	if (parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:')) {
-		draft.managers.push(cx.origin({ manager: 'http', url: url!.text }, at.span));
+		draft.managers.push(cx.origin({ manager: 'http', url: url!.text }, innerLine.span));
 	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not an HTTP URL.`);
 }
 

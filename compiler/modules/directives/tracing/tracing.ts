@@ -66,13 +66,13 @@ tracing /api/* {
 		cx.subdirectives(
 			line.block,
 			{
-				span: (words, at) => {
-					cx.noBlock(at);
-					if (cx.count(at, words, 1, 1, 'span <name>')) step.span = cx.template(words[0]!);
+				span: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					if (cx.count(innerLine, words, 1, 1, 'span <name>')) step.span = cx.template(words[0]!);
 				},
-				span_attributes: (words, at) => {
-					cx.count(at, words, 0, 0, 'span_attributes { <key> <value>… }');
-					for (const inner of at.block?.lines ?? []) {
+				span_attributes: (words, innerLine) => {
+					cx.count(innerLine, words, 0, 0, 'span_attributes { <key> <value>… }');
+					for (const inner of innerLine.block?.lines ?? []) {
 						cx.noBlock(inner);
 						const [key, ...values] = inner.words;
 						if (!key || !cx.count(inner, values, 1, 1, '<key> <value>')) continue;

@@ -9,17 +9,17 @@ import { evaluatePreconditions } from '../../../representations/conditional.ts';
 import { cookieNamed } from '../../templates/request-objects.ts';
 import type { BrowseSettings } from './browse-settings.ts';
 import { type FolderListing, LISTING_SORTS, type ListingSort, type ListingView, prepareListing } from './listing.ts';
-import { listingJson, listingText } from './listing-data.ts';
+import { formatListingJson, formatListingText } from './listing-data.ts';
 import { LISTING_CONTENT_SECURITY_POLICY, listingPage } from './listing-page.ts';
 import { compileListingTemplate } from './listing-template.ts';
 
-const FILE_LIMIT = 10_000;
+const DEFAULT_FILE_LIMIT = 10_000;
 
-/** Seconds for which a browser remembers the visitor's sort order: 30 days. */
-const COOKIE_AGE = 2_592_000;
+/** Lifetime of the cookies that store the visitor's sort order: 30 days. */
+const COOKIE_MAX_AGE_SECONDS = 2_592_000;
 
-/** The visitor's choices for all folders: names of query parameters and cookies, with their values. */
-const CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
+/** The visitor's choices, which apply to all folders: names of query parameters and cookies, with their possible values. */
+const VIEW_CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
 	['sort', LISTING_SORTS],
 	['order', ['asc', 'desc']],
 ];
@@ -43,73 +43,77 @@ export function compileBrowse(
 	root: string | undefined,
 	followSymlinks: boolean,
 	reader: FileReader,
-	hides: HiddenEntryTest,
+	isHidden: HiddenEntryTest,
 	cx: CompileContext,
 ): FolderLister {
-	const render = settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
-	const limit = settings.file_limit ?? FILE_LIMIT;
+	const renderTemplate =
+		settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
+	const limit = settings.file_limit ?? DEFAULT_FILE_LIMIT;
 	return async (x, folder) => {
 		const { entries, mtimeNs } = await reader.entries(folder.root, folder.path, followSymlinks, limit);
-		const shown = entries
-			.filter(entry => !hides(x, folder, entry))
+		const visibleEntries = entries
+			.filter(entry => !isHidden(x, folder, entry))
 			.map(entry => (settings.reveal_symlinks || entry.target === undefined ? entry : { ...entry, target: undefined }));
 		const { request, response } = x;
 		const { headers } = response;
 		x.answeredBy = 'list_folder';
 		headers.add('Vary', 'Accept, Accept-Encoding');
-		const newest = shown.reduce((latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest), mtimeNs);
-		const modified = Math.min(Number(newest / 1_000_000_000n), Math.floor(x.now() / 1000));
-		const view = viewOf(x, settings);
-		// A visitor's own choice changes the page but not the folder's modification time, so a browser could mistake an older copy
-		// for the current page.
-		const isPersonal = CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
+		const newestMtimeNs = visibleEntries.reduce(
+			(latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest),
+			mtimeNs,
+		);
+		const modifiedSeconds = Math.min(Number(newestMtimeNs / 1_000_000_000n), Math.floor(x.now() / 1000));
+		const view = readView(x, settings);
+		// The visitor's choice changes the page but not the folder's modification time, so with `Last-Modified`, a browser could show an
+		// older copy.
+		const isPersonal = VIEW_CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
 		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
-		else headers.set('Last-Modified', new Date(modified * 1000).toUTCString());
+		else headers.set('Last-Modified', new Date(modifiedSeconds * 1000).toUTCString());
 		if (
 			!isPersonal &&
-			evaluatePreconditions(request.headers, { etag: undefined, modified }, x.now()) === 'not-modified'
+			evaluatePreconditions(request.headers, { etag: undefined, modified: modifiedSeconds }, x.now()) === 'not-modified'
 		) {
 			response.status = 304;
 			response.body = null;
 			return;
 		}
 		rememberView(x);
-		const listing = prepareListing(shownPath(x), folder.path !== '', shown, view);
-		const body = await bodyFor(x, listing, render);
+		const listing = prepareListing(visitorPath(x), folder.path !== '', visibleEntries, view);
+		const body = await renderListing(x, listing, renderTemplate);
 		response.status = x.error?.status ?? 200;
 		response.body = x.received.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
 	};
 }
 
-async function bodyFor(
+async function renderListing(
 	x: Exchange,
 	listing: FolderListing,
-	render: ReturnType<typeof compileListingTemplate> | undefined,
+	renderTemplate: ReturnType<typeof compileListingTemplate> | undefined,
 ): Promise<string> {
 	const { headers } = x.response;
 	const accept = x.request.headers.combined('accept')?.toLowerCase() ?? '';
 	if (accept.includes('application/json')) {
 		headers.set('Content-Type', 'application/json; charset=utf-8');
-		return listingJson(listing);
+		return formatListingJson(listing);
 	}
 	if (accept.includes('text/plain')) {
 		headers.set('Content-Type', 'text/plain; charset=utf-8');
-		return listingText(listing);
+		return formatListingText(listing);
 	}
 	headers.set('Content-Type', 'text/html; charset=utf-8');
-	if (render) return render(x, listing);
+	if (renderTemplate) return renderTemplate(x, listing);
 	headers.set('Content-Security-Policy', LISTING_CONTENT_SECURITY_POLICY);
 	headers.set('X-Content-Type-Options', 'nosniff');
 	return listingPage(listing);
 }
 
-/** Returns the folder's path as the visitor sees it, before rewriting. */
-function shownPath(x: Exchange): string {
+/** Returns the folder's path as the visitor sees it, which is the path before rewriting. */
+function visitorPath(x: Exchange): string {
 	const path = decodePercent(x.received.path) ?? x.received.path;
 	return path.endsWith('/') ? path : `${path}/`;
 }
 
-function viewOf(x: Exchange, settings: BrowseSettings): ListingView {
+function readView(x: Exchange, settings: BrowseSettings): ListingView {
 	const query = new URLSearchParams(x.request.query ?? '');
 	const { headers } = x.request;
 	const sort = query.get('sort') ?? cookieNamed(headers, 'sort');
@@ -117,30 +121,30 @@ function viewOf(x: Exchange, settings: BrowseSettings): ListingView {
 	return {
 		sort: LISTING_SORTS.includes(sort as ListingSort) ? (sort as ListingSort) : (settings.sort ?? 'namedirfirst'),
 		order: order === 'asc' || order === 'desc' ? order : (settings.order ?? 'asc'),
-		limit: numberOf(query, 'limit'),
-		offset: numberOf(query, 'offset'),
+		limit: readNumber(query, 'limit'),
+		offset: readNumber(query, 'offset'),
 		layout: query.get('layout') === 'grid' ? 'grid' : 'list',
 		filter: (query.get('filter') ?? '').slice(0, 200),
 	};
 }
 
-function numberOf(query: URLSearchParams, name: string): number {
+function readNumber(query: URLSearchParams, name: string): number {
 	const text = query.get(name);
 	if (text === null || text === '') return 0;
 	if (!/^\d{1,9}$/.test(text)) throw new HttpError(400, `file_server: \`${name}\` is not a number`);
 	return Number(text);
 }
 
-/** Remembers the visitor's choices for other folders. */
+/** Stores the visitor's choices in cookies, so that they apply to other folders. */
 function rememberView(x: Exchange): void {
 	const query = new URLSearchParams(x.request.query ?? '');
-	for (const [name, values] of CHOICES) {
+	for (const [name, values] of VIEW_CHOICES) {
 		const value = query.get(name);
 		if (value === null || !values.includes(value)) continue;
-		const secure = x.request.scheme === 'https' ? '; Secure' : '';
+		const secureAttribute = x.request.scheme === 'https' ? '; Secure' : '';
 		x.response.headers.add(
 			'Set-Cookie',
-			`${name}=${value}; Path=/; Max-Age=${COOKIE_AGE}; SameSite=Lax; HttpOnly${secure}`,
+			`${name}=${value}; Path=/; Max-Age=${COOKIE_MAX_AGE_SECONDS}; SameSite=Lax; HttpOnly${secureAttribute}`,
 		);
 	}
 }

@@ -5,17 +5,17 @@ import type { Line, Word } from '../../../../syntax/ast.ts';
 import type { LowerContext } from '../../../contract/lower-context.ts';
 import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts';
 
-/** How folders without an index are listed. */
+/** Settings for listing folders without an index. */
 export interface BrowseSettings {
-	/** Template file, with placeholders; default a built-in page. */
+	/** Path of a template file, with placeholders. Default: a built-in page. */
 	readonly template?: string;
 	/** Shows the targets of symbolic links. */
 	readonly reveal_symlinks?: true;
-	/** Default `namedirfirst`. */
+	/** Default: `namedirfirst`. */
 	readonly sort?: ListingSort;
-	/** Default `asc`. */
+	/** Default: `asc`. */
 	readonly order?: ListingOrder;
-	/** Maximum entries read; default 10000. */
+	/** Maximum number of entries that are read. Default: 10000. */
 	readonly file_limit?: number;
 }
 
@@ -43,35 +43,35 @@ export const BROWSE_SCHEMA: Schema = {
 export function lowerBrowse(
 	args: readonly Word[],
 	line: Line,
-	template: (word: Word) => string,
+	lowerTemplatePath: (word: Word) => string,
 	cx: LowerContext,
 ): BrowseSettings {
 	const settings: { -readonly [K in keyof BrowseSettings]: BrowseSettings[K] } = {};
-	if (cx.count(line, args, 0, 1, 'browse [template]') && args[0]) settings.template = template(args[0]);
+	if (cx.count(line, args, 0, 1, 'browse [template]') && args[0]) settings.template = lowerTemplatePath(args[0]);
 	cx.subdirectives(
 		line.block,
 		{
-			reveal_symlinks: (words, at) => {
-				if (cx.count(at, words, 0, 0, 'reveal_symlinks')) settings.reveal_symlinks = true;
+			reveal_symlinks: (words, innerLine) => {
+				if (cx.count(innerLine, words, 0, 0, 'reveal_symlinks')) settings.reveal_symlinks = true;
 			},
-			sort: (words, at) => {
-				if (!cx.count(at, words, 1, 2, 'sort name | namedirfirst | size | time [asc | desc]')) return;
-				const [sort, order] = words as [Word, Word?];
-				if (LISTING_SORTS.includes(sort.text as ListingSort)) settings.sort = sort.text as ListingSort;
+			sort: (words, innerLine) => {
+				if (!cx.count(innerLine, words, 1, 2, 'sort name | namedirfirst | size | time [asc | desc]')) return;
+				const [sortWord, orderWord] = words as [Word, Word?];
+				if (LISTING_SORTS.includes(sortWord.text as ListingSort)) settings.sort = sortWord.text as ListingSort;
 				else {
-					cx.problem('error', 'browse/unknown-sort', sort.span, `unknown sort option '${sort.text}'`, {
+					cx.problem('error', 'browse/unknown-sort', sortWord.span, `unknown sort option '${sortWord.text}'`, {
 						hint: `Write ${LISTING_SORTS.map(name => `\`${name}\``).join(', ')}.`,
 					});
 				}
-				if (!order) return;
-				if (order.text === 'asc' || order.text === 'desc') settings.order = order.text;
+				if (!orderWord) return;
+				if (orderWord.text === 'asc' || orderWord.text === 'desc') settings.order = orderWord.text;
 				else {
-					const message = `the second option must be one of the following: asc, desc, but got ${order.text}`;
-					cx.problem('error', 'browse/unknown-order', order.span, message);
+					const message = `the second option must be one of the following: asc, desc, but got ${orderWord.text}`;
+					cx.problem('error', 'browse/unknown-order', orderWord.span, message);
 				}
 			},
-			file_limit: (words, at) => {
-				if (!cx.count(at, words, 1, 1, 'file_limit <number>')) return;
+			file_limit: (words, innerLine) => {
+				if (!cx.count(innerLine, words, 1, 1, 'file_limit <number>')) return;
 				const limit = cx.integer(words[0]!, 1, 1_000_000);
 				if (limit !== undefined) settings.file_limit = limit;
 			},

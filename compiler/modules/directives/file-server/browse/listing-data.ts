@@ -1,19 +1,19 @@
-/** Renders a listing for programs and terminals. */
+/** Renders a listing as JSON for programs and as a text table for terminals. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 import { entryUrl, type FolderListing, fileModeText } from './listing.ts';
 
 /** Returns JSON: an array with one object per entry. */
-export function listingJson({ items }: FolderListing): string {
-	return `${JSON.stringify(items.map(jsonEntry))}\n`;
+export function formatListingJson({ items }: FolderListing): string {
+	return `${JSON.stringify(items.map(toJsonEntry))}\n`;
 }
 
-function jsonEntry(entry: FolderEntry) {
+function toJsonEntry(entry: FolderEntry) {
 	const { name, size, mtimeNs, mode, target, type } = entry;
 	return {
 		name: type === 'directory' ? `${name}/` : name,
 		size,
 		url: entryUrl(entry),
-		mod_time: isoTime(mtimeNs),
+		mod_time: formatIsoTime(mtimeNs),
 		mode: goMode(entry),
 		is_dir: type === 'directory',
 		is_symlink: target !== undefined || (mode & 0o170000) === 0o120000,
@@ -21,17 +21,17 @@ function jsonEntry(entry: FolderEntry) {
 	};
 }
 
-/** Returns a text table. Control characters in names are escaped: they could manipulate a terminal. */
-export function listingText({ items }: FolderListing): string {
+/** Returns a text table. Control characters in names are replaced, because they could manipulate a terminal. */
+export function formatListingText({ items }: FolderListing): string {
 	const rows = items.map(({ name, type, size, mtimeNs, mode, target }) => [
-		printable(type === 'directory' ? `${name}/` : name),
+		replaceUnprintable(type === 'directory' ? `${name}/` : name),
 		String(size),
-		isoTime(mtimeNs),
+		formatIsoTime(mtimeNs),
 		fileModeText(mode, target !== undefined),
 	]);
-	const heads = ['Name', 'Size', 'Modified', 'Mode'];
-	const widths = heads.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));
-	const lines = [heads, widths.map(width => '-'.repeat(width)), ...rows].map(row =>
+	const headings = ['Name', 'Size', 'Modified', 'Mode'];
+	const widths = headings.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));
+	const lines = [headings, widths.map(width => '-'.repeat(width)), ...rows].map(row =>
 		row
 			.map((cell, column) => (column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
 			.join('  ')
@@ -40,17 +40,17 @@ export function listingText({ items }: FolderListing): string {
 	return `${lines.join('\n')}\n`;
 }
 
-function printable(text: string): string {
+function replaceUnprintable(text: string): string {
 	return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD');
 }
 
-function isoTime(nanoseconds: bigint): string {
+function formatIsoTime(nanoseconds: bigint): string {
 	return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
 }
 
-/** Returns a file mode with Go's bits for folders and links, which clients of the compatible server expect. */
+/** Returns a file mode with Go's bits for folders and links, because clients of the compatible server expect these. */
 function goMode({ mode, type, target }: FolderEntry): number {
-	const folder = type === 'directory' ? 2 ** 31 : 0;
-	const link = target === undefined ? 0 : 2 ** 27;
-	return (mode & 0o777) + folder + link;
+	const folderBit = type === 'directory' ? 2 ** 31 : 0;
+	const linkBit = target === undefined ? 0 : 2 ** 27;
+	return (mode & 0o777) + folderBit + linkBit;
 }

@@ -29,12 +29,15 @@ export function clientTlsOptions(
 		draft().trust = settings;
 	};
 	return {
-		tls: (words, at) => {
-			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls')) draft();
+		tls: (words, innerLine) => {
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls')) draft();
 		},
-		tls_client_auth: (words, at) => {
+		tls_client_auth: (words, innerLine) => {
 			const [certificate, key] = words;
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>'))
+			if (
+				!cx.noBlock(innerLine) ||
+				!cx.count(innerLine, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>')
+			)
 				return;
 			if (certificate && key) {
 				draft().client_certificate = {
@@ -50,20 +53,21 @@ export function clientTlsOptions(
 				});
 			}
 		},
-		tls_insecure_skip_verify: (words, at) => {
-			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls_insecure_skip_verify')) draft().insecure_skip_verify = true;
+		tls_insecure_skip_verify: (words, innerLine) => {
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls_insecure_skip_verify'))
+				draft().insecure_skip_verify = true;
 		},
-		tls_timeout: (words, at) => {
-			const value = parseTransportDuration(words, at, cx);
+		tls_timeout: (words, innerLine) => {
+			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) draft().handshake_timeout = value;
 		},
-		tls_server_name: (words, at) => {
-			if (cx.noBlock(at) && cx.count(at, words, 1, 1, 'tls_server_name <name>')) {
+		tls_server_name: (words, innerLine) => {
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'tls_server_name <name>')) {
 				draft().server_name = cx.template(words[0]!);
 			}
 		},
-		tls_renegotiation: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'tls_renegotiation never|freely')) return;
+		tls_renegotiation: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'tls_renegotiation never|freely')) return;
 			const value = cx.oneOf(words[0]!, ['never', 'once', 'freely'], 'level of renegotiation');
 			if (value === 'once') {
 				const message =
@@ -71,23 +75,32 @@ export function clientTlsOptions(
 				cx.problem('error', 'directive/unavailable', words[0]!.span, message, { hint: 'Write `never` or `freely`.' });
 			} else if (value !== undefined) draft().renegotiation = value;
 		},
-		tls_except_ports: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_except_ports <port>…')) return;
+		tls_except_ports: (words, innerLine) => {
+			if (
+				!cx.noBlock(innerLine) ||
+				!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'tls_except_ports <port>…')
+			)
+				return;
 			const ports = words.map(word => cx.integer(word, 1, 65535)).filter(port => port !== undefined);
 			draft().except_ports = [...(draft().except_ports ?? []), ...ports];
 		},
-		tls_curves: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_curves <curve>…')) return;
+		tls_curves: (words, innerLine) => {
+			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'tls_curves <curve>…'))
+				return;
 			const curves = words.map(word => cx.oneOf(word, TLS_CURVES, 'curve')).filter(curve => curve !== undefined);
 			draft().curves = [...(draft().curves ?? []), ...curves];
 		},
-		tls_trust_pool: (words, at) => {
-			const settings = lowerTrustPool(words, at, cx);
-			if (settings) trust(settings, at.words[0]!);
+		tls_trust_pool: (words, innerLine) => {
+			const settings = lowerTrustPool(words, innerLine, cx);
+			if (settings) trust(settings, innerLine.words[0]!);
 		},
-		tls_trusted_ca_certs: (words, at) => {
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_trust_pool file <file>…')) return;
-			const word = at.words[0]!;
+		tls_trusted_ca_certs: (words, innerLine) => {
+			if (
+				!cx.noBlock(innerLine) ||
+				!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'tls_trust_pool file <file>…')
+			)
+				return;
+			const word = innerLine.words[0]!;
 			if (cx.dialect === 'configfile') {
 				const message = '`tls_trusted_ca_certs` is supported only for old files.';
 				cx.problem('error', 'directive/old-spelling', word.span, message, {

@@ -5,7 +5,7 @@ import type { Body } from '../../../../../compiler/exchange/body.ts';
 import { isStream } from '../../../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
-import { type CacheRules, cacheHandler } from '../../../../../compiler/modules/directives/cache/cache-handler.ts';
+import { type CacheRules, createCacheHandler } from '../../../../../compiler/modules/directives/cache/cache-handler.ts';
 import { type FakeExchange, fakeExchange, type RequestFields } from '../../../fake-exchange.ts';
 
 /** The origin's response to one request. */
@@ -51,22 +51,22 @@ export class CachedSite {
 	readonly #handle: (x: Exchange) => void | Promise<void>;
 
 	constructor(rules: Partial<CacheRules> = {}) {
-		this.#handle = cacheHandler({
+		this.#handle = createCacheHandler({
 			cache: new FakeCache(),
-			largest: 1_000_000,
+			maxBodyBytes: 1_000_000,
 			place: ' /pipeline/0 ',
 			key: undefined,
-			selecting: [],
+			selectingFields: [],
 			bypass: undefined,
-			maxWait: 10_000,
+			maxWaitMs: 10_000,
 			obeysClients: true,
 			addsStatus: true,
-			ahead: { bytes: 0 },
+			aheadTotal: { bytes: 0 },
 			ttl: new Map(),
 			heuristic: 0,
 			staleWhileRevalidate: 0,
 			staleIfError: 0,
-			step: 0,
+			stepNumber: 0,
 			...rules,
 			next: x => this.#answer(x),
 		});

@@ -10,8 +10,8 @@ import {
 	initialAge,
 	responseDirectives,
 } from '../../../../../compiler/modules/directives/cache/freshness.ts';
-import { objectionToStoring } from '../../../../../compiler/modules/directives/cache/storable.ts';
-import { storedHead } from '../../../../../compiler/modules/directives/cache/stored-head.ts';
+import { findStorageObjection } from '../../../../../compiler/modules/directives/cache/storable.ts';
+import { createStoredHead } from '../../../../../compiler/modules/directives/cache/stored-head.ts';
 import { fakeExchange } from '../../../fake-exchange.ts';
 
 const ROUNDS = 4000;
@@ -69,8 +69,8 @@ judged('both agree on what is stored and for how long', () => {
 		x.response.headers = list;
 		const said = responseDirectives(list);
 		const lifetime = freshnessLifetime(status, list, said, RULES, now);
-		const asked = { authorized, cookies: false, noStore: false };
-		const objection = objectionToStoring(x, status, list, said.directives, lifetime, asked, true);
+		const asked = { hasAuthorization: authorized, hasCookies: false, forbidsStoring: false };
+		const objection = findStorageObjection(x, status, list, said.directives, lifetime, asked, true);
 
 		// The package also stores partial responses and responses that are already stale. We store only what can be reused.
 		if (objection === undefined) {
@@ -82,7 +82,14 @@ judged('both agree on what is stored and for how long', () => {
 					lifetime.source === 'explicit',
 				told,
 			);
-			const head = storedHead(x, 'key', new HeaderList(), [], { askedAt: now, cameAt: now, since: 0 }, RULES);
+			const head = createStoredHead(
+				x,
+				'key',
+				new HeaderList(),
+				[],
+				{ requestedAt: now, receivedAt: now, purgeEpoch: 0 },
+				RULES,
+			);
 			assert.is(Math.round(currentAge(head, now) / 1000), Math.round(policy.age()), `age of ${told}`);
 			if (!head.noCache && head.lifetime > 0 && policy.maxAge() > 0) {
 				assert.ok(

@@ -19,7 +19,7 @@ function setUp(
 	const kept: string[] = [];
 	const outcome: { stored: boolean | undefined; cancelled: boolean } = { stored: undefined, cancelled: false };
 	const body = new StoringBody({
-		...{ declared, awaited, ahead },
+		...{ declaredLength: declared, isAwaited: awaited, aheadTotal: ahead },
 		body: {
 			length: undefined,
 			async pull() {
@@ -39,7 +39,7 @@ function setUp(
 			commit: () => true,
 			abandon: () => {},
 		},
-		ended: stored => {
+		onEnd: stored => {
 			outcome.stored = stored;
 		},
 	});

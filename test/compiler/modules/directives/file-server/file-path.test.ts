@@ -1,7 +1,7 @@
 /** Decoding of request paths to file paths. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { filePath } from '../../../../../compiler/modules/directives/file-server/file-path.ts';
+import { parseFilePath } from '../../../../../compiler/modules/directives/file-server/file-path.ts';
 
 const decoding = suite('file paths from request paths');
 const TABLE: readonly [encoded: string, expected: string, slash?: boolean][] = [
@@ -51,7 +51,7 @@ const TABLE: readonly [encoded: string, expected: string, slash?: boolean][] = [
 ];
 for (const [encoded, expected, slash = false] of TABLE) {
 	decoding(JSON.stringify(encoded), () => {
-		const result = filePath(encoded);
+		const result = parseFilePath(encoded);
 		if (typeof result === 'string') assert.is(result, expected);
 		else assert.equal(result, { path: expected, endsWithSlash: slash });
 	});
