@@ -120,7 +120,7 @@ export interface ExchangeTransport {
 	writableBytes?(): number;
 }
 
-/** Time limits of one exchange, which override those of its listener. 0 means no limit. */
+/** Limits on the transfer of one exchange, which override those of its listener. 0 means no limit. */
 export interface TransferLimits {
 	/** Maximum milliseconds between bytes of the request body. */
 	readonly readTimeout?: number;
@@ -132,6 +132,10 @@ export interface TransferLimits {
 	readonly writeRate?: number;
 	/** Size, in bytes, of the pieces in which a complete body is handed to the connection. */
 	readonly writeChunk?: number;
+	/** Maximum bytes per second of the response body; 0 for no limit. */
+	readonly maxWriteRate?: number;
+	/** Number of bytes of the response body that are sent before `maxWriteRate` applies. */
+	readonly maxWriteRateAfter?: number;
 }
 
 /**
@@ -323,7 +327,7 @@ export class Exchange {
 		this.#transport.sendInterim(status, headers);
 	}
 
-	/** Sets time limits of this exchange that override its listener's. */
+	/** Sets limits on the transfer of this exchange that override its listener's. */
 	setLimits(limits: TransferLimits): void {
 		this.#transport.setLimits?.(limits);
 	}

@@ -23,6 +23,7 @@ import { requestedHostHidden } from './rules/host-of-upstream.ts';
 import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
 import { letUnused } from './rules/let-unused.ts';
 import { limitKeyOfClient } from './rules/limit-key.ts';
+import { limitRateOfClient } from './rules/limit-rate-of-client.ts';
 import { logFieldNeverSet } from './rules/log-field-never-set.ts';
 import { matcherDuplicate } from './rules/matcher-duplicate.ts';
 import { matcherNeverHolds } from './rules/matcher-never-holds.ts';
@@ -82,6 +83,7 @@ export const lintRules: readonly LintRule[] = [
 	hstsWithoutTls,
 	letUnused,
 	limitKeyOfClient,
+	limitRateOfClient,
 	logFieldNeverSet,
 	matcherDuplicate,
 	matcherNeverHolds,

@@ -485,6 +485,15 @@ data('limit_concurrent: a key contains the data as sent, not expanded', async ()
 	assert.equal(keys, [DATA]);
 });
 
+data('limit_rate: a rate is the data as sent, not expanded', async () => {
+	process.env.SVC_TEST_RATE = '1MiB';
+	const served = new DryRunServer(':8080 {\nlimit_rate {query.x}\nrespond ok\n}\n', { format: 'configfile' });
+	const ask = async (x: string): Promise<number> =>
+		(await served.ask(`http://a:8080/?x=${encodeURIComponent(x)}`)).status;
+	assert.is(await ask('1MiB'), 200);
+	assert.is(await ask('{env.SVC_TEST_RATE}'), 500);
+});
+
 data('replace: a replacement is the data as sent, not expanded', async () => {
 	const served = new DryRunServer(
 		`:8080 {\nreplace here "{query.x}"\nheader Content-Type text/plain\nrespond "It is here."\n}\n`,
@@ -526,7 +535,7 @@ data('every directive that takes text is tested', () => {
 		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['live', 'metrics', 'ready', 'when', 'timeouts', 'tls', 'encode', 'acme_server', 'cookie', 'split'],
 		// These are tested below.
-		...['cache', 'errors_page', 'limit_concurrent', 'rate_limit', 'replace'],
+		...['cache', 'errors_page', 'limit_concurrent', 'limit_rate', 'rate_limit', 'replace'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

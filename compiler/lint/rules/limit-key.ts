@@ -1,9 +1,8 @@
 /** The lint rule `rate-limit/key-of-client`: a limit whose key the client chooses. */
 import { traitsOf } from '../inspection/answering.ts';
+import { isClientChosen, placeholdersOf } from '../inspection/client-chosen.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Placeholders that a client can set to anything. */
-const CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 /** Fields in which proxies pass on the client's address. */
 const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
@@ -38,9 +37,5 @@ export const limitKeyOfClient: LintRule = {
 /** Reports whether a key depends on the request, but only on values that the client chooses. */
 function isChosen(key: string): boolean {
 	const names = placeholdersOf(key).filter(name => name.startsWith('http.'));
-	return names.length > 0 && names.every(name => CHOSEN.test(name));
-}
-
-function placeholdersOf(text: string): string[] {
-	return [...text.matchAll(/\{([^{}]+)\}/g)].map(([, name]) => name!);
+	return names.length > 0 && names.every(isClientChosen);
 }

@@ -21,6 +21,7 @@ import { handlePath } from '../directives/handle-path.ts';
 import { header, requestHeader } from '../directives/header.ts';
 import { invoke } from '../directives/invoke.ts';
 import { limitConcurrent } from '../directives/limit-concurrent/limit-concurrent.ts';
+import { limitRate } from '../directives/limit-rate.ts';
 import { live } from '../directives/live.ts';
 import { log } from '../directives/log.ts';
 import { logAppend } from '../directives/log-append.ts';
@@ -77,6 +78,7 @@ export const directives: readonly Directive[] = [
 	intercept,
 	live,
 	limitConcurrent,
+	limitRate,
 	log,
 	logAppend,
 	logName,

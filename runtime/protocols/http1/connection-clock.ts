@@ -1,7 +1,9 @@
 /** Deadlines of a client connection. */
 import { performance } from 'node:perf_hooks';
+import type { Body } from '../../../compiler/exchange/body.ts';
 import type { TransferLimits } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
+import { type PacedBody, paceBody } from '../paced-body.ts';
 import type { Http1Engine } from './engine.ts';
 import type { TimedItem } from './timer-wheel.ts';
 import { TransferPace } from './transfer-pace.ts';
@@ -33,6 +35,10 @@ export class ConnectionClock implements TimedItem {
 	#queuedBytes = 0;
 	/** Limits that handlers set for the current exchange. They override the defaults. */
 	#overrides: TransferLimits | undefined = undefined;
+	/** The body of the current response, if its rate is limited. */
+	#pacedBody: PacedBody | undefined = undefined;
+	/** Milliseconds by which `#responseDeadline` has been postponed, because the response waited for its rate. */
+	#postponedMs = 0;
 
 	constructor(engine: Http1Engine, socket: ClientSocket, owner: ClockOwner) {
 		this.#engine = engine;
@@ -49,7 +55,25 @@ export class ConnectionClock implements TimedItem {
 		return this.#overrides?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
 
+	/** True if the rate of the current response is limited, so that a complete body may not be sent at once. */
+	get limitsRate(): boolean {
+		return this.#overrides?.maxWriteRate !== undefined && this.#overrides.maxWriteRate > 0;
+	}
+
+	/** Returns the body of the current response as one that is sent at a limited rate; undefined if it needs no limit. */
+	pace(body: Body): PacedBody | undefined {
+		if (this.#overrides === undefined) return undefined;
+		this.#pacedBody = paceBody(body, this.#overrides);
+		return this.#pacedBody;
+	}
+
 	check(now: number): void {
+		if (now >= this.#responseDeadline) {
+			// Time that the response spends waiting for its rate is not the client's.
+			const waitedMs = this.#pacedBody?.waitedMs(now) ?? 0;
+			this.#responseDeadline += waitedMs - this.#postponedMs;
+			this.#postponedMs = waitedMs;
+		}
 		if (now >= this.#responseDeadline) this.#owner.writeTimedOut();
 		else if (now >= this.#writeDeadline) {
 			// The system accepts a large write gradually, but reports only its end.
@@ -84,6 +108,7 @@ export class ConnectionClock implements TimedItem {
 	exchangeStarted(): void {
 		this.#readDeadline = Infinity;
 		this.#overrides = undefined;
+		this.#postponedMs = 0;
 		const { writeTimeout } = this.#engine.limits;
 		if (writeTimeout !== 0) {
 			this.#responseDeadline = this.#engine.deadlineIn(writeTimeout);
@@ -95,6 +120,7 @@ export class ConnectionClock implements TimedItem {
 
 	/** Must be called when the response has been sent, or when another protocol takes over the connection. */
 	exchangeEnded(): void {
+		this.#pacedBody = undefined;
 		this.#responseDeadline = Infinity;
 		this.#writeDeadline = Infinity;
 	}

@@ -389,6 +389,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			x.upgradeCallback = undefined;
 			x.markGone();
 		}
+		const pacedBody = this.clock.pace(x.response.body);
+		if (pacedBody !== undefined) x.response.body = pacedBody;
 		const progress = this.#writer.respond(x, this.#minorVersion, keepAlive);
 		if (progress === 'written') this.#finishExchange();
 		else if (progress === 'upgraded') this.#state = UPGRADED;

@@ -16,8 +16,8 @@ const MAX_PIECES_PER_TURN = 32;
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
-	/** Determines how many bytes of a body are passed to the socket at a time. */
-	readonly clock: { readonly writeChunk: number };
+	/** Determines how many bytes of a body are passed to the socket at a time, and whether the rest may have to wait. */
+	readonly clock: { readonly writeChunk: number; readonly limitsRate: boolean };
 	/** Called when a response that could not be written at once has ended, either completely or because the socket was destroyed. */
 	responseEnded(): void;
 	/** Called when pending writes have been sent, unless the writer itself was waiting for that to continue a streamed body. */
@@ -65,7 +65,8 @@ export class ResponseWriter implements OutputOwner {
 
 	/** Reports whether `respond` copies a complete body of this length. The caller may then reuse the body's memory at once. */
 	copiesBody(length: number): boolean {
-		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= this.#owner.clock.writeChunk;
+		const { clock } = this.#owner;
+		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= clock.writeChunk && !clock.limitsRate;
 	}
 
 	/** Passes gathered output to the socket. */

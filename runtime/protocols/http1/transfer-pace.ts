@@ -31,6 +31,11 @@ export class TransferPace {
 		this.#minRate = minRate;
 	}
 
+	/** Changes the deadline for the whole transfer, a time of `performance.now()`. */
+	setEndDeadline(endDeadline: number): void {
+		this.#endDeadline = endDeadline;
+	}
+
 	/** Starts a wait. `movedBytes` is the total transferred so far. Returns the deadline of the wait. */
 	startWait(now: number, movedBytes: number): number {
 		if (this.#waitStart >= 0) this.#waitedMs += now - this.#waitStart;

@@ -13,6 +13,7 @@ import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { TransferPace } from '../http1/transfer-pace.ts';
+import { type PacedBody, paceBody } from '../paced-body.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
 import { INITIAL_STREAM_WINDOW, LONG_TEXT_CHARS, MAX_DRAIN_MS, MAX_STREAM_WINDOW, RESET_DELAY_MS } from './limits.ts';
@@ -103,6 +104,8 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#readPace: TransferPace | undefined = undefined;
 	#writePace: TransferPace | undefined = undefined;
 	#bounds: TransferLimits | undefined = undefined;
+	/** The body of the response, if its rate is limited. */
+	#pacedBody: PacedBody | undefined = undefined;
 	readonly #startedAt: number;
 
 	constructor(session: StreamSession, id: number, sendWindow: number, remoteOpen: boolean) {
@@ -374,8 +377,14 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_LENGTH), ends);
 		if (ends) this.#endLocal();
 		else if (empty) this.bodyEnded(undefined, false);
+		else this.#sendBody(body!, length);
+	}
+
+	#sendBody(body: NonNullable<Body>, length: number | undefined): void {
+		if (this.#bounds !== undefined) this.#pacedBody = paceBody(body, this.#bounds);
+		if (this.#pacedBody !== undefined) this.output.sendSource(this.#pacedBody, length);
 		else if (isStream(body)) this.output.sendSource(body, length);
-		else if (typeof body !== 'string') this.output.sendWhole(body!);
+		else if (typeof body !== 'string') this.output.sendWhole(body);
 		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.room)) this.output.sendWhole(Buffer.from(body, 'utf8'));
 		else this.output.sendSource(new TextSource(body, length!), length);
 	}
@@ -463,7 +472,12 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		if (this.#tunnel) return;
 		const now = performance.now();
 		if (blocked) {
-			this.#writePace ??= this.#pace(this.#writeBounds(), this.#session.engine.limits.writeTimeout);
+			const { writeTimeout } = this.#session.engine.limits;
+			this.#writePace ??= this.#pace(this.#writeBounds(), writeTimeout);
+			if (this.#pacedBody !== undefined && writeTimeout !== 0) {
+				// Time that the response spends waiting for its rate is not the client's.
+				this.#writePace.setEndDeadline(this.#startedAt + writeTimeout + this.#pacedBody.waitedMs(now));
+			}
 			this.#writeDeadline = this.#writePace.startWait(now, this.#exchange?.response.bytesSent ?? 0);
 		} else {
 			this.#writePace?.endWait(now);

@@ -1,12 +1,16 @@
 /**
- * A body that is stored while it is sent. Neither the first client nor the store waits for the other. If other requests are
- * waiting and the first client reads slowly, the body is read ahead of that client.
+ * A body that is stored while it is sent. Neither the first client nor the store waits for the other: the body is read ahead of a
+ * client that reads slowly.
  */
+import { performance } from 'node:perf_hooks';
 import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CacheWriter } from '../../../exchange/response-cache.ts';
 
-/** If the client does not pull for this many milliseconds, the rest of the body is read ahead. */
+/**
+ * If the client does not pull for this many milliseconds, or delays the body by as many in total, the rest of the body is read
+ * ahead.
+ */
 const READ_AHEAD_DELAY_MS = 500;
 /** Maximum number of bytes that are read ahead of one client. */
 const MAX_AHEAD_BYTES = 8 * 1024 * 1024;
@@ -38,7 +42,8 @@ export class StoringBody implements BodySource {
 	readonly #totalBytes: number | undefined;
 	readonly #body: BodySource;
 	readonly #onEnd: (stored: boolean) => void;
-	readonly #isAwaited: boolean;
+	/** True if the body may be read ahead at any time, so that chunks are copied for the client. */
+	#mayReadAhead: boolean;
 	#writer: CacheWriter | undefined;
 	#isEnded = false;
 	#receivedBytes = 0;
@@ -52,12 +57,16 @@ export class StoringBody implements BodySource {
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#resumePull: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
+	/** When the last chunk was returned to the client; −1 while the client is waiting for one. */
+	#returnedAt = -1;
+	/** Total milliseconds between returning a chunk and the client's next pull. */
+	#clientDelayMs = 0;
 
 	constructor({ body, declaredLength, writer, isAwaited, aheadTotal, onEnd }: StoringBodyOptions) {
 		this.#aheadTotal = aheadTotal;
 		this.#body = body;
 		this.#writer = writer;
-		this.#isAwaited = isAwaited;
+		this.#mayReadAhead = isAwaited;
 		this.#onEnd = onEnd;
 		this.length = body.length;
 		this.#totalBytes = body.length ?? (declaredLength === undefined ? undefined : Number(declaredLength));
@@ -78,10 +87,12 @@ export class StoringBody implements BodySource {
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		if (!this.#isEnded) this.#measureClient();
 		const chunk = this.#aheadChunks.shift();
 		if (chunk !== undefined) {
 			this.#addAheadBytes(-chunk.byteLength);
 			this.#restartTimer();
+			this.#returnedAt = performance.now();
 			return chunk;
 		}
 		if (this.#isReadingAhead) return this.#waitForChunk().then(() => this.pull(maxBytes));
@@ -123,10 +134,21 @@ export class StoringBody implements BodySource {
 	/** Passes a chunk to the store and returns it for the client, as a copy if it may be overwritten too early. */
 	#storeAndReturn(piece: Uint8Array | null): Uint8Array | null {
 		this.#storeChunk(piece);
-		if (piece === null || this.#isEnded || !this.#isAwaited) return piece;
+		if (piece === null || this.#isEnded) return piece;
+		this.#returnedAt = performance.now();
+		if (!this.#mayReadAhead) return piece;
 		// The source reuses the bytes at the next pull, which may come before the client has read them.
 		this.#restartTimer();
 		return Buffer.from(piece);
+	}
+
+	/** Reads ahead of a client that pulls often enough, but takes long in total, for example because its rate is limited. */
+	#measureClient(): void {
+		if (this.#returnedAt >= 0) this.#clientDelayMs += performance.now() - this.#returnedAt;
+		this.#returnedAt = -1;
+		if (this.#clientDelayMs < READ_AHEAD_DELAY_MS || this.#aheadBytes > MAX_AHEAD_BYTES / 2) return;
+		this.#mayReadAhead = true;
+		this.#startReadAhead();
 	}
 
 	/** Passes a chunk to the store. */

@@ -72,6 +72,37 @@ storing('the body is read ahead of a slow client, which still gets every byte', 
 	assert.is(await rest(body), 'cdefgh');
 });
 
+for (const awaited of [true, false]) {
+	const others = awaited ? 'others wait' : 'nobody else waits';
+
+	storing(`the body is read ahead of a client that pulls often, but takes long in total, if ${others}`, async () => {
+		const pieces = Array.from({ length: 40 }, (_, index) => String.fromCharCode(48 + index));
+		const { body, kept, outcome } = setUp(pieces, undefined, awaited);
+		let text = '';
+		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+			const seen = Buffer.from(piece).toString();
+			// Shorter than what would be too long at once.
+			await pause(100);
+			assert.is(Buffer.from(piece).toString(), seen, 'bytes already handed to the client are unchanged');
+			text += seen;
+			if (outcome.stored === true) break;
+		}
+		assert.ok(text.length < 20, `stored only after the client had read ${text.length} of ${pieces.length} pieces`);
+		assert.equal(kept, pieces);
+		assert.is(text + (await rest(body)), pieces.join(''));
+	});
+}
+
+storing('a body that arrives slowly is not read ahead of a client that keeps pace', async () => {
+	const { body, kept } = setUp(['ab', 'cd', 'ef', 'gh'], undefined, false, 200);
+	let passed = 0;
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+		passed++;
+		assert.is(kept.length, passed);
+	}
+	assert.is(passed, 4);
+});
+
 storing('a client that resumes reading during read-ahead waits only for the next piece', async () => {
 	const { body } = setUp(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
 	await body.pull();

@@ -1,0 +1,33 @@
+/** The lint rule `limit-rate/of-client`: a rate that the client chooses. */
+import type { LimitRateStep } from '../../modules/directives/limit-rate.ts';
+import { limitRate } from '../../modules/directives/limit-rate.ts';
+import { clientChosenPlaceholders } from '../inspection/client-chosen.ts';
+import { editsOf } from '../inspection/header-fields.ts';
+import type { LintRule } from '../inspection/lint-rule.ts';
+
+/** Reports a rate that contains a value which the client sends. The client can then choose any rate, or none. */
+export const limitRateOfClient: LintRule = {
+	name: 'limit-rate/of-client',
+	severity: 'warning',
+	summary: 'A client can choose its own rate.',
+	documentation: [
+		'A rate that comes from a header, a cookie or the query is the one that the client asks for: it can send `off`. Compute the',
+		'rate with `map`, or take it from a field that another directive sets, such as `forward_auth` with `copy_headers`.',
+	].join('\n'),
+	check: cx => {
+		const edited = new Set<string>();
+		for (const { name, on, removes } of editsOf(cx.walked)) {
+			if (on === 'request' && !removes) edited.add(`http.request.header.${name.toLowerCase()}`);
+		}
+		for (const { step, pointer } of cx.walked.steps) {
+			if (step.handler !== limitRate.id) continue;
+			const { rate } = step as LimitRateStep;
+			if (typeof rate !== 'string') continue;
+			const chosen = clientChosenPlaceholders(rate).filter(name => !edited.has(name.toLowerCase()));
+			if (chosen.length === 0) continue;
+			cx.at(`${pointer}/rate`, 'A client can choose this rate itself.', {
+				hint: 'Compute the rate with `map` from something that the client cannot choose, such as `{client_ip}`.',
+			});
+		}
+	},
+};

@@ -1,0 +1,160 @@
+/** `limit_rate`: limits the bytes per second at which a response is sent. */
+import type { Step } from '../../document/document.ts';
+import type { Exchange, TransferLimits } from '../../exchange/exchange.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import { parseSize } from '../../lower/context/values.ts';
+import type { Word } from '../../syntax/ast.ts';
+import type { CompileContext } from '../contract/compile-context.ts';
+import { handlerDirective } from '../contract/directive.ts';
+import type { LowerContext } from '../contract/lower-context.ts';
+
+/** A step of the handler `limit_rate`. */
+export interface LimitRateStep extends Step {
+	readonly handler: 'limit_rate';
+	/** Maximum bytes per second, 0 for no limit; or a string with placeholders. */
+	readonly rate: number | string;
+	/** Number of bytes of a response that are not limited. */
+	readonly after?: number;
+}
+
+const USAGE = 'limit_rate [matcher] <size per second>|off [after <size>]';
+const RANGE_HINT = 'Write the bytes per second as a size from 1KiB to 100GiB, such as `500KiB`, or `off` for no limit.';
+
+const MIN_RATE = 1024;
+const MAX_RATE = 100 * 1024 ** 3;
+
+/** `limit_rate [matcher] <rate>|off [after <size>]`. */
+export const limitRate = handlerDirective<LimitRateStep>({
+	kind: 'handler',
+	id: 'limit_rate',
+	changesBodies: true,
+	names: { configfile: ['limit_rate'], compatfile: [] },
+	usage: USAGE,
+	summary: 'Limits the bytes per second at which a response is sent.',
+	documentation: [
+		'Sends the body of a response with at most this many bytes per second. With `after`, the first bytes are sent as fast as the',
+		'client takes them: pages and the beginning of a video arrive at once, and only long downloads are slow.',
+		'',
+		'The limit is one of each response. A client with several connections, or with several requests on one connection of HTTP/2 or',
+		'HTTP/3, gets the rate for each of them: `limit_concurrent` limits how many it may have at a time, and the product of both',
+		'limits is what the client can get.',
+		'',
+		'Several `limit_rate` do not add up: the last one that a request passes applies, and `off` lifts the limit. It applies to whatever',
+		'answers, wherever `encode` and `cache` are written: the bytes of the body that are sent are counted, after compression and without',
+		'fields and framing. Upgraded connections, such as WebSockets, are not limited.',
+		'',
+		'In no period are more bytes sent than the rate allows in that period and a tenth of a second, or 1 KiB if that is more; what a',
+		'response does not use accumulates no further. A body is read only as fast as it is sent, so that a limited response occupies its',
+		'upstream for longer, unless `cache` stores it: of a response that others wait for, up to 8 MiB are read ahead. Files are read',
+		'instead of being sent by the kernel, which takes more processor time.',
+		'',
+		'Time that a response spends waiting for its rate does not count for the time-outs in `timeouts` and `servers`. After the grace',
+		'period of a shutdown, responses are cut like others.',
+		'',
+		'The rate may contain placeholders, for example a variable of `map`. An empty value, `0` or `off` means no limit. Any other value',
+		'that is not such a size causes an error 500.',
+		'',
+		'```',
+		'limit_rate /downloads/* 500KiB after 1MiB',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		if (args.length === 2 && args[1]!.text !== 'after') {
+			cx.oneOf(args[1]!, ['after'], 'word after the rate');
+			return undefined;
+		}
+		if (!cx.count(line, args, 1, 3, USAGE)) return undefined;
+		const rate = lowerRate(args[0]!, cx);
+		const after = args.length > 1 ? lowerAfter(args.slice(1), cx) : undefined;
+		if (rate === undefined) return undefined;
+		if (rate === 0 && after !== undefined) {
+			const message = '`off` means no limit, so there is nothing that could begin later.';
+			cx.problem('error', 'limit-rate/after-without-limit', args[1]!.span, message);
+			return undefined;
+		}
+		const origin = { handler: 'limit_rate', rate, ...(after !== undefined && { after }) } as const;
+		return cx.origin<LimitRateStep>(origin, line.span, { rate: args[0]!.span });
+	},
+	schema: {
+		properties: {
+			rate: {
+				anyOf: [
+					{ type: 'integer', minimum: MIN_RATE, maximum: MAX_RATE },
+					{ type: 'string', minLength: 1 },
+					{ const: 0 },
+				],
+				description: 'Maximum bytes per second, 0 for no limit; or a string with placeholders.',
+			},
+			after: { type: 'integer', minimum: 0, description: 'Number of bytes of a response that are not limited.' },
+		},
+		required: ['rate'],
+	},
+	compile: (step, cx, next) => {
+		const { rate, after = 0 } = step;
+		const limitsOf = typeof rate === 'string' ? compileRate(rate, after, cx) : limits(rate, after);
+		if (typeof limitsOf === 'function') {
+			return x => {
+				x.setLimits(limitsOf(x));
+				return next(x);
+			};
+		}
+		return x => {
+			x.setLimits(limitsOf);
+			return next(x);
+		};
+	},
+});
+
+function lowerRate(word: Word, cx: LowerContext): number | string | undefined {
+	if (word.text === 'off' || word.text === '0') return 0;
+	if (word.text.includes('{')) return cx.template(word);
+	const rate = cx.size(word);
+	if (rate === undefined || isRate(rate)) return rate;
+	const message = `A rate of ${rate} bytes per second is out of range.`;
+	cx.problem('error', 'value/out-of-range', word.span, message, { hint: RANGE_HINT });
+	return undefined;
+}
+
+function lowerAfter([after, size]: readonly Word[], cx: LowerContext): number | undefined {
+	if (cx.oneOf(after!, ['after'], 'word after the rate') === undefined) return undefined;
+	if (size !== undefined) return cx.size(size);
+	const message = '`after` needs a size.';
+	cx.problem('error', 'limit-rate/after-without-size', after!.span, message, { hint: `Usage: ${USAGE}` });
+	return undefined;
+}
+
+function isRate(rate: number): boolean {
+	return rate >= MIN_RATE && rate <= MAX_RATE;
+}
+
+function limits(rate: number, after: number): TransferLimits {
+	return { maxWriteRate: rate, maxWriteRateAfter: after };
+}
+
+function compileRate(
+	text: string,
+	after: number,
+	cx: CompileContext,
+): TransferLimits | ((x: Exchange) => TransferLimits) {
+	const template = cx.template(text, 'empty');
+	if (template.constant !== undefined) {
+		const rate = parseRate(template.constant);
+		if (rate !== undefined) return limits(rate, after);
+		// Environment variables are known only on the machine that runs the server.
+		if (!text.includes('{')) return cx.refuse(`\`${text}\` is not a rate.`, 'limit-rate/invalid', RANGE_HINT);
+	}
+	return x => {
+		const value = template.render(x);
+		const rate = parseRate(value);
+		if (rate === undefined) throw new HttpError(500, `limit_rate: \`${value}\` is not a rate`);
+		return limits(rate, after);
+	};
+}
+
+function parseRate(text: string): number | undefined {
+	if (text === '' || text === 'off') return 0;
+	const rate = parseSize(text);
+	return rate !== undefined && (rate === 0 || isRate(rate)) ? rate : undefined;
+}

@@ -1,0 +1,283 @@
+/** `limit_rate` in a whole server: all kinds of bodies over all protocols, clients that leave, time-outs, cache and shutdown. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
+import { get as secureGet } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
+import { TestAuthority } from '../../certificates.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../../harness.ts';
+import { headers, openControlStream, response } from './http3/frames.ts';
+import { connect as connectQuic } from './http3/quic-client.ts';
+
+const test = suite('limited rates');
+
+const KIB = 1024;
+/** Bytes per second. */
+const RATE = 16 * KIB;
+const SIZE = 40 * KIB;
+/** Milliseconds that a body of this size takes at least, less a tenth of a second that may be sent at once. */
+const SHORTEST = ((SIZE - RATE / 10) / RATE) * 1000;
+/** Milliseconds that the server gives a response, without what it waits for its rate. */
+const WRITE_TIMEOUT = 2000;
+
+// Random, and without characters that take more than one byte, so that gzip halves it at most.
+const text = randomBytes(SIZE / 2).toString('hex');
+const folder = temporaryFolder();
+let server: ServerProcess;
+let [port, tlsPort, upstreamPort] = [0, 0, 0];
+
+/** What upstreams have seen. */
+const seen = { requests: 0, closed: 0, sent: 0 };
+const upstream = createServer((asked, answer) => {
+	seen.requests++;
+	answer.on('close', () => {
+		if (!answer.writableFinished) seen.closed++;
+	});
+	answer.setHeader('Content-Type', 'text/plain');
+	answer.setHeader('Cache-Control', 'max-age=3600');
+	if (asked.url!.includes('unannounced')) {
+		answer.write(text.slice(0, 1000));
+		answer.end(text.slice(1000));
+	} else if (asked.url!.includes('endless')) {
+		const more = (): void => {
+			do {
+				if (answer.destroyed) return;
+				seen.sent += 65_536;
+			} while (answer.write(Buffer.alloc(65_536)));
+		};
+		answer.on('drain', more);
+		more();
+	} else if (asked.url!.includes('large')) answer.end(Buffer.alloc(LARGE, 97));
+	else answer.end(text);
+});
+/** Bytes of a response that takes hours at the rate. */
+const LARGE = 4 * 1024 * KIB;
+
+function configuration(): string {
+	return `{
+	admin off
+	threads 2
+	auto_https disable_redirects
+	grace_period 300ms
+	cache
+	servers {
+		timeouts {
+			write ${WRITE_TIMEOUT}ms
+		}
+	}
+}
+http://localhost:${port}, https://localhost:${tlsPort} {
+	bind 127.0.0.1
+	tls ${folder}/c.pem ${folder}/k.pem
+	log {
+		output file ${folder}/access.log
+	}
+	limit_rate ${RATE / KIB}KiB
+	limit_rate /later ${RATE / KIB}KiB after ${SIZE / KIB}KiB
+	@fast header X-Fast yes
+	limit_rate @fast off
+	handle /file.txt {
+		root ${folder}/site
+		file_server
+	}
+	handle /encoded {
+		encode gzip
+		reverse_proxy 127.0.0.1:${upstreamPort}
+	}
+	handle /cached* {
+		cache
+		reverse_proxy 127.0.0.1:${upstreamPort}
+	}
+	handle /fixed {
+		respond "${text}"
+	}
+	reverse_proxy 127.0.0.1:${upstreamPort}
+}
+`;
+}
+
+test.before(async () => {
+	[port, tlsPort] = (await freePorts(2)) as [number, number];
+	upstream.listen(0, '127.0.0.1');
+	await once(upstream, 'listening');
+	upstreamPort = (upstream.address() as AddressInfo).port;
+	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['localhost'] });
+	writeFileSync(path.join(folder, 'c.pem'), certificate);
+	writeFileSync(path.join(folder, 'k.pem'), key);
+	mkdirSync(path.join(folder, 'site'));
+	writeFileSync(path.join(folder, 'site', 'file.txt'), text);
+	writeFileSync(path.join(folder, 'Configfile'), configuration());
+	server = await serve([], port, { cwd: folder });
+});
+
+test.after(async () => {
+	upstream.closeAllConnections();
+	upstream.close();
+	await server.stop();
+});
+
+type Fields = { readonly [name: string]: string };
+const FAST: Fields = { 'x-fast': 'yes' };
+
+/** Requests a path, and resolves to the body and the milliseconds that it took. */
+type Client = (path: string, fields?: Fields) => Promise<{ readonly body: Buffer; readonly took: number }>;
+
+async function readAll(pieces: AsyncIterable<Buffer>, begun: number): Promise<{ body: Buffer; took: number }> {
+	const all: Buffer[] = [];
+	for await (const piece of pieces) all.push(piece);
+	return { body: Buffer.concat(all), took: performance.now() - begun };
+}
+
+function over(module: typeof get, origin: () => string): Client {
+	return async (where, fields = {}) => {
+		const begun = performance.now();
+		const asked = module(origin() + where, { agent: false, headers: fields, rejectUnauthorized: false } as object);
+		const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+		return readAll(answer, begun);
+	};
+}
+
+const overHttp1 = over(get, () => `http://localhost:${port}`);
+
+const CLIENTS: { [name: string]: Client } = {
+	'HTTP/1.1': overHttp1,
+	'HTTP/1.1 over TLS': over(secureGet as typeof get, () => `https://localhost:${tlsPort}`),
+	'HTTP/2': async (where, fields = {}) => {
+		// A window that is smaller than the body, so that the response also waits for its client.
+		const session = connectHttp2(`https://localhost:${tlsPort}`, {
+			rejectUnauthorized: false,
+			settings: { initialWindowSize: 9000 },
+		});
+		try {
+			const begun = performance.now();
+			return await readAll(session.request({ ':path': where, ...fields }), begun);
+		} finally {
+			session.destroy();
+		}
+	},
+};
+if (isDirectIo()) {
+	CLIENTS['HTTP/3'] = async (where, more = {}) => {
+		const client = await connectQuic(tlsPort);
+		try {
+			openControlStream(client);
+			const fields: [string, string][] = [
+				[':method', 'GET'],
+				[':scheme', 'https'],
+				[':authority', `localhost:${tlsPort}`],
+				[':path', where],
+				...Object.entries(more),
+			];
+			const begun = performance.now();
+			const stream = client.open().write(headers(fields), true);
+			await client.until('the end', () => stream.ended || stream.resetCode !== undefined);
+			const took = performance.now() - begun;
+			const { body } = await response(client, stream);
+			return { body: Buffer.from(body, 'latin1'), took };
+		} finally {
+			client.destroy();
+		}
+	};
+}
+
+for (const [protocol, client] of Object.entries(CLIENTS)) {
+	test(`every kind of body is sent at its rate and complete over ${protocol}`, async () => {
+		// Stored once, so that it is a hit below.
+		assert.is((await client('/cached', FAST)).body.toString(), text);
+		const before = seen.requests;
+		const bodies = ['/file.txt', '/fixed', '/proxied', '/unannounced', '/cached'];
+		const answers = await Promise.all(bodies.map(where => client(where)));
+		for (const [index, { body, took }] of answers.entries()) {
+			assert.ok(body.toString() === text, `${bodies[index]}: ${body.length} other bytes`);
+			assert.ok(took >= SHORTEST, `${bodies[index]}: ${took} ms`);
+		}
+		assert.is(seen.requests - before, 2, 'the cached response was requested again');
+	});
+}
+
+test('compressed bytes count, not those before compression', async () => {
+	const { body, took } = await overHttp1('/encoded', { 'accept-encoding': 'gzip' });
+	assert.is(gunzipSync(body).toString(), text);
+	const least = ((body.length - RATE / 10) / RATE) * 1000;
+	assert.ok(took >= least, `${took} ms for ${body.length} bytes`);
+	// The lower limit of the time is that of fewer bytes than the text has.
+	assert.ok(body.length < 0.7 * SIZE);
+});
+
+test('the last `limit_rate` applies, `off` lifts the limit, and the first bytes are not limited with `after`', async () => {
+	assert.ok((await overHttp1('/proxied', FAST)).took < SHORTEST);
+	assert.ok((await overHttp1('/later')).took < SHORTEST);
+});
+
+test('a client that leaves releases its upstream at once, and the upstream is read no faster than the rate', async () => {
+	for (const [module, origin] of [
+		[get, `http://localhost:${port}`],
+		[secureGet, `https://localhost:${tlsPort}`],
+	] as const) {
+		const closed = seen.closed;
+		seen.sent = 0;
+		const asked = module(`${origin}/endless`, { agent: false, rejectUnauthorized: false });
+		const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+		let received = 0;
+		answer.on('data', piece => {
+			received += piece.length;
+		});
+		answer.on('error', () => {});
+		await until('some parts', () => received > 4 * KIB);
+		// What sockets and the server hold is a few megabytes at most, whatever the rate.
+		assert.ok(seen.sent < 32 * 1024 * KIB, `${seen.sent} bytes were read ahead`);
+		asked.destroy();
+		await until('the end of the upstream response', () => seen.closed === closed + 1);
+	}
+});
+
+test('a response that is slow because of its rate is stored at once', async () => {
+	const asked = get(`http://localhost:${port}/cached/large`, { agent: false });
+	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	let received = 0;
+	answer.on('data', piece => {
+		received += piece.length;
+	});
+	answer.on('error', () => {});
+	await until('some parts', () => received > KIB);
+	const before = seen.requests;
+	// Waits for the response that is being stored, and gets all of it.
+	const { body } = await overHttp1('/cached/large', FAST);
+	assert.is(body.length, LARGE);
+	assert.is(seen.requests, before);
+	assert.ok(received < LARGE / 2, 'the first client had its response meanwhile');
+	asked.destroy();
+});
+
+test('access logs have the bytes and the time of a limited response', async () => {
+	const log = (): { [field: string]: unknown }[] =>
+		readFileSync(path.join(folder, 'access.log'), 'utf8')
+			.split('\n')
+			.filter(line => line !== '')
+			.map(line => JSON.parse(line));
+	await overHttp1('/fixed?logged');
+	const entry = (): { [field: string]: unknown } | undefined =>
+		log().find(({ request }) => (request as { uri: string }).uri === '/fixed?logged');
+	await until('the entry', () => entry() !== undefined);
+	assert.is(entry()!.size, SIZE);
+	assert.ok((entry()!.duration as number) >= SHORTEST / 1000);
+});
+
+test('the end of the grace period ends a limited response', async () => {
+	const asked = get(`http://localhost:${port}/cached/large`, { agent: false });
+	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	answer.resume();
+	const cut = once(answer, 'error');
+	assert.is(await server.stop(), 0);
+	await cut;
+	assert.not.ok(answer.complete);
+});
+
+test.run();
