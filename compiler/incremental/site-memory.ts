@@ -191,8 +191,8 @@ export class SiteMemory implements PieceMemory {
 		if (!lowered) return undefined;
 		const { watch, deps: before } = lowered;
 		if (before.context !== now.context) return undefined;
-		if (watch.folder && before.folder !== now.folder) return undefined;
-		if (watch.files && before.files !== now.files) return undefined;
+		if (watch.usesFolder && before.folder !== now.folder) return undefined;
+		if (watch.usesFiles && before.files !== now.files) return undefined;
 		if (lowered.logs > 0 && lowered.logsBefore !== logsBefore) return undefined;
 		return this.#reader!.confirms(lowered.asked) ? lowered : undefined;
 	}

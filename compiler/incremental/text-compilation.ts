@@ -80,7 +80,7 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 			const span = places.locate(document, pointer);
 			return span && wholeSpan(span);
 		},
-		places: pass.places ? new PlaceWriter(input.path).texts(lowered.spans, document, origins) : undefined,
+		places: pass.places ? new PlaceWriter(input.path).formatStepPlaces(lowered.spans, document, origins) : undefined,
 	};
 }
 
@@ -125,23 +125,23 @@ class SitesLowering {
 		let mistaken = false;
 		const nowhere = new NoOrigins();
 		for (const entry of this.#entries) {
-			this.#logsBefore.push(this.#lowering.logs);
+			this.#logsBefore.push(this.#lowering.logCount);
 			const site = this.#site(entry, nowhere);
 			if (site) sites.push(site);
 			else mistaken = true;
 		}
-		return mistaken ? undefined : this.#lowering.document(sites);
+		return mistaken ? undefined : this.#lowering.assembleDocument(sites);
 	}
 
 	#site(entry: SiteEntry, nowhere: Origins): Site | undefined {
 		const { piece } = entry;
 		const lowering = this.#lowering;
 		const { reader, known, places } = this.#pass;
-		const logsBefore = lowering.logs;
+		const logsBefore = lowering.logCount;
 		const deps = this.#deps;
 		const found = piece && known.sites.lowered(piece, deps, logsBefore);
 		if (found) {
-			lowering.repeat(found.watch, found.logs);
+			lowering.repeatEffects(found.watch, found.logs);
 			this.spans.push(found.spans);
 			return found.site;
 		}
@@ -149,17 +149,17 @@ class SitesLowering {
 		const block = this.#block(entry);
 		const watch = this.#watch;
 		const origins = places ? new Origins() : nowhere;
-		const site = block && lowering.site(block, { origins, watch });
+		const site = block && lowering.lowerSite(block, { origins, dependencies: watch });
 		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
 		this.spans.push(spans);
 		reader.stop();
 		if (piece && !site) piece.isIndependentSite = false;
 		if (piece && site) {
-			const kept = { site, watch: watch.empty ? NO_NOTES : watch, deps, logsBefore, spans };
-			const logs = lowering.logs - logsBefore;
+			const kept = { site, watch: watch.isEmpty ? NO_NOTES : watch, deps, logsBefore, spans };
+			const logs = lowering.logCount - logsBefore;
 			known.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
 		}
-		if (!watch.empty) this.#watch = new SiteDependencies();
+		if (!watch.isEmpty) this.#watch = new SiteDependencies();
 		return site;
 	}
 

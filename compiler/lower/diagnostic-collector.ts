@@ -1,4 +1,4 @@
-/** Collects the diagnostics of all phases, and drops those that only repeat one of an earlier phase. */
+/** Collects the diagnostics of all phases, and drops those that only repeat a diagnostic of an earlier phase. */
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -7,9 +7,12 @@ import { insertPlace } from './compatible-message.ts';
 /** Maximum number of errors, and of warnings, per compilation. Nobody reads more, and each is rendered with a code frame. */
 const MAX_PER_SEVERITY = 1000;
 
-/** Maximum UTF-16 units of a message. It may quote words as long as the file. Its end is kept, because it may be a place. */
-const MAX_MESSAGE = 1000;
-const KEPT_END = 200;
+/**
+ * Maximum UTF-16 units of a message, which may quote a word as long as the file. The end of a longer message is kept, because it
+ * may contain the place.
+ */
+const MAX_MESSAGE_UNITS = 1000;
+const KEPT_END_UNITS = 200;
 
 const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
 
@@ -17,10 +20,10 @@ const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word',
 export class DiagnosticCollector {
 	/** True once an error has been reported. */
 	hasErrors = false;
-	readonly #found: Diagnostic[] = [];
-	readonly #errors: SourceSpan[] = [];
-	/** Words with an unknown meaning. Any other mistake in them is a consequence. */
-	readonly #unknown: SourceSpan[] = [];
+	readonly #diagnostics: Diagnostic[] = [];
+	readonly #errorSpans: SourceSpan[] = [];
+	/** Spans of words with an unknown meaning. Further mistakes in these words are not reported. */
+	readonly #unknownWords: SourceSpan[] = [];
 	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
 	/** Adds a diagnostic of a phase that processes text. */
@@ -28,55 +31,57 @@ export class DiagnosticCollector {
 		const { span, severity } = diagnostic;
 		if (severity === 'error') {
 			this.hasErrors = true;
-			if (span && this.#unknown.some(word => within(span, word))) return;
-			if (span && UNKNOWN_WORDS.includes(diagnostic.code)) this.#unknown.push(span);
+			if (span && this.#unknownWords.some(word => isWithin(span, word))) return;
+			if (span && UNKNOWN_WORDS.includes(diagnostic.code)) this.#unknownWords.push(span);
 		}
 		const count = this.#counts[severity]++;
 		if (count > MAX_PER_SEVERITY) return;
-		if (span && severity === 'error') this.#errors.push(span);
-		this.#found.push(count < MAX_PER_SEVERITY ? insertPlace(shortened(diagnostic)) : tooMany(diagnostic));
+		if (span && severity === 'error') this.#errorSpans.push(span);
+		this.#diagnostics.push(
+			count < MAX_PER_SEVERITY ? insertPlace(withShortStrings(diagnostic)) : tooManyDiagnostic(diagnostic),
+		);
 	};
 
 	/**
-	 * Returns a function that adds diagnostics about a lowered document. It adds the span from which the object was lowered, and
-	 * drops diagnostics at a place that already has an error.
+	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object
+	 * was lowered, and drops diagnostics at a place that already has an error.
 	 */
-	ofDocument(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
+	documentReport(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
 			const span = diagnostic.span ?? (diagnostic.pointer === undefined ? undefined : locate?.(diagnostic.pointer));
-			if (span && this.#errors.some(error => within(error, span))) return;
+			if (span && this.#errorSpans.some(error => isWithin(error, span))) return;
 			this.report(span ? { ...diagnostic, span } : withoutCaret(diagnostic));
 		};
 	}
 
 	/** Returns all diagnostics without repeats, sorted by place in the main file. */
 	sorted(): Diagnostic[] {
-		return sortDiagnostics(this.#found);
+		return sortDiagnostics(this.#diagnostics);
 	}
 }
 
-/** Returns a diagnostic with its strings cut to a length that can be shown and sent. */
-function shortened(diagnostic: Diagnostic): Diagnostic {
+/** Returns a diagnostic whose strings are short enough to be shown and sent. */
+function withShortStrings(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
 	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
-	if (longest <= MAX_MESSAGE) return diagnostic;
+	if (longest <= MAX_MESSAGE_UNITS) return diagnostic;
 	return {
 		...diagnostic,
-		message: cut(message),
-		...(label === undefined ? {} : { label: cut(label) }),
-		...(hint === undefined ? {} : { hint: cut(hint) }),
-		...(pointer === undefined ? {} : { pointer: cut(pointer) }),
+		message: shortenText(message),
+		...(label === undefined ? {} : { label: shortenText(label) }),
+		...(hint === undefined ? {} : { hint: shortenText(hint) }),
+		...(pointer === undefined ? {} : { pointer: shortenText(pointer) }),
 	};
 }
 
-function cut(text: string): string {
-	if (text.length <= MAX_MESSAGE) return text;
-	return `${text.slice(0, MAX_MESSAGE - KEPT_END)}…${text.slice(-KEPT_END)}`;
+function shortenText(text: string): string {
+	if (text.length <= MAX_MESSAGE_UNITS) return text;
+	return `${text.slice(0, MAX_MESSAGE_UNITS - KEPT_END_UNITS)}…${text.slice(-KEPT_END_UNITS)}`;
 }
 
-function tooMany({ severity, span, pointer }: Diagnostic): Diagnostic {
-	const what = severity === 'error' ? 'mistakes' : `${severity}s`;
-	const message = `There are more than ${MAX_PER_SEVERITY} ${what}; the rest are not shown.`;
+function tooManyDiagnostic({ severity, span, pointer }: Diagnostic): Diagnostic {
+	const noun = severity === 'error' ? 'mistakes' : `${severity}s`;
+	const message = `There are more than ${MAX_PER_SEVERITY} ${noun}; the rest are not shown.`;
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 
@@ -88,7 +93,7 @@ function withoutCaret(diagnostic: Diagnostic): Diagnostic {
 	return { ...diagnostic, label: undefined, hint: hint === undefined ? sentence : `${sentence} ${hint}` };
 }
 
-function within(inner: SourceSpan, outer: SourceSpan): boolean {
+function isWithin(inner: SourceSpan, outer: SourceSpan): boolean {
 	return (
 		(inner.source === outer.source ||
 			(inner.source.text === outer.source.text && inner.source.path === outer.source.path)) &&

@@ -5,19 +5,21 @@ import { directives } from '../modules/registry/directives.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 import { stableSort } from './stable-sort.ts';
 
-/** Directives in default order. Obsolete names come directly before the current one. */
-export const DEFAULT_ORDER: readonly string[] = ordered().flatMap(({ names }) => names.compatfile.toReversed());
+/** The names of directives in default order. Obsolete names of a directive come directly before its current name. */
+export const DEFAULT_ORDER: readonly string[] = orderedDirectives().flatMap(({ names }) =>
+	names.compatfile.toReversed(),
+);
 
-/** Words that have the same position as another: `handle_path` has that of `handle`. */
-const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = ordered().flatMap(
+/** Names that have the same position as another directive: `handle_path` has the position of `handle`. */
+const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = orderedDirectives().flatMap(
 	({ names, alternativeTo }) =>
 		alternativeTo === undefined ? [] : names.compatfile.map(name => [name, alternativeTo] as const),
 );
 
 /** Returns the directives that have a position even without the option `order`. */
-function ordered(): readonly HandlerDirective[] {
-	const found = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
-	return found.sort((a, b) => a.order!.rank - b.order!.rank);
+function orderedDirectives(): readonly HandlerDirective[] {
+	const withOrder = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
+	return withOrder.sort((a, b) => a.order!.rank - b.order!.rank);
 }
 
 /** One `order` option: moves a directive. */
@@ -30,22 +32,25 @@ export interface OrderMove {
 
 /** Returns the order after one move; undefined if `other` has no position. */
 export function moveDirective(order: readonly string[], move: OrderMove): readonly string[] | undefined {
-	const rest = order.filter(name => name !== move.directive);
-	if (move.to === 'first') return [move.directive, ...rest];
-	if (move.to === 'last') return [...rest, move.directive];
-	const other = rest.indexOf(move.other ?? '');
-	if (other === -1) return undefined;
-	return rest.toSpliced(move.to === 'before' ? other : other + 1, 0, move.directive);
+	const otherDirectives = order.filter(name => name !== move.directive);
+	if (move.to === 'first') return [move.directive, ...otherDirectives];
+	if (move.to === 'last') return [...otherDirectives, move.directive];
+	const otherIndex = otherDirectives.indexOf(move.other ?? '');
+	if (otherIndex === -1) return undefined;
+	return otherDirectives.toSpliced(move.to === 'before' ? otherIndex : otherIndex + 1, 0, move.directive);
 }
 
-/** What sorting needs to know about a directive. */
+/** A directive, as far as its position matters. */
 export interface SortedDirective {
 	/** The directive's name as written. Deprecated names have their own positions. */
 	readonly directive: string;
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
-	/** Number of routes that the compatible server generates for it. They stay together, but each takes part in the sort. */
-	readonly routes: number;
+	/**
+	 * Number of routes that the compatible server generates for it. Its routes stay together, but each one affects the result of
+	 * the sort.
+	 */
+	readonly routeCount: number;
 }
 
 /**
@@ -60,12 +65,12 @@ export function sortDirectives<T extends SortedDirective>(
 		const key: SortKey<T> = {
 			item,
 			position: positions.get(item.directive) ?? 0,
-			path: onlyPath(item.when),
+			path: singlePath(item.when),
 			conditional: item.when !== undefined || item.module.order?.conditional === true,
 		};
-		return new Array<SortKey<T>>(item.routes).fill(key);
+		return new Array<SortKey<T>>(item.routeCount).fill(key);
 	});
-	return [...new Set(stableSort(keys, goesBefore).map(({ item }) => item))];
+	return [...new Set(stableSort(keys, sortsBefore).map(({ item }) => item))];
 }
 
 interface SortKey<T extends SortedDirective> {
@@ -77,22 +82,23 @@ interface SortKey<T extends SortedDirective> {
 }
 
 /**
- * Compares as the compatible server does. The comparison is not transitive if some matchers have a single path and others do not.
+ * Compares two routes as the compatible server does. The comparison is not transitive if some matchers have a single path and
+ * others do not.
  */
-function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
+function sortsBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;
 	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
-	const specific = isMoreSpecific(a, b);
-	// Each of two equal directives then sorts before the other, which reverses their order.
-	return order?.reversed ? !specific : specific;
+	const isSpecific = isMoreSpecific(a, b);
+	// With `reversed`, two equal directives each sort before the other, which reverses their order.
+	return order?.reversed ? !isSpecific : isSpecific;
 }
 
 /** Returns the position of each word in the given order. */
 export function directivePositions(order: readonly string[]): ReadonlyMap<string, number> {
 	const positions = new Map(order.map((name, at) => [name, at]));
-	for (const [word, of] of SHARED_POSITIONS) {
-		const position = positions.get(of);
+	for (const [word, sameAs] of SHARED_POSITIONS) {
+		const position = positions.get(sameAs);
 		if (position !== undefined) positions.set(word, position);
 	}
 	return positions;
@@ -109,12 +115,14 @@ function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>)
 	return Buffer.compare(aBytes, bBytes) < 0;
 }
 
-/** Returns the only path pattern of a matcher, whatever other conditions it combines. */
-function onlyPath(when: Matcher | undefined): string | undefined {
+/**
+ * Returns the path pattern of a matcher if there is exactly one, regardless of other conditions that the matcher combines with it.
+ */
+function singlePath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
 	const paths = pathsOf(when);
 	if (paths) return paths.values.length === 1 ? paths.values[0] : undefined;
 	if (when.type !== 'all') return undefined;
 	const path = (when.of as readonly Matcher[]).find(pathsOf);
-	return path && onlyPath(path);
+	return path && singlePath(path);
 }

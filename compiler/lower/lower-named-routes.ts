@@ -6,36 +6,36 @@ import type { Lowering } from './lowering.ts';
 
 /** The named routes of one configuration. */
 export class NamedRoutes {
-	/** Name of the route that is being lowered; undefined while a site is. */
-	lowered: string | undefined = undefined;
+	/** Name of the route that is being lowered; undefined while a site is being lowered. */
+	currentRoute: string | undefined = undefined;
 	readonly #uses: { readonly from: string | undefined; readonly name: Word }[] = [];
 
-	/** Records that a route is run by the site or route that is being lowered. */
-	use(name: Word): void {
-		this.#uses.push({ from: this.lowered, name });
+	/** Records that the current site or route runs the named route. */
+	recordUse(name: Word): void {
+		this.#uses.push({ from: this.currentRoute, name });
 	}
 
 	/**
-	 * Called after lowering. Reports names without a definition; in a Compatfile, only those that a site can reach, as the
-	 * compatible server does. In a Configfile, warns about unused routes.
+	 * Reports names without a definition, after lowering. In a Compatfile, reports only those that a site can reach, as the
+	 * compatible server does. In a Configfile, also warns about unused routes.
 	 */
-	check(lowering: Lowering, routes: readonly NamedBlock[]): void {
+	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const names = new Set(routes.map(route => route.name.text));
-		const run = this.#run();
+		const usedRoutes = this.#usedRoutes();
 		const compat = lowering.dialect === 'compatfile';
 		for (const { from, name } of this.#uses) {
-			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
+			if (names.has(name.text) || (compat && from !== undefined && !usedRoutes.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
 			const nearest = nearestName(name.text, names);
 			// The most similar route was probably meant, so it is not reported as unused.
-			if (nearest !== undefined) run.add(nearest);
+			if (nearest !== undefined) usedRoutes.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
 				...suggestName(name, nearest),
 			});
 		}
 		if (compat) return;
 		for (const { name } of routes) {
-			if (!run.has(name.text)) {
+			if (!usedRoutes.has(name.text)) {
 				lowering.problem('warning', 'route/unused', name.span, `The named route \`${name.text}\` is never used.`, {
 					hint: `Run it with \`invoke ${name.text}\`.`,
 				});
@@ -44,12 +44,13 @@ export class NamedRoutes {
 	}
 
 	/** Returns the routes that sites run, directly or through other routes. */
-	#run(): Set<string> {
-		const run = new Set<string>();
-		for (let before = -1; before !== run.size; ) {
-			before = run.size;
-			for (const { from, name } of this.#uses) if (from === undefined || run.has(from)) run.add(name.text);
+	#usedRoutes(): Set<string> {
+		const usedRoutes = new Set<string>();
+		for (let sizeBefore = -1; sizeBefore !== usedRoutes.size; ) {
+			sizeBefore = usedRoutes.size;
+			for (const { from, name } of this.#uses)
+				if (from === undefined || usedRoutes.has(from)) usedRoutes.add(name.text);
 		}
-		return run;
+		return usedRoutes;
 	}
 }

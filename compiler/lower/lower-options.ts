@@ -15,7 +15,7 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 	let order = DEFAULT_ORDER;
 	if (!block) return order;
 	const { registry } = lowering.environment;
-	const seen = new Map<string, SourceSpan>();
+	const earlierSpans = new Map<string, SourceSpan>();
 	lowering.origin(settings, block.open);
 	for (const line of block.lines) {
 		const name = line.words[0]!;
@@ -28,13 +28,13 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 			reportUnknownOption(lowering, line, registry);
 			continue;
 		}
-		const earlier = seen.get(name.text);
+		const earlier = earlierSpans.get(name.text);
 		if (earlier && !option.repeatable && lowering.dialect === 'configfile') {
 			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given more than once.`, {
 				related: [{ span: earlier, message: 'first given here' }],
 			});
 		}
-		seen.set(name.text, name.span);
+		earlierSpans.set(name.text, name.span);
 		lowering.within(name.text, () => option.lower(line, settings, lowering));
 		lowering.origin(settings, block.open, { [option.id]: line.span });
 	}
@@ -52,7 +52,7 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
 	lowering.problem('error', 'option/unknown', span, message, {
 		label,
-		// The nearest name may be one of those that are refused.
+		// The nearest name may be that of an unavailable option, which would not be a fix.
 		fix: fix && registry.options.has(fix.edits[0]!.text) ? fix : undefined,
 		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});
@@ -71,8 +71,8 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 	const args = line.words.slice(1);
 	const [directive, position, other] = args;
 	if (!lowering.count(line, args, 2, 3, usage) || !directive || !position) return order;
-	const known = lowering.environment.registry.directives;
-	if (!known.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
+	const knownDirectives = lowering.environment.registry.directives;
+	if (!knownDirectives.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
 		lowering.problem('error', 'option/order', directive.span, `${directive.text} is not a registered directive`, {
 			...didYouMean(directive, DEFAULT_ORDER),
 		});

@@ -14,11 +14,14 @@ import { sortDirectives } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 
-/** The order of steps. `sorted`: in a Compatfile; `written`: in a Configfile; `route`: in a `route` block of either. */
+/**
+ * The order of steps. `sorted`: in a Compatfile; `written`: in a Configfile; `route`: in a `route` block of either language, as
+ * written.
+ */
 export type LineOrder = 'sorted' | 'written' | 'route';
 
 /** A lowered directive before it is placed in the pipeline. */
-interface Item {
+interface LoweredDirective {
 	/** In a Compatfile, the directive as written, by which it is sorted; in a Configfile, the directive's primary name. */
 	readonly directive: string;
 	readonly module: HandlerDirective;
@@ -26,71 +29,74 @@ interface Item {
 	readonly when: Matcher | undefined;
 	readonly steps: readonly Step[];
 	/** Number of routes that the compatible server generates for this directive. */
-	readonly routes: number;
-	/** Number of the run of adjacent handlers. Two `handle`s are alternatives only if their numbers are equal. */
-	readonly run: number;
+	readonly routeCount: number;
+	/**
+	 * Number of the run of adjacent alternatives to which it belongs. Two `handle` blocks are alternatives only if their numbers
+	 * are equal.
+	 */
+	readonly runNumber: number;
 }
 
-/** Used instead of a matcher whose mistake has been reported. Nothing is assumed about when it holds. */
+/** Replaces a matcher whose mistake has been reported. Prevents further diagnostics about when it matches. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
 
 const UPSTREAM_SCHEME = 'upstream://';
 
-/** Lowers a block of directives. `site` is given at the top level of a site, where site directives are allowed. */
+/** Lowers a block of directives. `site` is defined only at the top level of a site, where site directives are allowed. */
 export function lowerLines(
 	lowering: Lowering,
 	lines: readonly Line[],
 	order: LineOrder,
 	site: SiteDraft | undefined,
 ): Step[] {
-	const outer = lowering.scope;
-	const scope = new MatcherScope(lowering, outer);
+	const outerScope = lowering.scope;
+	const scope = new MatcherScope(lowering, outerScope);
 	lowering.scope = scope;
 	lowering.within(undefined, () => {
 		for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
 	});
-	const items: Item[] = [];
-	let run = 0;
+	const items: LoweredDirective[] = [];
+	let runNumber = 0;
 	for (const line of lines) {
 		if (isMatcherDefinition(line)) continue;
 		const module = findDirective(lowering, line, order, site !== undefined);
 		if (!module) {
-			run++;
+			runNumber++;
 			continue;
 		}
 		if (module.kind === 'site') {
 			const [name, ...args] = line.words as readonly [Word, ...Word[]];
 			if (site) lowering.within(name.text, () => module.lower({ line, name, args }, site, lowering));
-			run++;
+			runNumber++;
 			continue;
 		}
-		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, run));
-		if (item?.module.alternativeTo === undefined) run++;
-		if (item) items.push(...(order === 'sorted' ? sortedApart(item) : [item]));
+		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, runNumber));
+		if (item?.module.alternativeTo === undefined) runNumber++;
+		if (item) items.push(...(order === 'sorted' ? splitForSorting(item) : [item]));
 	}
 	scope.close();
-	lowering.scope = outer;
+	lowering.scope = outerScope;
 	if (order === 'sorted') return assemble(lowering, sortDirectives(items, lowering.environment.positions), true, true);
 	const compat = lowering.dialect === 'compatfile';
-	if (!compat) warnOfUnreachable(lowering, items);
+	if (!compat) warnAboutUnreachable(lowering, items);
 	return assemble(lowering, items, compat, false);
 }
 
-function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite: boolean): Directive | undefined {
+function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSiteLevel: boolean): Directive | undefined {
 	const name = line.words[0]!;
 	const { registry, positions } = lowering.environment;
 	const compat = lowering.dialect === 'compatfile';
 	const module = registry.directives.get(name.text);
 	if (!module) {
-		reportUnknown(lowering, line, atSite);
-		mentionNames(lowering, line);
+		reportUnknown(lowering, line, atSiteLevel);
+		markNamesUsed(lowering, line);
 		return undefined;
 	}
 	if (line.alternative && !(module.kind === 'handler' && module.takesElse)) {
 		const word = line.alternative.words[0]!;
 		lowering.problem('error', 'when/else-without-when', word.span, '`else` follows the block of a `when`.');
 	}
-	if (module.kind === 'site' && !atSite) {
+	if (module.kind === 'site' && !atSiteLevel) {
 		const message =
 			order === 'route' && compat
 				? `${name.text} directive returned something other than an HTTP route or subroute: settings of the site (only handler directives can be used in routes)`
@@ -108,16 +114,16 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 	return module;
 }
 
-function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
+function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): void {
 	const name = line.words[0]!;
 	const { text, span } = name;
 	const { registry } = lowering.environment;
 	const compat = lowering.dialect === 'compatfile';
-	const instead = registry.oldSpellings.get(text);
-	if (instead !== undefined) {
-		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${instead}\` here.`, {
-			label: `write \`${instead}\``,
-			fix: { safety: 'safe', edits: [{ span, text: instead }] },
+	const currentSpelling = registry.oldSpellings.get(text);
+	if (currentSpelling !== undefined) {
+		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${currentSpelling}\` here.`, {
+			label: `write \`${currentSpelling}\``,
+			fix: { safety: 'safe', edits: [{ span, text: currentSpelling }] },
 		});
 		return;
 	}
@@ -126,7 +132,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
 		return;
 	}
-	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
+	const advice = atSiteLevel ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
 	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
 	const foreign = foreignHint(text);
 	const suggestion = foreign === undefined ? didYouMean(name, registry.directives.keys()) : {};
@@ -136,41 +142,54 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	lowering.problem('error', 'directive/unknown', span, message, { ...suggestion, hint });
 }
 
-/** Marks the matchers that a line names as used, because the line cannot be lowered. */
-function mentionNames(lowering: Lowering, line: Line): void {
+/** Marks the matchers and upstreams in a line that cannot be lowered as used. */
+function markNamesUsed(lowering: Lowering, line: Line): void {
 	for (const { text } of line.words) {
-		if (text.startsWith('@')) lowering.scope?.mention(text);
+		if (text.startsWith('@')) lowering.scope?.markUsed(text);
 		else if (text.startsWith(UPSTREAM_SCHEME)) lowering.upstreamExists(text.slice(UPSTREAM_SCHEME.length));
 	}
-	for (const inner of line.block?.lines ?? []) mentionNames(lowering, inner);
-	if (line.alternative) mentionNames(lowering, line.alternative);
+	for (const inner of line.block?.lines ?? []) markNamesUsed(lowering, inner);
+	if (line.alternative) markNamesUsed(lowering, line.alternative);
 }
 
 function looksLikeAddress(text: string): boolean {
 	return text === 'localhost' || text.includes('://') || /^[\w*-]*(\.[\w*-]+)+(:\d+)?$|^[\w*-]*:\d+$/.test(text);
 }
 
-function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, run: number): Item | undefined {
-	const taken = takeMatcher(lowering, line, module);
-	const lowered = module.lower(taken.directive, lowering);
-	if (lowered === undefined) return undefined;
-	let steps: readonly Step[] = Array.isArray(lowered) ? (lowered as readonly Step[]) : [lowered as Step];
-	let { when } = taken;
-	const only = steps.length === 1 ? steps[0]! : undefined;
-	if (only?.when !== undefined && when === undefined) {
-		const { when: own, ...rest } = only;
-		const bare = rest as Step;
-		moveOrigin(lowering, only, bare, line);
-		steps = [bare];
-		when = own;
+function lowerHandler(
+	lowering: Lowering,
+	line: Line,
+	module: HandlerDirective,
+	runNumber: number,
+): LoweredDirective | undefined {
+	const split = takeMatcher(lowering, line, module);
+	const result = module.lower(split.directive, lowering);
+	if (result === undefined) return undefined;
+	let steps: readonly Step[] = Array.isArray(result) ? (result as readonly Step[]) : [result as Step];
+	let { when } = split;
+	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
+	if (onlyStep?.when !== undefined && when === undefined) {
+		const { when: stepMatcher, ...rest } = onlyStep;
+		const unconditionalStep = rest as Step;
+		moveOrigin(lowering, onlyStep, unconditionalStep, line);
+		steps = [unconditionalStep];
+		when = stepMatcher;
 	}
 	for (const step of steps) if (!lowering.environment.origins.has(step)) lowering.origin(step, line.span);
 	const directive = lowering.dialect === 'compatfile' ? line.words[0]!.text : module.names.configfile[0]!;
-	return { directive, module, line, when, steps, routes: (only && module.order?.routes?.(only)) ?? 1, run };
+	return {
+		directive,
+		module,
+		line,
+		when,
+		steps,
+		routeCount: (onlyStep && module.order?.routes?.(onlyStep)) ?? 1,
+		runNumber,
+	};
 }
 
 /** Splits an item into the parts that are sorted separately. For example, a `header` with `?` lines becomes two items. */
-function sortedApart(item: Item): Item[] {
+function splitForSorting(item: LoweredDirective): LoweredDirective[] {
 	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
@@ -184,8 +203,8 @@ function takeMatcher(
 	const name = line.words[0]!;
 	const args = line.words.slice(1);
 	const token = args[0];
-	const needed = module.matcherToken === 'with-more-arguments' ? 2 : 1;
-	if (module.matcherToken === 'none' || !token || args.length < needed)
+	const neededArguments = module.matcherToken === 'with-more-arguments' ? 2 : 1;
+	if (module.matcherToken === 'none' || !token || args.length < neededArguments)
 		return { directive: { line, name, args }, when: undefined };
 	const compat = lowering.dialect === 'compatfile';
 	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
@@ -198,38 +217,43 @@ function takeMatcher(
 	return { directive: { line, name, args }, when: undefined };
 }
 
-/** Items that run together, because they share one evaluation of their matcher. */
-interface Route {
-	readonly items: [Item, ...Item[]];
+/** Directives that share one evaluation of their matcher. */
+interface RouteGroup {
+	readonly items: [LoweredDirective, ...LoweredDirective[]];
 	readonly when: Matcher | undefined;
-	/** Name of a group of which only the first matching route runs; undefined if the route is in none. */
+	/** Name of the exclusive group, of which only the first matching route runs; undefined if the route is in none. */
 	readonly group: string | undefined;
 }
 
-/** Combines items into one pipeline: sets `when`, forms exclusive groups, and turns `handle`s into alternatives. */
-function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
-	const routes = exclusive ? consolidate(items) : items.map(item => soleRoute(item, undefined));
-	const counts = new Map<string, number>();
-	for (const { group } of routes) if (group !== undefined) counts.set(group, (counts.get(group) ?? 0) + 1);
+/** Combines items into one pipeline: sets `when`, forms exclusive groups, and turns `handle` blocks into alternatives. */
+function assemble(
+	lowering: Lowering,
+	items: readonly LoweredDirective[],
+	formsGroups: boolean,
+	sorted: boolean,
+): Step[] {
+	const routes = formsGroups ? consolidate(items) : items.map(item => routeOfItem(item, undefined));
+	const groupSizes = new Map<string, number>();
+	for (const { group } of routes) if (group !== undefined) groupSizes.set(group, (groupSizes.get(group) ?? 0) + 1);
 	const steps: Step[] = [];
-	const runs = handleRuns(routes, sorted);
+	const alternativeRuns = findAlternativeRuns(routes, sorted);
 	for (let at = 0; at < routes.length; at++) {
 		const route = routes[at]!;
 		const { alternativeTo } = route.items[0].module;
 		if (alternativeTo !== undefined) {
-			const scattered = exclusive && runs.count > 1;
-			const length = scattered ? 1 : (runs.lengths.get(at) ?? 1);
+			const isScattered = formsGroups && alternativeRuns.count > 1;
+			const length = isScattered ? 1 : (alternativeRuns.lengths.get(at) ?? 1);
 			if (length > 1) {
-				steps.push(alternatives(lowering, routes.slice(at, at + length)));
+				steps.push(firstMatchOf(lowering, routes.slice(at, at + length)));
 				at += length - 1;
 				continue;
 			}
-			steps.push(conditional(lowering, route, scattered ? alternativeTo : undefined));
+			steps.push(conditionalStep(lowering, route, isScattered ? alternativeTo : undefined));
 			continue;
 		}
-		const group = route.group !== undefined && counts.get(route.group)! > 1 ? route.group : undefined;
-		if (route.when === undefined && group === undefined) for (const step of stepsOf(route)) steps.push(step);
-		else steps.push(conditional(lowering, route, group));
+		const group = route.group !== undefined && groupSizes.get(route.group)! > 1 ? route.group : undefined;
+		if (route.when === undefined && group === undefined) for (const step of routeSteps(route)) steps.push(step);
+		else steps.push(conditionalStep(lowering, route, group));
 	}
 	return steps;
 }
@@ -238,31 +262,34 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
  * Consolidates routes as the compatible server does. Adjacent routes with equal matchers become one, whose matcher is evaluated
  * once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
-function consolidate(items: readonly Item[]): Route[] {
-	const counts = new Map<string, number>();
+function consolidate(items: readonly LoweredDirective[]): RouteGroup[] {
+	const directiveCounts = new Map<string, number>();
 	for (const { directive, module } of items) {
 		const name = module.alternativeTo ?? directive;
-		counts.set(name, (counts.get(name) ?? 0) + 1);
+		directiveCounts.set(name, (directiveCounts.get(name) ?? 0) + 1);
 	}
-	const routes: Route[] = [];
+	const routes: RouteGroup[] = [];
 	for (const item of items) {
 		const last = routes.at(-1);
-		const route = soleRoute(item, groupOf(item, counts));
+		const route = routeOfItem(item, exclusiveGroup(item, directiveCounts));
 		if (last && last.group === route.group && sameMatcher(last.when, route.when)) last.items.push(item);
 		else routes.push(route);
 	}
 	return routes;
 }
 
-function soleRoute(item: Item, group: string | undefined): Route {
+function routeOfItem(item: LoweredDirective, group: string | undefined): RouteGroup {
 	return { items: [item], when: item.when, group };
 }
 
-/** Returns the name of an item's exclusive group. Directives that never combine with their neighbors have their own. */
-function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
+/** Returns the name of an item's exclusive group. A directive that is never combined with its neighbors has a group of its own. */
+function exclusiveGroup(
+	{ directive, module }: LoweredDirective,
+	directiveCounts: ReadonlyMap<string, number>,
+): string | undefined {
 	if (module.exclusive === 'apart') return directive;
 	const name = module.alternativeTo ?? (module.exclusive ? directive : undefined);
-	return name !== undefined && counts.get(name)! > 1 ? name : undefined;
+	return name !== undefined && directiveCounts.get(name)! > 1 ? name : undefined;
 }
 
 function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
@@ -276,21 +303,24 @@ function matcherKey(matcher: Matcher): string {
 }
 
 /** Returns the steps of all items in a route. */
-function stepsOf({ items }: Route): readonly Step[] {
+function routeSteps({ items }: RouteGroup): readonly Step[] {
 	return items.flatMap(({ steps }) => steps);
 }
 
 /** Returns the number of runs of alternatives, and the length of each by the index at which it starts. */
-function handleRuns(routes: readonly Route[], sorted: boolean): { count: number; lengths: Map<number, number> } {
+function findAlternativeRuns(
+	routes: readonly RouteGroup[],
+	sorted: boolean,
+): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
 	let start = -1;
 	for (let at = 0; at < routes.length; at++) {
-		const { module, run } = routes[at]!.items[0];
+		const { module, runNumber } = routes[at]!.items[0];
 		if (module.alternativeTo === undefined) {
 			start = -1;
 			continue;
 		}
-		if (start === -1 || !(sorted || routes[at - 1]!.items[0].run === run)) {
+		if (start === -1 || !(sorted || routes[at - 1]!.items[0].runNumber === runNumber)) {
 			start = at;
 			lengths.set(at, 1);
 		} else lengths.set(start, lengths.get(start)! + 1);
@@ -298,9 +328,9 @@ function handleRuns(routes: readonly Route[], sorted: boolean): { count: number;
 	return { count: lengths.size, lengths };
 }
 
-function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
+function firstMatchOf(lowering: Lowering, routes: readonly RouteGroup[]): Step {
 	const branches = routes.map(route => {
-		const steps = stepsOf(route);
+		const steps = routeSteps(route);
 		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
 		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
 	});
@@ -311,12 +341,12 @@ function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
  * Returns one step that runs a route if its matcher holds. Several steps are combined into one, so that the matcher is evaluated
  * once.
  */
-function conditional(lowering: Lowering, route: Route, exclusive: string | undefined): Step {
+function conditionalStep(lowering: Lowering, route: RouteGroup, exclusive: string | undefined): Step {
 	const { when } = route;
 	const { line } = route.items[0];
-	const steps = stepsOf(route);
-	const only = steps.length === 1 ? steps[0]! : undefined;
-	const base: Step = only && only.when === undefined ? only : groupStep(steps);
+	const steps = routeSteps(route);
+	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
+	const base: Step = onlyStep && onlyStep.when === undefined ? onlyStep : groupStep(steps);
 	if (when === undefined && exclusive === undefined) return base;
 	const { handler, ...fields } = base;
 	const step: Step = {
@@ -338,24 +368,28 @@ function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void 
  * In a Configfile, warns about lines that can never run, because a directive before them always answers or a branch before them
  * matches every request.
  */
-function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
+function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirective[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
 		const item = items[at]!;
 		const next = items[at + 1]!;
 		if (item.when !== undefined) continue;
-		const here = spanOfWords(item.line.words);
-		const there = spanOfWords(next.line.words);
-		if (item.module.alternativeTo !== undefined && next.module.alternativeTo !== undefined && item.run === next.run) {
+		const itemSpan = spanOfWords(item.line.words);
+		const nextSpan = spanOfWords(next.line.words);
+		if (
+			item.module.alternativeTo !== undefined &&
+			next.module.alternativeTo !== undefined &&
+			item.runNumber === next.runNumber
+		) {
 			const message = 'This block can never run: the one before it takes every request.';
-			lowering.problem('warning', 'branch/never-runs', there, message, {
-				related: [{ span: here, message: 'takes every request' }],
+			lowering.problem('warning', 'branch/never-runs', nextSpan, message, {
+				related: [{ span: itemSpan, message: 'takes every request' }],
 			});
 		}
 		const { answers, passesOn } = item.module;
 		if (answers !== 'always' || item.steps.some(step => passesOn?.(step))) continue;
 		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
-		lowering.problem('warning', 'directive/never-runs', there, message, {
-			related: [{ span: here, message: 'answers every request that reaches it' }],
+		lowering.problem('warning', 'directive/never-runs', nextSpan, message, {
+			related: [{ span: itemSpan, message: 'answers every request that reaches it' }],
 		});
 		return;
 	}

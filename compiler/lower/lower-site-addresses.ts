@@ -12,7 +12,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** Lowers addresses. Reports invalid ones and leaves them out. */
+/** Lowers addresses. Reports and omits invalid ones. */
 export function lowerAddresses(
 	lowering: Lowering,
 	words: readonly Word[],
@@ -20,14 +20,14 @@ export function lowerAddresses(
 	reader: Reader,
 ): string[] {
 	const addresses: string[] = [];
-	const places: { [index: string]: SourceSpan } = {};
+	const spans: { [index: string]: SourceSpan } = {};
 	for (const word of words) {
 		const address = lowerAddress(lowering, word, ports, reader);
 		if (address === undefined || addresses.includes(address)) continue;
-		places[addresses.length] = word.span;
+		spans[addresses.length] = word.span;
 		addresses.push(address);
 	}
-	if (words[0]) lowering.environment.origins.remember(addresses, words[0].span, places);
+	if (words[0]) lowering.environment.origins.remember(addresses, words[0].span, spans);
 	return addresses;
 }
 
@@ -56,9 +56,9 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 			lowering.dialect === 'configfile'
 				? `The scheme and the port of \`${parsed.text}\` contradict each other.`
 				: `[${parsed.text}] scheme and port violate convention`;
-		const other = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
+		const otherScheme = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
 		lowering.problem('error', 'address/scheme-and-port', word.span, message, {
-			hint: `${parsed.port} is the ${other} port; change the scheme or the port.`,
+			hint: `${parsed.port} is the ${otherScheme} port; change the scheme or the port.`,
 		});
 		return undefined;
 	}
@@ -74,12 +74,12 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	return formatSiteAddress(parsed);
 }
 
-/** Removes a colon that no port follows, which a Compatfile allows. */
+/** Removes a colon without a port, which a Compatfile allows. */
 function withPort(lowering: Lowering, text: string, word: Word): string {
-	const bare = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
-	if (bare === text) return text;
+	const withoutColon = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
+	if (withoutColon === text) return text;
 	lowering.problem('warning', 'address/invalid-port', word.span, 'No port follows the colon, so it is the usual one.');
-	return bare;
+	return withoutColon;
 }
 
 function asSentence(message: string): string {
@@ -88,17 +88,23 @@ function asSentence(message: string): string {
 
 /** Replaces `{env.NAME}` in an address during lowering, because listeners must be known before anything is served. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	// This is far longer than any valid address, so the cut does not change the result.
-	const written = word.text.slice(0, 2 * MAX_ADDRESS_LENGTH);
-	if (!written.includes('{')) return written;
-	let known = true;
-	const text = written.replace(/\{([^}]*)\}/g, (whole, name: string) => {
+	// The limit is far beyond the length of a valid address, so shortening the text does not change the result.
+	const writtenText = word.text.slice(0, 2 * MAX_ADDRESS_LENGTH);
+	if (!writtenText.includes('{')) return writtenText;
+	let allKnown = true;
+	const text = writtenText.replace(/\{([^}]*)\}/g, (placeholder, name: string) => {
 		if (name.startsWith('env.')) return reader.env(name.slice('env.'.length)) ?? '';
-		known = false;
-		lowering.problem('error', 'address/placeholder', word.span, `\`${whole}\` cannot be used in a site address.`, {
-			hint: 'Only `{$NAME}` and `{env.NAME}` are known at load time.',
-		});
-		return whole;
+		allKnown = false;
+		lowering.problem(
+			'error',
+			'address/placeholder',
+			word.span,
+			`\`${placeholder}\` cannot be used in a site address.`,
+			{
+				hint: 'Only `{$NAME}` and `{env.NAME}` are known at load time.',
+			},
+		);
+		return placeholder;
 	});
-	return known ? text : undefined;
+	return allKnown ? text : undefined;
 }

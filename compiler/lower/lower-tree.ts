@@ -9,7 +9,7 @@ import type { SettingsDraft } from '../modules/contract/option.ts';
 import { sortCompatfileErrors } from '../modules/directives/handle-errors.ts';
 import type { Reader } from '../source/reader.ts';
 import type { ConfigTree, NamedBlock, SiteBlock } from '../syntax/ast.ts';
-import { mappedNamesOf } from './context/mapped-placeholders.ts';
+import { mappedPlaceholderNames } from './context/mapped-placeholders.ts';
 import { directivePositions } from './directive-order.ts';
 import { NamedRoutes } from './lower-named-routes.ts';
 import { lowerOptions } from './lower-options.ts';
@@ -38,16 +38,16 @@ export interface SiteLoweringOptions {
 	/** Receives the spans from which the site's objects are lowered. */
 	readonly origins: Origins;
 	/** Records what the lowering depended on. */
-	readonly watch?: SiteDependencies | undefined;
+	readonly dependencies?: SiteDependencies | undefined;
 }
 
 /** Lowers one tree: first everything that sites share, then the sites in order. */
 export class TreeLowering {
 	/** Number of anonymous logs that have been named so far, in all sites. */
-	logs = 0;
+	logCount = 0;
 	/**
-	 * Identifies everything that the lowering of a site can depend on, apart from what a {@link SiteDependencies} records. Different if
-	 * sites could be lowered differently.
+	 * A key for everything that the lowering of a site can depend on, apart from what a {@link SiteDependencies} records. If it
+	 * changes, all sites must be lowered again.
 	 */
 	readonly context: string;
 	readonly #input: LowerTreeInput;
@@ -68,7 +68,7 @@ export class TreeLowering {
 		const environment: LoweringEnvironment = {
 			dialect: input.dialect,
 			report: diagnostic => {
-				environment.watch?.diagnostics.push(diagnostic);
+				environment.dependencies?.diagnostics.push(diagnostic);
 				input.report(diagnostic);
 			},
 			registry,
@@ -78,10 +78,10 @@ export class TreeLowering {
 			workingDirectory: input.reader.workingDirectory,
 			upstreams: new Map(),
 			routes: new NamedRoutes(),
-			mapped: mappedNamesOf(registry.directives, () => [...sites(), ...tree.namedRoutes]),
+			mappedNames: mappedPlaceholderNames(registry.directives, () => [...sites(), ...tree.namedRoutes]),
 			positions,
 			settings: this.#settings,
-			watch: undefined,
+			dependencies: undefined,
 		};
 		this.#environment = environment;
 		const lowering = new Lowering(environment);
@@ -93,7 +93,7 @@ export class TreeLowering {
 		const { http_port: http, https_port: https } = this.#settings as Settings;
 		this.#ports = { http: http ?? 80, https: https ?? 443 };
 		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
-		const mapped = [...mappedNamesOf(registry.directives, () => tree.namedRoutes)()];
+		const mapped = [...mappedPlaceholderNames(registry.directives, () => tree.namedRoutes)()];
 		const providers = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
 		this.context = JSON.stringify([
 			input.dialect,
@@ -105,46 +105,46 @@ export class TreeLowering {
 		]);
 	}
 
-	site(block: SiteBlock, { origins, watch }: SiteLoweringOptions): Site {
+	lowerSite(block: SiteBlock, { origins, dependencies: watch }: SiteLoweringOptions): Site {
 		const environment = this.#environment;
-		environment.watch = watch;
-		const upstreams = this.#upstreams.ofSite(block.lines);
+		environment.dependencies = watch;
+		const upstreams = this.#upstreams.lowerSiteUpstreams(block.lines);
 		const site = this.#lower(block, origins, upstreams);
-		this.#upstreams.warnOfUnused(upstreams);
+		this.#upstreams.warnAboutUnused(upstreams);
 		if (watch && upstreams) watch.definesUpstreams = true;
-		environment.watch = undefined;
+		environment.dependencies = undefined;
 		return site;
 	}
 
 	/** Repeats the effects that lowering a site has on the rest of the document, for a site that is not lowered again. */
-	repeat(watch: SiteDependencies, logs: number): void {
-		for (const name of watch.upstreams) this.#environment.upstreams.get(name)!.used = true;
-		for (const route of watch.routes) this.#environment.routes.use(route);
-		for (const diagnostic of watch.diagnostics) this.#input.report(diagnostic);
-		this.logs += logs;
+	repeatEffects(dependencies: SiteDependencies, logCount: number): void {
+		for (const name of dependencies.upstreams) this.#environment.upstreams.get(name)!.used = true;
+		for (const route of dependencies.routes) this.#environment.routes.recordUse(route);
+		for (const diagnostic of dependencies.diagnostics) this.#input.report(diagnostic);
+		this.logCount += logCount;
 	}
 
-	/** Lowers a site again to find the places of its objects. `logs` is the number of anonymous logs before it. */
-	placesOf(block: SiteBlock, logs: number): { readonly site: Site; readonly origins: Origins } {
+	/** Lowers a site again to find the places of its objects. `logsBefore` is the number of anonymous logs before it. */
+	lowerForPlaces(block: SiteBlock, logsBefore: number): { readonly site: Site; readonly origins: Origins } {
 		const origins = new Origins();
 		const environment = this.#environment;
 		const { report } = environment;
-		const before = this.logs;
+		const savedCount = this.logCount;
 		environment.report = () => {};
-		this.logs = logs;
-		const site = this.#lower(block, origins, this.#upstreams.namesOfSite(block.lines));
-		this.logs = before;
+		this.logCount = logsBefore;
+		const site = this.#lower(block, origins, this.#upstreams.siteUpstreamNames(block.lines));
+		this.logCount = savedCount;
 		environment.report = report;
 		return { site, origins };
 	}
 
 	/** Assembles the document from the given sites, and reports unused names. */
-	document(sites: readonly Site[]): Document {
+	assembleDocument(sites: readonly Site[]): Document {
 		const environment = this.#environment;
 		const settings = this.#settings as Settings;
-		const upstreams = this.#upstreams.lowered;
-		this.#upstreams.warnOfUnused(environment.upstreams);
-		environment.routes.check(this.#lowering, this.#tree.namedRoutes);
+		const upstreams = this.#upstreams.loweredUpstreams;
+		this.#upstreams.warnAboutUnused(environment.upstreams);
+		environment.routes.checkUses(this.#lowering, this.#tree.namedRoutes);
 		return {
 			...(Object.keys(settings).length > 0 ? { settings } : {}),
 			...(upstreams.size > 0 ? { upstreams: Object.fromEntries(upstreams) } : {}),
@@ -158,7 +158,10 @@ export class TreeLowering {
 		const lowering = this.#lowering;
 		const { dialect, reader } = this.#input;
 		environment.origins = origins;
-		environment.mapped = mappedNamesOf(environment.registry.directives, () => [block, ...this.#tree.namedRoutes]);
+		environment.mappedNames = mappedPlaceholderNames(environment.registry.directives, () => [
+			block,
+			...this.#tree.namedRoutes,
+		]);
 		const draft: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, this.#ports, reader) };
 		lowering.siteUpstreams = upstreams;
 		const lines = withoutUpstreamLines(lowering, block.lines);
@@ -175,15 +178,15 @@ function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Ma
 	const { routes } = lowering.environment;
 	const lowered = new Map<string, readonly Step[]>();
 	for (const { name, lines, span } of blocks) {
-		routes.lowered = name.text;
+		routes.currentRoute = name.text;
 		lowered.set(name.text, lowering.origin(lowering.pipeline(lines), span));
-		routes.lowered = undefined;
+		routes.currentRoute = undefined;
 	}
 	return lowered;
 }
 
 /** Returns the site in the document's field order, with its error routes and logs completed. */
-function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logs: number }): Site {
+function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logCount: number }): Site {
 	const { addresses, bind, logs, pipeline, errors, ...rest } = draft as SiteDraft & {
 		bind?: string[];
 		logs?: SiteLog[];
@@ -204,9 +207,9 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, coun
 }
 
 /** Gives a log that has settings but no name the name `log0`, `log1`, … */
-function nameLog(lowering: Lowering, log: SiteLog, counter: { logs: number }): SiteLog {
+function nameLog(lowering: Lowering, log: SiteLog, counter: { logCount: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
-	const named: SiteLog = { name: `log${counter.logs++}`, ...log };
-	lowering.environment.origins.move(log, named);
-	return named;
+	const namedLog: SiteLog = { name: `log${counter.logCount++}`, ...log };
+	lowering.environment.origins.move(log, namedLog);
+	return namedLog;
 }

@@ -37,13 +37,13 @@ export interface LoweringEnvironment {
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
 	/** Names of the placeholders that `map`s in the site and in named routes define. */
-	mapped: () => ReadonlySet<string>;
+	mappedNames: () => ReadonlySet<string>;
 	/** Positions of directives. Only a Compatfile's directives are sorted. */
 	readonly positions: ReadonlyMap<string, number>;
-	/** The global options that have been lowered so far. */
+	/** The settings from the global options that have been lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
 	/** Records what the lowering of a site depends on besides its own lines. */
-	watch: SiteDependencies | undefined;
+	dependencies: SiteDependencies | undefined;
 }
 
 /** The {@link LowerContext} of a site, a global block or a named upstream. */
@@ -52,10 +52,10 @@ export class Lowering implements LowerContext {
 	readonly environment: LoweringEnvironment;
 	/** The named matchers that can be used; undefined outside a site. */
 	scope: MatcherScope | undefined = undefined;
-	/** The innermost directive or option that is being lowered. Messages about a Compatfile name it. */
+	/** The innermost directive or option that is being lowered. It appears in messages about a Compatfile. */
 	directive: string | undefined = undefined;
 	/**
-	 * The upstreams of the site being lowered. They never shadow others, because a name refers to one pool in the whole
+	 * The upstreams of the site being lowered. They never shadow other upstreams, because a name refers to one pool in the whole
 	 * configuration.
 	 */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
@@ -68,8 +68,8 @@ export class Lowering implements LowerContext {
 	}
 
 	get files(): readonly string[] {
-		const { files, watch } = this.environment;
-		if (watch) watch.files = true;
+		const { files, dependencies: watch } = this.environment;
+		if (watch) watch.usesFiles = true;
 		return files;
 	}
 
@@ -77,31 +77,31 @@ export class Lowering implements LowerContext {
 		this.environment.report(diagnostic);
 	}
 
-	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void {
-		const said =
+	problem(severity: Severity, code: string, span: SourceSpan, message: string, details?: Partial<Diagnostic>): void {
+		const wording =
 			this.dialect === 'compatfile' && severity === 'error' && !code.startsWith('address/')
 				? withCompatibleMessage(message, this.directive)
 				: { message };
-		this.environment.report({ ...more, code, severity, ...said, span });
+		this.environment.report({ ...details, code, severity, ...wording, span });
 	}
 
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean {
 		if (args.length >= min && args.length <= max) return true;
 		const name = line.words[0]!;
 		const hint = `Usage: ${usage}`;
-		const few = args.length < min;
+		const tooFew = args.length < min;
 		const last = line.words[line.words.length - 1]!;
-		const span = few ? name.span : spanOfWords(args.slice(max));
-		const code = few ? 'arguments/too-few' : 'arguments/too-many';
+		const span = tooFew ? name.span : spanOfWords(args.slice(max));
+		const code = tooFew ? 'arguments/too-few' : 'arguments/too-many';
 		if (this.dialect === 'compatfile') {
 			const message = `wrong argument count or unexpected line ending after '${last.text}'`;
 			this.problem('error', code, span, message, { hint });
 			return false;
 		}
-		const limit = few ? min : max;
-		const wanted =
-			limit === 0 ? 'no argument' : `${few ? 'at least' : 'at most'} ${limit} argument${limit === 1 ? '' : 's'}`;
-		const message = `\`${name.text}\` takes ${min === max && max > 0 ? wanted.replace(/^at (least|most) /, '') : wanted}.`;
+		const bound = tooFew ? min : max;
+		const expectation =
+			bound === 0 ? 'no argument' : `${tooFew ? 'at least' : 'at most'} ${bound} argument${bound === 1 ? '' : 's'}`;
+		const message = `\`${name.text}\` takes ${min === max && max > 0 ? expectation.replace(/^at (least|most) /, '') : expectation}.`;
 		this.problem('error', code, span, message, { hint });
 		return false;
 	}
@@ -109,7 +109,7 @@ export class Lowering implements LowerContext {
 	subdirectives(
 		block: Block | undefined,
 		known: { readonly [name: string]: SubdirectiveHandler },
-		of: string,
+		owner: string,
 		{ foreignWords, compatible = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
 	): void {
 		if (!block) return;
@@ -121,11 +121,13 @@ export class Lowering implements LowerContext {
 				continue;
 			}
 			const message =
-				this.dialect === 'compatfile' ? compatible(name.text) : `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
+				this.dialect === 'compatfile'
+					? compatible(name.text)
+					: `\`${name.text}\` is not a sub-directive of \`${owner}\`.`;
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				...(foreign === undefined ? didYouMean(name, Object.keys(known)) : {}),
-				hint: foreign ?? acceptedWordsHint(of, name.text, Object.keys(known)),
+				hint: foreign ?? acceptedWordsHint(owner, name.text, Object.keys(known)),
 			});
 		}
 	}
@@ -141,7 +143,7 @@ export class Lowering implements LowerContext {
 		if (!word.text.includes('{')) return word.text;
 		if (this.dialect === 'configfile') {
 			for (const unknown of this.environment.placeholders.unknown(word.text)) {
-				if (this.environment.mapped().has(unknown.name)) continue;
+				if (this.environment.mappedNames().has(unknown.name)) continue;
 				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
 					...suggestName({ text: `{${unknown.name}}`, span: word.span }, unknown.nearest && `{${unknown.nearest}}`),
 					hint: 'Write `\\{` for a literal brace.',
@@ -153,22 +155,24 @@ export class Lowering implements LowerContext {
 
 	duration(word: Word): number | undefined {
 		const value = parseDuration(word.text);
-		return value ?? this.#wrong(word, 'duration', 'Write a number with a unit, such as 250ms, 10s, 5m, 2h or 1d.');
+		return (
+			value ?? this.#reportWrong(word, 'duration', 'Write a number with a unit, such as 250ms, 10s, 5m, 2h or 1d.')
+		);
 	}
 
 	size(word: Word): number | undefined {
 		const value = parseSize(word.text);
-		return value ?? this.#wrong(word, 'size', 'Write a number of bytes with a unit, such as 64KiB or 10MB.');
+		return value ?? this.#reportWrong(word, 'size', 'Write a number of bytes with a unit, such as 64KiB or 10MB.');
 	}
 
 	status(word: Word): number | undefined {
 		const value = parseStatus(word.text);
-		return value ?? this.#wrong(word, 'status', 'Write three digits from 100 to 599.');
+		return value ?? this.#reportWrong(word, 'status', 'Write three digits from 100 to 599.');
 	}
 
 	integer(word: Word, min?: number, max?: number): number | undefined {
 		const value = /^[+-]?\d{1,15}$/.test(word.text) ? Number(word.text) : undefined;
-		if (value === undefined) return this.#wrong(word, 'whole number', undefined);
+		if (value === undefined) return this.#reportWrong(word, 'whole number', undefined);
 		if ((min === undefined || value >= min) && (max === undefined || value <= max)) return value;
 		const range = max === undefined ? `${min} or more` : min === undefined ? `${max} or less` : `from ${min} to ${max}`;
 		this.problem('error', 'value/out-of-range', word.span, `${value} is out of range.`, {
@@ -178,26 +182,26 @@ export class Lowering implements LowerContext {
 	}
 
 	boolean(word: Word): boolean | undefined {
-		return parseBoolean(word.text) ?? this.#wrong(word, 'switch', 'Write on or off.');
+		return parseBoolean(word.text) ?? this.#reportWrong(word, 'switch', 'Write on or off.');
 	}
 
-	regexp(word: Word, of?: 'matcher'): string | undefined {
+	regexp(word: Word, use?: 'matcher'): string | undefined {
 		const mistake = this.environment.placeholders.regexpMistake(word.text);
 		if (mistake === undefined) return word.text;
 		const { code, message, hint } = mistake;
-		const prefix = of === 'matcher' && this.dialect === 'compatfile' ? `compiling matcher regexp ${word.text}: ` : '';
+		const prefix = use === 'matcher' && this.dialect === 'compatfile' ? `compiling matcher regexp ${word.text}: ` : '';
 		this.problem('error', code, word.span, prefix + message, hint === undefined ? {} : { hint });
 		return undefined;
 	}
 
-	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined {
+	oneOf<const T extends string>(word: Word, values: readonly T[], valueName: string): T | undefined {
 		const value = values.find(known => known === word.text);
 		if (value !== undefined) return value;
 		this.problem(
 			'error',
 			'value/unknown',
 			word.span,
-			`\`${word.text}\` is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}.`,
+			`\`${word.text}\` is not ${/^[aeiou]/.test(valueName) ? 'an' : 'a'} ${valueName}.`,
 			{
 				...didYouMean(word, values),
 				hint: `Write ${formatNameList(values, 'or')}.`,
@@ -206,14 +210,14 @@ export class Lowering implements LowerContext {
 		return undefined;
 	}
 
-	/** Calls `lower` with its directive as the current one, for messages. */
+	/** Calls `lower` while `directive` is the current directive, for messages. */
 	within<T>(directive: string | undefined, lower: () => T): T {
-		const outer = this.directive;
+		const outerDirective = this.directive;
 		this.directive = directive;
 		try {
 			return lower();
 		} finally {
-			this.directive = outer;
+			this.directive = outerDirective;
 		}
 	}
 
@@ -236,8 +240,8 @@ export class Lowering implements LowerContext {
 
 	filePath(text: string, span: SourceSpan): string {
 		if (this.dialect === 'compatfile' || isAbsolute(text) || text.startsWith('{')) return text;
-		const { watch, workingDirectory } = this.environment;
-		if (watch) watch.folder = true;
+		const { dependencies: watch, workingDirectory } = this.environment;
+		if (watch) watch.usesFolder = true;
 		return resolve(span.source.path === undefined ? workingDirectory : dirname(span.source.path), text);
 	}
 
@@ -246,8 +250,8 @@ export class Lowering implements LowerContext {
 	}
 
 	useRoute(name: Word): void {
-		this.environment.watch?.routes.push(name);
-		this.environment.routes.use(name);
+		this.environment.dependencies?.routes.push(name);
+		this.environment.routes.recordUse(name);
 	}
 
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined {
@@ -257,10 +261,10 @@ export class Lowering implements LowerContext {
 	}
 
 	upstreamExists(name: string): boolean {
-		const own = this.siteUpstreams?.get(name);
-		const upstream = own ?? this.environment.upstreams.get(name);
+		const siteUpstream = this.siteUpstreams?.get(name);
+		const upstream = siteUpstream ?? this.environment.upstreams.get(name);
 		if (upstream) upstream.used = true;
-		if (upstream && !own) this.environment.watch?.upstreams.push(name);
+		if (upstream && !siteUpstream) this.environment.dependencies?.upstreams.push(name);
 		return upstream !== undefined;
 	}
 
@@ -271,10 +275,16 @@ export class Lowering implements LowerContext {
 		return nearest;
 	}
 
-	#wrong(word: Word, what: string, hint: string | undefined): undefined {
-		this.problem('error', `value/not-a-${what.replaceAll(' ', '-')}`, word.span, `\`${word.text}\` is not a ${what}.`, {
-			hint,
-		});
+	#reportWrong(word: Word, typeName: string, hint: string | undefined): undefined {
+		this.problem(
+			'error',
+			`value/not-a-${typeName.replaceAll(' ', '-')}`,
+			word.span,
+			`\`${word.text}\` is not a ${typeName}.`,
+			{
+				hint,
+			},
+		);
 		return undefined;
 	}
 }

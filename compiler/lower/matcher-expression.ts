@@ -14,8 +14,8 @@ import { MAX_MATCHER_DEPTH } from './matcher-limits.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 
-/** Used instead of an expression whose mistake has been reported, so that nothing else is reported about it. */
-const BROKEN: Matcher = { type: 'any', of: [] };
+/** Replaces an expression whose mistake has been reported, so that nothing else is reported about it. */
+const BROKEN_MATCHER: Matcher = { type: 'any', of: [] };
 
 /**
  * Lowers the words and the block after `@name`, `when` or `not`. Returns undefined after reporting a mistake, but still checks
@@ -29,44 +29,44 @@ export function lowerMatcherExpression(
 ): Matcher | undefined {
 	const reader = new ExpressionReader(lowering, words, block, name);
 	const matcher = reader.read();
-	return reader.broken ? undefined : matcher;
+	return reader.isBroken ? undefined : matcher;
 }
 
 /** The meaning of a matcher without conditions in a Compatfile. */
-const EVERYTHING: Matcher = { type: 'all', of: [] };
+const MATCH_ALL: Matcher = { type: 'all', of: [] };
 
 class ExpressionReader {
-	broken = false;
+	isBroken = false;
 	readonly #lowering: Lowering;
 	readonly #words: readonly Word[];
 	readonly #name: string | undefined;
 	#block: Block | undefined;
-	#at = 0;
-	readonly #infix: boolean;
+	#index = 0;
+	readonly #allowsOperators: boolean;
 
 	constructor(lowering: Lowering, words: readonly Word[], block: Block | undefined, name: string | undefined) {
 		this.#lowering = lowering;
 		this.#words = words;
 		this.#block = block;
 		this.#name = name;
-		this.#infix = lowering.dialect === 'configfile';
+		this.#allowsOperators = lowering.dialect === 'configfile';
 	}
 
 	read(): Matcher {
 		if (this.#words.length === 0) {
-			if (this.#block) return this.#allOf(this.#block);
-			if (!this.#infix) return EVERYTHING;
-			this.broken = true;
-			return BROKEN;
+			if (this.#block) return this.#lowerBlock(this.#block);
+			if (!this.#allowsOperators) return MATCH_ALL;
+			this.isBroken = true;
+			return BROKEN_MATCHER;
 		}
-		const matcher = this.#or();
-		const rest = this.#words[this.#at];
-		if (rest && !this.broken) {
-			const hint = rest.text === ')' ? 'Remove it, or add the `(` that it closes.' : undefined;
-			this.#fail('matcher/unexpected-word', rest, `\`${rest.text}\` is unexpected here.`, { hint });
+		const matcher = this.#readOr();
+		const unexpectedWord = this.#words[this.#index];
+		if (unexpectedWord && !this.isBroken) {
+			const hint = unexpectedWord.text === ')' ? 'Remove it, or add the `(` that it closes.' : undefined;
+			this.#fail('matcher/unexpected-word', unexpectedWord, `\`${unexpectedWord.text}\` is unexpected here.`, { hint });
 		}
-		if (this.#block && !this.broken) {
-			this.broken = true;
+		if (this.#block && !this.isBroken) {
+			this.isBroken = true;
 			const last = this.#words[this.#words.length - 1]!;
 			const message = `\`${last.text}\` takes no block.`;
 			this.#lowering.problem('error', 'matcher/unexpected-block', this.#block.open, message);
@@ -74,118 +74,118 @@ class ExpressionReader {
 		return matcher;
 	}
 
-	#operator(): string | undefined {
-		const word = this.#words[this.#at];
+	#currentOperator(): string | undefined {
+		const word = this.#words[this.#index];
 		if (word?.quote !== 'none') return undefined;
-		if (!this.#infix) return word.text === 'not' ? 'not' : undefined;
+		if (!this.#allowsOperators) return word.text === 'not' ? 'not' : undefined;
 		return OPERATORS.has(word.text) ? word.text : undefined;
 	}
 
-	#or(): Matcher {
-		const parts = [this.#and()];
-		while (this.#operator() === 'or') {
-			this.#at++;
-			parts.push(this.#and());
+	#readOr(): Matcher {
+		const parts = [this.#readAnd()];
+		while (this.#currentOperator() === 'or') {
+			this.#index++;
+			parts.push(this.#readAnd());
 		}
 		return parts.length === 1 ? parts[0]! : { type: 'any', of: parts };
 	}
 
-	#and(): Matcher {
-		const parts = [this.#unary()];
-		while (this.#operator() === 'and') {
-			this.#at++;
-			parts.push(this.#unary());
+	#readAnd(): Matcher {
+		const parts = [this.#readUnary()];
+		while (this.#currentOperator() === 'and') {
+			this.#index++;
+			parts.push(this.#readUnary());
 		}
 		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
 	}
 
-	#unary(): Matcher {
-		const operator = this.#operator();
+	#readUnary(): Matcher {
+		const operator = this.#currentOperator();
 		if (operator === 'not') {
-			const word = this.#words[this.#at]!;
-			this.#at++;
-			if (this.#at === this.#words.length && this.#block) {
+			const word = this.#words[this.#index]!;
+			this.#index++;
+			if (this.#index === this.#words.length && this.#block) {
 				const block = this.#block;
 				this.#block = undefined;
-				return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#allOf(block)) }, word);
+				return this.#withOrigin({ type: 'not', of: this.#readDeeper(word, () => this.#lowerBlock(block)) }, word);
 			}
-			if (this.#at === this.#words.length && !this.#infix) {
+			if (this.#index === this.#words.length && !this.#allowsOperators) {
 				this.#lowering.problem('warning', 'matcher/missing', word.span, '`not` without a matcher matches nothing.');
-				return this.#origin({ type: 'not', of: EVERYTHING }, word);
+				return this.#withOrigin({ type: 'not', of: MATCH_ALL }, word);
 			}
-			return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#unary()) }, word);
+			return this.#withOrigin({ type: 'not', of: this.#readDeeper(word, () => this.#readUnary()) }, word);
 		}
 		if (operator === '(') {
-			const open = this.#words[this.#at]!;
-			this.#at++;
-			const inner = this.#deeper(open, () => this.#or());
-			if (this.#operator() === ')') this.#at++;
-			else if (!this.broken) {
+			const open = this.#words[this.#index]!;
+			this.#index++;
+			const inner = this.#readDeeper(open, () => this.#readOr());
+			if (this.#currentOperator() === ')') this.#index++;
+			else if (!this.isBroken) {
 				const last = this.#words[this.#words.length - 1]!;
-				const glued = last.text.length > 1 && last.text.endsWith(')') && last.quote === 'none';
+				const isGlued = last.text.length > 1 && last.text.endsWith(')') && last.quote === 'none';
 				this.#fail('matcher/unclosed-parenthesis', open, 'This `(` is not closed.', {
-					hint: glued ? `Put a space before the \`)\` of \`${last.text}\`.` : undefined,
+					hint: isGlued ? `Put a space before the \`)\` of \`${last.text}\`.` : undefined,
 				});
 			}
 			return inner;
 		}
-		if (operator !== undefined || this.#at >= this.#words.length) return this.#missing(operator);
-		return this.#primary();
+		if (operator !== undefined || this.#index >= this.#words.length) return this.#reportMissing(operator);
+		return this.#readPrimary();
 	}
 
-	#deeper(word: Word, read: () => Matcher): Matcher {
-		const matcher = this.#lowering.matcherLimits.deeper(read);
+	#readDeeper(word: Word, read: () => Matcher): Matcher {
+		const matcher = this.#lowering.matcherLimits.runDeeper(read);
 		if (matcher) return matcher;
 		const { matcherLimits } = this.#lowering;
-		if (!this.broken && !matcherLimits.reported) {
+		if (!this.isBroken && !matcherLimits.reported) {
 			this.#fail('matcher/too-deep', word, `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`);
 			matcherLimits.reported = true;
 		}
-		this.broken = true;
-		this.#at = this.#words.length;
-		return BROKEN;
+		this.isBroken = true;
+		this.#index = this.#words.length;
+		return BROKEN_MATCHER;
 	}
 
-	#missing(operator: string | undefined): Matcher {
-		const before = this.#words[this.#at - 1] ?? this.#words[this.#at]!;
-		const at = operator === undefined ? before : this.#words[this.#at]!;
+	#reportMissing(operator: string | undefined): Matcher {
+		const previousWord = this.#words[this.#index - 1] ?? this.#words[this.#index]!;
+		const reportedWord = operator === undefined ? previousWord : this.#words[this.#index]!;
 		const message =
 			operator === undefined
-				? `A matcher is missing after \`${before.text}\`.`
+				? `A matcher is missing after \`${previousWord.text}\`.`
 				: `A matcher is missing before \`${operator}\`.`;
-		this.#fail('matcher/missing', at, message);
-		if (operator !== undefined) this.#at++;
-		return BROKEN;
+		this.#fail('matcher/missing', reportedWord, message);
+		if (operator !== undefined) this.#index++;
+		return BROKEN_MATCHER;
 	}
 
-	#primary(): Matcher {
+	#readPrimary(): Matcher {
 		const lowering = this.#lowering;
-		const word = this.#words[this.#at]!;
-		const plain = word.quote === 'none';
-		if (plain && this.#infix && word.text.startsWith('@')) {
-			this.#at++;
+		const word = this.#words[this.#index]!;
+		const isUnquoted = word.quote === 'none';
+		if (isUnquoted && this.#allowsOperators && word.text.startsWith('@')) {
+			this.#index++;
 			const matcher = lowering.scope?.resolve(word);
-			if (!matcher) this.broken = true;
-			return matcher ?? BROKEN;
+			if (!matcher) this.isBroken = true;
+			return matcher ?? BROKEN_MATCHER;
 		}
-		if (plain && this.#infix && word.text.length > 1 && word.text.startsWith('(')) {
+		if (isUnquoted && this.#allowsOperators && word.text.length > 1 && word.text.startsWith('(')) {
 			this.#fail('matcher/glued-parenthesis', word, `\`${word.text}\` is not a matcher.`, {
 				hint: `Put a space after the \`(\`: \`( ${word.text.slice(1)}\`.`,
 			});
-			this.#at = this.#words.length;
-			return BROKEN;
+			this.#index = this.#words.length;
+			return BROKEN_MATCHER;
 		}
 		const words = [word];
-		this.#at++;
-		while (this.#at < this.#words.length && !(this.#infix && this.#operator() !== undefined)) {
-			words.push(this.#words[this.#at]!);
-			this.#at++;
+		this.#index++;
+		while (this.#index < this.#words.length && !(this.#allowsOperators && this.#currentOperator() !== undefined)) {
+			words.push(this.#words[this.#index]!);
+			this.#index++;
 		}
-		if (!plain) return this.#expression(words);
+		if (!isUnquoted) return this.#lowerQuotedExpression(words);
 		const module = lowering.environment.registry.matchers.get(word.text);
-		if (!module || COMBINATORS.has(word.text)) return this.#unknown(word);
+		if (!module || COMBINATORS.has(word.text)) return this.#reportUnknown(word);
 		let block: Block | undefined;
-		if (this.#at === this.#words.length) {
+		if (this.#index === this.#words.length) {
 			block = this.#block;
 			this.#block = undefined;
 		}
@@ -194,38 +194,38 @@ class ExpressionReader {
 
 	#lowerModule(module: MatcherModule, words: readonly Word[], block: Block | undefined): Matcher {
 		const [name, argument] = words as [Word, Word?];
-		if (!this.#infix && !argument && !block && module.valuesOptional) {
+		if (!this.#allowsOperators && !argument && !block && module.valuesOptional) {
 			const message = `\`${name.text}\` without values matches nothing.`;
 			this.#lowering.problem('warning', 'matcher/without-values', name.span, message, {
 				hint: `Usage: ${module.usage}`,
 			});
-			return this.#origin({ type: 'any', of: [] }, name);
+			return this.#withOrigin({ type: 'any', of: [] }, name);
 		}
-		this.#lowering.matcherLimits.make(1);
-		const first = spanOfWords(words);
-		const span = block && block.close.source === first.source ? { ...first, end: block.close.end } : first;
+		this.#lowering.matcherLimits.addMatchers(1);
+		const wordsSpan = spanOfWords(words);
+		const span = block && block.close.source === wordsSpan.source ? { ...wordsSpan, end: block.close.end } : wordsSpan;
 		const line: Line = { words, block, alternative: undefined, span };
 		const matcher = module.lower(line, this.#lowering, this.#name);
 		if (!matcher) {
-			this.broken = true;
-			return BROKEN;
+			this.isBroken = true;
+			return BROKEN_MATCHER;
 		}
 		return this.#lowering.origin(matcher, span);
 	}
 
 	/** Combines the lines of a block with "and", in both dialects. Matchers of the same kind are merged. */
-	#allOf(block: Block): Matcher {
+	#lowerBlock(block: Block): Matcher {
 		const parts: Matcher[] = [];
 		for (const line of block.lines) {
 			const matcher = lowerMatcherExpression(this.#lowering, line.words, line.block, this.#name);
-			if (!matcher) this.broken = true;
+			if (!matcher) this.isBroken = true;
 			else this.#addMerged(parts, matcher, line);
 		}
-		if (parts.length === 0 && !this.broken && !this.#infix) {
+		if (parts.length === 0 && !this.isBroken && !this.#allowsOperators) {
 			const message = 'This block holds no matcher, so it matches everything.';
 			this.#lowering.problem('warning', 'matcher/missing', block.open, message);
-		} else if (parts.length === 0 && !this.broken) {
-			this.broken = true;
+		} else if (parts.length === 0 && !this.isBroken) {
+			this.isBroken = true;
 			this.#lowering.problem('error', 'matcher/missing', block.open, 'This block holds no matcher.');
 		}
 		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
@@ -248,38 +248,38 @@ class ExpressionReader {
 		parts.push(matcher);
 	}
 
-	#expression(words: readonly Word[]): Matcher {
+	#lowerQuotedExpression(words: readonly Word[]): Matcher {
 		const [word, surplus] = words as readonly [Word, Word | undefined];
 		if (surplus) {
 			this.#fail('matcher/unexpected-word', surplus, `\`${surplus.text}\` is unexpected here.`, {
 				hint: 'A quoted word is a complete expression by itself.',
 			});
-			return BROKEN;
+			return BROKEN_MATCHER;
 		}
 		const name: Word = { text: expression.id, quote: 'none', span: word.span };
 		return this.#lowerModule(expression, [name, word], undefined);
 	}
 
-	#unknown(word: Word): Matcher {
+	#reportUnknown(word: Word): Matcher {
 		const kinds = this.#lowering.environment.registry.matchers.keys();
-		const known = [...new Set([...kinds, 'not'])].filter(name => !COMBINATORS.has(name) || name === 'not');
+		const knownNames = [...new Set([...kinds, 'not'])].filter(name => !COMBINATORS.has(name) || name === 'not');
 		const compat = this.#lowering.dialect === 'compatfile';
 		const message = compat
 			? `getting matcher module '${word.text}': there is no such matcher`
 			: `\`${word.text}\` is not a matcher.`;
-		const suggestion = didYouMean(word, known);
-		const hint = suggestion.label === undefined ? `The matchers are ${formatNameList(known.sort())}.` : undefined;
+		const suggestion = didYouMean(word, knownNames);
+		const hint = suggestion.label === undefined ? `The matchers are ${formatNameList(knownNames.sort())}.` : undefined;
 		this.#fail('matcher/unknown', word, message, { ...suggestion, hint });
 		this.#block = undefined;
-		return BROKEN;
+		return BROKEN_MATCHER;
 	}
 
-	#fail(code: string, word: Word, message: string, more?: Suggestion & { hint?: string | undefined }): void {
-		this.broken = true;
-		this.#lowering.problem('error', code, word.span, message, more);
+	#fail(code: string, word: Word, message: string, details?: Suggestion & { hint?: string | undefined }): void {
+		this.isBroken = true;
+		this.#lowering.problem('error', code, word.span, message, details);
 	}
 
-	#origin(matcher: Matcher, word: Word): Matcher {
+	#withOrigin(matcher: Matcher, word: Word): Matcher {
 		return this.#lowering.origin(matcher, word.span);
 	}
 }

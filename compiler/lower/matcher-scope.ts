@@ -16,7 +16,7 @@ interface Definition {
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
 	/** Number of matchers to which it expands. */
-	made: number;
+	matcherCount: number;
 	used: boolean;
 	/** True if a cycle that contains it has been reported. */
 	cyclic: boolean;
@@ -29,7 +29,7 @@ export function isMatcherDefinition(line: Line): boolean {
 }
 
 /** Returns the fix that removes an unused definition; undefined in imported text, which may be used elsewhere. */
-function removal({ span }: Line): Fix | undefined {
+function removalFix({ span }: Line): Fix | undefined {
 	if (span.source.importedAt) return undefined;
 	return { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] };
 }
@@ -69,7 +69,7 @@ export class MatcherScope {
 			line,
 			state: 'pending',
 			matcher: undefined,
-			made: 0,
+			matcherCount: 0,
 			used: false,
 			cyclic: false,
 		});
@@ -83,9 +83,9 @@ export class MatcherScope {
 			const message = compat
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
-			const nearest = nearestName(reference.text, this.names());
+			const nearest = nearestName(reference.text, this.visibleNames());
 			// The most similar matcher was probably meant, so it is not reported as unused.
-			if (nearest !== undefined) this.mention(nearest);
+			if (nearest !== undefined) this.markUsed(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
 				...suggestName(reference, nearest),
 			});
@@ -109,14 +109,14 @@ export class MatcherScope {
 		const limits = this.#lowering.matcherLimits;
 		const owner = this.#ownerOf(reference.text);
 		if (definition.state === 'pending') {
-			limits.deeper(() => owner.#lower(definition));
-			// Reports this only once, because everything that refers to the matcher is nested too deeply as well.
+			limits.runDeeper(() => owner.#lower(definition));
+			// The limit is reported only once, because everything that refers to the matcher exceeds it as well.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
 				limits.reported = true;
 				const message = `Matchers are nested more than ${MAX_MATCHER_DEPTH} levels deep.`;
 				this.#lowering.problem('error', 'matcher/too-deep', reference.span, message);
 			}
-		} else if (!limits.make(definition.made)) {
+		} else if (!limits.addMatchers(definition.matcherCount)) {
 			if (!limits.reported) {
 				this.#lowering.problem(
 					'error',
@@ -134,8 +134,8 @@ export class MatcherScope {
 		return definition.matcher;
 	}
 
-	/** Marks a name as used by a line that cannot be lowered, so that it is not also reported as unused. */
-	mention(name: string): void {
+	/** Marks a name in a line that cannot be lowered as used, so that it is not also reported as unused. */
+	markUsed(name: string): void {
 		const definition = this.#find(name);
 		if (definition) definition.used = true;
 	}
@@ -152,37 +152,37 @@ export class MatcherScope {
 				'matcher/unused',
 				definition.word.span,
 				`\`${definition.name}\` is never used.`,
-				{ fix: removal(definition.line) },
+				{ fix: removalFix(definition.line) },
 			);
 		}
 	}
 
 	/** Returns every visible name. */
-	names(): string[] {
-		return [...this.#definitions.keys(), ...(this.#parent?.names() ?? [])];
+	visibleNames(): string[] {
+		return [...this.#definitions.keys(), ...(this.#parent?.visibleNames() ?? [])];
 	}
 
 	#lower(definition: Definition): Matcher | undefined {
 		if (definition.state !== 'pending') return definition.matcher;
 		definition.state = 'resolving';
-		const before = this.#lowering.matcherLimits.made;
+		const countBefore = this.#lowering.matcherLimits.count;
 		const lowering = this.#lowering;
-		const outer = lowering.scope;
+		const outerScope = lowering.scope;
 		lowering.scope = this;
 		const { words, block } = definition.line;
 		definition.matcher = lowering.within(undefined, () =>
 			lowering.matcherExpression(words.slice(1), block, definition.name.slice(1)),
 		);
 		if (definition.matcher) lowering.origin(definition.matcher, definition.line.span);
-		lowering.scope = outer;
+		lowering.scope = outerScope;
 		definition.state = 'done';
-		definition.made = lowering.matcherLimits.made - before;
+		definition.matcherCount = lowering.matcherLimits.count - countBefore;
 		return definition.matcher;
 	}
 
 	#find(name: string): Definition | undefined {
-		const here = this.#definitions.get(name);
-		if (here || !this.#parent) return here;
+		const definition = this.#definitions.get(name);
+		if (definition || !this.#parent) return definition;
 		return this.#parent.#find(name);
 	}
 

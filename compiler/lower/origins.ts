@@ -1,4 +1,4 @@
-/** Records from which spans of text the objects of a document were lowered. */
+/** Records the span of text from which each object of a document was lowered. */
 import type { SourceSpan } from '../source/source.ts';
 
 interface Origin {
@@ -12,8 +12,8 @@ export class Origins {
 
 	/** Records the span of an object and of its fields. A later call adds fields but keeps the span. */
 	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {
-		const known = this.#origins.get(value);
-		if (known) known.fields = { ...known.fields, ...fields };
+		const origin = this.#origins.get(value);
+		if (origin) origin.fields = { ...origin.fields, ...fields };
 		else this.#origins.set(value, { span, fields });
 	}
 
@@ -31,16 +31,16 @@ export class Origins {
 	/** Returns the span of the innermost recorded object or field on the path of a pointer (RFC 6901) into `document`. */
 	locate(document: unknown, pointer: string): SourceSpan | undefined {
 		let value = document;
-		let found = this.spanOf(value);
-		if (pointer === '') return found;
+		let innermost = this.spanOf(value);
+		if (pointer === '') return innermost;
 		for (const escaped of pointer.slice(1).split('/')) {
 			if (typeof value !== 'object' || value === null) break;
 			const key = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
-			found = this.#origins.get(value)?.fields?.[key] ?? found;
+			innermost = this.#origins.get(value)?.fields?.[key] ?? innermost;
 			value = (value as { [key: string]: unknown })[key];
-			found = this.spanOf(value) ?? found;
+			innermost = this.spanOf(value) ?? innermost;
 		}
-		return found;
+		return innermost;
 	}
 
 	/** Returns the span recorded for an object itself. */
@@ -49,7 +49,7 @@ export class Origins {
 	}
 }
 
-/** Records nothing. Used as long as no places are needed. */
+/** Records nothing. Used where places are not needed. */
 export class NoOrigins extends Origins {
 	override remember(): void {}
 	override move(): void {}

@@ -1,7 +1,7 @@
 /** The interface through which lowering queries placeholders and regular expressions. Code generation implements it. */
 import type { Dialect } from '../dialects/dialect.ts';
 
-/** An unknown placeholder, and the known one that it resembles. */
+/** An unknown placeholder, and the most similar known one. */
 export interface UnknownPlaceholder {
 	readonly name: string;
 	readonly nearest: string | undefined;
@@ -16,7 +16,10 @@ export interface RegexpMistake {
 
 /** The known placeholders. */
 export interface Placeholders {
-	/** Replaces short names by full ones, and names with another meaning in the dialect by those that have this meaning. */
+	/**
+	 * Replaces short names by full ones. If a name has a different meaning in the dialect, replaces it by the name that has that
+	 * meaning everywhere.
+	 */
 	expand(text: string, dialect: Dialect): string;
 	/** Returns the unknown placeholders in a string. */
 	unknown(text: string): readonly UnknownPlaceholder[];

@@ -22,11 +22,11 @@ export function registryOf(dialect: Dialect): Registry {
 	const byName = new Map<string, Directive>();
 	for (const directive of directives) {
 		for (const name of directive.names[dialect]) byName.set(name, directive);
-		const other = dialect === 'configfile' ? 'compatfile' : 'configfile';
-		const toWrite = directive.names[dialect][0];
-		if (toWrite === undefined) continue;
-		for (const name of directive.names[other])
-			if (!directive.names[dialect].includes(name)) oldSpellings.set(name, toWrite);
+		const otherDialect = dialect === 'configfile' ? 'compatfile' : 'configfile';
+		const currentName = directive.names[dialect][0];
+		if (currentName === undefined) continue;
+		for (const name of directive.names[otherDialect])
+			if (!directive.names[dialect].includes(name)) oldSpellings.set(name, currentName);
 	}
 	const optionsByName = new Map<string, GlobalOption>();
 	for (const option of options) for (const name of option.names[dialect]) optionsByName.set(name, option);

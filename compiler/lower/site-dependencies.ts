@@ -1,12 +1,11 @@
 /**
- * Records what the lowering of one site depended on besides the site's own lines, so that a later compilation can determine
- * whether
+ * Records what the lowering of a site depended on besides the site's own lines, so that a later compilation can determine whether
  * the result is still valid.
  */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
-/** The record for one site. Everything else that affects lowering is part of the tree's context or never changes. */
+/** The dependencies of one site. Everything else that affects lowering is part of {@link TreeLowering.context} or never changes. */
 export class SiteDependencies {
 	/** The diagnostics that were reported. */
 	readonly diagnostics: Diagnostic[] = [];
@@ -15,16 +14,16 @@ export class SiteDependencies {
 	/** Named routes that the site runs. */
 	readonly routes: Word[] = [];
 	/** True if the result depends on the configuration's folder. */
-	folder = false;
+	usesFolder = false;
 	/** True if the result depends on the list of configuration files. */
-	files = false;
+	usesFiles = false;
 	/** True if the site defines upstreams, which belong to the whole document. */
 	definesUpstreams = false;
 
-	/** True as long as nothing is recorded, which means that the result depends only on the site's own lines. */
-	get empty(): boolean {
-		const { diagnostics, upstreams, routes, folder, files, definesUpstreams } = this;
-		const noted = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;
-		return !noted;
+	/** True if nothing is recorded, that is, if the result depends only on the site's own lines. */
+	get isEmpty(): boolean {
+		const { diagnostics, upstreams, routes, usesFolder: folder, usesFiles: files, definesUpstreams } = this;
+		const hasRecords = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;
+		return !hasRecords;
 	}
 }

@@ -3,48 +3,49 @@
  * compared. The algorithm is therefore part of the language.
  */
 
-/** Runs of this length are sorted by insertion, and then merged. */
-const BLOCK = 20;
+/** Blocks of this length are sorted by insertion, and then merged. */
+const BLOCK_LENGTH = 20;
 
 /** Reports whether the first item goes before the second. Need not be transitive or antisymmetric. */
-type Before<T> = (a: T, b: T) => boolean;
+type SortsBefore<T> = (a: T, b: T) => boolean;
 
 /**
  * Returns the items as Go's `sort.SliceStable` orders them: insertion sort in blocks of 20, then SymMerge (Kim and
  * Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", 2004) of neighboring blocks of doubling size.
  */
-export function stableSort<T>(items: readonly T[], before: Before<T>): T[] {
+export function stableSort<T>(items: readonly T[], sortsBefore: SortsBefore<T>): T[] {
 	const sorted = [...items];
 	const { length } = sorted;
-	for (let start = 0; start < length; start += BLOCK) {
-		sortByInsertion(sorted, start, Math.min(start + BLOCK, length), before);
+	for (let start = 0; start < length; start += BLOCK_LENGTH) {
+		sortByInsertion(sorted, start, Math.min(start + BLOCK_LENGTH, length), sortsBefore);
 	}
-	for (let size = BLOCK; size < length; size *= 2) {
+	for (let size = BLOCK_LENGTH; size < length; size *= 2) {
 		for (let start = 0; start + size < length; start += 2 * size) {
-			merge(sorted, start, start + size, Math.min(start + 2 * size, length), before);
+			merge(sorted, start, start + size, Math.min(start + 2 * size, length), sortsBefore);
 		}
 	}
 	return sorted;
 }
 
-function sortByInsertion<T>(items: T[], start: number, end: number, before: Before<T>): void {
+function sortByInsertion<T>(items: T[], start: number, end: number, sortsBefore: SortsBefore<T>): void {
 	for (let next = start + 1; next < end; next++) {
 		const item = items[next]!;
-		let at = next;
-		for (; at > start && before(item, items[at - 1]!); at--) items[at] = items[at - 1]!;
-		items[at] = item;
+		let position = next;
+		for (; position > start && sortsBefore(item, items[position - 1]!); position--)
+			items[position] = items[position - 1]!;
+		items[position] = item;
 	}
 }
 
 /** Merges two adjacent sorted ranges, from `start` to `middle` and from `middle` to `end`. Neither must be empty. */
-function merge<T>(items: T[], start: number, middle: number, end: number, before: Before<T>): void {
+function merge<T>(items: T[], start: number, middle: number, end: number, sortsBefore: SortsBefore<T>): void {
 	if (middle - start === 1) {
 		const first = items[start]!;
 		rotate(
 			items,
 			start,
 			middle,
-			firstFailing(middle, end, at => before(items[at]!, first)),
+			firstFailingIndex(middle, end, at => sortsBefore(items[at]!, first)),
 		);
 		return;
 	}
@@ -52,7 +53,7 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 		const last = items[middle]!;
 		rotate(
 			items,
-			firstFailing(start, middle, at => !before(last, items[at]!)),
+			firstFailingIndex(start, middle, at => !sortsBefore(last, items[at]!)),
 			middle,
 			end,
 		);
@@ -62,32 +63,32 @@ function merge<T>(items: T[], start: number, middle: number, end: number, before
 	const half = Math.floor((start + end) / 2);
 	const sum = half + middle;
 	const right = middle > half;
-	const low = firstFailing(
+	const low = firstFailingIndex(
 		right ? sum - end : start,
 		right ? half : middle,
-		at => !before(items[sum - 1 - at]!, items[at]!),
+		at => !sortsBefore(items[sum - 1 - at]!, items[at]!),
 	);
 	const high = sum - low;
 	if (low < middle && middle < high) rotate(items, low, middle, high);
-	if (start < low && low < half) merge(items, start, low, half, before);
-	if (half < high && high < end) merge(items, half, high, end, before);
+	if (start < low && low < half) merge(items, start, low, half, sortsBefore);
+	if (half < high && high < end) merge(items, half, high, end, sortsBefore);
 }
 
 /** Returns the first index at which the test fails, found by binary search; `end` if it never fails. */
-function firstFailing(start: number, end: number, test: (at: number) => boolean): number {
+function firstFailingIndex(start: number, end: number, test: (index: number) => boolean): number {
 	let low = start;
 	let high = end;
 	while (low < high) {
-		const at = Math.floor((low + high) / 2);
-		if (test(at)) low = at + 1;
-		else high = at;
+		const middle = Math.floor((low + high) / 2);
+		if (test(middle)) low = middle + 1;
+		else high = middle;
 	}
 	return low;
 }
 
 /** Swaps two adjacent ranges, from `start` to `middle` and from `middle` to `end`. */
 function rotate<T>(items: T[], start: number, middle: number, end: number): void {
-	const moved = items.slice(start, middle);
+	const firstRange = items.slice(start, middle);
 	items.copyWithin(start, middle, end);
-	for (let i = 0; i < moved.length; i++) items[end - moved.length + i] = moved[i]!;
+	for (let i = 0; i < firstRange.length; i++) items[end - firstRange.length + i] = firstRange[i]!;
 }

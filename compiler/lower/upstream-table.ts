@@ -17,10 +17,10 @@ function isUpstreamLine(line: Line): boolean {
 
 /** The named upstreams of a configuration. A name refers to one pool in the whole configuration. */
 export class UpstreamTable {
-	readonly lowered = new Map<string, unknown>();
+	readonly loweredUpstreams = new Map<string, unknown>();
 	readonly #lowering: Lowering;
 	readonly #origins: Origins;
-	readonly #places = new Map<string, SourceSpan>();
+	readonly #nameSpans = new Map<string, SourceSpan>();
 
 	/** `origins` receives the spans of all definitions, including those in sites. */
 	constructor(lowering: Lowering, origins: Origins) {
@@ -29,9 +29,9 @@ export class UpstreamTable {
 	}
 
 	/** Lowers a definition, and adds its name to `visible`. */
-	add(upstream: NamedBlock, visible: Map<string, { used: boolean }>): void {
+	add(upstream: NamedBlock, visibleUpstreams: Map<string, { used: boolean }>): void {
 		const { text, span } = upstream.name;
-		const earlier = this.#places.get(text);
+		const earlier = this.#nameSpans.get(text);
 		if (earlier) {
 			this.#lowering.problem(
 				'error',
@@ -43,20 +43,20 @@ export class UpstreamTable {
 					hint: 'A name refers to one pool in the whole configuration.',
 				},
 			);
-			visible.set(text, { used: true });
+			visibleUpstreams.set(text, { used: true });
 			return;
 		}
-		this.#places.set(text, span);
+		this.#nameSpans.set(text, span);
 		this.#lowering.environment.origins = this.#origins;
 		const settings = lowerNamedUpstream(upstream, this.#lowering);
-		visible.set(text, { used: false });
-		if (settings) this.lowered.set(text, this.#lowering.origin(settings, upstream.span));
+		visibleUpstreams.set(text, { used: false });
+		if (settings) this.loweredUpstreams.set(text, this.#lowering.origin(settings, upstream.span));
 	}
 
 	/** Lowers the upstreams that a site defines, and returns their names; undefined if there are none. */
-	ofSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
+	lowerSiteUpstreams(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
-		const visible = new Map<string, { used: boolean }>();
+		const siteUpstreams = new Map<string, { used: boolean }>();
 		for (const line of lines) {
 			if (!isUpstreamLine(line)) continue;
 			const name = line.words[1];
@@ -67,24 +67,24 @@ export class UpstreamTable {
 				});
 				continue;
 			}
-			this.add({ name, lines: line.block.lines, span: line.span }, visible);
+			this.add({ name, lines: line.block.lines, span: line.span }, siteUpstreams);
 		}
-		return visible;
+		return siteUpstreams;
 	}
 
 	/** Returns the names of a site's upstreams, after they have been lowered. */
-	namesOfSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
+	siteUpstreamNames(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
 		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
 		const names = lines.filter(isUpstreamLine).map(line => line.words[1]?.text ?? '');
 		return new Map(names.map(name => [name, { used: true }]));
 	}
 
 	/** Warns about upstreams that are never used. */
-	warnOfUnused(visible: ReadonlyMap<string, { used: boolean }> | undefined): void {
-		for (const [name, { used }] of visible ?? []) {
+	warnAboutUnused(upstreams: ReadonlyMap<string, { used: boolean }> | undefined): void {
+		for (const [name, { used }] of upstreams ?? []) {
 			if (used) continue;
 			const message = `The upstream \`${name}\` is never used.`;
-			this.#lowering.problem('warning', 'upstream/unused', this.#places.get(name)!, message, {
+			this.#lowering.problem('warning', 'upstream/unused', this.#nameSpans.get(name)!, message, {
 				hint: `Use it with \`reverse_proxy upstream://${name}\`.`,
 			});
 		}

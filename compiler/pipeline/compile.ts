@@ -101,7 +101,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 		input.format === 'json'
 			? readJson(input, phases)
 			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
-	const report = found.ofDocument(rest.locate);
+	const report = found.documentReport(rest.locate);
 	let plan: Plan | undefined;
 	// `null` is valid JSON, but it does not fit the schema.
 	if (document !== undefined) {
@@ -147,7 +147,7 @@ function readJson(input: ConfigInput, phases: CompilePhases): Read {
 	const read = { found, tests: [], files: mainFile(input), locate: undefined, places };
 	if (parsed === undefined || !checkNesting(parsed, found.report)) return { ...read, document: undefined };
 	const document = phases.readDocument(upgradeDocument(parsed) as Document);
-	if (input.text.includes('@id')) objectIds(document, found.ofDocument(undefined));
+	if (input.text.includes('@id')) objectIds(document, found.documentReport(undefined));
 	return { ...read, document };
 }
 
@@ -214,18 +214,18 @@ export class StatelessPhases implements CompilePhases {
 		const spans: (readonly (SourceSpan | undefined)[])[] = [];
 		const nowhere = new NoOrigins();
 		const sites = tree.sites.map(block => {
-			logsBefore.push(lowering.logs);
+			logsBefore.push(lowering.logCount);
 			const ofSite = this.#options.places ? new Origins() : nowhere;
-			const site = lowering.site(block, { origins: ofSite });
+			const site = lowering.lowerSite(block, { origins: ofSite });
 			if (this.#options.places) spans.push(stepSpans(site, ofSite));
 			return site;
 		});
-		const document = lowering.document(sites);
+		const document = lowering.assembleDocument(sites);
 		const places = new SitePlaces(lowering, origins, index => tree.sites[index], logsBefore);
 		return {
 			...{ found, document, tests: tree.tests, files: tree.files },
 			locate: pointer => places.locate(document, pointer),
-			places: this.#options.places ? new PlaceWriter(input.path).texts(spans, document, origins) : undefined,
+			places: this.#options.places ? new PlaceWriter(input.path).formatStepPlaces(spans, document, origins) : undefined,
 		};
 	}
 

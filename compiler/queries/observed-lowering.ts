@@ -66,10 +66,10 @@ export function observeLowering(
 			workingDirectory: '/',
 			upstreams: new Map(),
 			routes: new NamedRoutes(),
-			mapped: () => new Set(),
+			mappedNames: () => new Set(),
 			positions: directivePositions(DEFAULT_ORDER),
 			settings: {},
-			watch: undefined,
+			dependencies: undefined,
 		},
 		observer,
 	);

@@ -1,7 +1,7 @@
 /** The lint rule `placeholder/unknown`. */
 
 import { suggestName } from '../../diagnostics/suggest.ts';
-import { mappedNamesOf } from '../../lower/context/mapped-placeholders.ts';
+import { mappedPlaceholderNames } from '../../lower/context/mapped-placeholders.ts';
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
 import { registryOf } from '../../lower/registry.ts';
 import { namesLogFields } from '../../modules/providers/log-formats/log-text.ts';
@@ -20,7 +20,7 @@ export const placeholderUnknown: LintRule = {
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const known = registryOf(cx.dialect).directives;
-		const mapped = mappedNamesOf(known, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
+		const mapped = mappedPlaceholderNames(known, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
 		for (const { line } of linesOf(cx.tree)) {
 			if (namesLogFields(line.words)) continue;
 			const module = known.get(line.words[0]!.text);

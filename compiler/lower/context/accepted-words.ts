@@ -1,13 +1,16 @@
-/** Hints that list the names known at a place. */
+/** A hint that lists the words that a directive or option accepts. */
 import { nearestNames } from '../../diagnostics/suggest.ts';
 import { formatNameList } from './sentences.ts';
 
 /** Maximum number of words that a hint lists in full. */
 const MAX_WORDS = 12;
 
-/** Lists the words that `of` accepts or, if there are too many, those most similar to the one written. */
-export function acceptedWordsHint(of: string, written: string, known: readonly string[]): string {
-	if (known.length <= MAX_WORDS) return `\`${of}\` takes ${formatNameList(known)}.`;
-	const near = formatNameList(nearestNames(written, known, 5));
-	return `\`${of}\` accepts ${known.length} words; the nearest are ${near}.`;
+/**
+ * Lists the words that the directive or option `name` accepts or, if there are many, those that are most similar to the written
+ * one.
+ */
+export function acceptedWordsHint(name: string, written: string, acceptedWords: readonly string[]): string {
+	if (acceptedWords.length <= MAX_WORDS) return `\`${name}\` takes ${formatNameList(acceptedWords)}.`;
+	const nearest = formatNameList(nearestNames(written, acceptedWords, 5));
+	return `\`${name}\` accepts ${acceptedWords.length} words; the nearest are ${nearest}.`;
 }

@@ -2,8 +2,11 @@
 import type { Directive } from '../../modules/contract/directive.ts';
 import type { Line } from '../../syntax/ast.ts';
 
-/** Returns the names, without braces. They are searched on first use, because most files have no unknown placeholder. */
-export function mappedNamesOf(
+/**
+ * Returns a function that returns the names, without braces. They are collected at the first call, because most files have no
+ * unknown placeholder.
+ */
+export function mappedPlaceholderNames(
 	directives: ReadonlyMap<string, Directive>,
 	blocks: () => Iterable<{ readonly lines: readonly Line[] }>,
 ): () => ReadonlySet<string> {
@@ -11,13 +14,17 @@ export function mappedNamesOf(
 	return () => {
 		if (!names) {
 			names = new Set();
-			for (const { lines } of blocks()) gather(lines, directives, names);
+			for (const { lines } of blocks()) collectMappedNames(lines, directives, names);
 		}
 		return names;
 	};
 }
 
-function gather(lines: readonly Line[], directives: ReadonlyMap<string, Directive>, names: Set<string>): void {
+function collectMappedNames(
+	lines: readonly Line[],
+	directives: ReadonlyMap<string, Directive>,
+	names: Set<string>,
+): void {
 	for (const line of lines) {
 		const { words, block, alternative } = line;
 		const module = directives.get(words[0]!.text);
@@ -26,8 +33,8 @@ function gather(lines: readonly Line[], directives: ReadonlyMap<string, Directiv
 				if (isPlaceholder(text)) names.add(text.slice(1, -1));
 			}
 		}
-		if (block) gather(block.lines, directives, names);
-		if (alternative) gather([alternative], directives, names);
+		if (block) collectMappedNames(block.lines, directives, names);
+		if (alternative) collectMappedNames([alternative], directives, names);
 	}
 }
 

@@ -10,8 +10,8 @@ export function spanOfWords(words: readonly Word[]): SourceSpan {
 }
 
 /** Formats names as `a, b and c`. */
-export function formatNameList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
+export function formatNameList(names: readonly string[], conjunction: 'and' | 'or' = 'and'): string {
 	const quoted = names.map(name => `\`${name}\``);
 	if (quoted.length < 2) return quoted.join('');
-	return `${quoted.slice(0, -1).join(', ')} ${joint} ${quoted[quoted.length - 1]}`;
+	return `${quoted.slice(0, -1).join(', ')} ${conjunction} ${quoted[quoted.length - 1]}`;
 }

@@ -12,25 +12,25 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 	d: 86_400_000,
 };
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
-const MAX_DURATION = 1024;
-const SIZE = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
-/** The power of 1000 or 1024 for which a letter stands. */
+const MAX_DURATION_CHARS = 1024;
+const SIZE_PATTERN = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
+/** The exponent of 1000 or 1024 by letter. */
 const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if it is not a duration. */
 export function parseDuration(text: string): number | undefined {
-	if (text.length > MAX_DURATION) return undefined;
+	if (text.length > MAX_DURATION_CHARS) return undefined;
 	const sign = text[0] === '-' ? -1 : 1;
-	let at = text[0] === '-' || text[0] === '+' ? 1 : 0;
-	if (text.slice(at) === '0') return 0;
-	if (at === text.length) return undefined;
+	let offset = text[0] === '-' || text[0] === '+' ? 1 : 0;
+	if (text.slice(offset) === '0') return 0;
+	if (offset === text.length) return undefined;
 	let total = 0;
-	while (at < text.length) {
-		DURATION_PART.lastIndex = at;
+	while (offset < text.length) {
+		DURATION_PART.lastIndex = offset;
 		const part = DURATION_PART.exec(text);
 		if (!part) return undefined;
 		total += Number(part[1]) * DURATION_UNITS[part[2]!]!;
-		at = DURATION_PART.lastIndex;
+		offset = DURATION_PART.lastIndex;
 	}
 	return sign * total;
 }
@@ -40,7 +40,7 @@ export function parseDuration(text: string): number | undefined {
  * and `64Ki` is `64KiB`.
  */
 export function parseSize(text: string): number | undefined {
-	const parts = SIZE.exec(text);
+	const parts = SIZE_PATTERN.exec(text);
 	if (!parts) return undefined;
 	const power = parts[2] === undefined ? 0 : SIZE_POWERS[parts[2].toLowerCase()]!;
 	const bytes = Math.floor(Number(parts[1]) * (parts[3] ? 1024 : 1000) ** power);

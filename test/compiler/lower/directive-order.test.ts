@@ -20,7 +20,7 @@ function sorted(
 	order: readonly string[] = DEFAULT_ORDER,
 ): number[] {
 	const numbered = items.map(([directive, when], at) => {
-		return { directive, module: modules.get(directive) as HandlerDirective, when, routes: 1, at };
+		return { directive, module: modules.get(directive) as HandlerDirective, when, routeCount: 1, at };
 	});
 	return sortDirectives(numbered, directivePositions(order)).map(({ at }) => at);
 }
