@@ -10,6 +10,7 @@ import { writeAccess } from './write-access.ts';
 import { textTypeOf, writeBodyLimit, writeCompression, writeFields } from './write-headers.ts';
 import { writeMirrors } from './write-mirror.ts';
 import { type Place, writePhp, writeProxy } from './write-proxy.ts';
+import { writeResponseRate } from './write-rate.ts';
 import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
 /** Handlers of content without a counterpart. */
@@ -128,6 +129,7 @@ function writeAnswer(
 	const { out } = cx;
 	if (!hasAccess && writeAccess(scope, cx, variables)) return;
 	writeMirrors(scope, cx, variables);
+	writeResponseRate(scope, out);
 	if (cx.locationsCompress) writeCompression(scope, out);
 	const proxy = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
 	const php = block.find(({ name }) => name === 'fastcgi_pass');

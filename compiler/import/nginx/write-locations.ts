@@ -264,10 +264,7 @@ const ALWAYS: { readonly [name: string]: string } = {
 	...{ types: 'content types are built in', log_not_found: 'missing files are not logged apart' },
 	...{ keepalive_timeout: '`servers { timeouts { idle … } }`', error_log: 'errors are in the process log' },
 	...{ access_log: 'a log of a single location: `log_name` names it' },
-	...{
-		sub_filter: 'bodies are not changed',
-		limit_rate: 'the rate is not limited',
-	},
+	...{ sub_filter: 'bodies are not changed' },
 	...{
 		split_clients: 'clients are not split by percentage',
 		geo: '`client_ip` compares addresses',

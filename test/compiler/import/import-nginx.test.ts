@@ -133,6 +133,42 @@ imports('copies are sent by `mirror` where a plain proxy of the unchanged URI se
 	assert.is(nowhere.kept.find(({ directive }) => directive === 'mirror_request_body off')?.reason, 'no copy is sent');
 });
 
+imports('the rate of responses is limited by `limit_rate` where it is a constant', () => {
+	const limited = (outer: string, inner: string): { steps: object[]; reasons: { [directive: string]: string } } => {
+		const { text, kept } = imported(
+			`http { ${outer} server { listen 80; location / { ${inner} proxy_pass http://10.0.0.1:80; } } }`,
+		);
+		const steps: object[] = [];
+		JSON.stringify(documentOf(text), (_, value) => {
+			if (value?.handler === 'limit_rate') steps.push(value);
+			return value;
+		});
+		return { steps, reasons: Object.fromEntries(kept.map(({ directive, reason }) => [directive, reason])) };
+	};
+	const step = (rate: number, after?: number) => ({ handler: 'limit_rate', rate, ...(after && { after }) });
+	for (const [outer, inner, steps] of [
+		['', 'limit_rate 100k;', [step(102_400)]],
+		['', 'limit_rate 2m; limit_rate_after 500;', [step(2_097_152, 500)]],
+		['limit_rate 50000;', '', [step(50_000)]],
+		['limit_rate_after 1m;', 'limit_rate 2k;', [step(2048, 1_048_576)]],
+		['', 'limit_rate 2k; limit_rate_after 0;', [step(2048)]],
+		['', 'limit_rate 0;', []],
+	] as const) {
+		assert.equal(limited(outer, inner), { steps, reasons: {} }, outer + inner);
+	}
+	for (const [lines, directive, reason] of [
+		['limit_rate $rate;', 'limit_rate $rate', /`map`/],
+		['limit_rate 1k; limit_rate_after $size;', 'limit_rate 1k', /`map`/],
+		['limit_rate 1023;', 'limit_rate 1023', /below 1 KiB/],
+		['limit_rate fast;', 'limit_rate fast', /not a size/],
+		['limit_rate 0; limit_rate_after 1m;', 'limit_rate_after 1m', /no rate/],
+	] as const) {
+		const { steps, reasons } = limited('', lines);
+		assert.equal(steps, [], lines);
+		assert.match(reasons[directive] ?? '', reason);
+	}
+});
+
 imports('a value cannot become configuration', () => {
 	const hostile = [
 		'x` }\n:81 {\n',
