@@ -12,16 +12,16 @@ import type { HandlerBranch } from '../modules/contract/compile-context.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 
-/** Minimum number of branches limited to certain path segments: with fewer, evaluating each costs less than a lookup. */
-const TABLE_FROM = 4;
+/** Minimum number of branches that apply to certain path segments only. With fewer, evaluating each costs less than a lookup. */
+const MIN_TABLE_BRANCHES = 4;
 
 /**
  * Reports whether a table can serve these branches. The condition of the first one must depend on the path: a malformed path is
  * an error on first use, and a table must not raise that error where an earlier condition would have answered the request.
  */
 export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
-	if (branches.length < TABLE_FROM || segmentsOf(branches[0]!.when) === undefined) return false;
-	return branches.filter(({ when }) => segmentsOf(when)).length >= TABLE_FROM;
+	if (branches.length < MIN_TABLE_BRANCHES || segmentsOf(branches[0]!.when) === undefined) return false;
+	return branches.filter(({ when }) => segmentsOf(when)).length >= MIN_TABLE_BRANCHES;
 }
 
 /**
@@ -31,54 +31,54 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /**
- * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `shared` contains the lookup
+ * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` contains the lookup
  * tables of the sites that are compiled together.
  */
 export function compileBranchTable(
 	branches: readonly HandlerBranch[],
 	otherwise: Handler,
-	shared: SharedBranchTables = new Map(),
+	sharedTables: SharedBranchTables = new Map(),
 ): Handler {
-	const keyed = branches.map(branch => ({ branch, keys: keysOf(branch) }));
-	const places = new Map<string, number[]>();
-	const anywhere: number[] = [];
-	keyed.forEach(({ keys }, index) => {
-		if (!keys) anywhere.push(index);
+	const keyedBranches = branches.map(branch => ({ branch, keys: keysOf(branch) }));
+	const indexesByKey = new Map<string, number[]>();
+	const unkeyedIndexes: number[] = [];
+	keyedBranches.forEach(({ keys }, index) => {
+		if (!keys) unkeyedIndexes.push(index);
 		for (const key of keys?.keys() ?? []) {
-			const known = places.get(key);
-			if (known) known.push(index);
-			else places.set(key, [index]);
+			const indexes = indexesByKey.get(key);
+			if (indexes) indexes.push(index);
+			else indexesByKey.set(key, [index]);
 		}
 	});
 	const handlers: Handler[] = [];
-	for (const [key, own] of places) {
+	for (const [key, keyIndexes] of indexesByKey) {
 		// Only the branches for this key are examined, because examining all of ten thousand branches for each key would take
 		// quadratic time.
-		const candidates = merged(own, anywhere).map(index => keyed[index]!);
+		const candidates = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
 		handlers.push(handlerFor(key, candidates, otherwise));
 	}
-	const elsewhere = handlerFor(
+	const fallbackHandler = handlerFor(
 		undefined,
-		anywhere.map(index => keyed[index]!),
+		unkeyedIndexes.map(index => keyedBranches[index]!),
 		otherwise,
 	);
-	const table = tableOf([...places.keys()], shared);
+	const table = tableOf([...indexesByKey.keys()], sharedTables);
 	return x => {
 		const path = loweredPath(x.request);
 		// The key is the path up to and including its second slash.
 		const end = path.indexOf('/', 1);
-		const place = table.get(path, end === -1 ? path.length : end + 1);
-		return (place === undefined ? elsewhere : handlers[place]!)(x);
+		const handlerIndex = table.get(path, end === -1 ? path.length : end + 1);
+		return (handlerIndex === undefined ? fallbackHandler : handlers[handlerIndex]!)(x);
 	};
 }
 
 /** Returns the lookup table for a list of path prefixes, shared with other sites if possible. */
-function tableOf(texts: readonly string[], shared: SharedBranchTables): TextTable<number> {
-	const name = JSON.stringify(texts);
-	const known = shared.get(name);
-	if (known) return known;
-	const table = new TextTable(new Map(texts.map((text, place) => [text, place])));
-	shared.set(name, table);
+function tableOf(prefixes: readonly string[], sharedTables: SharedBranchTables): TextTable<number> {
+	const tableKey = JSON.stringify(prefixes);
+	const cachedTable = sharedTables.get(tableKey);
+	if (cachedTable) return cachedTable;
+	const table = new TextTable(new Map(prefixes.map((text, index) => [text, index])));
+	sharedTables.set(tableKey, table);
 	return table;
 }
 
@@ -86,30 +86,29 @@ interface KeyedBranch {
 	readonly branch: HandlerBranch;
 	/**
 	 * The path prefixes for which the condition can hold. The value is true if the prefix alone decides. Undefined if the
-	 * condition
-	 * can hold for any path.
+	 * condition can hold for any path.
 	 */
 	readonly keys: ReadonlyMap<string, boolean> | undefined;
 }
 
 /** Merges two ascending lists. */
-function merged(one: readonly number[], other: readonly number[]): readonly number[] {
-	if (other.length === 0) return one;
-	const out: number[] = [];
-	for (let a = 0, b = 0; a < one.length || b < other.length; ) {
-		if (b === other.length || (a < one.length && one[a]! < other[b]!)) out.push(one[a++]!);
-		else out.push(other[b++]!);
+function mergeAscending(left: readonly number[], right: readonly number[]): readonly number[] {
+	if (right.length === 0) return left;
+	const result: number[] = [];
+	for (let a = 0, b = 0; a < left.length || b < right.length; ) {
+		if (b === right.length || (a < left.length && left[a]! < right[b]!)) result.push(left[a++]!);
+		else result.push(right[b++]!);
 	}
-	return out;
+	return result;
 }
 
-/** Returns the handler for paths with one prefix, or for those whose prefix no branch has. */
-function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], otherwise: Handler): Handler {
+/** Returns the handler for paths that begin with `key` or, if it is undefined, with no branch's prefix. */
+function handlerFor(key: string | undefined, keyedBranches: readonly KeyedBranch[], otherwise: Handler): Handler {
 	const candidates: HandlerBranch[] = [];
-	for (const { branch, keys } of keyed) {
-		const decided = keys && (key === undefined ? undefined : keys.get(key));
-		if (keys && decided === undefined) continue;
-		if (decided || !branch.predicate) {
+	for (const { branch, keys } of keyedBranches) {
+		const isDecisive = keys && (key === undefined ? undefined : keys.get(key));
+		if (keys && isDecisive === undefined) continue;
+		if (isDecisive || !branch.predicate) {
 			// This branch holds for all these paths, so the branches after it are unreachable.
 			if (candidates.length === 0) return branch.handler;
 			candidates.push({ ...branch, predicate: undefined });

@@ -22,20 +22,20 @@ export interface BuildEnvironment {
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	readonly leases: Leases;
-	/** Facts about the machine for `{env.*}` and `{system.*}`; `NO_FACTS` if nothing will be served. */
+	/** Facts about the machine for `{env.*}` and `{system.*}`; {@link UNKNOWN_HOST_FACTS} if nothing will be served. */
 	readonly facts: HostFacts;
 	/** For `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
 	/** Code shared by sites that are built together. Each site adds to it. */
-	readonly shared?: SharedCode | undefined;
+	readonly sharedCode?: SharedCode | undefined;
 }
 
 /**
- * Builds a site. `index` is its place in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`; a
- * pipeline that does not answer leaves 200 with an empty body. Errors go to the error routes with the request's original method
- * and URI and with `x.error` set; if an error route does not answer, the next runs. If none answers, `x.errorPage` does; without it,
- * the error is thrown as HttpError. A site without error routes and error pages throws what its handlers threw. Throws BuildError for a document that matches the
- * schema but cannot be built.
+ * Builds a site. `index` is its index in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`. If no
+ * handler answers, the response is 200 with an empty body. Errors go to the error routes, with the request's original method and
+ * URI and with `x.error` set. The routes run in order until one answers. If none does, `x.errorPage` answers or, if it is unset,
+ * the error is thrown as HttpError. A site without error routes and error pages throws what its handlers threw. Throws
+ * BuildError for a document that matches the schema but cannot be built.
  */
 export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
 	const pointer = `/sites/${index}`;
@@ -44,28 +44,28 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		upstreams: env.upstreams,
 		routes: env.routes,
 		routeRunners: new Map(),
-		mapped: mappedNames(site, env.routes),
+		mappedNames: lazyMappedNames(site, env.routes),
 		leases: env.leases,
 		logs: new SiteLogs(site.logs ?? [], env.settings, env.leases),
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),
 		tracer: env.tracer,
-		shared: env.shared,
-		whole: { handle: undefined },
-		bound: 0,
+		sharedCode: env.sharedCode,
+		builtSite: { handle: undefined },
+		siteSpecificUses: 0,
 		numbers: new StepNumbers(site, env.routes),
 		nextExclusive: 0,
 		answersErrors: false,
 	};
 	const place = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
-	const logs = scope.logs.choose;
-	const main = beginning(place.pipeline(site.pipeline, endPipeline), scope);
+	const logs = scope.logs.selectLogs;
+	const main = withClientIp(place.pipeline(site.pipeline, endPipeline), scope);
 	const routes = site.errors ?? [];
-	const errors = routes.length > 0 || scope.answersErrors ? compileErrors(place, routes) : undefined;
-	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
-	scope.whole.handle = handle;
-	return { name, logs: scope.logs.all, handle, main: errors || logs ? undefined : main };
+	const handleError = routes.length > 0 || scope.answersErrors ? compileErrors(place, routes) : undefined;
+	const handle = handleError ? withErrorRoutes(name, logs, main, handleError) : withoutErrorRoutes(name, logs, main);
+	scope.builtSite.handle = handle;
+	return { name, logs: scope.logs.defaultLogs, handle, mainHandler: handleError || logs ? undefined : main };
 }
 
 function clientIpOf(settings: Settings): (x: Exchange) => string {
@@ -77,16 +77,16 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 }
 
 /** Determines the client's address behind trusted proxies before anything else, because the access log needs it. */
-function beginning(main: Handler, scope: SiteScope): Handler {
+function withClientIp(main: Handler, scope: SiteScope): Handler {
 	const trusted = scope.settings.trusted_proxies as readonly string[] | undefined;
-	if (!scope.logs.used || !trusted || trusted.length === 0) return main;
+	if (!scope.logs.hasLogs || !trusted || trusted.length === 0) return main;
 	return x => {
 		scope.clientIp(x);
 		return main(x);
 	};
 }
 
-function plain(name: string, logs: AccessLogSelector | undefined, main: Handler): Handler {
+function withoutErrorRoutes(name: string, logs: AccessLogSelector | undefined, main: Handler): Handler {
 	if (!logs) {
 		return x => {
 			x.site = name;
@@ -100,11 +100,11 @@ function plain(name: string, logs: AccessLogSelector | undefined, main: Handler)
 	};
 }
 
-function guarded(
+function withErrorRoutes(
 	name: string,
 	logs: AccessLogSelector | undefined,
 	main: Handler,
-	errors: (x: Exchange, thrown: unknown) => void | Promise<void>,
+	handleError: (x: Exchange, thrown: unknown) => void | Promise<void>,
 ): Handler {
 	return x => {
 		x.site = name;
@@ -113,9 +113,9 @@ function guarded(
 		try {
 			pending = main(x);
 		} catch (thrown) {
-			return errors(x, thrown);
+			return handleError(x, thrown);
 		}
-		return pending instanceof Promise ? pending.catch(thrown => errors(x, thrown)) : undefined;
+		return pending instanceof Promise ? pending.catch(thrown => handleError(x, thrown)) : undefined;
 	};
 }
 
@@ -128,16 +128,16 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 	};
 	for (let i = routes.length - 1; i >= 0; i--) {
 		const route = routes[i]!;
-		const following = chain;
-		const run = place.at(`errors/${i}`).pipeline(route.pipeline, following);
+		const nextRoute = chain;
+		const runRoute = place.at(`errors/${i}`).pipeline(route.pipeline, nextRoute);
 		if (!route.statuses || route.statuses.length === 0) {
-			chain = run;
+			chain = runRoute;
 			continue;
 		}
-		const covers = compileStatuses(route.statuses, place.at(`errors/${i}/statuses`));
-		chain = x => (covers(x.error!.status) ? run(x) : following(x));
+		const coversStatus = compileStatuses(route.statuses, place.at(`errors/${i}/statuses`));
+		chain = x => (coversStatus(x.error!.status) ? runRoute(x) : nextRoute(x));
 	}
-	const first = chain;
+	const firstRoute = chain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
 		// After an abort or an upgrade, it is too late to answer.
 		if (x.aborted || x.upgradeCallback) throw thrown;
@@ -161,14 +161,14 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		const settle = (): void => {
 			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedBy;
 		};
-		const fail = (second: unknown): never => {
+		const fail = (secondError: unknown): never => {
 			if (x.answeredBy === '') x.answeredBy = failedBy;
-			throw errorOfErrorRoute(error, second);
+			throw errorOfErrorRoute(error, secondError);
 		};
 		try {
-			pending = first(x);
-		} catch (second) {
-			return fail(second);
+			pending = firstRoute(x);
+		} catch (secondError) {
+			return fail(secondError);
 		}
 		if (pending instanceof Promise) return pending.then(settle, fail);
 		settle();
@@ -176,12 +176,12 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 }
 
 /** Returns the error to throw when an error route fails, too. The client still gets the status of the first error. */
-function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
-	if (second === first) return first;
-	const { message: text, unforeseen } = asHttpError(second);
+function errorOfErrorRoute(first: HttpError, secondError: unknown): HttpError {
+	if (secondError === first) return first;
+	const { message: text, unforeseen } = asHttpError(secondError);
 	const message = `${first.message} (and the error route failed: ${text})`;
 	return new HttpError(first.status, message, {
-		cause: second,
+		cause: secondError,
 		headers: first.headers,
 		unforeseen: first.unforeseen || unforeseen,
 	});
@@ -198,28 +198,28 @@ function asHttpError(thrown: unknown): HttpError {
  * Returns a function that lists the placeholders defined by the steps of a site and by the named routes. It searches for them on
  * its first call.
  */
-function mappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {
+function lazyMappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {
 	let names: Set<string> | undefined;
 	return () => {
 		if (!names) {
 			names = new Set();
-			gatherMapped(site.pipeline, names);
-			gatherMapped(site.errors, names);
-			gatherMapped(routes, names);
+			collectMappedNames(site.pipeline, names);
+			collectMappedNames(site.errors, names);
+			collectMappedNames(routes, names);
 		}
 		return names;
 	};
 }
 
-function gatherMapped(value: unknown, names: Set<string>): void {
+function collectMappedNames(value: unknown, names: Set<string>): void {
 	if (typeof value !== 'object' || value === null) return;
 	if (Array.isArray(value)) {
-		for (const item of value) gatherMapped(item, names);
+		for (const item of value) collectMappedNames(item, names);
 		return;
 	}
 	if ('handler' in value) {
 		const step = value as Step;
 		for (const name of HANDLERS.get(step.handler)?.placeholdersOf?.(step) ?? []) names.add(name);
 	}
-	for (const key in value) gatherMapped((value as { [key: string]: unknown })[key], names);
+	for (const key in value) collectMappedNames((value as { [key: string]: unknown })[key], names);
 }

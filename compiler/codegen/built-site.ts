@@ -14,6 +14,6 @@ export interface BuiltSite {
 	 * The function that `handle` calls after setting `x.site`; undefined if `handle` does anything else. Several sites may share one
 	 * function.
 	 */
-	readonly main: Handler | undefined;
+	readonly mainHandler: Handler | undefined;
 	readonly logs: readonly AccessLog[];
 }

@@ -16,22 +16,22 @@ import { UNKNOWN_HOST_FACTS } from './placeholders/index.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { checkServers } from './plan/check-servers.ts';
 
-/** Sites known to build with the same settings, upstreams and routes, each with its recorded file reads. */
+/** Sites that have been built successfully with the same settings, upstreams and routes, each with its recorded file reads. */
 export type ReadsBySite = WeakMap<Site, readonly RecordedRead[]>;
 
 /** The reads of a site that reads no files, as most do. */
-const NOTHING: readonly RecordedRead[] = [];
+const NO_READS: readonly RecordedRead[] = [];
 
 /**
- * Reports what cannot be built, at its pointer; for each pipeline of a site, the first mistake. Sites in `built` are not built
- * again unless their files changed; sites that build are added.
- * @param reader Reads the files that pools name.
+ * Reports what cannot be built, at its pointer: the first mistake in each step and error route of a site. Sites in `builtSites`
+ * are not built again unless their files changed; sites that can be built are added to it.
+ * @param reader Reads the files that upstream pools name.
  * @param facts About the machine that will serve the document. Without them, values from its environment are not checked.
  */
 export function checkBuild(
 	document: Document,
 	report: Report,
-	built: ReadsBySite,
+	builtSites: ReadsBySite,
 	reader: RecordingReader,
 	facts?: HostFacts,
 ): void {
@@ -44,30 +44,38 @@ export function checkBuild(
 		facts: facts ?? UNKNOWN_HOST_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
-		const known = built.get(site);
-		if (known && reader.confirms(known)) return;
-		const asked = reader.record();
+		const recordedReads = builtSites.get(site);
+		if (recordedReads && reader.confirms(recordedReads)) return;
+		const reads = reader.record();
 		const mistake = tryBuild(site, index, environment);
 		reader.stop();
 		if (mistake === undefined) {
-			built.set(site, asked.length > 0 ? asked : NOTHING);
+			builtSites.set(site, reads.length > 0 ? reads : NO_READS);
 			return;
 		}
-		let found = false;
-		const { errors, ...rest } = site;
-		site.pipeline.forEach((step, at) => {
-			const error = tryBuild({ ...rest, pipeline: [step] }, index, environment);
+		let isReported = false;
+		const { errors, ...otherFields } = site;
+		site.pipeline.forEach((step, stepIndex) => {
+			const error = tryBuild({ ...otherFields, pipeline: [step] }, index, environment);
 			if (!error) return;
-			found = true;
-			reportAt(error, error.pointer.replace(`/sites/${index}/pipeline/0`, `/sites/${index}/pipeline/${at}`), report);
+			isReported = true;
+			reportAt(
+				error,
+				error.pointer.replace(`/sites/${index}/pipeline/0`, `/sites/${index}/pipeline/${stepIndex}`),
+				report,
+			);
 		});
-		errors?.forEach((route, at) => {
-			const error = tryBuild({ ...rest, pipeline: [], errors: [route] }, index, environment);
+		errors?.forEach((route, routeIndex) => {
+			const error = tryBuild({ ...otherFields, pipeline: [], errors: [route] }, index, environment);
 			if (!error) return;
-			found = true;
-			reportAt(error, error.pointer.replace(`/sites/${index}/errors/0`, `/sites/${index}/errors/${at}`), report);
+			isReported = true;
+			reportAt(
+				error,
+				error.pointer.replace(`/sites/${index}/errors/0`, `/sites/${index}/errors/${routeIndex}`),
+				report,
+			);
 		});
-		if (!found) reportAt(mistake, mistake.pointer, report);
+		if (!isReported) reportAt(mistake, mistake.pointer, report);
 	});
 }
 
@@ -89,13 +97,17 @@ function reportAt(error: BuildError, pointer: string, report: Report): void {
 
 /**
  * Returns fakes that read through the compiler's reader. They throw MaterialError for unusable certificates, AccountFileError for
- * unusable account files. `live`: values from the environment are known and are checked.
+ * unusable account files. `knowsEnvironment`: values from the
+ * environment are known and are checked.
  */
-function checkingLeases(reader: Reader, live: boolean): Leases {
+function checkingLeases(reader: Reader, knowsEnvironment: boolean): Leases {
 	return {
 		lease(kind, settings) {
-			if (live && kind === 'password_verifier') {
-				return { ...fakeLeases.lease('password_verifier', {}), live } as LeaseKinds[typeof kind]['lease'];
+			if (knowsEnvironment && kind === 'password_verifier') {
+				return {
+					...fakeLeases.lease('password_verifier', {}),
+					live: knowsEnvironment,
+				} as LeaseKinds[typeof kind]['lease'];
 			}
 			if (kind === 'account_file') {
 				const { path } = settings as LeaseKinds['account_file']['settings'];

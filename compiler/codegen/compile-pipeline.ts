@@ -8,43 +8,43 @@ import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { HandlerBranch } from '../modules/contract/compile-context.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { canUseBranchTable, compileBranchTable } from './branch-table.ts';
-import { withWholeBody } from './context/request-body.ts';
+import { withBufferedBody } from './context/request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
-/** Bits of `x.exclusive` that a signed 32-bit integer provides. */
+/** Number of bits of `x.exclusiveGroups` that a signed 32-bit integer provides. */
 const EXCLUSIVE_BITS = 31;
 
 /**
  * Compiles the steps at `place`. The last one continues with `next`. Of the steps with the same `exclusive` name, only the first
- * whose `when` holds runs. Adjacent ones become plain branches. A group with other steps in between uses a bit of `x.exclusive`
- * that is reserved for it throughout the site and cleared at the start of the pipeline.
+ * whose `when` holds runs. Adjacent ones become plain branches. A group with other steps in between uses a bit of
+ * `x.exclusiveGroups` that is reserved for it throughout the site and cleared at the start of the pipeline.
  */
 export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
-	const scattered = scatteredGroups(place, steps);
-	let following = next;
+	const groupsByName = findScatteredGroups(place, steps);
+	let chain = next;
 	for (let end = steps.length; end > 0; ) {
 		const name = steps[end - 1]!.exclusive;
-		const group = name === undefined ? undefined : scattered.get(name);
+		const group = name === undefined ? undefined : groupsByName.get(name);
 		const start = group ? end - 1 : runStart(steps, end);
 		// Every member of a group continues with the same step, whatever its branch.
-		const after = following;
-		const run: BuiltStep[] = [];
+		const afterGroup = chain;
+		const runSteps: BuiltStep[] = [];
 		for (let i = end - 1; i >= start; i--) {
-			const built = buildStep(place.at(String(i)), steps[i]!, name === undefined ? following : after);
-			run.unshift(built);
-			following = conditional(built, following, group);
+			const builtStep = buildStep(place.at(String(i)), steps[i]!, name === undefined ? chain : afterGroup);
+			runSteps.unshift(builtStep);
+			chain = addCondition(builtStep, chain, group);
 		}
-		if (!group && !place.traced && !run.some(step => step.asksBody) && canUseBranchTable(run)) {
-			following = compileBranchTable(run, after, place.scope.shared?.tables);
+		if (!group && !place.traced && !runSteps.some(step => step.conditionNeedsBody) && canUseBranchTable(runSteps)) {
+			chain = compileBranchTable(runSteps, afterGroup, place.scope.sharedCode?.tables);
 		}
 		end = start;
 	}
-	if (scattered.size === 0) return following;
-	const groups = [...scattered.values()];
-	const first = following;
+	if (groupsByName.size === 0) return chain;
+	const groups = [...groupsByName.values()];
+	const firstHandler = chain;
 	return x => {
 		for (const group of groups) group.clear(x);
-		return first(x);
+		return firstHandler(x);
 	};
 }
 
@@ -55,25 +55,25 @@ interface ExclusiveGroup {
 	clear(x: Exchange): void;
 }
 
-function scatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<string, ExclusiveGroup> {
-	const lastSeen = new Map<string, number>();
+function findScatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<string, ExclusiveGroup> {
+	const lastIndexes = new Map<string, number>();
 	const groups = new Map<string, ExclusiveGroup>();
 	steps.forEach(({ exclusive }, i) => {
 		if (exclusive === undefined) return;
-		const last = lastSeen.get(exclusive);
-		if (last !== undefined && last !== i - 1 && !groups.has(exclusive)) {
+		const lastIndex = lastIndexes.get(exclusive);
+		if (lastIndex !== undefined && lastIndex !== i - 1 && !groups.has(exclusive)) {
 			// The bit's number is specific to this site, so code that uses it cannot be shared with other sites.
-			place.scope.bound++;
+			place.scope.siteSpecificUses++;
 			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
 		}
-		lastSeen.set(exclusive, i);
+		lastIndexes.set(exclusive, i);
 	});
 	return groups;
 }
 
-function exclusiveGroup(number: number): ExclusiveGroup {
-	if (number < EXCLUSIVE_BITS) {
-		const bit = 1 << number;
+function exclusiveGroup(groupIndex: number): ExclusiveGroup {
+	if (groupIndex < EXCLUSIVE_BITS) {
+		const bit = 1 << groupIndex;
 		return {
 			has: x => (x.exclusiveGroups & bit) !== 0,
 			mark: x => {
@@ -85,7 +85,7 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 		};
 	}
 	// If a site has more groups than bits, the rest are recorded in variables.
-	const name = `svc.exclusive.${number}`;
+	const name = `svc.exclusive.${groupIndex}`;
 	return {
 		has: x => x.variable(name) === true,
 		mark: x => {
@@ -118,27 +118,27 @@ function runStart(steps: readonly Step[], end: number): number {
 /** A compiled step without its condition. */
 interface BuiltStep extends HandlerBranch {
 	/** Whether the condition itself uses the request body, which must be read first. */
-	readonly asksBody: boolean;
+	readonly conditionNeedsBody: boolean;
 }
 
 function buildStep(place: SiteCompiler, step: Step, next: Handler): BuiltStep {
 	const module = HANDLERS.get(step.handler);
 	if (!module) return place.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
-	place.begin(step);
+	place.beginStep(step);
 	let handler = module.compile!(step, place, next);
-	if (place.wantsBody) handler = withWholeBody(handler);
-	place.wantsBody = false;
+	if (place.needsWholeBody) handler = withBufferedBody(handler);
+	place.needsWholeBody = false;
 	handler = place.scope.tracer?.handler(place.pointer, step, handler) ?? handler;
 	const predicate = step.when ? place.matcher(step.when) : undefined;
-	return { when: step.when, predicate, handler, asksBody: place.wantsBody };
+	return { when: step.when, predicate, handler, conditionNeedsBody: place.needsWholeBody };
 }
 
-function conditional(step: BuiltStep, otherwise: Handler, group: ExclusiveGroup | undefined): Handler {
-	const handler = branch(step.predicate, step.handler, otherwise, group);
-	return step.asksBody ? withWholeBody(handler) : handler;
+function addCondition(step: BuiltStep, otherwise: Handler, group: ExclusiveGroup | undefined): Handler {
+	const handler = conditionalHandler(step.predicate, step.handler, otherwise, group);
+	return step.conditionNeedsBody ? withBufferedBody(handler) : handler;
 }
 
-function branch(
+function conditionalHandler(
 	predicate: Predicate | undefined,
 	handler: Handler,
 	otherwise: Handler,

@@ -1,4 +1,4 @@
-/** Compiles one site: the context for its directives and matchers, which knows the JSON pointer of the place being compiled. */
+/** Compiles one site: provides the context for its directives and matchers, with the JSON pointer of the place being compiled. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { decodeFieldText } from '../exchange/field-syntax.ts';
@@ -41,20 +41,20 @@ export interface SiteScope {
 	/** Compiled runners of the named routes that this site invokes. */
 	readonly routeRunners: Map<string, RouteRunner>;
 	/** Returns the names of the placeholders that `map` defines for this site. */
-	readonly mapped: () => ReadonlySet<string>;
+	readonly mappedNames: () => ReadonlySet<string>;
 	readonly leases: Leases;
 	readonly logs: SiteLogs;
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
 	/** Code shared by sites that are built together. */
-	readonly shared: SharedCode | undefined;
+	readonly sharedCode: SharedCode | undefined;
 	/** The handler of the whole site, including error routes; undefined until the site is built. */
-	readonly whole: { handle: Handler | undefined };
+	readonly builtSite: { handle: Handler | undefined };
 	/**
 	 * Incremented by each use of site-specific state. Code during whose compilation it changes cannot be shared between sites.
 	 */
-	bound: number;
+	siteSpecificUses: number;
 	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
 	nextExclusive: number;
 	/** Whether a handler sets `x.errorPage`. */
@@ -68,20 +68,20 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly #pointer: string;
 	readonly scope: SiteScope;
 	/** True once a template at this place needs the whole request body. */
-	wantsBody = false;
+	needsWholeBody = false;
 	/** Number of the step being compiled, counted from the start of its pipeline, because sites may share the pipeline. */
 	step = 0;
 	/** Number of that pipeline's first step in this site. */
-	readonly #base: number;
+	readonly #stepBase: number;
 
-	constructor(scope: SiteScope, pointer: string, base = 0) {
+	constructor(scope: SiteScope, pointer: string, stepBase = 0) {
 		this.scope = scope;
 		this.#pointer = pointer;
-		this.#base = base;
+		this.#stepBase = stepBase;
 	}
 
 	get pointer(): string {
-		this.scope.bound++;
+		this.scope.siteSpecificUses++;
 		return this.#pointer;
 	}
 
@@ -111,13 +111,13 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	get wholeSite(): Handler {
-		const { whole } = this.scope;
-		this.scope.bound++;
+		const { builtSite: whole } = this.scope;
+		this.scope.siteSpecificUses++;
 		return x => whole.handle!(x);
 	}
 
 	answerErrors(): void {
-		this.scope.bound++;
+		this.scope.siteSpecificUses++;
 		this.scope.answersErrors = true;
 	}
 
@@ -127,41 +127,41 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	/** Returns the context for a value nested at `path`. */
 	at(path: string): SiteCompiler {
-		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#base);
+		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#stepBase);
 	}
 
 	needsBody(): void {
-		this.wantsBody = true;
+		this.needsWholeBody = true;
 	}
 
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
-		this.scope.bound++;
+		this.scope.siteSpecificUses++;
 		return this.scope.leases.lease(kind, settings);
 	}
 
 	get pageWork(): PageWork | undefined {
-		this.scope.bound++;
+		this.scope.siteSpecificUses++;
 		return this.scope.leases.pageWork;
 	}
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
 		// A pipeline with any other continuation is specific to its site.
-		if (next !== endPipeline || scope.shared === undefined || this.traced) {
+		if (next !== endPipeline || scope.sharedCode === undefined || this.traced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
-		const base = steps.length === 0 ? this.#base : scope.numbers.of(steps[0]!);
-		const handler = scope.shared.pipeline(steps, () => {
-			const { bound } = scope;
+		const base = steps.length === 0 ? this.#stepBase : scope.numbers.numberOf(steps[0]!);
+		const handler = scope.sharedCode.pipeline(steps, () => {
+			const { siteSpecificUses: usesBefore } = scope;
 			const place = new SiteCompiler(scope, `${this.#pointer}/${field}`, base);
-			return { handler: compilePipeline(place, steps, next), own: scope.bound !== bound };
+			return { handler: compilePipeline(place, steps, next), isSiteSpecific: scope.siteSpecificUses !== usesBefore };
 		});
-		return countedFrom(base - this.#base, handler);
+		return offsetSteps(base - this.#stepBase, handler);
 	}
 
 	/** Starts compiling a step at this place. */
-	begin(step: Step): void {
-		this.step = this.scope.numbers.of(step) - this.#base;
+	beginStep(step: Step): void {
+		this.step = this.scope.numbers.numberOf(step) - this.#stepBase;
 	}
 
 	matcher(matcher: Matcher, field = 'when'): Predicate {
@@ -169,30 +169,30 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		const module = MATCHERS_BY_TYPE.get(matcher.type);
 		if (!module) return place.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
 		const predicate = module.compile(matcher, place);
-		if (place.wantsBody) this.wantsBody = true;
+		if (place.needsWholeBody) this.needsWholeBody = true;
 		return this.scope.tracer?.matcher(place.#pointer, matcher, predicate) ?? predicate;
 	}
 
 	route(name: string): RouteRunner {
-		this.scope.bound++;
+		this.scope.siteSpecificUses++;
 		return routeRunner(this, name);
 	}
 
 	isMapped(name: string): boolean {
-		this.scope.bound++;
-		return this.scope.mapped().has(name);
+		this.scope.siteSpecificUses++;
+		return this.scope.mappedNames().has(name);
 	}
 
 	files(): FileReader {
 		return this.lease('files', {});
 	}
 
-	template(text: string, unknown: 'keep' | 'empty', encode?: EscapeValue): Template {
+	template(text: string, whenUnknown: 'keep' | 'empty', encode?: EscapeValue): Template {
 		try {
-			return compileTemplate(text, unknown, this, encode);
+			return compileTemplate(text, whenUnknown, this, encode);
 		} catch (error) {
 			if (error instanceof TemplateError)
-				return this.refuse(`${error.message}: \`${shortened(text)}\`.`, 'template/invalid');
+				return this.refuse(`${error.message}: \`${shorten(text)}\`.`, 'template/invalid');
 			throw error;
 		}
 	}
@@ -208,8 +208,8 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	accessLogs(name: string): readonly AccessLog[] {
-		this.scope.bound++;
-		return this.scope.logs.named(name);
+		this.scope.siteSpecificUses++;
+		return this.scope.logs.logsNamed(name);
 	}
 
 	hasPlaceholders(text: string): boolean {
@@ -239,15 +239,15 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
  * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset need not be undone, because no
  * step outside the pipeline runs after it.
  */
-function countedFrom(first: number, handler: Handler): Handler {
-	if (first === 0) return handler;
+function offsetSteps(offset: number, handler: Handler): Handler {
+	if (offset === 0) return handler;
 	return x => {
-		x.stepBase += first;
+		x.stepBase += offset;
 		return handler(x);
 	};
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 

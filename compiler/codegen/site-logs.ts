@@ -13,11 +13,11 @@ export type AccessLogSelector = (x: Exchange) => readonly AccessLog[];
 /** The access logs that a site leases. */
 export class SiteLogs {
 	/** All logs that the site writes to by default. */
-	readonly all: readonly AccessLog[];
+	readonly defaultLogs: readonly AccessLog[];
 	/** Selects logs by the request's host. Never selects logs used only through `log_name`. Undefined if there are none. */
-	readonly choose: AccessLogSelector | undefined;
+	readonly selectLogs: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */
-	used: boolean;
+	hasLogs: boolean;
 	readonly #byName = new Map<string, readonly AccessLog[]>();
 	readonly #settings: Settings;
 	readonly #leases: Leases;
@@ -25,38 +25,38 @@ export class SiteLogs {
 	constructor(logs: readonly SiteLog[], settings: Settings, leases: Leases) {
 		this.#settings = settings;
 		this.#leases = leases;
-		const leased = logs.map(log => this.#lease(accessLogTargets(log, settings)));
-		logs.forEach(({ name }, at) => {
-			if (name !== undefined) this.#byName.set(name, [...(this.#byName.get(name) ?? []), ...leased[at]!]);
+		const logsByEntry = logs.map(log => this.#lease(accessLogTargets(log, settings)));
+		logs.forEach(({ name }, index) => {
+			if (name !== undefined) this.#byName.set(name, [...(this.#byName.get(name) ?? []), ...logsByEntry[index]!]);
 		});
-		const chosen = logs.flatMap((log, at) => (log.no_hostname ? [] : [{ log, targets: leased[at]! }]));
-		this.all = leased.flat();
-		this.used = this.all.length > 0;
-		if (chosen.length === 0) {
-			this.choose = undefined;
+		const selectable = logs.flatMap((log, index) => (log.no_hostname ? [] : [{ log, targets: logsByEntry[index]! }]));
+		this.defaultLogs = logsByEntry.flat();
+		this.hasLogs = this.defaultLogs.length > 0;
+		if (selectable.length === 0) {
+			this.selectLogs = undefined;
 			return;
 		}
-		const always = chosen.flatMap(({ targets }) => targets);
-		if (chosen.every(({ log }) => log.hostnames === undefined)) {
-			this.choose = () => always;
+		const alwaysLogs = selectable.flatMap(({ targets }) => targets);
+		if (selectable.every(({ log }) => log.hostnames === undefined)) {
+			this.selectLogs = () => alwaysLogs;
 			return;
 		}
-		const limited = chosen.map(({ log, targets }) => ({
+		const rules = selectable.map(({ log, targets }) => ({
 			targets,
 			patterns: log.hostnames?.map(name => canonicalHost(name) ?? name),
 		}));
-		this.choose = x =>
-			limited.flatMap(({ targets, patterns }) =>
+		this.selectLogs = x =>
+			rules.flatMap(({ targets, patterns }) =>
 				patterns === undefined || patterns.some(pattern => hostMatches(x.request.host, pattern)) ? targets : [],
 			);
 	}
 
 	/** Returns the logs for a logger name: those of the site, otherwise the process logs that include this logger. */
-	named(name: string): readonly AccessLog[] {
+	logsNamed(name: string): readonly AccessLog[] {
 		let logs = this.#byName.get(name);
 		if (!logs) {
 			logs = this.#lease(namedLogTargets(name, this.#settings));
-			this.used = true;
+			this.hasLogs = true;
 			this.#byName.set(name, logs);
 		}
 		return logs;

@@ -11,16 +11,16 @@ interface Candidate {
 	/** Index in `document.sites`, or a value for {@link redirectPort}. */
 	readonly site: number;
 	/** Tests the deprecated path of an address; undefined matches every path. */
-	readonly path: ((request: Request) => boolean) | undefined;
+	readonly matchesPath: ((request: Request) => boolean) | undefined;
 }
 
-const NONE: readonly Candidate[] = [];
+const NO_CANDIDATES: readonly Candidate[] = [];
 
-const FIRST_REDIRECT = -2;
+const FIRST_REDIRECT_INDEX = -2;
 
-/** Returns the HTTPS port for an index of a redirect, 0 if the URL omits it; undefined for the index of a site. */
-export function redirectPort(found: number): number | undefined {
-	return found > FIRST_REDIRECT ? undefined : FIRST_REDIRECT - found;
+/** Returns the HTTPS port of a redirect, given its index; 0 if the URL omits it. Undefined for the index of a site. */
+export function redirectPort(index: number): number | undefined {
+	return index > FIRST_REDIRECT_INDEX ? undefined : FIRST_REDIRECT_INDEX - index;
 }
 
 /**
@@ -37,54 +37,60 @@ export class SiteTable {
 	readonly #wildcard = new Map<string, Candidate[]>();
 	/** For each number of labels, bit masks of which labels are `*` in some wildcard host; bit 0 is the first label. */
 	readonly #shapes: number[][] = [];
-	readonly #every: Candidate[] = [];
+	readonly #catchAll: Candidate[] = [];
 	/** Lowest order of all candidates without an exact host. If an exact match precedes it, no other lookup is made. */
 	#firstInexact = Number.POSITIVE_INFINITY;
 
-	/** `listed` in order of precedence; hosts in canonical form (see `canonicalHost`). */
+	/** `listed` is in order of precedence; hosts in canonical form (see `canonicalHost`). */
 	constructor(listed: readonly ListenedSite[]) {
 		const exact = new Map<string, Candidate[]>();
 		for (let order = 0; order < listed.length; order++) {
 			const { site: index, hosts, paths, redirect } = listed[order]!;
-			const site = redirect === undefined ? index : FIRST_REDIRECT - redirect;
-			const candidate: Candidate = { order, site, path: paths.length > 0 ? compilePathPatterns(paths) : undefined };
-			if (hosts.length === 0) this.#inexact(this.#every, candidate);
+			const site = redirect === undefined ? index : FIRST_REDIRECT_INDEX - redirect;
+			const candidate: Candidate = {
+				order,
+				site,
+				matchesPath: paths.length > 0 ? compilePathPatterns(paths) : undefined,
+			};
+			if (hosts.length === 0) this.#addInexact(this.#catchAll, candidate);
 			for (const host of hosts) {
-				if (!host.includes('*')) push(exact, host, candidate);
+				if (!host.includes('*')) addCandidate(exact, host, candidate);
 				else {
 					this.#addShape(host);
-					push(this.#wildcard, host, candidate);
-					this.#inexact(undefined, candidate);
+					addCandidate(this.#wildcard, host, candidate);
+					this.#addInexact(undefined, candidate);
 				}
 			}
 		}
 		const direct = new Map<string, number>();
 		this.#exact = exact.size > 0 ? new TextTable(exact) : undefined;
 		for (const [host, [candidate]] of exact) {
-			if (!candidate!.path && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
+			if (!candidate!.matchesPath && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
 		}
 		this.#direct = new TextTable(direct);
 	}
 
 	/**
 	 * Returns the index in `document.sites` of the site that serves a request, −1 if no site does, or a lower number for a
-	 * redirect
-	 * (see {@link redirectPort}). Throws HttpError 400 if the path must be compared but is malformed.
+	 * redirect (see {@link redirectPort}). Throws HttpError 400 if the path must be compared but is malformed.
 	 */
 	find(request: Request): number {
 		const host = request.host;
 		const direct = this.#direct.get(host, host.length);
 		if (direct !== undefined) return direct;
-		const exact = this.#exact === undefined ? undefined : first(this.#exact.get(host, host.length) ?? NONE, request);
+		const exact =
+			this.#exact === undefined
+				? undefined
+				: firstMatching(this.#exact.get(host, host.length) ?? NO_CANDIDATES, request);
 		if (exact && exact.order < this.#firstInexact) return exact.site;
 		let best = exact;
 		if (this.#wildcard.size > 0) best = this.#bestWildcard(request, host, best);
-		const every = first(this.#every, request);
-		if (every && (!best || every.order < best.order)) best = every;
+		const catchAllMatch = firstMatching(this.#catchAll, request);
+		if (catchAllMatch && (!best || catchAllMatch.order < best.order)) best = catchAllMatch;
 		return best ? best.site : -1;
 	}
 
-	#inexact(list: Candidate[] | undefined, candidate: Candidate): void {
+	#addInexact(list: Candidate[] | undefined, candidate: Candidate): void {
 		list?.push(candidate);
 		if (candidate.order < this.#firstInexact) this.#firstInexact = candidate.order;
 	}
@@ -105,23 +111,23 @@ export class SiteTable {
 		const shapes = this.#shapes[labels.length];
 		// `*` matches one label, but not an empty one.
 		if (!shapes || labels.includes('')) return best;
-		let found = best;
+		let bestSoFar = best;
 		for (const shape of shapes) {
 			const key = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
-			const candidate = first(this.#wildcard.get(key) ?? NONE, request);
-			if (candidate && (!found || candidate.order < found.order)) found = candidate;
+			const candidate = firstMatching(this.#wildcard.get(key) ?? NO_CANDIDATES, request);
+			if (candidate && (!bestSoFar || candidate.order < bestSoFar.order)) bestSoFar = candidate;
 		}
-		return found;
+		return bestSoFar;
 	}
 }
 
-function push(map: Map<string, Candidate[]>, host: string, candidate: Candidate): void {
+function addCandidate(map: Map<string, Candidate[]>, host: string, candidate: Candidate): void {
 	const list = map.get(host);
 	if (list) list.push(candidate);
 	else map.set(host, [candidate]);
 }
 
-function first(candidates: readonly Candidate[], request: Request): Candidate | undefined {
-	for (const candidate of candidates) if (!candidate.path || candidate.path(request)) return candidate;
+function firstMatching(candidates: readonly Candidate[], request: Request): Candidate | undefined {
+	for (const candidate of candidates) if (!candidate.matchesPath || candidate.matchesPath(request)) return candidate;
 	return undefined;
 }

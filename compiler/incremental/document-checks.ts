@@ -63,7 +63,7 @@ export class DocumentChecks {
 			return { ...known.plan, document };
 		}
 		let reported = false;
-		const files = { reader, check: this.#certificates, facts: this.#facts };
+		const files = { reader, certificateCheck: this.#certificates, facts: this.#facts };
 		const plan = planDocument(
 			document,
 			diagnostic => {

@@ -238,7 +238,11 @@ export class StatelessPhases implements CompilePhases {
 	}
 
 	plan(document: Document, report: Report, reader: Reader): Plan {
-		return planDocument(document, report, { reader, check: new CertificateCheck(), facts: this.#options.facts });
+		return planDocument(document, report, {
+			reader,
+			certificateCheck: new CertificateCheck(),
+			facts: this.#options.facts,
+		});
 	}
 
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {

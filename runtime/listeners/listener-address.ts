@@ -1,5 +1,5 @@
 /** A socket to listen on, as the main thread describes it to worker threads. */
-import type { Http3Request } from '../../compiler/codegen/plan/http3-at.ts';
+import type { Http3Request } from '../../compiler/codegen/plan/http3-request.ts';
 import type { PlannedSocket } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 

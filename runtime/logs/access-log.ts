@@ -231,7 +231,10 @@ class LastText {
 }
 
 /** Returns the upstream that responded or failed last, the retries, the time to its response head, and the failure. */
-function upstreamFields({ upstream, retries, attemptAt, answeredAt, failure }: ProxyFacts, format: LineFormat): string {
+function upstreamFields(
+	{ upstream, retries, attemptStartedAt: attemptAt, answeredAt, failure }: ProxyFacts,
+	format: LineFormat,
+): string {
 	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
 	const error = failure === undefined ? '' : `,"error":${jsonString(failure)}`;
 	return `{"address":${jsonString(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;

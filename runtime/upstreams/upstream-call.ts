@@ -46,7 +46,7 @@ export class UpstreamCall implements ClientCall {
 		this.#deps = deps;
 		this.#observer = deps.upstreamObserver;
 		this.#outcome = outcome;
-		this.#startedAt = proxyFactsOf(x)?.attemptAt ?? performance.now();
+		this.#startedAt = proxyFactsOf(x)?.attemptStartedAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
 		upstream.count(1);
 		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processClockNow());

@@ -10,7 +10,7 @@ export function createDebugEntry(x: Exchange, at: string | undefined): LogEntry 
 	const upstream = proxied?.upstream && {
 		address: proxied.upstream.address,
 		tries: proxied.retries + 1,
-		latency: proxied.answeredAt === 0 ? undefined : seconds(proxied.answeredAt - proxied.attemptAt),
+		latency: proxied.answeredAt === 0 ? undefined : seconds(proxied.answeredAt - proxied.attemptStartedAt),
 		error: proxied.failure,
 	};
 	return {

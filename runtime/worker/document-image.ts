@@ -1,5 +1,5 @@
 /** A compiled document divided for transfer and comparison: the JSON of each site, its dependencies, and its listeners. */
-import { http3RequestFor } from '../../compiler/codegen/plan/http3-at.ts';
+import { http3RequestFor } from '../../compiler/codegen/plan/http3-request.ts';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';

@@ -196,7 +196,7 @@ export class GenerationBuild {
 		};
 		try {
 			const tracer = createStepTracer(shared.settings, this.#log);
-			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
+			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, sharedCode: this.#common });
 			const unit = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
 			this.made.push(unit);
 			return unit;
@@ -227,7 +227,13 @@ export class GenerationBuild {
 			pageWork: this.#source.pageWork,
 		};
 		try {
-			buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer: undefined, shared: new SharedCode() });
+			buildSite(site, index, {
+				...shared,
+				leases,
+				facts: this.#facts,
+				tracer: undefined,
+				sharedCode: new SharedCode(),
+			});
 		} catch {
 			// The next attempt to build the site reports the error.
 		} finally {

@@ -61,7 +61,7 @@ export class Generation {
 		this.tables = tables;
 		this.dropped = dropped;
 		this.#places = places;
-		this.#mains = sites.map(({ built }) => built.main);
+		this.#mains = sites.map(({ built }) => built.mainHandler);
 		this.#names = sites.map(({ built }) => built.name);
 	}
 

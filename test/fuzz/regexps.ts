@@ -85,10 +85,10 @@ export function compileForBothEngines(
 ): { readonly linear: RegExp; readonly backtracking: RegExp } {
 	const parsed = parseRegexp(source, flags.includes('i'));
 	const program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
-	const js = regexpSource(parsed);
+	const jsSource = regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
 	const automaton = new ReverseAutomaton(program);
 	const paths = new MatchPaths(program, automaton);
-	const linear = { ...parsed, js, fastLength: -1, program, automaton, paths };
-	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(js, ownFlags) };
+	const linear = { ...parsed, jsSource, fastLength: -1, program, automaton, paths };
+	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(jsSource, ownFlags) };
 }

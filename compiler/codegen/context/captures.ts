@@ -20,9 +20,9 @@ export class UrlPatternGroups {
 
 	/** Returns the text that a group matched; empty if the group took no part in the match. */
 	get(component: string, name: string): string {
-		const found = this.#components.get(component);
-		const at = found?.names.indexOf(name) ?? -1;
-		return at === -1 ? '' : (found?.match[at + 1] ?? '');
+		const groups = this.#components.get(component);
+		const groupIndex = groups?.names.indexOf(name) ?? -1;
+		return groupIndex === -1 ? '' : (groups?.match[groupIndex + 1] ?? '');
 	}
 }
 
@@ -39,7 +39,7 @@ export interface FileMatch {
 	readonly remainder: string;
 }
 
-/** Stores a match; `key` is NAMED_CAPTURES and the name, or '' for an unnamed expression. */
+/** Stores a match; `key` is NAMED_CAPTURES_PREFIX followed by the name, or '' for an unnamed expression. */
 export function storeCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
 	x.variables.set(LAST_CAPTURES_VARIABLE, match);
 	if (key !== '') x.variables.set(key, match);

@@ -4,19 +4,19 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import type { CompileContext } from '../../modules/contract/compile-context.ts';
 
-/** Compiles a root. The default is the variable `root`, otherwise the working directory. */
+/** Compiles a root. If undefined, it is the variable `root` or, if that is unset, the working directory. */
 export function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
 	if (root === undefined) {
 		const workingDirectory = resolve('.');
 		// Most sites have one root, so it is resolved again only if the variable changes.
-		let last = '';
+		let lastVariable = '';
 		let lastRoot = workingDirectory;
 		return x => {
 			const variable = x.variable('root');
 			if (typeof variable !== 'string' || variable === '') return workingDirectory;
-			if (variable !== last) {
+			if (variable !== lastVariable) {
 				lastRoot = rootOfRequest(variable);
-				last = variable;
+				lastVariable = variable;
 			}
 			return lastRoot;
 		};

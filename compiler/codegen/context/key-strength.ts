@@ -2,19 +2,19 @@
 import type { KeyObject } from 'node:crypto';
 
 /** Minimum key sizes in bits at OpenSSL's security level 2, which is equivalent to a 112-bit symmetric key. */
-const MIN_RSA = 2048;
-const MIN_CURVE = 224;
+const MIN_RSA_BITS = 2048;
+const MIN_CURVE_BITS = 224;
 
 /**
  * Returns what makes a key too weak, as part of a sentence: `has 1024 bits but at least 2048 are required`; undefined if the key
  * is strong enough.
  */
 export function keyWeakness({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): string | undefined {
-	if (type === 'rsa' || type === 'rsa-pss' || type === 'dsa') return tooFew(details?.modulusLength, MIN_RSA);
+	if (type === 'rsa' || type === 'rsa-pss' || type === 'dsa') return sizeWeakness(details?.modulusLength, MIN_RSA_BITS);
 	// The name of a curve contains its size: secp192k1, prime256v1.
-	return type === 'ec' ? tooFew(Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]), MIN_CURVE) : undefined;
+	return type === 'ec' ? sizeWeakness(Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]), MIN_CURVE_BITS) : undefined;
 }
 
-function tooFew(bits: number | undefined, least: number): string | undefined {
-	return bits !== undefined && bits < least ? `has ${bits} bits but at least ${least} are required` : undefined;
+function sizeWeakness(bits: number | undefined, minBits: number): string | undefined {
+	return bits !== undefined && bits < minBits ? `has ${bits} bits but at least ${minBits} are required` : undefined;
 }

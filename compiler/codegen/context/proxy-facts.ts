@@ -4,7 +4,10 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Upstream, UpstreamResponse } from '../../exchange/leases.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
 
-/** Filled as the exchange proceeds; strings are formatted only when a placeholder is read. Times are `performance.now()`. */
+/**
+ * Facts about one exchange, recorded as it proceeds. Strings are formatted only when a placeholder is read. Times are
+ * `performance.now()`.
+ */
 export class ProxyFacts {
 	/** Undefined until an upstream has been chosen. */
 	upstream: Upstream | undefined;
@@ -13,7 +16,7 @@ export class ProxyFacts {
 	/** When proxying started, by `performance.now()`. */
 	readonly startedAt: number;
 	/** When the current attempt started. */
-	attemptAt: number;
+	attemptStartedAt: number;
 	/** When the response head arrived; 0 before. */
 	answeredAt = 0;
 	/** Number of retries. */
@@ -24,28 +27,33 @@ export class ProxyFacts {
 	/** While a failed attempt is evaluated: true if there was no response, false if there was one. */
 	transportError: boolean | undefined = undefined;
 	/**
-	 * Facts of a proxy that ran earlier in this exchange: that of `forward_auth`, or the one whose `handle_response` or error route
-	 * runs this proxy.
+	 * Facts of a proxy that ran earlier in this exchange: `forward_auth`, or the proxy whose `handle_response` or error route
+	 * contains this one.
 	 */
-	readonly before: ProxyFacts | undefined;
+	readonly earlierFacts: ProxyFacts | undefined;
 
-	/** @param before The exchange's facts so far; placeholders show them until there are new ones. */
-	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number, before: ProxyFacts | undefined) {
+	/** @param earlierFacts The exchange's facts so far; placeholders show them until there are new ones. */
+	constructor(
+		upstream: Upstream | undefined,
+		maxRequests: number,
+		startedAt: number,
+		earlierFacts: ProxyFacts | undefined,
+	) {
 		this.upstream = upstream;
 		this.maxRequests = maxRequests;
 		this.startedAt = startedAt;
-		this.attemptAt = startedAt;
-		this.before = before;
+		this.attemptStartedAt = startedAt;
+		this.earlierFacts = earlierFacts;
 	}
 
 	/** Returns the value of `{http.reverse_proxy.<path>}`; undefined if the placeholder does not exist or has no value yet. */
 	placeholder(path: string): string | number | boolean | undefined {
-		if (path.startsWith('upstream.')) return this.#ofUpstream(path.slice(9));
+		if (path.startsWith('upstream.')) return this.#upstreamPlaceholder(path.slice(9));
 		switch (path) {
 			case 'retries':
 				return this.retries;
 			case 'duration':
-				return seconds(performance.now() - this.startedAt);
+				return formatSeconds(performance.now() - this.startedAt);
 			case 'duration_ms':
 				return performance.now() - this.startedAt;
 			case 'status_code':
@@ -60,15 +68,15 @@ export class ProxyFacts {
 	}
 
 	#lastResponse(): UpstreamResponse | undefined {
-		for (let facts: ProxyFacts | undefined = this; facts !== undefined; facts = facts.before) {
+		for (let facts: ProxyFacts | undefined = this; facts !== undefined; facts = facts.earlierFacts) {
 			if (facts.response) return facts.response;
 		}
 		return undefined;
 	}
 
-	#ofUpstream(name: string): string | number | boolean | undefined {
+	#upstreamPlaceholder(name: string): string | number | boolean | undefined {
 		const { upstream } = this;
-		if (!upstream) return this.before?.placeholder(`upstream.${name}`);
+		if (!upstream) return this.earlierFacts?.placeholder(`upstream.${name}`);
 		switch (name) {
 			case 'address':
 				return upstream.address;
@@ -88,14 +96,16 @@ export class ProxyFacts {
 				return upstream.fails;
 			case 'latency':
 				return this.answeredAt === 0
-					? this.before?.placeholder(`upstream.${name}`)
-					: seconds(this.answeredAt - this.attemptAt);
+					? this.earlierFacts?.placeholder(`upstream.${name}`)
+					: formatSeconds(this.answeredAt - this.attemptStartedAt);
 			case 'latency_ms':
-				return this.answeredAt === 0 ? this.before?.placeholder(`upstream.${name}`) : this.answeredAt - this.attemptAt;
+				return this.answeredAt === 0
+					? this.earlierFacts?.placeholder(`upstream.${name}`)
+					: this.answeredAt - this.attemptStartedAt;
 			case 'duration':
-				return seconds(performance.now() - this.attemptAt);
+				return formatSeconds(performance.now() - this.attemptStartedAt);
 			case 'duration_ms':
-				return performance.now() - this.attemptAt;
+				return performance.now() - this.attemptStartedAt;
 			default:
 				return undefined;
 		}
@@ -108,7 +118,7 @@ function statusText(response: UpstreamResponse | undefined): string | undefined 
 	return `${response.status} ${response.reason ?? STATUS_CODES[response.status] ?? ''}`.trimEnd();
 }
 
-function seconds(milliseconds: number): string {
+function formatSeconds(milliseconds: number): string {
 	return `${Number((milliseconds / 1000).toFixed(9))}s`;
 }
 

@@ -18,9 +18,9 @@ export type GroupText = (group: string) => string;
 export function compilePatternReplacement(
 	text: string,
 	cx: Pick<CompileContext, 'template'>,
-	unknown: 'keep' | 'empty',
+	whenUnknown: 'keep' | 'empty',
 ): Replacement {
-	const replacement = compileMatchReplacement(text, cx, unknown);
+	const replacement = compileMatchReplacement(text, cx, whenUnknown);
 	return (subject, regexp, x) => {
 		regexp.lastIndex = 0;
 		const replace = replacement(x);
@@ -35,32 +35,32 @@ export function compilePatternReplacement(
 export function compileMatchReplacement(
 	text: string,
 	cx: Pick<CompileContext, 'template'>,
-	unknown: 'keep' | 'empty',
+	whenUnknown: 'keep' | 'empty',
 	encode?: EscapeValue,
 ): (x: Exchange) => (groupText: GroupText) => string {
 	const pieces: Piece[] = [];
-	let from = 0;
+	let literalStart = 0;
 	let literal = '';
-	for (const found of text.matchAll(/\$(?:(\$)|(\w+)|\{(\w+)\})/g)) {
-		literal += text.slice(from, found.index) + (found[1] ?? '');
-		from = found.index + found[0].length;
-		const group = found[2] ?? found[3];
+	for (const match of text.matchAll(/\$(?:(\$)|(\w+)|\{(\w+)\})/g)) {
+		literal += text.slice(literalStart, match.index) + (match[1] ?? '');
+		literalStart = match.index + match[0].length;
+		const group = match[2] ?? match[3];
 		if (group === undefined) continue;
-		if (literal !== '') pieces.push({ text: cx.template(literal, unknown, encode) });
+		if (literal !== '') pieces.push({ text: cx.template(literal, whenUnknown, encode) });
 		literal = '';
 		pieces.push({ group });
 	}
-	literal += text.slice(from);
-	if (literal !== '') pieces.push({ text: cx.template(literal, unknown, encode) });
+	literal += text.slice(literalStart);
+	if (literal !== '') pieces.push({ text: cx.template(literal, whenUnknown, encode) });
 	return x => {
 		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
 		return groupText => {
-			let out = '';
+			let result = '';
 			for (let i = 0; i < pieces.length; i++) {
 				const piece = pieces[i]!;
-				out += 'text' in piece ? texts[i] : groupText(piece.group);
+				result += 'text' in piece ? texts[i] : groupText(piece.group);
 			}
-			return out;
+			return result;
 		};
 	};
 }
@@ -69,11 +69,13 @@ export function compileMatchReplacement(
  * Returns the text of a group. `match` holds a replacer's arguments: whole match, groups, offset, subject, maybe named groups.
  */
 function groupText(match: readonly unknown[], group: string): string {
-	const last = match.at(-1);
-	const named =
-		typeof last === 'object' && last !== null ? (last as { [name: string]: string | undefined }) : undefined;
-	if (!/^\d+$/.test(group)) return named?.[group] ?? '';
-	const count = match.length - (named ? 3 : 2);
+	const lastArgument = match.at(-1);
+	const namedGroups =
+		typeof lastArgument === 'object' && lastArgument !== null
+			? (lastArgument as { [name: string]: string | undefined })
+			: undefined;
+	if (!/^\d+$/.test(group)) return namedGroups?.[group] ?? '';
+	const count = match.length - (namedGroups ? 3 : 2);
 	return Number(group) < count ? ((match[Number(group)] as string | undefined) ?? '') : '';
 }
 
@@ -87,12 +89,12 @@ export function compileSearch(source: string, cx: CompileContext): (x: Exchange)
 		return () => regexp;
 	}
 	const template = cx.template(source, 'keep');
-	let last = '';
+	let lastText = '';
 	let compiled: RegExp | undefined;
 	return x => {
 		const text = template.render(x);
-		if (text === last) return compiled;
-		last = text;
+		if (text === lastText) return compiled;
+		lastText = text;
 		try {
 			compiled = cx.requestedRegexp(text, 'g');
 		} catch {

@@ -5,19 +5,19 @@ import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 
 /** Maximum bytes of a buffered body; larger ones are rejected with 413. */
-const MAX_BODY = 10 * 1024 * 1024;
+const MAX_BODY_BYTES = 10 * 1024 * 1024;
 
-const EMPTY = new Uint8Array(0);
+const EMPTY_BODY = new Uint8Array(0);
 
 /** Returns a handler that reads the whole body before `handler` runs. Requests without a body stay synchronous. */
-export function withWholeBody(handler: Handler): Handler {
+export function withBufferedBody(handler: Handler): Handler {
 	return x => {
 		if (!isStream(x.request.body)) return handler(x);
-		return readWhole(x).then(() => handler(x));
+		return bufferBody(x).then(() => handler(x));
 	};
 }
 
-async function readWhole(x: Exchange): Promise<void> {
+async function bufferBody(x: Exchange): Promise<void> {
 	const body = x.request.body;
 	if (!isStream(body)) return;
 	const pieces: Uint8Array[] = [];
@@ -27,7 +27,7 @@ async function readWhole(x: Exchange): Promise<void> {
 		const piece = pulled instanceof Promise ? await pulled : pulled;
 		if (piece === null) break;
 		size += piece.byteLength;
-		if (size > MAX_BODY) {
+		if (size > MAX_BODY_BYTES) {
 			body.cancel();
 			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
 		}
@@ -40,6 +40,6 @@ async function readWhole(x: Exchange): Promise<void> {
 /** Returns the bytes of a buffered body. */
 export function requestBodyBytes(x: Exchange): Uint8Array {
 	const body = x.request.body;
-	if (body === null || isStream(body)) return EMPTY;
+	if (body === null || isStream(body)) return EMPTY_BODY;
 	return typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
 }

@@ -2,16 +2,16 @@
 import type { Site, Step } from '../../document/document.ts';
 import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 
-/** Calls `take` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
-export function forEachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
-	if ('handler' in value) take(value as Step, pointer);
+/** Calls `visit` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
+export function forEachStep(value: object, pointer: string, visit: (step: Step, pointer: string) => void): void {
+	if ('handler' in value) visit(value as Step, pointer);
 	for (const [name, inner] of Object.entries(value)) {
 		if (typeof inner !== 'object' || inner === null) continue;
-		forEachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
+		forEachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
 	}
 }
 
-/** The numbers, assigned on first use. */
+/** The numbers of all steps, assigned on first use. */
 export class StepNumbers {
 	readonly #site: Site;
 	readonly #routes: { readonly [name: string]: readonly Step[] };
@@ -23,20 +23,20 @@ export class StepNumbers {
 	}
 
 	/** Returns the number of a step; 0 if the step is not in the document. */
-	of(step: Step): number {
-		this.#numbers ??= this.#counted();
+	numberOf(step: Step): number {
+		this.#numbers ??= this.#numberSteps();
 		return this.#numbers.get(step) ?? 0;
 	}
 
-	#counted(): Map<object, number> {
+	#numberSteps(): Map<object, number> {
 		const numbers = new Map<object, number>();
 		let next = 0;
-		const take = (step: Step): void => {
+		const assignNumber = (step: Step): void => {
 			numbers.set(step, next++);
 		};
-		forEachStep(this.#site, '', take);
+		forEachStep(this.#site, '', assignNumber);
 		next = FIRST_ROUTE_STEP;
-		forEachStep(this.#routes, '', take);
+		forEachStep(this.#routes, '', assignNumber);
 		return numbers;
 	}
 }

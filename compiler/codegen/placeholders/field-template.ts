@@ -5,28 +5,30 @@ import { isFieldPlaceholder } from './index.ts';
 import { rawFieldBytes } from './template.ts';
 
 /** Matches placeholders and the text between them. */
-const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
+const PLACEHOLDERS_AND_TEXT = /\{[^{}]*\}|[^{}]+/g;
 /**
- * The control characters except HTAB. Some would end the line or the message, and no field value may contain any of them
- * (RFC 9110 §5.5).
+ * Matches the control characters except HTAB. Some would end the line or the message, and no field value may contain any of
+ * them (RFC 9110 §5.5).
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matching control characters is the purpose
-const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
 
 /**
  * Compiles a string to the bytes of a field, one character per byte. Configured text and decoded placeholder values are sent as
  * UTF-8; values that come from fields are sent unchanged.
  */
-export function compileFieldBytes(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
-	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
-	return cx.template(wire, unknown, name => (isFieldPlaceholder(name) ? rawFieldBytes : encodeFieldText));
+export function compileFieldBytes(text: string, cx: CompileContext, whenUnknown: 'keep' | 'empty'): Template {
+	const encodedText = text.replace(PLACEHOLDERS_AND_TEXT, piece =>
+		piece.startsWith('{') ? piece : encodeFieldText(piece),
+	);
+	return cx.template(encodedText, whenUnknown, name => (isFieldPlaceholder(name) ? rawFieldBytes : encodeFieldText));
 }
 
 /**
  * Compiles a field value. Control characters (CR and LF above all) become spaces, so that a value cannot split the response.
  */
-export function compileFieldValue(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
-	const template = compileFieldBytes(text, cx, unknown);
+export function compileFieldValue(text: string, cx: CompileContext, whenUnknown: 'keep' | 'empty'): Template {
+	const template = compileFieldBytes(text, cx, whenUnknown);
 	if (template.constant !== undefined) {
 		const constant = safeFieldValue(template.constant);
 		return { constant, render: () => constant };
@@ -38,6 +40,6 @@ export function compileFieldValue(text: string, cx: CompileContext, unknown: 'ke
 export function safeFieldValue(text: string): string {
 	const kind = fieldValueKind(text);
 	if (kind === 'bytes') return text;
-	const clean = kind === 'invalid' ? text.replace(CONTROLS, ' ') : text;
-	return fieldValueKind(clean) === 'text' ? encodeFieldText(clean) : clean;
+	const withoutControls = kind === 'invalid' ? text.replace(CONTROL_CHARACTERS, ' ') : text;
+	return fieldValueKind(withoutControls) === 'text' ? encodeFieldText(withoutControls) : withoutControls;
 }

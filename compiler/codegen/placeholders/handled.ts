@@ -48,9 +48,9 @@ export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.intercept.header.*',
 		'A field of the intercepted response; several are joined by commas.',
 		name => {
-			const lower = name.toLowerCase();
+			const lowerName = name.toLowerCase();
 			return x =>
-				(x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.headers.getAll(lower).join(',');
+				(x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.headers.getAll(lowerName).join(',');
 		},
 	),
 ];

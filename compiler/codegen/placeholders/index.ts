@@ -18,19 +18,19 @@ export const placeholders: readonly Placeholder[] = [
 	...HANDLER_RESULT_PLACEHOLDERS,
 ];
 
-const EXACT: ReadonlyMap<string, Placeholder> = new Map(
+const EXACT_PLACEHOLDERS: ReadonlyMap<string, Placeholder> = new Map(
 	placeholders.filter(p => !p.name.endsWith('*')).map(p => [p.name, p]),
 );
 /** Longest first, so that `http.request.uri.path.file.*` is tried before `http.request.uri.path.*`. */
-const FAMILIES: readonly Placeholder[] = placeholders
+const PLACEHOLDER_FAMILIES: readonly Placeholder[] = placeholders
 	.filter(p => p.name.endsWith('*'))
 	.sort((a, b) => b.name.length - a.name.length);
 
 /** Compiles the placeholder with this full name. Returns a string if its value is constant, undefined if the name is unknown. */
 export function compilePlaceholder(name: string, scope: PlaceholderScope): PlaceholderReader | string | undefined {
-	const exact = EXACT.get(name);
+	const exact = EXACT_PLACEHOLDERS.get(name);
 	if (exact) return exact.compile('', scope);
-	for (const family of FAMILIES) {
+	for (const family of PLACEHOLDER_FAMILIES) {
 		const prefix = family.name.slice(0, -1);
 		if (!name.startsWith(prefix)) continue;
 		const compiled = family.compile(name.slice(prefix.length), scope);
@@ -40,11 +40,12 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Place
 }
 
 /** Matches placeholders whose values come from header fields. */
-const OF_FIELDS = /^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
+const FIELD_PLACEHOLDER =
+	/^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
 /** Reports whether a placeholder's value is the raw bytes of a field, one character per byte, rather than text. */
 export function isFieldPlaceholder(fullName: string): boolean {
-	return OF_FIELDS.test(fullName);
+	return FIELD_PLACEHOLDER.test(fullName);
 }
 
 /** Facts for checking a configuration when the machine that will serve it is unknown. */
@@ -56,7 +57,7 @@ export const UNKNOWN_HOST_FACTS: HostFacts = {
 	env: () => undefined,
 };
 
-const CHECK: PlaceholderScope = {
+const CHECK_SCOPE: PlaceholderScope = {
 	facts: UNKNOWN_HOST_FACTS,
 	clientIp: () => '',
 	isMapped: () => false,
@@ -66,7 +67,7 @@ const CHECK: PlaceholderScope = {
 
 /** Reports whether a full name, such as `http.request.header.Accept`, is a placeholder of this build. */
 export function isKnownPlaceholder(fullName: string): boolean {
-	return compilePlaceholder(fullName, CHECK) !== undefined;
+	return compilePlaceholder(fullName, CHECK_SCOPE) !== undefined;
 }
 
 /** Returns the full names of all placeholders, for completion and "did you mean"; a final `*` is a parameter. */

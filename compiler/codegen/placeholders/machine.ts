@@ -7,33 +7,33 @@ const MAX_FILE_BYTES = 1024 * 1024;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-function textOf(bytes: Uint8Array | undefined): string {
+function decodeText(bytes: Uint8Array | undefined): string {
 	return bytes === undefined ? '' : Buffer.from(bytes).toString('utf8').replace(/\n$/, '');
 }
 
-function two(n: number): string {
+function padTwo(n: number): string {
 	return n < 10 ? `0${n}` : String(n);
 }
 
-function offset(date: Date): string {
+function utcOffset(date: Date): string {
 	const minutes = -date.getTimezoneOffset();
 	const absolute = Math.abs(minutes);
-	return `${minutes < 0 ? '-' : '+'}${two(Math.floor(absolute / 60))}${two(absolute % 60)}`;
+	return `${minutes < 0 ? '-' : '+'}${padTwo(Math.floor(absolute / 60))}${padTwo(absolute % 60)}`;
 }
 
-function clock(date: Date): string {
-	return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+function clockTime(date: Date): string {
+	return `${padTwo(date.getHours())}:${padTwo(date.getMinutes())}:${padTwo(date.getSeconds())}`;
 }
 
 /** Formats `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
 function commonLogDate(date: Date): string {
-	return `${two(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clock(date)} ${offset(date)}`;
+	return `${padTwo(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clockTime(date)} ${utcOffset(date)}`;
 }
 
 /** Formats `2006-01-02 15:04:05.000 -0700`, in local time. */
 function timeText(date: Date): string {
-	const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-	return `${day} ${clock(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${offset(date)}`;
+	const day = `${date.getFullYear()}-${padTwo(date.getMonth() + 1)}-${padTwo(date.getDate())}`;
+	return `${day} ${clockTime(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${utcOffset(date)}`;
 }
 
 /**
@@ -50,8 +50,8 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 		'The first MiB of a file, without its last newline; empty if it cannot be read.',
 		(path, scope) => {
 			const files = scope.files();
-			const full = resolve(scope.facts.workingDirectory, path);
-			return () => textOf(files.readStart(full, MAX_FILE_BYTES));
+			const fullPath = resolve(scope.facts.workingDirectory, path);
+			return () => decodeText(files.readStart(fullPath, MAX_FILE_BYTES));
 		},
 	),
 	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
@@ -77,8 +77,8 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 		compile:
 			(_, { facts: { stopsAt } }) =>
 			x => {
-				const at = stopsAt?.() ?? 0;
-				return at === 0 ? null : `${Math.max(0, Math.ceil((at - x.now()) / 1000))}s`;
+				const stopTime = stopsAt?.() ?? 0;
+				return stopTime === 0 ? null : `${Math.max(0, Math.ceil((stopTime - x.now()) / 1000))}s`;
 			},
 	},
 	definePlaceholder('time.now', 'The time as text, in local time.', x => timeText(new Date(x.now()))),

@@ -22,8 +22,8 @@ const ID_LETTERS = 'abcdefghijkmnpqrstuvwxyz0123456789';
 
 function errorId(x: Exchange): string | undefined {
 	if (!x.error) return undefined;
-	const known = x.variable(ERROR_ID_VARIABLE);
-	if (known !== undefined) return known as string;
+	const existingId = x.variable(ERROR_ID_VARIABLE);
+	if (existingId !== undefined) return existingId as string;
 	let id = '';
 	for (const byte of crypto.getRandomValues(new Uint8Array(9))) id += ID_LETTERS[byte % ID_LETTERS.length];
 	x.variables.set(ERROR_ID_VARIABLE, id);
@@ -31,13 +31,13 @@ function errorId(x: Exchange): string | undefined {
 }
 
 /** Returns the text of a group: empty if it took no part in the match, undefined if the expression has no such group. */
-function group(match: RegExpExecArray | undefined, name: string): string | undefined {
+function captureText(match: RegExpExecArray | undefined, name: string): string | undefined {
 	if (!match) return undefined;
 	if (/^(?:0|[1-9]\d*)$/.test(name)) return Number(name) < match.length ? (match[Number(name)] ?? '') : undefined;
 	return match.groups !== undefined && Object.hasOwn(match.groups, name) ? (match.groups[name] ?? '') : undefined;
 }
 
-const FILE_FACTS = {
+const FILE_SUMMARIES = {
 	relative: 'Path of the matched file below the root.',
 	absolute: 'Absolute path of the matched file.',
 	type: '`file` or `directory`.',
@@ -59,8 +59,8 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.response.header.*',
 		'A field of the response so far; several are joined by commas.',
 		name => {
-			const lower = name.toLowerCase();
-			return x => x.response.headers.getAll(lower).join(',');
+			const lowerName = name.toLowerCase();
+			return x => x.response.headers.getAll(lowerName).join(',');
 		},
 	),
 	definePlaceholder('http.response.status', 'Status of the response, once there is one.', x => x.response.status),
@@ -85,16 +85,16 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		'A capture of a regular expression: `NAME.1`, `NAME.group`, or `1` of the last match.',
 		path => {
 			const dot = path.indexOf('.');
-			if (dot === -1) return x => group(x.variable(LAST_CAPTURES_VARIABLE) as RegExpExecArray | undefined, path);
+			if (dot === -1) return x => captureText(x.variable(LAST_CAPTURES_VARIABLE) as RegExpExecArray | undefined, path);
 			const key = NAMED_CAPTURES_PREFIX + path.slice(0, dot);
 			const name = path.slice(dot + 1);
-			return x => group(x.variable(key) as RegExpExecArray | undefined, name);
+			return x => captureText(x.variable(key) as RegExpExecArray | undefined, name);
 		},
 	),
 	...(['relative', 'absolute', 'type', 'remainder'] as const).map(field =>
 		definePlaceholder(
 			`http.matchers.file.${field}`,
-			FILE_FACTS[field],
+			FILE_SUMMARIES[field],
 			x => (x.variable(FILE_MATCH_VARIABLE) as FileMatch | undefined)?.[field],
 		),
 	),
@@ -105,9 +105,9 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 			const [component, name] = splitAtDot(path);
 			if (name === undefined || !URL_COMPONENTS.has(component)) return undefined;
 			return x => {
-				const found = x.variable(URL_PATTERN_VARIABLE) as UrlPatternGroups | undefined;
-				if (!found) return undefined;
-				const value = found.get(component, name);
+				const groups = x.variable(URL_PATTERN_VARIABLE) as UrlPatternGroups | undefined;
+				if (!groups) return undefined;
+				const value = groups.get(component, name);
 				return component === 'pathname' ? (decodePercent(value) ?? value) : value;
 			};
 		},

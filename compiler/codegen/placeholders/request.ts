@@ -13,7 +13,7 @@ function hostPort(host: string, port: number): string {
 	return host.includes(':') ? `[${host}]:${port}` : host === '' ? '' : `${host}:${port}`;
 }
 
-function port(x: Exchange): string {
+function authorityPort(x: Exchange): string {
 	const authority = x.request.authority;
 	const colon = authority.lastIndexOf(':');
 	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
@@ -44,12 +44,12 @@ export function requestCookie(x: Exchange, lowerName: string): string | undefine
 	return undefined;
 }
 
-function uuid(x: Exchange): string {
-	const known = x.variable(UUID_VARIABLE);
-	if (known !== undefined) return known as string;
-	const made = crypto.randomUUID();
-	x.variables.set(UUID_VARIABLE, made);
-	return made;
+function requestUuid(x: Exchange): string {
+	const existingUuid = x.variable(UUID_VARIABLE);
+	if (existingUuid !== undefined) return existingUuid as string;
+	const newUuid = crypto.randomUUID();
+	x.variables.set(UUID_VARIABLE, newUuid);
+	return newUuid;
 }
 
 /** `http.request.*`. */
@@ -63,7 +63,7 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		hostAsSent(x.request.authority),
 	),
 	definePlaceholder('http.request.hostport', 'Host as sent, with its port.', x => x.request.authority),
-	definePlaceholder('http.request.port', 'Port of the host as sent, empty if there was none.', port),
+	definePlaceholder('http.request.port', 'Port of the host as sent, empty if there was none.', authorityPort),
 	definePlaceholderFamily(
 		'http.request.host.labels.*',
 		'A label of the host, counted from the right; 0 is the last.',
@@ -88,23 +88,23 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		bits => {
 			const lengths = /^(\d{1,2})(?:,(\d{1,3}))?$/.exec(bits);
 			if (!lengths) return undefined;
-			const v4 = Number(lengths[1]);
-			const v6 = Number(lengths[2] ?? 128);
-			if (v4 > 32 || v6 > 128) return undefined;
-			return x => maskedAddress(x.connection.remoteAddress, v4, v6) ?? '';
+			const v4Bits = Number(lengths[1]);
+			const v6Bits = Number(lengths[2] ?? 128);
+			if (v4Bits > 32 || v6Bits > 128) return undefined;
+			return x => maskedAddress(x.connection.remoteAddress, v4Bits, v6Bits) ?? '';
 		},
 	),
 	...URI_PLACEHOLDERS,
 	definePlaceholderFamily('http.request.header.*', 'A field of the request; several are joined by commas.', name => {
-		const lower = name.toLowerCase();
+		const lowerName = name.toLowerCase();
 		return x => {
-			const values = x.request.headers.getAll(lower);
+			const values = x.request.headers.getAll(lowerName);
 			return values.length === 1 ? values[0]! : values.join(',');
 		};
 	}),
 	definePlaceholderFamily('http.request.cookie.*', 'A cookie of the request.', name => {
-		const lower = name.toLowerCase();
-		return x => requestCookie(x, lower) ?? '';
+		const lowerName = name.toLowerCase();
+		return x => requestCookie(x, lowerName) ?? '';
 	}),
 	{
 		name: 'http.request.body',
@@ -122,7 +122,7 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 			return x => Buffer.from(requestBodyBytes(x)).toString('base64');
 		},
 	},
-	definePlaceholder('http.request.uuid', 'A random UUID, the same for the whole request.', uuid),
+	definePlaceholder('http.request.uuid', 'A random UUID, the same for the whole request.', requestUuid),
 	definePlaceholder('http.request.duration', 'Time since the request arrived, as text.', elapsedText),
 	definePlaceholder(
 		'http.request.duration_ms',

@@ -41,7 +41,7 @@ export const SHORTHANDS: { readonly [short: string]: string } = {
 };
 
 /** Maps the prefix of a short name with a parameter to the prefix of its full name. */
-const PREFIXES: { readonly [prefix: string]: string } = {
+const PARAMETER_PREFIXES: { readonly [prefix: string]: string } = {
 	header: 'http.request.header.',
 	cookie: 'http.request.cookie.',
 	query: 'http.request.uri.query.',
@@ -56,7 +56,7 @@ const PREFIXES: { readonly [prefix: string]: string } = {
 	file_match: 'http.matchers.file.',
 };
 
-const DOTTED: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
+const PREFIXES_WITH_DOTS: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
 
 /** Returns the full name of a short name; other names are returned unchanged. */
 export function fullPlaceholderName(name: string): string {
@@ -64,14 +64,14 @@ export function fullPlaceholderName(name: string): string {
 	const dot = name.indexOf('.');
 	if (dot <= 0) return name;
 	const prefix = name.slice(0, dot);
-	if (!Object.hasOwn(PREFIXES, prefix)) return name;
+	if (!Object.hasOwn(PARAMETER_PREFIXES, prefix)) return name;
 	const parameter = name.slice(dot + 1);
-	const pattern = DOTTED.has(prefix) ? /^[\w.-]+$/ : /^[\w-]+$/;
-	return pattern.test(parameter) ? PREFIXES[prefix] + parameter : name;
+	const pattern = PREFIXES_WITH_DOTS.has(prefix) ? /^[\w.-]+$/ : /^[\w-]+$/;
+	return pattern.test(parameter) ? PARAMETER_PREFIXES[prefix] + parameter : name;
 }
 
-/** Maps names that mean something else in a Compatfile to the placeholders that have this meaning. */
-const COMPATIBLE: { readonly [full: string]: string } = {
+/** Maps names that have a different meaning in a Compatfile to the placeholders with that meaning. */
+const COMPATFILE_NAMES: { readonly [fullName: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
 };
@@ -83,18 +83,18 @@ const COMPATIBLE: { readonly [full: string]: string } = {
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
 	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (whole, name: string) => {
-		const full =
+		const fullName =
 			dialect === 'compatfile' ? compatiblePlaceholderName(fullPlaceholderName(name)) : fullPlaceholderName(name);
-		return full === name ? whole : `{${full}}`;
+		return fullName === name ? whole : `{${fullName}}`;
 	});
 }
 
-/** Returns the placeholder that has the meaning which a full name has in a Compatfile. */
-export function compatiblePlaceholderName(full: string): string {
-	return Object.hasOwn(COMPATIBLE, full) ? COMPATIBLE[full]! : full;
+/** Returns the name of the placeholder that a full name stands for in a Compatfile. */
+export function compatiblePlaceholderName(fullName: string): string {
+	return Object.hasOwn(COMPATFILE_NAMES, fullName) ? COMPATFILE_NAMES[fullName]! : fullName;
 }
 
 /** Returns the short names, with `*` for parameters, for completion and "did you mean". */
 export function shorthandNames(): readonly string[] {
-	return [...Object.keys(SHORTHANDS), ...Object.keys(PREFIXES).map(prefix => `${prefix}.*`)];
+	return [...Object.keys(SHORTHANDS), ...Object.keys(PARAMETER_PREFIXES).map(prefix => `${prefix}.*`)];
 }

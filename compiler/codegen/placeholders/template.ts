@@ -9,8 +9,8 @@ import { type PlaceholderReader, type PlaceholderScope, placeholderText } from '
 const MAX_UNCLOSED = 100;
 
 /** The `encode` function for field bytes that are inserted into fields again: returns the value unchanged. */
-export function rawFieldBytes(value: string): string {
-	return value;
+export function rawFieldBytes(partText: string): string {
+	return partText;
 }
 
 /** One part of a template. */
@@ -19,10 +19,10 @@ type Part = string | DynamicPart;
 interface DynamicPart {
 	readonly resolve: PlaceholderReader;
 	/** Whether the value consists of bytes that must be decoded to text. */
-	readonly decodes: boolean;
-	readonly encode: ((value: string) => string) | undefined;
+	readonly decodesBytes: boolean;
+	readonly encode: ((partText: string) => string) | undefined;
 	/** Text inserted if the placeholder has no value for a request. */
-	readonly otherwise: string;
+	readonly fallbackText: string;
 }
 
 /** The error for a string that cannot be a template because it has too many unclosed braces. */
@@ -35,12 +35,12 @@ export class TemplateError extends Error {}
  */
 export function compileTemplate(
 	text: string,
-	unknown: 'keep' | 'empty',
+	whenUnknown: 'keep' | 'empty',
 	scope: PlaceholderScope,
 	encode?: EscapeValue,
 ): Template {
 	if (!text.includes('{') && !text.includes('}')) return constantTemplate(text);
-	return assemble(split(text, unknown, scope, encode));
+	return templateOf(splitParts(text, whenUnknown, scope, encode));
 }
 
 /** Returns the template for a string without placeholders. */
@@ -50,19 +50,24 @@ export function constantTemplate(text: string): Template {
 
 /** Reports whether a string contains a placeholder whose value varies between requests or may be missing in some. */
 export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean {
-	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
+	return text.includes('{') && splitParts(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
 
-function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, encode?: EscapeValue): Part[] {
+function splitParts(
+	text: string,
+	whenUnknown: 'keep' | 'empty',
+	scope: PlaceholderScope,
+	encode?: EscapeValue,
+): Part[] {
 	const parts: Part[] = [];
 	let literal = '';
-	let from = 0;
+	let literalStart = 0;
 	let unclosed = 0;
 	for (let i = 0; i < text.length; i++) {
 		const c = text.charCodeAt(i);
 		if (c === 92 && isBrace(text.charCodeAt(i + 1))) {
-			literal += text.slice(from, i);
-			from = ++i;
+			literal += text.slice(literalStart, i);
+			literalStart = ++i;
 			continue;
 		}
 		if (c !== 123) continue;
@@ -73,25 +78,25 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 		}
 		const name = text.slice(i + 1, end);
 		const compiled = compilePlaceholder(name, scope);
-		// Keeps the braces as text, but continues inside them: `{"path": "{http.request.uri}"}` contains a placeholder.
-		if (compiled === undefined && unknown === 'keep') continue;
-		literal += text.slice(from, i);
+		// The braces are kept as text, and the search continues inside them: `{"path": "{http.request.uri}"}` contains a placeholder.
+		if (compiled === undefined && whenUnknown === 'keep') continue;
+		literal += text.slice(literalStart, i);
 		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;
 		else if (compiled) {
 			if (literal !== '') parts.push(literal);
 			literal = '';
-			const escaping = encode?.(name);
+			const escapeValue = encode?.(name);
 			parts.push({
 				resolve: compiled,
-				decodes: isFieldPlaceholder(name) && escaping !== rawFieldBytes,
-				encode: escaping === rawFieldBytes ? undefined : escaping,
-				otherwise: unknown === 'keep' ? `{${name}}` : '',
+				decodesBytes: isFieldPlaceholder(name) && escapeValue !== rawFieldBytes,
+				encode: escapeValue === rawFieldBytes ? undefined : escapeValue,
+				fallbackText: whenUnknown === 'keep' ? `{${name}}` : '',
 			});
 		}
 		i = end;
-		from = end + 1;
+		literalStart = end + 1;
 	}
-	literal += text.slice(from);
+	literal += text.slice(literalStart);
 	if (literal !== '') parts.push(literal);
 	return parts;
 }
@@ -100,17 +105,17 @@ function isBrace(c: number): boolean {
 	return c === 123 || c === 125;
 }
 
-function closingBrace(text: string, from: number): number {
-	let end = text.indexOf('}', from);
+function closingBrace(text: string, start: number): number {
+	let end = text.indexOf('}', start);
 	while (end !== -1 && text.charCodeAt(end - 1) === 92) end = text.indexOf('}', end + 1);
 	return end;
 }
 
-function assemble(parts: readonly Part[]): Template {
+function templateOf(parts: readonly Part[]): Template {
 	if (parts.every(part => typeof part === 'string')) return constantTemplate(parts.join(''));
 	if (parts.length === 1) {
-		const only = parts[0] as DynamicPart;
-		return { constant: undefined, render: x => value(only, x) };
+		const singlePart = parts[0] as DynamicPart;
+		return { constant: undefined, render: x => partText(singlePart, x) };
 	}
 	return {
 		constant: undefined,
@@ -118,17 +123,17 @@ function assemble(parts: readonly Part[]): Template {
 			let text = '';
 			for (let i = 0; i < parts.length; i++) {
 				const part = parts[i]!;
-				text += typeof part === 'string' ? part : value(part, x);
+				text += typeof part === 'string' ? part : partText(part, x);
 			}
 			return text;
 		},
 	};
 }
 
-function value(part: DynamicPart, x: Exchange): string {
-	const found = part.resolve(x);
-	if (found === undefined) return part.otherwise;
-	const whole = typeof found === 'string' ? found : placeholderText(found);
-	const text = part.decodes ? decodeFieldText(whole) : whole;
+function partText(part: DynamicPart, x: Exchange): string {
+	const rawValue = part.resolve(x);
+	if (rawValue === undefined) return part.fallbackText;
+	const valueText = typeof rawValue === 'string' ? rawValue : placeholderText(rawValue);
+	const text = part.decodesBytes ? decodeFieldText(valueText) : valueText;
 	return part.encode ? part.encode(text) : text;
 }

@@ -2,15 +2,21 @@
 import type { ClientCertificate, TlsInfo } from '../../exchange/exchange.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
-function session(name: string, summary: string, read: (tls: TlsInfo) => unknown): Placeholder {
+function sessionPlaceholder(name: string, summary: string, read: (tls: TlsInfo) => unknown): Placeholder {
 	return definePlaceholder(`http.request.tls.${name}`, summary, x => (x.connection.tls ? read(x.connection.tls) : ''));
 }
 
-function client(name: string, summary: string, read: (certificate: ClientCertificate) => unknown): Placeholder {
-	return session(`client.${name}`, summary, ({ client: shown }) => (shown ? read(shown) : ''));
+function clientPlaceholder(
+	name: string,
+	summary: string,
+	read: (certificate: ClientCertificate) => unknown,
+): Placeholder {
+	return sessionPlaceholder(`client.${name}`, summary, ({ client: certificate }) =>
+		certificate ? read(certificate) : '',
+	);
 }
 
-const NAMES = {
+const SAN_FIELDS = {
 	dns_names: 'dnsNames',
 	emails: 'emails',
 	ips: 'ips',
@@ -19,30 +25,58 @@ const NAMES = {
 
 /** `http.request.tls.*`. */
 export const TLS_PLACEHOLDERS: readonly Placeholder[] = [
-	session('version', 'TLS version.', tls => tls.version),
-	session('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),
-	session('resumed', 'True if the TLS session was resumed.', tls => tls.resumed),
-	session('proto', 'Protocol negotiated by ALPN.', tls => tls.protocol),
-	session('proto_mutual', 'True if ALPN selected a protocol that both sides support.', tls => tls.protocol !== ''),
-	session('server_name', 'Server name requested by the client.', tls => tls.serverName),
-	session('ech', 'True if the ClientHello was encrypted; always false here.', () => false),
-	client('fingerprint', 'SHA-256 of the client certificate, in hexadecimal.', shown => shown.fingerprint),
-	client('public_key', 'Public key of the client certificate, in hexadecimal.', shown => shown.publicKey),
-	client('public_key_sha256', 'SHA-256 of that key, in hexadecimal.', shown => shown.publicKeySha256),
-	client('certificate_pem', 'The client certificate as PEM.', shown => shown.pem),
-	client('certificate_der_base64', 'The client certificate as DER in Base64.', shown => shown.derBase64),
-	client('issuer', 'Issuer of the client certificate.', shown => shown.issuer),
-	client('serial', 'Serial number of the client certificate, in decimal.', shown => shown.serial),
-	client('subject', 'Subject of the client certificate.', shown => shown.subject),
+	sessionPlaceholder('version', 'TLS version.', tls => tls.version),
+	sessionPlaceholder('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),
+	sessionPlaceholder('resumed', 'True if the TLS session was resumed.', tls => tls.resumed),
+	sessionPlaceholder('proto', 'Protocol negotiated by ALPN.', tls => tls.protocol),
+	sessionPlaceholder(
+		'proto_mutual',
+		'True if ALPN selected a protocol that both sides support.',
+		tls => tls.protocol !== '',
+	),
+	sessionPlaceholder('server_name', 'Server name requested by the client.', tls => tls.serverName),
+	sessionPlaceholder('ech', 'True if the ClientHello was encrypted; always false here.', () => false),
+	clientPlaceholder(
+		'fingerprint',
+		'SHA-256 of the client certificate, in hexadecimal.',
+		certificate => certificate.fingerprint,
+	),
+	clientPlaceholder(
+		'public_key',
+		'Public key of the client certificate, in hexadecimal.',
+		certificate => certificate.publicKey,
+	),
+	clientPlaceholder(
+		'public_key_sha256',
+		'SHA-256 of that key, in hexadecimal.',
+		certificate => certificate.publicKeySha256,
+	),
+	clientPlaceholder('certificate_pem', 'The client certificate as PEM.', certificate => certificate.pem),
+	clientPlaceholder(
+		'certificate_der_base64',
+		'The client certificate as DER in Base64.',
+		certificate => certificate.derBase64,
+	),
+	clientPlaceholder('issuer', 'Issuer of the client certificate.', certificate => certificate.issuer),
+	clientPlaceholder(
+		'serial',
+		'Serial number of the client certificate, in decimal.',
+		certificate => certificate.serial,
+	),
+	clientPlaceholder('subject', 'Subject of the client certificate.', certificate => certificate.subject),
 	definePlaceholderFamily(
 		'http.request.tls.client.san.*',
 		'Names in the client certificate: `dns_names`, `emails`, `ips`, `uris`, alone or with an index.',
 		parameter => {
-			const [kind = '', index, ...more] = parameter.split('.');
-			if (!Object.hasOwn(NAMES, kind) || more.length > 0 || (index !== undefined && !/^\d{1,4}$/.test(index))) {
+			const [kind = '', index, ...extraParts] = parameter.split('.');
+			if (
+				!Object.hasOwn(SAN_FIELDS, kind) ||
+				extraParts.length > 0 ||
+				(index !== undefined && !/^\d{1,4}$/.test(index))
+			) {
 				return undefined;
 			}
-			const field = NAMES[kind as keyof typeof NAMES];
+			const field = SAN_FIELDS[kind as keyof typeof SAN_FIELDS];
 			return x => {
 				const names = x.connection.tls?.client?.[field];
 				if (!names) return '';

@@ -13,12 +13,12 @@ import type { CertificatePlan } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
 /** Matches references to environment variables in issuers' settings. */
-const IN_ENVIRONMENT = /\{(?:env\.|\$)([^{}\s]+)\}/g;
+const ENVIRONMENT_REFERENCE = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
 const NOT_AN_AUTHORITY = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
 
 /** A file with root certificates, and its place in the document. */
-interface NamedRoots {
+interface RootFile {
 	readonly file: string;
 	readonly pointer: string;
 }
@@ -29,75 +29,75 @@ interface NamedRoots {
  */
 export function checkAuthorityFiles(
 	document: Document,
-	managed: CertificatePlan,
-	{ reader, check, facts }: PlanFiles,
+	certificatePlan: CertificatePlan,
+	{ reader, certificateCheck: check, facts }: PlanFiles,
 	report: Report,
 ): void {
-	const unneeded = { severity: 'warning', hint: 'No site uses it.' } as const;
-	let used: ReadonlySet<string> | undefined;
+	const unusedFile = { severity: 'warning', hint: 'No site uses it.' } as const;
+	let usedAuthorities: ReadonlySet<string> | undefined;
 	const isUsed = (id: string): boolean => {
-		used ??= new Set([...managed.authorities, ...authoritiesIn(document)]);
-		return used.has(id);
+		usedAuthorities ??= new Set([...certificatePlan.authorities, ...authoritiesIn(document)]);
+		return usedAuthorities.has(id);
 	};
 	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
 	for (const [id, authority] of Object.entries(authorities)) {
 		for (const level of ['root', 'intermediate'] as const) {
 			const files = authority[level];
 			if (files?.cert === undefined || files.key === undefined) continue;
-			const outcome = check.pair(files.cert, files.key, reader);
+			const outcome = check.checkPair(files.cert, files.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
-			if (isFileMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
+			if (isFileMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unusedFile) });
 			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
 				const message = `\`${files.cert}\` is not a CA certificate.`;
 				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
 			}
 		}
 	}
-	for (const { file: written, pointer } of rootsOf(document)) {
+	for (const { file: configuredFile, pointer } of rootFilesOf(document)) {
 		// Without facts, the environment may differ from the server's, so nothing can be said about the path.
-		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
-		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
-		const message = mistakeIn(file, reader);
+		if (!facts && configuredFile.search(ENVIRONMENT_REFERENCE) !== -1) continue;
+		const file = configuredFile.replaceAll(ENVIRONMENT_REFERENCE, (_whole, name: string) => facts?.env(name) ?? '');
+		const message = rootFileMistake(file, reader);
 		if (message === undefined) continue;
-		const isNeeded = managed.policies.some(({ issuers }) =>
-			issuers.some(({ trusted_roots: roots }) => (roots as readonly string[] | undefined)?.includes(written)),
+		const isNeeded = certificatePlan.policies.some(({ issuers }) =>
+			issuers.some(({ trusted_roots: roots }) => (roots as readonly string[] | undefined)?.includes(configuredFile)),
 		);
-		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unneeded) });
+		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unusedFile) });
 	}
 }
 
-function rootsOf({ settings = {}, sites = [] }: Document): NamedRoots[] {
-	const found: NamedRoots[] = [];
-	const addFrom = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {
-		for (const [at, file] of ((issuer?.trusted_roots ?? []) as readonly string[]).entries()) {
-			found.push({ file, pointer: `${pointer}/trusted_roots/${at}` });
+function rootFilesOf({ settings = {}, sites = [] }: Document): RootFile[] {
+	const roots: RootFile[] = [];
+	const addRoots = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {
+		for (const [index, file] of ((issuer?.trusted_roots ?? []) as readonly string[]).entries()) {
+			roots.push({ file, pointer: `${pointer}/trusted_roots/${index}` });
 		}
 	};
-	const add = (issuers: unknown, pointer: string): void => {
-		for (const [at, issuer] of ((issuers ?? []) as readonly IssuerSettings[]).entries()) {
-			addFrom(issuer, `${pointer}/${at}`);
+	const addIssuers = (issuers: unknown, pointer: string): void => {
+		for (const [index, issuer] of ((issuers ?? []) as readonly IssuerSettings[]).entries()) {
+			addRoots(issuer, `${pointer}/${index}`);
 		}
 	};
-	add(settings.cert_issuers, '/settings/cert_issuers');
+	addIssuers(settings.cert_issuers, '/settings/cert_issuers');
 	if (typeof settings.acme_ca_root === 'string') {
-		found.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
+		roots.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
 	}
-	for (const [at, { tls }] of sites.entries()) {
+	for (const [index, { tls }] of sites.entries()) {
 		if (!tls) continue;
-		add(tls.issuers, `/sites/${at}/tls/issuers`);
-		addFrom(tls.acme, `/sites/${at}/tls/acme`);
+		addIssuers(tls.issuers, `/sites/${index}/tls/issuers`);
+		addRoots(tls.acme, `/sites/${index}/tls/acme`);
 	}
-	return found;
+	return roots;
 }
 
-function mistakeIn(file: string, reader: Reader): string | undefined {
+function rootFileMistake(file: string, reader: Reader): string | undefined {
 	try {
 		parsePemCertificates(Buffer.from(reader.readBytes(file)).toString('latin1'));
 		return undefined;
 	} catch (error) {
 		if (!(error instanceof ReadError)) return `\`${file}\` does not contain certificates.`;
-		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
-		return `The root file \`${file}\` cannot be read: ${why}.`;
+		const reason = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
+		return `The root file \`${file}\` cannot be read: ${reason}.`;
 	}
 }
 
@@ -105,10 +105,11 @@ function mistakeIn(file: string, reader: Reader): string | undefined {
 function authoritiesIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const { handler, source, authorities } = value as { readonly [field: string]: unknown };
-	const used = typeof handler === 'string' ? HANDLERS.get(handler)?.authorityOf?.(value as Step) : undefined;
-	const own: string[] = used === undefined ? [] : [used];
+	const handlerAuthority =
+		typeof handler === 'string' ? HANDLERS.get(handler)?.authorityOf?.(value as Step) : undefined;
+	const authorityIds: string[] = handlerAuthority === undefined ? [] : [handlerAuthority];
 	if ((source === 'pki_root' || source === 'pki_intermediate') && Array.isArray(authorities)) {
-		own.push(...(authorities as readonly string[]));
+		authorityIds.push(...(authorities as readonly string[]));
 	}
-	return [...own, ...Object.values(value).flatMap(authoritiesIn)];
+	return [...authorityIds, ...Object.values(value).flatMap(authoritiesIn)];
 }

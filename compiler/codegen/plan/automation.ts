@@ -19,22 +19,22 @@ export interface AutoHttpsModes {
 /** Returns which parts of automatic HTTPS a document disables. */
 export function autoHttpsModes(settings: Settings): AutoHttpsModes {
 	const modes = (settings.auto_https ?? []) as readonly string[];
-	const off = modes.includes('off');
+	const isOff = modes.includes('off');
 	return {
-		certificates: !off && !modes.includes('disable_certs'),
-		redirects: !off && !modes.includes('disable_redirects'),
+		certificates: !isOff && !modes.includes('disable_certs'),
+		redirects: !isOff && !modes.includes('disable_redirects'),
 		ignoreLoaded: modes.includes('ignore_loaded_certs'),
 	};
 }
 
 /** All properties of a certificate except its name. */
-type Way = Omit<AutomationPolicy, 'subjects'>;
+type PolicySettings = Omit<AutomationPolicy, 'subjects'>;
 
-interface Named {
-	readonly way: Way;
-	/** Whether the site itself configures its certificates. Two explicit sites with different configurations are a conflict. */
-	readonly explicit: boolean;
-	readonly forced: boolean;
+interface ManagedName {
+	readonly policySettings: PolicySettings;
+	/** Whether the site itself configures its certificates. Two such sites with different configurations are a conflict. */
+	readonly isExplicit: boolean;
+	readonly isForced: boolean;
 	readonly pointer: string;
 }
 
@@ -48,164 +48,179 @@ export function planCertificates(
 	const modes = autoHttpsModes(settings);
 	const ports = { http_port: settings.http_port ?? 80, https_port: settings.https_port ?? 443 };
 	const policies = new PolicySet();
-	const pools = addresses.flatMap(({ tls }) => authoritiesOfPool(tls?.client_auth?.trust_pool));
+	const poolAuthorities = addresses.flatMap(({ tls }) => authoritiesOfPool(tls?.client_auth?.trust_pool));
 	if (modes.certificates) {
 		const names = namesToManage(addresses, settings, report);
-		const covered = loadedNames(loaded);
-		for (const [name, named] of names) {
-			if (!modes.ignoreLoaded && isCovered(name, covered)) continue;
-			const byWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
-			if (byWildcard && !named.forced) continue;
-			if (name.endsWith('.ts.net') && !named.explicit) reportTailscale(name, named.pointer, settings, report);
-			policies.add(name, named.way);
+		const coveredNames = loadedNames(loaded);
+		for (const [name, managedName] of names) {
+			if (!modes.ignoreLoaded && isCovered(name, coveredNames)) continue;
+			const hasWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
+			if (hasWildcard && !managedName.isForced) continue;
+			if (name.endsWith('.ts.net') && !managedName.isExplicit)
+				reportTailscale(name, managedName.pointer, settings, report);
+			policies.add(name, managedName.policySettings);
 		}
 	}
 	const list = policies.list();
 	return {
 		policies: list,
-		authorities: [...new Set([...list.flatMap(({ issuers }) => internalAuthoritiesOf(issuers)), ...pools])],
+		authorities: [...new Set([...list.flatMap(({ issuers }) => internalAuthoritiesOf(issuers)), ...poolAuthorities])],
 		...ports,
 	};
 }
 
 /** Merges policies that differ only in their names. */
 class PolicySet {
-	readonly #ways = new Map<string, { readonly way: Way; readonly subjects: string[] }>();
-	/** The serialized form of each {@link Way}. There are few, and many names share them, so each is serialized once. */
-	readonly #keys = new WeakMap<Way, string>();
+	readonly #entries = new Map<string, { readonly policySettings: PolicySettings; readonly subjects: string[] }>();
+	/** The serialized form of each {@link PolicySettings}. There are few, and many names share them, so each is serialized once. */
+	readonly #keys = new WeakMap<PolicySettings, string>();
 
-	add(name: string, way: Way): void {
-		let key = this.#keys.get(way);
+	add(name: string, policySettings: PolicySettings): void {
+		let key = this.#keys.get(policySettings);
 		if (key === undefined) {
-			key = canonicalJson(way);
-			this.#keys.set(way, key);
+			key = canonicalJson(policySettings);
+			this.#keys.set(policySettings, key);
 		}
-		let entry = this.#ways.get(key);
+		let entry = this.#entries.get(key);
 		if (!entry) {
-			entry = { way, subjects: [] };
-			this.#ways.set(key, entry);
+			entry = { policySettings, subjects: [] };
+			this.#entries.set(key, entry);
 		}
 		if (name !== '') entry.subjects.push(name);
-		else this.#everyName = way;
+		else this.#anyNameSettings = policySettings;
 	}
 
-	#everyName: Way | undefined;
+	#anyNameSettings: PolicySettings | undefined;
 
 	list(): AutomationPolicy[] {
 		const list: AutomationPolicy[] = [];
-		for (const { way, subjects } of this.#ways.values()) if (subjects.length > 0) list.push({ subjects, ...way });
-		if (this.#everyName) list.push({ subjects: [], ...this.#everyName });
+		for (const { policySettings, subjects } of this.#entries.values())
+			if (subjects.length > 0) list.push({ subjects, ...policySettings });
+		if (this.#anyNameSettings) list.push({ subjects: [], ...this.#anyNameSettings });
 		return list;
 	}
 }
 
-/** Returns the names of sites with the way in which each gets its certificate; '' stands for any name, on demand. */
+/** Returns the names of sites, each with the settings of its certificate; '' stands for any name, on demand. */
 function namesToManage(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
 	report: Report,
-): ReadonlyMap<string, Named> {
-	const names = new Map<string, Named>();
-	const ways = new Ways(settings);
+): ReadonlyMap<string, ManagedName> {
+	const names = new Map<string, ManagedName>();
+	const settingsCache = new PolicySettingsCache(settings);
 	for (const { host, tls, pointer, site } of addresses) {
-		const explicit = says(tls);
+		const isExplicit = configuresCertificates(tls);
 		if (host === '') {
-			if (!explicit) continue;
-			const way = ways.of('', tls);
-			permitted(host, way, settings, `/sites/${site}/tls`, report);
-			if (way.on_demand || way.managers) {
-				const before = names.get('');
-				if (before && canonicalJson(before.way) !== canonicalJson(way)) reportConflict('', pointer, report);
-				names.set('', { way, explicit, forced: false, pointer });
+			if (!isExplicit) continue;
+			const policySettings = settingsCache.settingsFor('', tls);
+			requirePermission(host, policySettings, settings, `/sites/${site}/tls`, report);
+			if (policySettings.on_demand || policySettings.managers) {
+				const earlier = names.get('');
+				if (earlier && canonicalJson(earlier.policySettings) !== canonicalJson(policySettings))
+					reportConflict('', pointer, report);
+				names.set('', { policySettings, isExplicit, isForced: false, pointer });
 			}
 			continue;
 		}
 		if (!qualifiesForCertificate(host)) {
 			// The compatible server accepts a name with an empty label, but never obtains a certificate for it.
-			const isTaken = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
+			const isTolerated = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({
 				code: 'tls/name-does-not-qualify',
-				severity: isTaken ? 'warning' : 'error',
+				severity: isTolerated ? 'warning' : 'error',
 				pointer,
 				message: `subject does not qualify for certificate: '${host}'`,
 				hint: 'Give the site certificate files, or an http:// address.',
 			});
 			continue;
 		}
-		const way = ways.of(host, tls);
-		const before = names.get(host);
-		if (before) {
-			if (before.way !== way && before.explicit && explicit && canonicalJson(before.way) !== canonicalJson(way)) {
+		const policySettings = settingsCache.settingsFor(host, tls);
+		const earlier = names.get(host);
+		if (earlier) {
+			if (
+				earlier.policySettings !== policySettings &&
+				earlier.isExplicit &&
+				isExplicit &&
+				canonicalJson(earlier.policySettings) !== canonicalJson(policySettings)
+			) {
 				reportConflict(host, pointer, report);
 			}
-			if (before.explicit || !explicit) continue;
+			if (earlier.isExplicit || !isExplicit) continue;
 		}
-		permitted(host, way, settings, `/sites/${site}/tls`, report);
-		names.set(host, { way, explicit, forced: tls?.force_automate === true, pointer });
+		requirePermission(host, policySettings, settings, `/sites/${site}/tls`, report);
+		names.set(host, { policySettings, isExplicit, isForced: tls?.force_automate === true, pointer });
 	}
 	return names;
 }
 
 /** Reports whether a site configures how its certificates are obtained. */
-function says(tls: SiteTls | undefined): boolean {
+function configuresCertificates(tls: SiteTls | undefined): boolean {
 	if (!tls) return false;
 	const { issuers, acme, managers, key_type, on_demand, reuse_private_keys, renewal_window_ratio } = tls;
-	const anything = issuers ?? acme ?? managers ?? key_type ?? on_demand ?? reuse_private_keys ?? renewal_window_ratio;
-	return anything !== undefined;
+	const firstSetting =
+		issuers ?? acme ?? managers ?? key_type ?? on_demand ?? reuse_private_keys ?? renewal_window_ratio;
+	return firstSetting !== undefined;
 }
 
-/** The ways of obtaining certificates. Names with the same settings share one object. */
-class Ways {
+/** Creates the settings of certificates. Names with the same settings share one object. */
+class PolicySettingsCache {
 	readonly #settings: Settings;
-	readonly #byDefault = new Map<boolean, Way>();
-	readonly #bySite = new Map<SiteTls, Map<boolean, Way>>();
+	readonly #defaults = new Map<boolean, PolicySettings>();
+	readonly #bySite = new Map<SiteTls, Map<boolean, PolicySettings>>();
 
 	constructor(settings: Settings) {
 		this.#settings = settings;
 	}
 
-	of(name: string, tls: SiteTls | undefined): Way {
-		const internal = name !== '' && isInternalName(name);
-		let known = this.#byDefault;
-		if (tls && says(tls)) {
-			known = this.#bySite.get(tls) ?? new Map();
-			this.#bySite.set(tls, known);
+	settingsFor(name: string, tls: SiteTls | undefined): PolicySettings {
+		const isInternal = name !== '' && isInternalName(name);
+		let cached = this.#defaults;
+		if (tls && configuresCertificates(tls)) {
+			cached = this.#bySite.get(tls) ?? new Map();
+			this.#bySite.set(tls, cached);
 		}
-		let way = known.get(internal);
-		if (!way) {
-			way = this.#make(name, known === this.#byDefault ? undefined : tls);
-			known.set(internal, way);
+		let policySettings = cached.get(isInternal);
+		if (!policySettings) {
+			policySettings = this.#createSettings(name, cached === this.#defaults ? undefined : tls);
+			cached.set(isInternal, policySettings);
 		}
-		return way;
+		return policySettings;
 	}
 
-	#make(name: string, tls: SiteTls | undefined): Way {
+	#createSettings(name: string, tls: SiteTls | undefined): PolicySettings {
 		const settings = this.#settings;
 		const keyType = tls?.key_type ?? (settings.key_type as string | undefined);
-		const ratio = tls?.renewal_window_ratio ?? (settings.renewal_window_ratio as number | undefined);
+		const renewalRatio = tls?.renewal_window_ratio ?? (settings.renewal_window_ratio as number | undefined);
 		const issuers: readonly IssuerSettings[] = issuersOf(name, tls, settings);
 		return {
 			issuers,
 			...(keyType === undefined ? {} : { key_type: keyType }),
 			...(tls?.on_demand ? { on_demand: true } : {}),
 			...(tls?.reuse_private_keys ? { reuse_private_keys: true } : {}),
-			...(ratio === undefined ? {} : { renewal_window_ratio: ratio }),
+			...(renewalRatio === undefined ? {} : { renewal_window_ratio: renewalRatio }),
 			...(tls?.managers ? { managers: tls.managers } : {}),
 		};
 	}
 }
 
 /** Requires a permission for on-demand certificates of unknown names, because clients could request endlessly many. */
-function permitted(host: string, way: Way, settings: Settings, pointer: string, report: Report): void {
-	if (way.on_demand !== true || settings.on_demand_tls !== undefined) return;
+function requirePermission(
+	host: string,
+	policySettings: PolicySettings,
+	settings: Settings,
+	pointer: string,
+	report: Report,
+): void {
+	if (policySettings.on_demand !== true || settings.on_demand_tls !== undefined) return;
 	if (host !== '' && !host.includes('*')) return;
-	if (way.issuers.every(({ issuer }) => issuer === 'internal')) return;
+	if (policySettings.issuers.every(({ issuer }) => issuer === 'internal')) return;
 	const message =
 		'on-demand TLS cannot be enabled without a permission module to prevent abuse; please refer to documentation for details';
 	const hint = 'Use `on_demand_tls { ask <url> }` to decide which names are permitted.';
 	report({
 		code: 'tls/no-permission',
-		severity: way.managers ? 'warning' : 'error',
+		severity: policySettings.managers ? 'warning' : 'error',
 		pointer,
 		message,
 		hint,

@@ -20,31 +20,32 @@ export interface CheckedCertificatePair {
 	readonly digest: string;
 }
 
-interface Known {
+interface CachedPair {
 	readonly certificate: Uint8Array;
 	readonly key: Uint8Array;
 	readonly outcome: CheckedCertificatePair | FileMistake;
 }
 
 /** Maximum number of cached pairs. */
-const MAX_KNOWN = 50_000;
+const MAX_CACHED_PAIRS = 50_000;
 
 /** Checks certificate and key pairs. Each distinct content is checked once. */
 export class CertificateCheck {
-	readonly #known = new Map<string, Known>();
+	readonly #cache = new Map<string, CachedPair>();
 
 	/** Reads two files and checks that they match. If both paths are the same, the file is a bundle. */
-	pair(certificate: string, key: string, reader: Reader): CheckedCertificatePair | FileMistake {
-		const certificateBytes = readOrSay(certificate, 'certificate', reader);
+	checkPair(certificate: string, key: string, reader: Reader): CheckedCertificatePair | FileMistake {
+		const certificateBytes = readOrMistake(certificate, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
-		const keyBytes = key === certificate ? certificateBytes : readOrSay(key, 'key', reader);
+		const keyBytes = key === certificate ? certificateBytes : readOrMistake(key, 'key', reader);
 		if ('code' in keyBytes) return keyBytes;
-		const place = `${certificate}\0${key}`;
-		const known = this.#known.get(place);
-		if (known && same(known.certificate, certificateBytes) && same(known.key, keyBytes)) return known.outcome;
+		const pathsKey = `${certificate}\0${key}`;
+		const cached = this.#cache.get(pathsKey);
+		if (cached && sameBytes(cached.certificate, certificateBytes) && sameBytes(cached.key, keyBytes))
+			return cached.outcome;
 		const outcome = checkCertificatePair(certificateBytes, keyBytes, certificate, key);
-		if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-		this.#known.set(place, { certificate: certificateBytes, key: keyBytes, outcome });
+		if (this.#cache.size >= MAX_CACHED_PAIRS) this.#cache.clear();
+		this.#cache.set(pathsKey, { certificate: certificateBytes, key: keyBytes, outcome });
 		return outcome;
 	}
 }
@@ -54,17 +55,17 @@ export function isFileMistake(outcome: object): outcome is FileMistake {
 	return 'code' in outcome;
 }
 
-function same(a: Uint8Array, b: Uint8Array): boolean {
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 	return a === b || Buffer.compare(a, b) === 0;
 }
 
-function readOrSay(path: string, what: string, reader: Reader): Uint8Array | FileMistake {
+function readOrMistake(path: string, fileKind: string, reader: Reader): Uint8Array | FileMistake {
 	try {
 		return reader.readBytes(path);
 	} catch (error) {
 		if (!(error instanceof ReadError)) throw error;
-		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
-		return { code: 'tls/unreadable-file', message: `The ${what} file \`${path}\` cannot be read: ${why}.` };
+		const reason = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
+		return { code: 'tls/unreadable-file', message: `The ${fileKind} file \`${path}\` cannot be read: ${reason}.` };
 	}
 }
 
@@ -81,8 +82,8 @@ function namesOf(certificate: X509Certificate): string[] {
 		else if (kind === 'IP Address') names.push(canonicalHost(value) ?? value.toLowerCase());
 	}
 	if (names.length === 0) {
-		const common = /(?:^|\n)CN=(.+)/.exec(certificate.subject)?.[1];
-		if (common) names.push(common.toLowerCase());
+		const commonName = /(?:^|\n)CN=(.+)/.exec(certificate.subject)?.[1];
+		if (commonName) names.push(commonName.toLowerCase());
 	}
 	return [...new Set(names)];
 }
@@ -98,11 +99,11 @@ export function alternativeNames(certificate: X509Certificate): { readonly kind:
 		const colon = trimmed.indexOf(':');
 		const kind = trimmed.slice(0, colon);
 		const value = trimmed.slice(colon + 1);
-		return { kind, value: value.startsWith('"') ? unquoted(value) : value };
+		return { kind, value: value.startsWith('"') ? unquote(value) : value };
 	});
 }
 
-function unquoted(text: string): string {
+function unquote(text: string): string {
 	try {
 		return String(JSON.parse(text));
 	} catch {
@@ -136,13 +137,13 @@ export function checkCertificatePair(
 	try {
 		key = createPrivateKey(Buffer.from(keyBytes));
 	} catch {
-		const encrypted = /ENCRYPTED/.test(Buffer.from(keyBytes).toString('latin1'));
+		const isEncrypted = /ENCRYPTED/.test(Buffer.from(keyBytes).toString('latin1'));
 		return {
 			code: 'tls/malformed-key',
-			message: encrypted
+			message: isEncrypted
 				? `The key in \`${keyPath}\` is encrypted.`
 				: `\`${keyPath}\` contains no private key in PEM form.`,
-			...(encrypted ? { hint: 'Store it without a passphrase, readable by the server only.' } : {}),
+			...(isEncrypted ? { hint: 'Store it without a passphrase, readable by the server only.' } : {}),
 		};
 	}
 	if (!certificate.checkPrivateKey(key)) {

@@ -25,45 +25,45 @@ export function readDocumentCertificates(
 	check: CertificateCheck,
 	report: Report,
 ): DocumentCertificates {
-	const loaded = new Map<string, LoadedCertificate>();
+	const loadedById = new Map<string, LoadedCertificate>();
 	const bySite = new Map<number, readonly string[]>();
 	(document.sites ?? []).forEach(({ tls }, site) => {
 		if (!tls) return;
 		const pointer = `/sites/${site}/tls`;
 		const ids: string[] = [];
-		const take = (writtenCertificate: string, writtenKey: string, at: string): void => {
+		const addPair = (writtenCertificate: string, writtenKey: string, pairPointer: string): void => {
 			const certificate = resolve(reader.workingDirectory, writtenCertificate);
 			const key = resolve(reader.workingDirectory, writtenKey);
 			const id = `file ${certificate}`;
-			const known = loaded.get(id);
-			const pair = known && known.key === key ? known : check.pair(certificate, key, reader);
+			const existing = loadedById.get(id);
+			const pair = existing && existing.key === key ? existing : check.checkPair(certificate, key, reader);
 			if (isFileMistake(pair)) {
-				report({ ...pair, severity: 'error', pointer: at });
+				report({ ...pair, severity: 'error', pointer: pairPointer });
 				return;
 			}
 			const { names, notAfter, digest } = pair;
-			loaded.set(id, known ?? { id, certificate, key, names, notAfter, digest });
+			loadedById.set(id, existing ?? { id, certificate, key, names, notAfter, digest });
 			if (!ids.includes(id)) ids.push(id);
 		};
-		tls.certificates?.forEach(({ certificate, key }, at) => {
-			take(certificate, key, `${pointer}/certificates/${at}`);
+		tls.certificates?.forEach(({ certificate, key }, index) => {
+			addPair(certificate, key, `${pointer}/certificates/${index}`);
 		});
-		tls.load?.forEach((folder, at) => {
-			for (const path of bundles(folder, reader, `${pointer}/load/${at}`, report))
-				take(path, path, `${pointer}/load/${at}`);
+		tls.load?.forEach((folder, index) => {
+			for (const path of bundlePaths(folder, reader, `${pointer}/load/${index}`, report))
+				addPair(path, path, `${pointer}/load/${index}`);
 		});
 		if (ids.length > 0) bySite.set(site, ids);
 		if (tls.client_auth?.trust_pool) checkPool(tls.client_auth.trust_pool, reader, `${pointer}/client_auth`, report);
 		if (tls.client_auth?.trusted_leaves)
 			checkLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
 	});
-	return { loaded: [...loaded.values()], bySite };
+	return { loaded: [...loadedById.values()], bySite };
 }
 
 /** Returns the PEM files of a folder and its subfolders, in lexical order. */
-function bundles(written: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
-	const folder = resolve(reader.workingDirectory, written);
-	const found: string[] = [];
+function bundlePaths(configuredPath: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
+	const folder = resolve(reader.workingDirectory, configuredPath);
+	const paths: string[] = [];
 	let names: readonly string[];
 	try {
 		names = reader.list(folder);
@@ -71,23 +71,23 @@ function bundles(written: string, reader: Reader, pointer: string, report: Repor
 		if (!(error instanceof ReadError)) throw error;
 		const message = `The folder \`${folder}\` cannot be read: the system says ${error.code}.`;
 		report({ code: 'tls/unreadable-file', severity: 'error', pointer, message });
-		return found;
+		return paths;
 	}
 	for (const name of names) {
 		const path = join(folder, name);
 		if (reader.kind(path) === 'directory') {
-			if (depth < MAX_DEPTH) found.push(...bundles(path, reader, pointer, report, depth + 1));
-		} else if (name.endsWith('.pem')) found.push(path);
+			if (depth < MAX_DEPTH) paths.push(...bundlePaths(path, reader, pointer, report, depth + 1));
+		} else if (name.endsWith('.pem')) paths.push(path);
 	}
-	return found;
+	return paths;
 }
 
 /** Returns the certificates in PEM text, and checks each. Throws if there are none. */
 export function parsePemCertificates(text: string): string[] {
-	const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-	if (found.length === 0) throw new TypeError('There is no certificate.');
-	for (const pem of found) new X509Certificate(pem);
-	return found;
+	const certificates = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
+	if (certificates.length === 0) throw new TypeError('There is no certificate.');
+	for (const pem of certificates) new X509Certificate(pem);
+	return certificates;
 }
 
 function checkPool(pool: TrustPool, reader: Reader, pointer: string, report: Report): void {
@@ -102,12 +102,12 @@ function checkLeaves(
 	report: Report,
 ): void {
 	checkPemFiles(files, reader, pointer, report);
-	for (const folder of folders) checkPemFiles(bundles(folder, reader, pointer, report), reader, pointer, report);
+	for (const folder of folders) checkPemFiles(bundlePaths(folder, reader, pointer, report), reader, pointer, report);
 }
 
 function checkPemFiles(files: readonly string[], reader: Reader, pointer: string, report: Report): void {
-	for (const written of files) {
-		const path = resolve(reader.workingDirectory, written);
+	for (const configuredPath of files) {
+		const path = resolve(reader.workingDirectory, configuredPath);
 		try {
 			parsePemCertificates(Buffer.from(reader.readBytes(path)).toString('latin1'));
 		} catch (error) {

@@ -8,25 +8,25 @@ import { parseIpRange } from '../../exchange/ip-ranges.ts';
 export function checkServers(document: Document, report: Report): void {
 	const servers = (document.settings?.servers as readonly ServerSettings[] | undefined) ?? [];
 	servers.forEach((server, index) => {
-		const at = `/settings/servers/${index}`;
-		const problem = (code: string, pointer: string, message: string): void => {
-			report({ code, severity: 'error', pointer: at + pointer, message });
+		const serverPointer = `/settings/servers/${index}`;
+		const reportProblem = (code: string, pointer: string, message: string): void => {
+			report({ code, severity: 'error', pointer: serverPointer + pointer, message });
 		};
 		const { listener } = server;
 		if (listener !== undefined && !parseServerListener(listener)) {
-			problem('servers/listener', '/listener', `\`${listener.slice(0, 200)}\` is not a listener address.`);
+			reportProblem('servers/listener', '/listener', `\`${listener.slice(0, 200)}\` is not a listener address.`);
 		}
 		if (servers.findIndex(other => other.listener === listener) < index) {
 			const message = `cannot have 'servers' global options with duplicate listener addresses: ${listener ?? ''}`;
-			problem('servers/listener', listener === undefined ? '' : '/listener', message);
+			reportProblem('servers/listener', listener === undefined ? '' : '/listener', message);
 		}
-		(server.listener_wrappers ?? []).forEach((wrapped, order) => {
-			if (wrapped.wrapper !== 'proxy_protocol') return;
+		(server.listener_wrappers ?? []).forEach((listenerWrapper, wrapperIndex) => {
+			if (listenerWrapper.wrapper !== 'proxy_protocol') return;
 			for (const list of ['allow', 'deny'] as const) {
-				(wrapped[list] ?? []).forEach((range, item) => {
+				(listenerWrapper[list] ?? []).forEach((range, itemIndex) => {
 					if (parseIpRange(range)) return;
 					const message = `\`${range.slice(0, 200)}\` is not an address or range.`;
-					problem('value/not-a-range', `/listener_wrappers/${order}/${list}/${item}`, message);
+					reportProblem('value/not-a-range', `/listener_wrappers/${wrapperIndex}/${list}/${itemIndex}`, message);
 				});
 			}
 		});

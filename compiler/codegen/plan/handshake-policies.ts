@@ -34,42 +34,42 @@ export function planHandshakes(
 	policyOf: (address: TlsAddress) => HandshakePolicy | undefined,
 	settings: Settings,
 	server: ServerSettings,
-	conflict: (found: PolicyConflict) => void,
+	onConflict: (conflict: PolicyConflict) => void,
 ): ListenerTls {
 	const policies: HandshakePolicy[] = [{}];
-	const indexes = new Map<string, number>([['{}', 0]]);
+	const indexByKey = new Map<string, number>([['{}', 0]]);
 	const indexOf = (policy: HandshakePolicy): number => {
 		const key = canonicalJson(policy);
-		let index = indexes.get(key);
+		let index = indexByKey.get(key);
 		if (index === undefined) {
 			index = policies.push(policy) - 1;
-			indexes.set(key, index);
+			indexByKey.set(key, index);
 		}
 		return index;
 	};
 	const names = new Map<string, number>();
-	let other: number | undefined;
+	let catchAllIndex: number | undefined;
 	for (const address of addresses) {
 		const policy = policyOf(address);
 		if (!policy) continue;
 		const index = indexOf(policy);
-		const before = address.host === '' ? other : names.get(address.host);
-		if (before !== undefined && before !== index) {
-			const fields = differing(policies[before]!, policy);
-			if (fields.length > 0) conflict({ address, fields });
+		const earlierIndex = address.host === '' ? catchAllIndex : names.get(address.host);
+		if (earlierIndex !== undefined && earlierIndex !== index) {
+			const fields = differingFields(policies[earlierIndex]!, policy);
+			if (fields.length > 0) onConflict({ address, fields });
 		}
-		if (address.host === '') other ??= index;
-		else if (before === undefined) names.set(address.host, index);
+		if (address.host === '') catchAllIndex ??= index;
+		else if (earlierIndex === undefined) names.set(address.host, index);
 	}
-	shield(addresses, names, policies, indexOf);
-	const clientAuth = policies.some(policy => policy.client_auth !== undefined);
-	const strict = server.strict_sni_host as boolean | undefined;
+	shieldFromWildcards(addresses, names, policies, indexOf);
+	const requestsClientAuth = policies.some(policy => policy.client_auth !== undefined);
+	const strictSniHost = server.strict_sni_host as boolean | undefined;
 	const { protocols, listener_wrappers: wrappers } = server;
 	return {
 		policies,
 		names: Object.fromEntries(names),
-		other: other ?? 0,
-		strict_sni_host: strict ?? clientAuth,
+		other: catchAllIndex ?? 0,
+		strict_sni_host: strictSniHost ?? requestsClientAuth,
 		...(settings.default_sni === undefined ? {} : { default_sni: settings.default_sni as string }),
 		...(settings.fallback_sni === undefined ? {} : { fallback_sni: settings.fallback_sni as string }),
 		...(protocols === undefined ? {} : { protocols: protocols as string[] }),
@@ -80,7 +80,7 @@ export function planHandshakes(
 /**
  * Returns the settings in which two policies for one name differ. Lists of certificates do not count, because they are combined.
  */
-function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
+function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 	const fields = [
 		'min_version',
 		'max_version',
@@ -94,7 +94,7 @@ function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
 }
 
 /** Keeps a site from inheriting client authentication from a wildcard site that also covers its names. */
-function shield(
+function shieldFromWildcards(
 	addresses: readonly TlsAddress[],
 	names: Map<string, number>,
 	policies: readonly HandshakePolicy[],
@@ -104,7 +104,7 @@ function shield(
 		if (host === '' || names.has(host)) continue;
 		const wildcard = coveringWildcards(host).find(name => names.has(name));
 		if (wildcard === undefined) continue;
-		const { client_auth: clientAuth, ...rest } = policies[names.get(wildcard)!]!;
-		if (clientAuth) names.set(host, indexOf(rest));
+		const { client_auth: clientAuth, ...withoutClientAuth } = policies[names.get(wildcard)!]!;
+		if (clientAuth) names.set(host, indexOf(withoutClientAuth));
 	}
 }

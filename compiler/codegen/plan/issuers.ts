@@ -4,45 +4,45 @@ import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import { FALLBACK_ACME_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
 import { isInternalName } from './server-names.ts';
 
-const INTERNAL: readonly IssuerSettings[] = [{ issuer: 'internal' }];
+const INTERNAL_ISSUERS: readonly IssuerSettings[] = [{ issuer: 'internal' }];
 
 /** Returns the issuers of a name, in order of preference; never empty. `name` is '' for any name. */
 export function issuersOf(name: string, tls: SiteTls | undefined, settings: Settings): readonly IssuerSettings[] {
 	if (tls?.issuers && tls.issuers.length > 0) return tls.issuers.map(issuer => withDefaults(issuer, settings));
 	if (tls?.acme && Object.keys(tls.acme).length > 0) return publicIssuers(tls.acme, settings);
-	if (settings.local_certs === true) return INTERNAL;
-	const chosen = settings.cert_issuers as readonly IssuerSettings[] | undefined;
-	if (chosen && chosen.length > 0) return chosen.map(issuer => withDefaults(issuer, settings));
-	return name !== '' && isInternalName(name) ? INTERNAL : publicIssuers({}, settings);
+	if (settings.local_certs === true) return INTERNAL_ISSUERS;
+	const configured = settings.cert_issuers as readonly IssuerSettings[] | undefined;
+	if (configured && configured.length > 0) return configured.map(issuer => withDefaults(issuer, settings));
+	return name !== '' && isInternalName(name) ? INTERNAL_ISSUERS : publicIssuers({}, settings);
 }
 
 /** Returns the default authority and, if an email is known and no directory is named, also the fallback authority. */
-function publicIssuers(words: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
-	const first = withDefaults({ issuer: 'acme', ...words }, settings);
-	if (first.email === undefined || first.directory !== undefined) return [first];
-	const { eab: _, ...rest } = first;
-	return [first, { ...rest, issuer: 'acme', directory: FALLBACK_ACME_DIRECTORY }];
+function publicIssuers(acmeSettings: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
+	const mainIssuer = withDefaults({ issuer: 'acme', ...acmeSettings }, settings);
+	if (mainIssuer.email === undefined || mainIssuer.directory !== undefined) return [mainIssuer];
+	const { eab: _, ...withoutEab } = mainIssuer;
+	return [mainIssuer, { ...withoutEab, issuer: 'acme', directory: FALLBACK_ACME_DIRECTORY }];
 }
 
 /** Returns an ACME issuer with the defaults from the settings of the process. */
 function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSettings {
 	if (issuer.issuer !== 'acme') return issuer;
-	const { default_dns: byDefault, ...own } = issuer;
+	const { default_dns: usesDefaultDns, ...issuerSettings } = issuer;
 	const provider = settings.acme_dns as { readonly provider: string } | undefined;
-	const common = provider?.provider === 'default' ? settings.dns : provider;
-	const given: { [setting: string]: unknown } = {
+	const processDns = provider?.provider === 'default' ? settings.dns : provider;
+	const defaults: { [setting: string]: unknown } = {
 		email: settings.email,
 		directory: settings.acme_ca,
 		trusted_roots: settings.acme_ca_root === undefined ? undefined : [settings.acme_ca_root],
 		eab: settings.acme_eab,
-		dns: byDefault === true ? settings.dns : common,
+		dns: usesDefaultDns === true ? settings.dns : processDns,
 		resolvers: settings.tls_resolvers,
 		preferred_chains: settings.preferred_chains,
 		lifetime: settings.cert_lifetime,
 	};
-	const filled: { [setting: string]: unknown } = {};
-	for (const [name, value] of Object.entries(given)) if (value !== undefined) filled[name] = value;
-	return { ...filled, ...own } as IssuerSettings;
+	const definedDefaults: { [setting: string]: unknown } = {};
+	for (const [name, value] of Object.entries(defaults)) if (value !== undefined) definedDefaults[name] = value;
+	return { ...definedDefaults, ...issuerSettings } as IssuerSettings;
 }
 
 /** Returns the IDs of the internal authorities that issuers sign with. */

@@ -26,7 +26,7 @@ interface Listener {
 	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
 	/** Maps addresses without a scheme to their site. */
-	readonly taken: Map<string, { readonly site: number; readonly pointer: string }>;
+	readonly siteByAddress: Map<string, { readonly site: number; readonly pointer: string }>;
 	/** The entry of a site and path, which groups the hosts of one site. */
 	readonly bySite: Map<string, ListenedEntry>;
 }
@@ -52,22 +52,22 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 	const ports: SchemePorts = { http: document.settings?.http_port ?? 80, https: document.settings?.https_port ?? 443 };
 	const listeners = placeAddresses(document, ports, report);
 	const sites = document.sites ?? [];
-	const secure: TlsListener[] = [];
+	const tlsListeners: TlsListener[] = [];
 	const schemes = new Map<string, 'http' | 'https'>();
 	for (const listener of listeners.values()) {
 		const scheme = schemeOf(listener, sites, ports, report);
 		schemes.set(listener.socket.key, scheme);
-		if (scheme === 'https') secure.push(tlsListener(listener, sites));
+		if (scheme === 'https') tlsListeners.push(tlsListener(listener, sites));
 	}
-	refuseIdleTls(document, listeners, schemes, report);
-	const tls = planTls(document, secure, files, report);
+	refuseUnservedTls(document, listeners, schemes, report);
+	const tls = planTls(document, tlsListeners, files, report);
 	const specs = [...listeners.values()].map(listener => {
 		const { socket } = listener;
 		const scheme = schemes.get(socket.key)!;
 		const handshakes = tls.listeners.get(socket.key);
-		const protocols = spokenAt(listener, document);
+		const protocols = protocolsOfBinds(listener, document);
 		if (scheme === 'https') {
-			refuseMuteTls(listener, protocols, document, report);
+			refuseTlsWithoutProtocols(listener, protocols, document, report);
 			if (socket.host.includes('/')) refuseHttp3(listener, protocols, document, report);
 		}
 		return {
@@ -77,18 +77,18 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		};
 	});
 	const redirected = withRedirects(specs, tls, ports);
-	return { document, listeners: redirected.sort(byKey), certificates: tls.certificates };
+	return { document, listeners: redirected.sort(compareKeys), certificates: tls.certificates };
 }
 
 function placeAddresses(document: Document, ports: SchemePorts, report: Report): Map<string, Listener> {
-	const everywhere = document.settings?.default_bind ?? [];
+	const defaultBind = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
-		const hosts = (site.bind?.length ? site.bind : everywhere.length > 0 ? everywhere : ['']).map(bindHost);
+		const hosts = (site.bind?.length ? site.bind : defaultBind.length > 0 ? defaultBind : ['']).map(bindHost);
 		// Invalid hosts have already been reported (see `checkValues`).
-		const bound = hosts.map(parseListenHost).filter(isListenHost);
-		site.addresses.forEach((text, at) => {
-			const pointer = `/sites/${index}/addresses/${at}`;
+		const boundHosts = hosts.map(parseListenHost).filter(isListenHost);
+		site.addresses.forEach((text, addressIndex) => {
+			const pointer = `/sites/${index}/addresses/${addressIndex}`;
 			const address = parseSiteAddress(text);
 			if (!isSiteAddress(address)) {
 				report({ ...address, severity: 'error', pointer });
@@ -104,9 +104,9 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				report({ code: 'address/scheme-and-port', severity: 'error', pointer, message });
 				return;
 			}
-			for (const host of bound) {
+			for (const host of boundHosts) {
 				const listener = listenerOf(listeners, plannedSocket(host, effectivePort(address, ports)), pointer, report);
-				addTo(listener, address, index, pointer, report);
+				addAddress(listener, address, index, pointer, report);
 			}
 		});
 	});
@@ -114,31 +114,36 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 }
 
 /** Returns the protocols that the `bind`s of a listener's sites name, combined. */
-function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
-	const spoken = new Set<string>();
+function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
+	const protocols = new Set<string>();
 	for (const { site } of addresses) {
-		const own = sites![site]!.bind;
-		for (const entry of (own?.length ? own : settings?.default_bind) ?? []) {
+		const siteBind = sites![site]!.bind;
+		for (const entry of (siteBind?.length ? siteBind : settings?.default_bind) ?? []) {
 			if (typeof entry !== 'object') continue;
 			const host = parseListenHost(entry.host);
 			if (!isListenHost(host) || plannedSocket(host, socket.port).key !== socket.key) continue;
-			for (const protocol of entry.protocols) spoken.add(protocol);
+			for (const protocol of entry.protocols) protocols.add(protocol);
 		}
 	}
-	return [...spoken];
+	return [...protocols];
 }
 
 /** Rejects a TLS listener without any protocol available over TLS: it could serve no client. */
-function refuseMuteTls(listener: Listener, bound: readonly string[], document: Document, report: Report): void {
+function refuseTlsWithoutProtocols(
+	listener: Listener,
+	boundProtocols: readonly string[],
+	document: Document,
+	report: Report,
+): void {
 	const { socket } = listener;
 	const { protocols = DEFAULT_PROTOCOLS } = serverSettingsFor(document.settings ?? {}, socket);
-	const spoken = bound.length > 0 ? bound : protocols;
-	if (spoken.includes('h1') || spoken.includes('h2')) return;
+	const usedProtocols = boundProtocols.length > 0 ? boundProtocols : protocols;
+	if (usedProtocols.includes('h1') || usedProtocols.includes('h2')) return;
 	report({
 		code: 'servers/h2c-over-tls',
 		severity: 'error',
-		pointer: protocolsPointer(listener, bound, document),
-		message: spoken.includes('h3')
+		pointer: protocolsPointer(listener, boundProtocols, document),
+		message: usedProtocols.includes('h3')
 			? `[${socketText(socket)}] serves HTTP/3 only, but clients learn of HTTP/3 over TCP.`
 			: `[${socketText(socket)}] is served over TLS, where \`h2c\` is not available: no client could be served.`,
 		hint: 'Add `h1` or `h2`, or give the sites an http:// address.',
@@ -149,36 +154,37 @@ function refuseMuteTls(listener: Listener, bound: readonly string[], document: D
  * Rejects a listener that lists `h3` explicitly but has no IP address and port. An item of `servers` without a listener applies
  * to all listeners, so its `h3` does not count as explicit.
  */
-function refuseHttp3(listener: Listener, bound: readonly string[], document: Document, report: Report): void {
+function refuseHttp3(listener: Listener, boundProtocols: readonly string[], document: Document, report: Report): void {
 	const { socket } = listener;
 	const server = serverSettingsFor(document.settings ?? {}, socket);
-	const general = server.listener === undefined;
-	if (!(bound.length > 0 ? bound : general ? [] : (server.protocols ?? [])).includes('h3')) return;
+	const appliesToAll = server.listener === undefined;
+	if (!(boundProtocols.length > 0 ? boundProtocols : appliesToAll ? [] : (server.protocols ?? [])).includes('h3'))
+		return;
 	report({
 		code: 'servers/http3-without-address',
 		severity: 'error',
-		pointer: protocolsPointer(listener, bound, document),
+		pointer: protocolsPointer(listener, boundProtocols, document),
 		message: `[${socketText(socket)}] cannot serve HTTP/3 (\`h3\`): UDP needs an IP address and a port.`,
 		hint: 'Leave `h3` out: h1 and h2 are served there.',
 	});
 }
 
-/** Returns the pointer to where a listener's protocols are written; `bound` are those that `bind` names. */
+/** Returns the pointer to a listener's protocols; `boundProtocols` are those that `bind` names. */
 function protocolsPointer(
 	{ socket, addresses }: Listener,
-	bound: readonly string[],
+	boundProtocols: readonly string[],
 	{ settings, sites }: Document,
 ): string {
-	if (bound.length === 0) {
+	if (boundProtocols.length === 0) {
 		const servers = (settings?.servers ?? []) as readonly unknown[];
 		return `/settings/servers/${servers.indexOf(serverSettingsFor(settings ?? {}, socket))}/protocols`;
 	}
-	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
-	return own ? `/sites/${own.site}/bind` : '/settings/default_bind';
+	const bindingAddress = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
+	return bindingAddress ? `/sites/${bindingAddress.site}/bind` : '/settings/default_bind';
 }
 
 /** Reports whether an address is served without TLS because of its scheme or the HTTP port, whatever else is configured. */
-function isPlain(address: SiteAddress, ports: SchemePorts): boolean {
+function isPlainHttp(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
 }
 
@@ -189,20 +195,22 @@ function schemeOf(
 	ports: SchemePorts,
 	report: Report,
 ): 'http' | 'https' {
-	const forced = addresses.some(({ site, address }) => sites[site]!.tls !== undefined && !isPlain(address, ports));
+	const forcesTls = addresses.some(
+		({ site, address }) => sites[site]!.tls !== undefined && !isPlainHttp(address, ports),
+	);
 	let scheme: 'http' | 'https' | undefined;
 	for (const { address, pointer } of addresses) {
-		const tls = !isPlain(address, ports) && (forced || needsTls(address, ports));
-		const wanted = tls ? 'https' : 'http';
-		scheme ??= wanted;
-		if (scheme === wanted) continue;
-		const shown = socketText(socket);
-		const other = scheme.toUpperCase();
+		const tls = !isPlainHttp(address, ports) && (forcesTls || needsTls(address, ports));
+		const addressScheme = tls ? 'https' : 'http';
+		scheme ??= addressScheme;
+		if (scheme === addressScheme) continue;
+		const socketName = socketText(socket);
+		const otherScheme = scheme.toUpperCase();
 		report({
 			code: 'address/http-and-https',
 			severity: 'error',
 			pointer,
-			message: `server listening on [${shown}] is configured for ${other} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
+			message: `server listening on [${socketName}] is configured for ${otherScheme} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
 			hint: 'Give one of them a different port.',
 		});
 		break;
@@ -211,23 +219,23 @@ function schemeOf(
 }
 
 /** Rejects `tls` in a site without a TLS listener, where it would have no effect. */
-function refuseIdleTls(
+function refuseUnservedTls(
 	document: Document,
 	listeners: ReadonlyMap<string, Listener>,
 	schemes: ReadonlyMap<string, 'http' | 'https'>,
 	report: Report,
 ): void {
-	const served = new Set<number>();
-	const plain = new Map<number, Listener>();
+	const tlsSites = new Set<number>();
+	const plainListeners = new Map<number, Listener>();
 	for (const listener of listeners.values()) {
 		for (const { site } of listener.addresses) {
-			if (schemes.get(listener.socket.key) === 'https') served.add(site);
-			else if (!plain.has(site)) plain.set(site, listener);
+			if (schemes.get(listener.socket.key) === 'https') tlsSites.add(site);
+			else if (!plainListeners.has(site)) plainListeners.set(site, listener);
 		}
 	}
 	(document.sites ?? []).forEach(({ tls }, site) => {
-		const listener = plain.get(site);
-		if (!tls || served.has(site) || !listener) return;
+		const listener = plainListeners.get(site);
+		if (!tls || tlsSites.has(site) || !listener) return;
 		report({
 			code: 'tls/on-http',
 			severity: 'error',
@@ -244,33 +252,38 @@ function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
 		site,
 		host: address.host === '*' ? '' : address.host,
 		tls: sites[site]!.tls,
-		bound: host,
+		boundHost: host,
 		port,
 		pointer,
 	}));
 	return { key, host, port, addresses };
 }
 
-/** Adds the redirects: before the sites for all hosts of an existing listener, or on a listener of their own. */
+/** Adds the redirects: on an existing listener before its sites that match every host, otherwise on a new listener. */
 function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
 	const result = new Map(specs.map(spec => [spec.key, spec]));
-	const managed = tls.certificates.managed.policies.length > 0;
+	const managesCertificates = tls.certificates.managed.policies.length > 0;
 	for (const [host, entries] of tls.redirects) {
 		// Only TCP ports have a corresponding HTTP port.
 		if (host.includes('/')) continue;
 		const socket = plannedSocket({ network: 'tcp', host, only6: false }, ports.http);
 		const { key } = socket;
-		const own = result.get(key);
-		if (!own) {
-			const all = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL_HOSTS];
-			result.set(key, { ...socket, scheme: 'http', sites: all });
+		const existing = result.get(key);
+		if (!existing) {
+			const allRedirects = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL_HOSTS];
+			result.set(key, { ...socket, scheme: 'http', sites: allRedirects });
 			continue;
 		}
-		if (own.scheme === 'https' || !managed) continue;
-		const everyHost = own.sites.findIndex(({ hosts }) => hosts.length === 0);
-		const at = everyHost === -1 ? own.sites.length : everyHost;
-		const sites = [...own.sites.slice(0, at), ...entries, ...own.sites.slice(at), REDIRECT_ALL_HOSTS];
-		result.set(key, { ...own, sites });
+		if (existing.scheme === 'https' || !managesCertificates) continue;
+		const catchAllIndex = existing.sites.findIndex(({ hosts }) => hosts.length === 0);
+		const insertIndex = catchAllIndex === -1 ? existing.sites.length : catchAllIndex;
+		const sites = [
+			...existing.sites.slice(0, insertIndex),
+			...entries,
+			...existing.sites.slice(insertIndex),
+			REDIRECT_ALL_HOSTS,
+		];
+		result.set(key, { ...existing, sites });
 	}
 	return [...result.values()];
 }
@@ -283,7 +296,7 @@ function listenerOf(
 ): Listener {
 	let listener = listeners.get(socket.key);
 	if (!listener) {
-		listener = { socket, addresses: [], entries: [], taken: new Map(), bySite: new Map() };
+		listener = { socket, addresses: [], entries: [], siteByAddress: new Map(), bySite: new Map() };
 		listeners.set(socket.key, listener);
 	}
 	if (listener.socket.mode !== socket.mode) {
@@ -294,10 +307,10 @@ function listenerOf(
 	return listener;
 }
 
-function addTo(listener: Listener, address: SiteAddress, site: number, pointer: string, report: Report): void {
+function addAddress(listener: Listener, address: SiteAddress, site: number, pointer: string, report: Report): void {
 	const { host } = address;
 	const key = host + address.path;
-	const earlier = listener.taken.get(key);
+	const earlier = listener.siteByAddress.get(key);
 	if (earlier && earlier.site !== site) {
 		report({
 			code: 'site/ambiguous',
@@ -309,7 +322,7 @@ function addTo(listener: Listener, address: SiteAddress, site: number, pointer: 
 		return;
 	}
 	listener.addresses.push({ site, address, pointer });
-	if (!earlier) listener.taken.set(key, { site, pointer });
+	if (!earlier) listener.siteByAddress.set(key, { site, pointer });
 	const entryKey = `${site} ${address.path}`;
 	let entry = listener.bySite.get(entryKey);
 	if (!entry) {
@@ -321,7 +334,7 @@ function addTo(listener: Listener, address: SiteAddress, site: number, pointer: 
 	else if (!entry.hosts.includes(host)) entry.hosts.push(host);
 }
 
-function byKey(a: ListenerSpec, b: ListenerSpec): number {
+function compareKeys(a: ListenerSpec, b: ListenerSpec): number {
 	return a.key < b.key ? -1 : 1;
 }
 
@@ -330,7 +343,7 @@ function servedSites(listener: Listener): ListenedSite[] {
 	ranked.sort((a, b) => {
 		if (a.entry.catchAll !== b.entry.catchAll) return a.entry.catchAll ? 1 : -1;
 		if (a.rank.length !== b.rank.length) return b.rank.length - a.rank.length;
-		if (a.rank.wild !== b.rank.wild) return a.rank.wild ? 1 : -1;
+		if (a.rank.isWild !== b.rank.isWild) return a.rank.isWild ? 1 : -1;
 		return b.entry.path.length - a.entry.path.length;
 	});
 	return ranked.map(({ entry }) => ({
@@ -341,16 +354,16 @@ function servedSites(listener: Listener): ListenedSite[] {
 }
 
 /** Measures how specific a host is: longer hosts, not counting `*`, come first; of equally long ones, an exact host does. */
-function specificity(entry: ListenedEntry): { length: number; wild: boolean } {
+function specificity(entry: ListenedEntry): { length: number; isWild: boolean } {
 	let length = -1;
-	let wild = true;
+	let isWild = true;
 	for (const host of entry.hosts) {
-		const own = host.includes('*') ? host.replaceAll('*', '').length : host.length;
-		const isWild = host.includes('*');
-		if (own > length || (own === length && wild && !isWild)) {
-			length = own;
-			wild = isWild;
+		const hostLength = host.includes('*') ? host.replaceAll('*', '').length : host.length;
+		const hasWildcard = host.includes('*');
+		if (hostLength > length || (hostLength === length && isWild && !hasWildcard)) {
+			length = hostLength;
+			isWild = hasWildcard;
 		}
 	}
-	return { length, wild };
+	return { length, isWild };
 }

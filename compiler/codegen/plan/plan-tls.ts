@@ -34,7 +34,7 @@ export interface PlannedCertificates {
 /** The file access that a plan needs. */
 export interface PlanFiles {
 	readonly reader: Reader;
-	readonly check: CertificateCheck;
+	readonly certificateCheck: CertificateCheck;
 	/** Facts about the machine that will serve the document, if known. */
 	readonly facts?: HostFacts | undefined;
 }
@@ -64,20 +64,20 @@ export function planTls(
 	report: Report,
 ): PlannedTls {
 	const settings = document.settings ?? {};
-	const { loaded, bySite } = files
-		? readDocumentCertificates(document, files.reader, files.check, report)
+	const { loaded, bySite: certificatesBySite } = files
+		? readDocumentCertificates(document, files.reader, files.certificateCheck, report)
 		: { loaded: [], bySite: new Map<number, readonly string[]>() };
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;
 		let policy = policies.get(site);
 		if (!policy) {
-			policy = handshakePolicy(tls, bySite.get(site) ?? []);
+			policy = handshakePolicy(tls, certificatesBySite.get(site) ?? []);
 			policies.set(site, policy);
 		}
 		return policy;
 	};
-	const planned = new Map<string, ListenerTls>();
+	const tlsByListener = new Map<string, ListenerTls>();
 	for (const { key, host, port, addresses } of listeners) {
 		const server = serverSettingsFor(settings, { host, port });
 		const tls = planHandshakes(addresses, policyOf, settings, server, ({ address, fields }) => {
@@ -91,24 +91,26 @@ export function planTls(
 				hint,
 			});
 		});
-		planned.set(key, tls);
+		tlsByListener.set(key, tls);
 	}
-	const all = listeners.flatMap(({ addresses }) => addresses);
-	const managed = planCertificates(all, settings, loaded, report);
+	const allAddresses = listeners.flatMap(({ addresses }) => addresses);
+	const managed = planCertificates(allAddresses, settings, loaded, report);
 	if (files) checkAuthorityFiles(document, managed, files, report);
 	const ports = { http: managed.http_port, https: managed.https_port };
 	const redirects = autoHttpsModes(settings).redirects
-		? planRedirects(all, ports)
+		? planRedirects(allAddresses, ports)
 		: new Map<string, readonly ListenedSite[]>();
 	const mutual = listeners
-		.filter(({ key }) => planned.get(key)!.policies.some(policy => policy.client_auth !== undefined))
+		.filter(({ key }) => tlsByListener.get(key)!.policies.some(policy => policy.client_auth !== undefined))
 		.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
-	const names = [...new Set(all.map(({ host }) => host))].filter(host => host !== '').sort();
-	const asked = [...planned.values()].flatMap(({ policies: all }) => all.flatMap(policy => policy.client_auth ?? []));
-	const clientAuth = [...new Map(asked.map(auth => [canonicalJson(auth), auth])).values()];
+	const names = [...new Set(allAddresses.map(({ host }) => host))].filter(host => host !== '').sort();
+	const clientAuths = [...tlsByListener.values()].flatMap(({ policies }) =>
+		policies.flatMap(policy => policy.client_auth ?? []),
+	);
+	const clientAuth = [...new Map(clientAuths.map(auth => [canonicalJson(auth), auth])).values()];
 	return {
 		certificates: { managed, loaded, names, mutual, client_auth: clientAuth },
-		listeners: planned,
+		listeners: tlsByListener,
 		redirects,
 	};
 }

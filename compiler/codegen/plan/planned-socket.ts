@@ -19,19 +19,19 @@ export interface PlannedSocket {
 }
 
 /** Returns the socket of a host; the port applies to TCP only. */
-export function plannedSocket(at: ListenHost, port: number): PlannedSocket {
-	switch (at.network) {
+export function plannedSocket(listenHost: ListenHost, port: number): PlannedSocket {
+	switch (listenHost.network) {
 		case 'tcp': {
-			const shown = hostText(at.host);
-			if (at.only6) return { key: `tcp6/${shown}:${port}`, host: at.host, port, only6: true };
-			return { key: `tcp/${shown}:${port}`, host: at.host, port };
+			const hostLabel = hostText(listenHost.host);
+			if (listenHost.only6) return { key: `tcp6/${hostLabel}:${port}`, host: listenHost.host, port, only6: true };
+			return { key: `tcp/${hostLabel}:${port}`, host: listenHost.host, port };
 		}
 		case 'unix': {
-			const key = `unix/${at.path}`;
-			return { key, host: key, port: 0, ...(at.mode === undefined ? {} : { mode: at.mode }) };
+			const key = `unix/${listenHost.path}`;
+			return { key, host: key, port: 0, ...(listenHost.mode === undefined ? {} : { mode: listenHost.mode }) };
 		}
 		case 'fd':
-			return { key: `fd/${at.descriptor}`, host: `fd/${at.descriptor}`, port: 0 };
+			return { key: `fd/${listenHost.descriptor}`, host: `fd/${listenHost.descriptor}`, port: 0 };
 	}
 }
 

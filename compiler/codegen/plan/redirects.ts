@@ -17,35 +17,36 @@ export function planRedirects(
 	addresses: readonly TlsAddress[],
 	ports: SchemePorts,
 ): ReadonlyMap<string, readonly ListenedSite[]> {
-	const byInterface = new Map<string, Map<string, number>>();
-	for (const { bound, host, port } of addresses) {
-		let targets = byInterface.get(bound);
-		if (!targets) {
-			targets = new Map();
-			byInterface.set(bound, targets);
+	const portsByInterface = new Map<string, Map<string, number>>();
+	for (const { boundHost: bound, host, port } of addresses) {
+		let portByHost = portsByInterface.get(bound);
+		if (!portByHost) {
+			portByHost = new Map();
+			portsByInterface.set(bound, portByHost);
 		}
-		const before = targets.get(host);
-		if (before === undefined || port === ports.https || (before !== ports.https && port < before))
-			targets.set(host, port);
+		const earlierPort = portByHost.get(host);
+		if (earlierPort === undefined || port === ports.https || (earlierPort !== ports.https && port < earlierPort))
+			portByHost.set(host, port);
 	}
 	const redirects = new Map<string, readonly ListenedSite[]>();
-	for (const [bound, targets] of byInterface) redirects.set(bound, entriesOf(targets, ports));
+	for (const [bound, portByHost] of portsByInterface) redirects.set(bound, entriesOf(portByHost, ports));
 	return redirects;
 }
 
 /** Groups hosts into entries: consecutive hosts that redirect to the same port share one. */
-function entriesOf(targets: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
-	const shown = (port: number) =>
+function entriesOf(portByHost: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
+	const shownPort = (port: number) =>
 		port === ports.https || port === ports.http || port === 443 || port === 80 ? 0 : port;
 	const entries: (ListenedSite & { readonly hosts: string[] })[] = [];
-	for (const host of [...targets.keys()].sort(byPrecedence)) {
-		const redirect = shown(targets.get(host)!);
+	for (const host of [...portByHost.keys()].sort(byPrecedence)) {
+		const redirect = shownPort(portByHost.get(host)!);
 		if (host === '') {
 			entries.push({ site: -1, hosts: [], paths: [], redirect });
 			continue;
 		}
-		const last = entries.at(-1);
-		if (last?.redirect === redirect && !host.includes('*') && !last.hosts[0]?.includes('*')) last.hosts.push(host);
+		const lastEntry = entries.at(-1);
+		if (lastEntry?.redirect === redirect && !host.includes('*') && !lastEntry.hosts[0]?.includes('*'))
+			lastEntry.hosts.push(host);
 		else entries.push({ site: -1, hosts: [host], paths: [], redirect });
 	}
 	return entries;

@@ -9,7 +9,7 @@ export interface TlsAddress {
 	readonly host: string;
 	readonly tls: SiteTls | undefined;
 	/** Host to which the listener is bound. */
-	readonly bound: string;
+	readonly boundHost: string;
 	readonly port: number;
 	/** JSON pointer of the address. */
 	readonly pointer: string;

@@ -2,7 +2,7 @@
 import { parseIp } from '../../exchange/ip-address.ts';
 import { IpRanges, PRIVATE_RANGES } from '../../exchange/ip-ranges.ts';
 
-const PRIVATE = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe80::/10']);
+const NON_PUBLIC_RANGES = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe80::/10']);
 const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
 
 /**
@@ -10,7 +10,7 @@ const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
  * private addresses.
  */
 export function isInternalName(name: string): boolean {
-	if (parseIp(name)) return PRIVATE.contains(name);
+	if (parseIp(name)) return NON_PUBLIC_RANGES.contains(name);
 	if (name === 'localhost' || !name.includes('.')) return true;
 	return INTERNAL_SUFFIXES.some(suffix => name.endsWith(suffix));
 }
@@ -23,10 +23,10 @@ export function qualifiesForCertificate(name: string): boolean {
 	if (name === '' || name.startsWith('.') || name.endsWith('.')) return false;
 	if (parseIp(name)) return true;
 	const labels = name.split('.');
-	const firstPlain = labels.findIndex(label => label !== '*');
-	if (firstPlain === -1 || name.length > 253) return false;
-	return labels.every((label, at) => {
-		if (at < firstPlain) return true;
+	const firstNonWildcard = labels.findIndex(label => label !== '*');
+	if (firstNonWildcard === -1 || name.length > 253) return false;
+	return labels.every((label, index) => {
+		if (index < firstNonWildcard) return true;
 		return /^[\p{L}\p{N}_-]{1,63}$/u.test(label);
 	});
 }
@@ -35,12 +35,12 @@ export function qualifiesForCertificate(name: string): boolean {
 export function coveringWildcards(name: string): string[] {
 	if (name.includes(':') || parseIp(name)) return [];
 	const labels = name.split('.');
-	const found: string[] = [];
-	for (let stars = 1; stars < Math.min(labels.length, 10); stars++) {
-		labels[stars - 1] = '*';
-		found.push(labels.join('.'));
+	const wildcards: string[] = [];
+	for (let starCount = 1; starCount < Math.min(labels.length, 10); starCount++) {
+		labels[starCount - 1] = '*';
+		wildcards.push(labels.join('.'));
 	}
-	return found.filter(wildcard => wildcard !== name);
+	return wildcards.filter(wildcard => wildcard !== name);
 }
 
 /** Looks up a name in a table of exact names and wildcards. Returns undefined if nothing matches. */
@@ -50,8 +50,8 @@ export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | 
 	let dot = name.indexOf('.');
 	let stars = '*';
 	for (let depth = 0; dot !== -1 && depth < 10; depth++) {
-		const found = table.get(stars + name.slice(dot));
-		if (found !== undefined) return found;
+		const match = table.get(stars + name.slice(dot));
+		if (match !== undefined) return match;
 		dot = name.indexOf('.', dot + 1);
 		stars += '.*';
 	}

@@ -45,7 +45,7 @@ export interface LoadedCertificate {
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
-	/** Digest of the bytes that were checked; see `pairDigest`. */
+	/** Digest of the bytes that were checked; see `certificatePairDigest`. */
 	readonly digest: string;
 }
 

@@ -12,12 +12,12 @@ import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
 /**
- * Maximum number of paths: per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns for
+ * Maximum numbers of paths: per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns for
  * each.
  */
-const MAX_WAYS = 250;
-const MAX_WAYS_OF_SHORT = 20_000;
-/** Nesting depth of most expressions. The engine is slower on deeper ones. */
+const MAX_PATHS = 250;
+const MAX_SHORT_SUBJECT_PATHS = 20_000;
+/** Nesting depth that most expressions do not exceed. The engine is slower on deeper ones. */
 const USUAL_DEPTH = 4;
 /** Number of steps after which the analysis stops. */
 const MAX_STEPS = 200_000;
@@ -32,13 +32,13 @@ export type MatchStarts = 'anywhere' | 'lines' | 'text';
 export function matchStartsOf(node: RegexpNode): MatchStarts {
 	switch (node.kind) {
 		case 'cat':
-			return node.of.length > 0 ? matchStartsOf(node.of[0]!) : 'anywhere';
+			return node.children.length > 0 ? matchStartsOf(node.children[0]!) : 'anywhere';
 		case 'group':
-			return matchStartsOf(node.of);
+			return matchStartsOf(node.child);
 		case 'repeat':
-			if (node.max !== Infinity || node.of.kind !== 'set') return 'anywhere';
-			if (node.of.ranges === NOT_NEWLINE) return 'lines';
-			return node.of.ranges === ANY_CHARACTER ? 'text' : 'anywhere';
+			if (node.max !== Infinity || node.child.kind !== 'set') return 'anywhere';
+			if (node.child.ranges === NOT_NEWLINE) return 'lines';
+			return node.child.ranges === ANY_CHARACTER ? 'text' : 'anywhere';
 		default:
 			return 'anywhere';
 	}
@@ -53,85 +53,89 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	let automaton = new GlushkovAutomaton(root, 'all');
 	if (automaton.tooLarge) automaton = new GlushkovAutomaton(root, 'small');
 	if (automaton.tooLarge) return -1;
-	const { sets, follow, whole } = automaton;
+	const { sets, followers: follow, rootPart: whole } = automaton;
 	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
 	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
-	const links = follow.map(ways => [...ways]);
-	const first = [...whole.first];
-	/** The prefixes found so far, except those that another prefix covers (see {@link leadsOnLike}). */
-	let found: Beginning[] = [];
+	const links = follow.map(followers => [...followers]);
+	const firstStates = [...whole.first];
+	/** The prefixes found so far, except those that another prefix covers (see {@link covers}). */
+	let knownPrefixes: PrefixStates[] = [];
 	const scratch = new Float64Array(sets.length);
 	let steps = 0;
 	/** Maximum number of paths that any prefix so far has. */
-	let most = 0;
+	let maxPaths = 0;
 	/** The sum of this maximum over all lengths. */
-	let altogether = 0;
-	let fast: number | undefined;
+	let totalPaths = 0;
+	let fastLength: number | undefined;
 	/** New prefixes of the current length. */
-	let beginnings = [beginningOf([...first, ...whole.firstAtStart], scratch)];
+	let prefixes = [prefixStatesOf([...firstStates, ...whole.firstAtStart], scratch)];
 	for (let length = 0; ; length++) {
-		for (const { total } of beginnings) most = Math.max(most, depth * total);
-		altogether += most;
-		if (altogether > MAX_WAYS_OF_SHORT) fast ??= length - 1;
-		if (steps > MAX_STEPS || (fast !== undefined && most > MAX_WAYS)) return fast ?? length;
-		const longer: Beginning[] = [];
-		for (const { states, ways } of beginnings) {
-			for (let of = 0; of < alphabet.size; of++) {
-				const next = starts === 'anywhere' || (starts === 'lines' && isLineFeed[of] === 1) ? [...first] : [];
-				for (let at = 0; at < states.length; at++) {
-					const state = states[at]!;
-					if (alphabet.members[state]![of] === 0) continue;
-					for (const [to, count] of links[state]!) next.push([to, count * ways[at]!]);
+		for (const { totalPaths: total } of prefixes) maxPaths = Math.max(maxPaths, depth * total);
+		totalPaths += maxPaths;
+		if (totalPaths > MAX_SHORT_SUBJECT_PATHS) fastLength ??= length - 1;
+		if (steps > MAX_STEPS || (fastLength !== undefined && maxPaths > MAX_PATHS)) return fastLength ?? length;
+		const longer: PrefixStates[] = [];
+		for (const { states, pathCounts } of prefixes) {
+			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
+				const next =
+					starts === 'anywhere' || (starts === 'lines' && isLineFeed[characterClass] === 1) ? [...firstStates] : [];
+				for (let index = 0; index < states.length; index++) {
+					const state = states[index]!;
+					if (alphabet.members[state]![characterClass] === 0) continue;
+					for (const [target, count] of links[state]!) next.push([target, count * pathCounts[index]!]);
 				}
-				const beginning = beginningOf(next, scratch);
-				steps += states.length + next.length + found.length;
-				if (found.some(known => leadsOnLike(known, beginning))) continue;
-				found = found.filter(known => !leadsOnLike(beginning, known));
-				found.push(beginning);
-				longer.push(beginning);
+				const prefix = prefixStatesOf(next, scratch);
+				steps += states.length + next.length + knownPrefixes.length;
+				if (knownPrefixes.some(knownPrefix => covers(knownPrefix, prefix))) continue;
+				knownPrefixes = knownPrefixes.filter(known => !covers(prefix, known));
+				knownPrefixes.push(prefix);
+				longer.push(prefix);
 			}
 		}
 		if (longer.length === 0) {
-			return most <= MAX_WAYS ? Infinity : length + Math.floor((MAX_WAYS_OF_SHORT - altogether) / most);
+			return maxPaths <= MAX_PATHS ? Infinity : length + Math.floor((MAX_SHORT_SUBJECT_PATHS - totalPaths) / maxPaths);
 		}
-		beginnings = longer.filter(one => !longer.some(other => other !== one && leadsOnLike(other, one)));
+		prefixes = longer.filter(candidate => !longer.some(other => other !== candidate && covers(other, candidate)));
 	}
 }
 
-/** The prefixes of subjects after which the same states can follow, with the same number of paths to each. */
-interface Beginning {
+/** A group of prefixes of subjects, after which the same states can follow, with the same number of paths to each. */
+interface PrefixStates {
 	/** The states that can follow, in ascending order. */
 	readonly states: readonly number[];
 	/** The number of paths to each of these states. */
-	readonly ways: readonly number[];
-	readonly total: number;
+	readonly pathCounts: readonly number[];
+	readonly totalPaths: number;
 }
 
-function beginningOf(counted: readonly (readonly [state: number, ways: number])[], scratch: Float64Array): Beginning {
+function prefixStatesOf(
+	counts: readonly (readonly [state: number, paths: number])[],
+	scratch: Float64Array,
+): PrefixStates {
 	const states: number[] = [];
 	let total = 0;
-	for (const [state, count] of counted) {
+	for (const [state, count] of counts) {
 		if (scratch[state] === 0) states.push(state);
 		scratch[state]! += count;
 		total += count;
 	}
 	states.sort((a, b) => a - b);
-	const ways = states.map(state => scratch[state]!);
+	const pathCounts = states.map(state => scratch[state]!);
 	for (const state of states) scratch[state] = 0;
-	return { states, ways, total };
+	return { states, pathCounts, totalPaths: total };
 }
 
 /**
  * Reports whether `other` covers a prefix: every state that can follow the prefix can also follow `other`, by at least as many
  * paths.
  */
-function leadsOnLike(other: Beginning, { states, ways, total }: Beginning): boolean {
-	if (other.total < total || other.states.length < states.length) return false;
+function covers(other: PrefixStates, { states, pathCounts, totalPaths: total }: PrefixStates): boolean {
+	if (other.totalPaths < total || other.states.length < states.length) return false;
 	let at = 0;
 	for (let i = 0; i < states.length; i++) {
 		while (at < other.states.length && other.states[at]! < states[i]!) at++;
-		if (other.states[at] !== states[i] || other.ways[at]! < ways[i]!) return false;
+		if (other.states[at] !== states[i] || other.pathCounts[at]! < pathCounts[i]!) return false;
 	}
 	return true;
 }
@@ -140,10 +144,10 @@ function depthOf(node: RegexpNode): number {
 	switch (node.kind) {
 		case 'cat':
 		case 'alt':
-			return node.of.reduce((deepest, child) => Math.max(deepest, depthOf(child)), 0);
+			return node.children.reduce((deepest, child) => Math.max(deepest, depthOf(child)), 0);
 		case 'group':
 		case 'repeat':
-			return 1 + depthOf(node.of);
+			return 1 + depthOf(node.child);
 		default:
 			return 0;
 	}

@@ -3,14 +3,14 @@
 /** Inclusive ranges of code points, ascending, neither overlapping nor adjacent. */
 export type CharacterSet = readonly (readonly [low: number, high: number])[];
 
-const LAST = 0x10ffff;
+const MAX_CODE_POINT = 0x10ffff;
 
 /** Every character. */
-export const ANY_CHARACTER: CharacterSet = [[0, LAST]];
+export const ANY_CHARACTER: CharacterSet = [[0, MAX_CODE_POINT]];
 /** Every character except the line feed. */
 export const NOT_NEWLINE: CharacterSet = [
 	[0, 9],
-	[11, LAST],
+	[11, MAX_CODE_POINT],
 ];
 /** `\d`. */
 export const DIGIT: CharacterSet = [[48, 57]];
@@ -85,26 +85,26 @@ export function unionOfSets(ranges: CharacterSet): CharacterSet {
 
 /** Returns every character that is not in the set. */
 export function complementOfSet(ranges: CharacterSet): CharacterSet {
-	const rest: [number, number][] = [];
-	let from = 0;
+	const complement: [number, number][] = [];
+	let nextStart = 0;
 	for (const [low, high] of ranges) {
-		if (low > from) rest.push([from, low - 1]);
-		from = high + 1;
+		if (low > nextStart) complement.push([nextStart, low - 1]);
+		nextStart = high + 1;
 	}
-	if (from <= LAST) rest.push([from, LAST]);
-	return rest;
+	if (nextStart <= MAX_CODE_POINT) complement.push([nextStart, MAX_CODE_POINT]);
+	return complement;
 }
 
 /** Reports whether a code point is in the set. */
 export function setContains(ranges: CharacterSet, code: number): boolean {
-	let from = 0;
-	let to = ranges.length;
-	while (from < to) {
-		const middle = (from + to) >>> 1;
-		if (code > ranges[middle]![1]) from = middle + 1;
-		else to = middle;
+	let low = 0;
+	let high = ranges.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (code > ranges[middle]![1]) low = middle + 1;
+		else high = middle;
 	}
-	return from < ranges.length && ranges[from]![0] <= code;
+	return low < ranges.length && ranges[low]![0] <= code;
 }
 
 /**
@@ -121,7 +121,7 @@ export function wordComplement(ignoreCase: boolean): CharacterSet {
 export function withBothCases(ranges: CharacterSet): CharacterSet {
 	const added: [number, number][] = [];
 	if ((ranges.at(-1)?.[1] ?? 0) < 128) {
-		for (const letter of letters()) {
+		for (const letter of asciiLetters()) {
 			if (!setContains(ranges, letter)) continue;
 			added.push([letter ^ 32, letter ^ 32]);
 			if ((letter | 32) === 0x73) added.push([0x17f, 0x17f]);
@@ -135,7 +135,7 @@ export function withBothCases(ranges: CharacterSet): CharacterSet {
 	return added.length === 0 ? ranges : unionOfSets([...ranges, ...added]);
 }
 
-function* letters(): Iterable<number> {
+function* asciiLetters(): Iterable<number> {
 	for (const [low, high] of ALPHA) for (let code = low; code <= high; code++) yield code;
 }
 
@@ -146,37 +146,41 @@ const propertySets = new Map<string, CharacterSet>();
 let orbits: readonly (readonly number[])[] | undefined;
 
 /** Returns the set of a Unicode property, given as `\p{…}`. The first use of each takes about 10 ms. */
-export function unicodePropertySet(js: string): CharacterSet {
-	let set = propertySets.get(js);
+export function unicodePropertySet(classSource: string): CharacterSet {
+	let set = propertySets.get(classSource);
 	if (!set) {
-		set = scan(js);
-		propertySets.set(js, set);
+		set = scanClass(classSource);
+		propertySets.set(classSource, set);
 	}
 	return set;
 }
 
-/** Number of code points tested at a time: those that share one high surrogate. */
-const PIECE = 0x400;
+/** Number of code points tested at a time: as many as share one high surrogate. */
+const CHUNK_SIZE = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */
-function scan(js: string): CharacterSet {
-	const runs = new RegExp(`${js}+`, 'gu');
-	const found: [number, number][] = [];
-	const basic = new Uint16Array(PIECE);
-	const pairs = Uint16Array.from({ length: 2 * PIECE }, (_, at) => 0xdc00 + (at >>> 1));
-	for (let from = 0; from <= LAST; from += PIECE) {
-		const units = from > 0xffff ? 2 : 1;
-		for (let at = 0; at < PIECE; at++) {
-			if (units === 1) basic[at] = from + at;
-			else pairs[2 * at] = 0xd7c0 + (from >>> 10);
+function scanClass(classSource: string): CharacterSet {
+	const runs = new RegExp(`${classSource}+`, 'gu');
+	const ranges: [number, number][] = [];
+	const bmpUnits = new Uint16Array(CHUNK_SIZE);
+	const surrogatePairs = Uint16Array.from({ length: 2 * CHUNK_SIZE }, (_, at) => 0xdc00 + (at >>> 1));
+	for (let chunkStart = 0; chunkStart <= MAX_CODE_POINT; chunkStart += CHUNK_SIZE) {
+		const unitsPerCharacter = chunkStart > 0xffff ? 2 : 1;
+		for (let index = 0; index < CHUNK_SIZE; index++) {
+			if (unitsPerCharacter === 1) bmpUnits[index] = chunkStart + index;
+			else surrogatePairs[2 * index] = 0xd7c0 + (chunkStart >>> 10);
 		}
-		const text: string = Reflect.apply(String.fromCharCode, undefined, units === 1 ? basic : pairs);
+		const text: string = Reflect.apply(
+			String.fromCharCode,
+			undefined,
+			unitsPerCharacter === 1 ? bmpUnits : surrogatePairs,
+		);
 		for (const run of text.matchAll(runs)) {
-			const low = from + run.index / units;
-			found.push([low, low + run[0].length / units - 1]);
+			const low = chunkStart + run.index / unitsPerCharacter;
+			ranges.push([low, low + run[0].length / unitsPerCharacter - 1]);
 		}
 	}
-	return unionOfSets(found);
+	return unionOfSets(ranges);
 }
 
 function caseOrbits(): readonly (readonly number[])[] {
@@ -185,17 +189,17 @@ function caseOrbits(): readonly (readonly number[])[] {
 }
 
 function findOrbits(): readonly (readonly number[])[] {
-	const same = /^(.)\1$/isu;
+	const sameIgnoringCase = /^(.)\1$/isu;
 	const orbitOf = new Map<number, Set<number>>();
-	for (const [low, high] of scan('[\\p{Changes_When_Casemapped}\\p{Changes_When_Casefolded}]')) {
+	for (const [low, high] of scanClass('[\\p{Changes_When_Casemapped}\\p{Changes_When_Casefolded}]')) {
 		for (let code = low; code <= high; code++) {
 			const c = String.fromCodePoint(code);
 			const [lower, upper] = [c.toLowerCase(), c.toUpperCase()];
 			const orbit = orbitOf.get(code) ?? new Set([code]);
-			for (const other of [lower, upper, lower.toUpperCase(), upper.toLowerCase()]) {
-				if (!same.test(c + other)) continue;
-				const variant = other.codePointAt(0)!;
-				for (const member of orbitOf.get(variant) ?? [variant]) orbit.add(member);
+			for (const variantText of [lower, upper, lower.toUpperCase(), upper.toLowerCase()]) {
+				if (!sameIgnoringCase.test(c + variantText)) continue;
+				const variantCode = variantText.codePointAt(0)!;
+				for (const member of orbitOf.get(variantCode) ?? [variantCode]) orbit.add(member);
 			}
 			for (const member of orbit) orbitOf.set(member, orbit);
 		}

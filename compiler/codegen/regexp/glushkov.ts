@@ -21,126 +21,130 @@ export interface AutomatonPart {
 	readonly last: PathCounts;
 }
 
-const NO_WAYS: PathCounts = new Map();
-const NOTHING: AutomatonPart = {
+const NO_PATHS: PathCounts = new Map();
+const EMPTY_PART: AutomatonPart = {
 	nullable: 1,
 	nullableAtStart: 0,
-	first: NO_WAYS,
-	firstAtStart: NO_WAYS,
-	last: NO_WAYS,
+	first: NO_PATHS,
+	firstAtStart: NO_PATHS,
+	last: NO_PATHS,
 };
-/** Size limits. The automaton of an expression beyond them is incomplete. */
+/** Size limits. The automaton of an expression that exceeds one is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
-const MAX_WORK = 100_000;
+const MAX_WORK_STEPS = 100_000;
 const LARGE_COUNT = 8;
 
 /** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: CharacterSet[] = [];
 	/** For each state, the states that can follow it. */
-	readonly follow: Map<number, number>[] = [];
-	readonly whole: AutomatonPart;
+	readonly followers: Map<number, number>[] = [];
+	readonly rootPart: AutomatonPart;
 	/** True if the expression was too large, so that the automaton is incomplete. */
 	tooLarge = false;
-	readonly #largest: number;
-	#work = 0;
-	#ranges = 0;
+	readonly #maxCount: number;
+	#workSteps = 0;
+	#rangeCount = 0;
 
 	/**
 	 * With `all`, every repetition is written out, which can take many states. With `small`, repetitions of more than
 	 * {@link LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each by at least as many paths.
 	 */
-	constructor(root: RegexpNode, counts: 'all' | 'small') {
-		this.#largest = counts === 'all' ? Infinity : LARGE_COUNT;
-		// The engine has to try the end of the expression as it tries a character.
+	constructor(root: RegexpNode, repetitions: 'all' | 'small') {
+		this.#maxCount = repetitions === 'all' ? Infinity : LARGE_COUNT;
+		// The end of the expression counts as a character, because the engine has to try it, too.
 		const end: RegexpNode = { kind: 'set', ranges: [] };
-		this.whole = this.#part({ kind: 'cat', of: [root, end] });
+		this.rootPart = this.#buildPart({ kind: 'cat', children: [root, end] });
 	}
 
-	#part(node: RegexpNode): AutomatonPart {
-		if (this.sets.length > MAX_STATES || this.#ranges > MAX_RANGES || this.#work > MAX_WORK) this.tooLarge = true;
-		if (this.tooLarge) return NOTHING;
+	#buildPart(node: RegexpNode): AutomatonPart {
+		if (this.sets.length > MAX_STATES || this.#rangeCount > MAX_RANGES || this.#workSteps > MAX_WORK_STEPS)
+			this.tooLarge = true;
+		if (this.tooLarge) return EMPTY_PART;
 		switch (node.kind) {
 			case 'assert':
-				return node.assertion === 'text-start' ? { ...NOTHING, nullable: 0, nullableAtStart: 1 } : NOTHING;
+				return node.assertion === 'text-start' ? { ...EMPTY_PART, nullable: 0, nullableAtStart: 1 } : EMPTY_PART;
 			case 'set': {
-				const only = new Map([[this.sets.push(node.ranges) - 1, 1]]);
-				this.follow.push(new Map());
-				this.#ranges += node.ranges.length;
-				return { ...NOTHING, nullable: 0, first: only, last: only };
+				const singleState = new Map([[this.sets.push(node.ranges) - 1, 1]]);
+				this.followers.push(new Map());
+				this.#rangeCount += node.ranges.length;
+				return { ...EMPTY_PART, nullable: 0, first: singleState, last: singleState };
 			}
 			case 'group':
-				return this.#part(node.of);
+				return this.#buildPart(node.child);
 			case 'cat':
-				return node.of.reduce<AutomatonPart>((before, child) => this.#join(before, this.#part(child)), NOTHING);
+				return node.children.reduce<AutomatonPart>(
+					(before, child) => this.#concatenate(before, this.#buildPart(child)),
+					EMPTY_PART,
+				);
 			case 'alt':
-				return node.of.map(child => this.#part(child)).reduce((a, b) => this.#both(a, b));
+				return node.children.map(child => this.#buildPart(child)).reduce((a, b) => this.#alternate(a, b));
 			case 'repeat':
 				// Each iteration that can be empty adds another path, so their number matters.
-				if (node.max <= this.#largest || isNullable(node.of)) return this.#repeat(node.of, node.min, node.max);
-				return this.#repeat(node.of, Math.min(node.min, 1), Infinity);
+				if (node.max <= this.#maxCount || isNullable(node.child)) return this.#repeat(node.child, node.min, node.max);
+				return this.#repeat(node.child, Math.min(node.min, 1), Infinity);
 		}
 	}
 
-	#both(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
+	#alternate(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
 		return {
 			nullable: a.nullable + b.nullable,
 			nullableAtStart: a.nullableAtStart + b.nullableAtStart,
-			first: this.#sum(a.first, b.first),
-			firstAtStart: this.#sum(a.firstAtStart, b.firstAtStart),
-			last: this.#sum(a.last, b.last),
+			first: this.#addCounts(a.first, b.first),
+			firstAtStart: this.#addCounts(a.firstAtStart, b.firstAtStart),
+			last: this.#addCounts(a.last, b.last),
 		};
 	}
 
-	#join(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
-		this.#link(a.last, b.first, 1);
+	#concatenate(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
+		this.#addLinks(a.last, b.first, 1);
 		return {
 			nullable: a.nullable * b.nullable,
 			nullableAtStart: a.nullable * b.nullableAtStart + a.nullableAtStart * (b.nullable + b.nullableAtStart),
-			first: this.#sum(a.first, b.first, a.nullable),
-			firstAtStart: this.#sum(
-				this.#sum(a.firstAtStart, b.firstAtStart, a.nullable + a.nullableAtStart),
+			first: this.#addCounts(a.first, b.first, a.nullable),
+			firstAtStart: this.#addCounts(
+				this.#addCounts(a.firstAtStart, b.firstAtStart, a.nullable + a.nullableAtStart),
 				b.first,
 				a.nullableAtStart,
 			),
-			last: this.#sum(b.last, a.last, b.nullable),
+			last: this.#addCounts(b.last, a.last, b.nullable),
 		};
 	}
 
 	#repeat(node: RegexpNode, min: number, max: number): AutomatonPart {
-		let required = NOTHING;
-		for (let i = 0; i < min && !this.tooLarge; i++) required = this.#join(required, this.#part(node));
+		let required = EMPTY_PART;
+		for (let i = 0; i < min && !this.tooLarge; i++) required = this.#concatenate(required, this.#buildPart(node));
 		if (max !== Infinity) {
 			// `x{0,2}` is `(?:x(?:x)?)?`.
-			let optional = NOTHING;
+			let optional = EMPTY_PART;
 			for (let i = min; i < max && !this.tooLarge; i++) {
-				const { nullable, ...rest } = this.#join(this.#part(node), optional);
-				optional = { ...rest, nullable: nullable + 1 };
+				const { nullable, ...otherFields } = this.#concatenate(this.#buildPart(node), optional);
+				optional = { ...otherFields, nullable: nullable + 1 };
 			}
-			return this.#join(required, optional);
+			return this.#concatenate(required, optional);
 		}
-		const { nullable, ...loop } = this.#part(node);
+		const { nullable, ...loop } = this.#buildPart(node);
 		// The engine tries an empty iteration, too, before it gives up.
-		this.#link(loop.last, loop.first, 1 + nullable);
-		return this.#join(required, { ...loop, nullable: nullable + 1 });
+		this.#addLinks(loop.last, loop.first, 1 + nullable);
+		return this.#concatenate(required, { ...loop, nullable: nullable + 1 });
 	}
 
-	#sum(a: PathCounts, b: PathCounts, factor = 1): PathCounts {
+	#addCounts(a: PathCounts, b: PathCounts, factor = 1): PathCounts {
 		if (factor === 0 || b.size === 0) return a;
 		if (a.size === 0 && factor === 1) return b;
-		this.#work += a.size + b.size;
+		this.#workSteps += a.size + b.size;
 		const sum = new Map(a);
-		for (const [state, ways] of b) sum.set(state, (sum.get(state) ?? 0) + factor * ways);
+		for (const [state, paths] of b) sum.set(state, (sum.get(state) ?? 0) + factor * paths);
 		return sum;
 	}
 
-	#link(from: PathCounts, to: PathCounts, factor: number): void {
-		this.#work += from.size * to.size;
-		if (this.#work > MAX_WORK) return;
-		for (const [before, waysBefore] of from) {
-			const follow = this.follow[before]!;
-			for (const [after, ways] of to) follow.set(after, (follow.get(after) ?? 0) + factor * waysBefore * ways);
+	#addLinks(from: PathCounts, to: PathCounts, factor: number): void {
+		this.#workSteps += from.size * to.size;
+		if (this.#workSteps > MAX_WORK_STEPS) return;
+		for (const [before, pathsBefore] of from) {
+			const followers = this.followers[before]!;
+			for (const [after, paths] of to) followers.set(after, (followers.get(after) ?? 0) + factor * pathsBefore * paths);
 		}
 	}
 }

@@ -6,7 +6,7 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 /** The components of a {@link LinearRegExp}. */
 export interface LinearRegExpSource {
 	/** The expression for `RegExp`. */
-	readonly js: string;
+	readonly jsSource: string;
 	/** Maximum length, in UTF-16 units, of a subject for which `RegExp` is fast; −1 if it is never fast. */
 	readonly fastLength: number;
 	readonly program: RegexpProgram;
@@ -20,8 +20,7 @@ export interface LinearRegExpSource {
 
 /**
  * A `RegExp` with the flag `u` that does not backtrack on long subjects. A first pass, from the end of the subject to its
- * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of
- * several possible paths, the first that can lead to a match is always the right one. The flags `g` and `y` work as usual,
+ * beginning, determines which instructions can lead to a match from which positions. A second pass follows the match forward: of several possible paths, it takes the first that can lead to a match. The flags `g` and `y` work as usual,
  * including in `replace`, `matchAll` and `split`, and all matches in one subject share the first pass.
  */
 export class LinearRegExp extends RegExp {
@@ -30,10 +29,10 @@ export class LinearRegExp extends RegExp {
 
 	/** String methods construct a copy with additional flags; they pass this object as `source`. */
 	constructor(source: LinearRegExpSource | LinearRegExp, flags: string) {
-		const of = source instanceof LinearRegExp ? source.#source : source;
-		super(of.js, flags.includes('u') ? flags : `${flags}u`);
-		this.#source = of;
-		this.#automaton = of.automaton;
+		const components = source instanceof LinearRegExp ? source.#source : source;
+		super(components.jsSource, flags.includes('u') ? flags : `${flags}u`);
+		this.#source = components;
+		this.#automaton = components.automaton;
 	}
 
 	override test(subject: string): boolean {
@@ -48,9 +47,9 @@ export class LinearRegExp extends RegExp {
 			const start = this.#automaton.find(subject);
 			return start === -1 ? null : this.#matchFrom(subject, start);
 		}
-		const from = this.lastIndex;
-		const start = from > subject.length ? -1 : this.#automaton.findNext(subject, from);
-		if (start === -1 || (this.sticky && start !== from)) {
+		const searchStart = this.lastIndex;
+		const start = searchStart > subject.length ? -1 : this.#automaton.findNext(subject, searchStart);
+		if (start === -1 || (this.sticky && start !== searchStart)) {
 			if (start === -1) this.#automaton.forget();
 			this.lastIndex = 0;
 			return null;
@@ -66,9 +65,9 @@ export class LinearRegExp extends RegExp {
 		slots[0] = start;
 		slots[1] = this.#follow(program.start, start, slots);
 		const match = [] as unknown as RegExpExecArray;
-		for (let at = 0; at < slots.length; at += 2) {
+		for (let slot = 0; slot < slots.length; slot += 2) {
 			// As in JavaScript's own arrays of matches, a group that took no part is undefined.
-			match.push(slots[at + 1]! < 0 ? (undefined as never) : subject.slice(slots[at], slots[at + 1]));
+			match.push(slots[slot + 1]! < 0 ? (undefined as never) : subject.slice(slots[slot], slots[slot + 1]));
 		}
 		match.index = start;
 		match.input = subject;
@@ -79,17 +78,17 @@ export class LinearRegExp extends RegExp {
 		return match;
 	}
 
-	/** Follows a match from where it starts, filling the slots. Returns where it ends. */
-	#follow(first: number, start: number, slots: Int32Array): number {
+	/** Follows a match from its first position and fills the slots. Returns the position of its end. */
+	#follow(firstInstruction: number, start: number, slots: Int32Array): number {
 		const { automaton, paths } = this.#source;
-		let at = start;
-		for (let number = first; ; ) {
-			const { next, saved, cleared } = paths.from(number, at);
-			for (let i = 0; i < saved.length; i++) slots[saved[i]!] = at;
+		let position = start;
+		for (let instruction = firstInstruction; ; ) {
+			const { next, savedSlots: saved, clearedSlots: cleared } = paths.pathFrom(instruction, position);
+			for (let i = 0; i < saved.length; i++) slots[saved[i]!] = position;
 			for (let i = 0; i < cleared.length; i++) slots[cleared[i]!] = -1;
-			if (next < 0) return at;
-			at = automaton.after(at);
-			number = next;
+			if (next < 0) return position;
+			position = automaton.positionAfter(position);
+			instruction = next;
 		}
 	}
 }

@@ -7,9 +7,9 @@ export interface MatchPath {
 	/** The instruction after that character, or -1 at the end of the match. */
 	readonly next: number;
 	/** Slots that are set to the position of the character. */
-	readonly saved: readonly number[];
+	readonly savedSlots: readonly number[];
 	/** Slots that are cleared. */
-	readonly cleared: readonly number[];
+	readonly clearedSlots: readonly number[];
 }
 
 /** Maximum number of cached paths. */
@@ -30,7 +30,7 @@ export class MatchPaths {
 	}
 
 	/** Returns the path from an instruction at a position in the subject. The instruction must lead to a match from there. */
-	from(instruction: number, position: number): MatchPath {
+	pathFrom(instruction: number, position: number): MatchPath {
 		const state = this.#automaton.stateAt(position);
 		if (state < 0) return this.#walk(instruction, position);
 		if (this.#generation !== this.#automaton.generation || this.#paths.size >= MAX_PATHS) {
@@ -46,13 +46,13 @@ export class MatchPaths {
 		return path;
 	}
 
-	#walk(first: number, position: number): MatchPath {
+	#walk(firstInstruction: number, position: number): MatchPath {
 		const slots = new Map<number, boolean>();
-		for (let number = first; ; ) {
-			const instruction = this.#instructions[number]!;
+		for (let index = firstInstruction; ; ) {
+			const instruction = this.#instructions[index]!;
 			switch (instruction.op) {
 				case 'choice':
-					number = this.#automaton.firstThatLeadsOn(instruction.targets, position);
+					index = this.#automaton.firstThatLeadsOn(instruction.targets, position);
 					continue;
 				case 'save':
 					slots.set(instruction.slot, true);
@@ -63,12 +63,13 @@ export class MatchPaths {
 				case 'assert':
 					break;
 				default: {
-					const slotsThat = (are: boolean) => [...slots].flatMap(([slot, saved]) => (saved === are ? [slot] : []));
+					const slotsWhere = (isSaved: boolean) =>
+						[...slots].flatMap(([slot, savedSlots]) => (savedSlots === isSaved ? [slot] : []));
 					const next = instruction.op === 'set' ? instruction.next : -1;
-					return { next, saved: slotsThat(true), cleared: slotsThat(false) };
+					return { next, savedSlots: slotsWhere(true), clearedSlots: slotsWhere(false) };
 				}
 			}
-			number = instruction.next;
+			index = instruction.next;
 		}
 	}
 }
@@ -76,28 +77,30 @@ export class MatchPaths {
 /** Returns the maximum number of instructions between two characters. */
 export function maxPathLength({ instructions }: RegexpProgram): number {
 	const lengths = new Int32Array(instructions.length);
-	for (let from = 0; from < instructions.length; from++) {
-		const open = [from];
-		for (let number = open.at(-1); number !== undefined; number = open.at(-1)) {
-			const instruction = instructions[number]!;
-			const targets = followers(instruction);
-			const unknown = targets.find(target => lengths[target] === 0);
-			if (unknown !== undefined) {
-				open.push(unknown);
+	for (let first = 0; first < instructions.length; first++) {
+		const stack = [first];
+		for (let index = stack.at(-1); index !== undefined; index = stack.at(-1)) {
+			const instruction = instructions[index]!;
+			const targets = nextInstructions(instruction);
+			const unmeasured = targets.find(target => lengths[target] === 0);
+			if (unmeasured !== undefined) {
+				stack.push(unmeasured);
 				continue;
 			}
 			// Choosing among many targets takes time as well, so they count.
-			lengths[number] = 1 + (targets.length >>> 3) + targets.reduce((most, to) => Math.max(most, lengths[to]!), 0);
-			open.pop();
+			lengths[index] =
+				1 + (targets.length >>> 3) + targets.reduce((longest, target) => Math.max(longest, lengths[target]!), 0);
+			stack.pop();
 		}
 	}
-	return lengths.reduce((most, length) => Math.max(most, length), 0);
+	return lengths.reduce((longest, length) => Math.max(longest, length), 0);
 }
 
 /**
- * Returns the instructions after one that consumes nothing. Following them ends, because every iteration consumes a character.
+ * Returns the instructions that follow an instruction without consuming a character. Following them repeatedly ends, because
+ * every iteration consumes a character.
  */
-function followers(instruction: RegexpInstruction): readonly number[] {
+function nextInstructions(instruction: RegexpInstruction): readonly number[] {
 	if (instruction.op === 'choice') return instruction.targets;
 	return instruction.op === 'set' || !('next' in instruction) ? [] : [instruction.next];
 }

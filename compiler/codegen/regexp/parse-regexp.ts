@@ -37,9 +37,9 @@ export function parseRegexp(
 	ignoreCase: boolean,
 	bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS,
 ): ParsedRegexp {
-	const { length } = bounds;
+	const { maxLength: length } = bounds;
 	if (source.length > length) throw new RegexpError(`The expression is longer than ${length} characters.`);
-	return new Parser(source, ignoreCase, bounds).whole();
+	return new Parser(source, ignoreCase, bounds).parse();
 }
 
 interface Flags {
@@ -51,68 +51,68 @@ interface Flags {
 
 class Parser {
 	readonly #source: string;
-	#at = 0;
+	#position = 0;
 	#depth = 0;
 	#flags: Flags;
-	#groups = 0;
+	#groupCount = 0;
 	readonly #names = new Map<string, number>();
 	readonly #properties = new Set<string>();
 	readonly #maxProperties: number;
 	/** The sets of bracketed classes, by their source text. */
 	readonly #sets = new Map<string, CharacterSet>();
-	#ranges = 0;
+	#rangeCount = 0;
 
-	constructor(source: string, ignoreCase: boolean, { properties }: RegexpBounds) {
+	constructor(source: string, ignoreCase: boolean, { maxProperties: properties }: RegexpBounds) {
 		this.#source = source;
 		this.#maxProperties = properties;
 		this.#flags = { i: ignoreCase, m: false, s: false, U: false };
 	}
 
-	whole(): ParsedRegexp {
+	parse(): ParsedRegexp {
 		const root = this.#alternatives();
-		if (this.#at < this.#source.length) this.#fail('unexpected `)`');
-		return { root, groups: this.#groups, names: this.#names };
+		if (this.#position < this.#source.length) this.#fail('unexpected `)`');
+		return { root, groups: this.#groupCount, names: this.#names };
 	}
 
 	#fail(what: string): never {
 		throw new RegexpError(`\`${this.#source}\` is not a regular expression: ${what}.`);
 	}
 
-	#take(text: string): boolean {
-		if (!this.#source.startsWith(text, this.#at)) return false;
-		this.#at += text.length;
+	#consume(text: string): boolean {
+		if (!this.#source.startsWith(text, this.#position)) return false;
+		this.#position += text.length;
 		return true;
 	}
 
 	/** Parses up to a `)` or the end. Flags set inside apply until the end of the group, also in later alternatives. */
 	#alternatives(): RegexpNode {
 		if (++this.#depth > MAX_DEPTH) this.#fail('it is nested too deeply');
-		const outer = this.#flags;
+		const outerFlags = this.#flags;
 		const nodes: RegexpNode[] = [];
 		do nodes.push(this.#sequence());
-		while (this.#take('|'));
-		this.#flags = outer;
+		while (this.#consume('|'));
+		this.#flags = outerFlags;
 		this.#depth--;
 		if (nodes.length === 1) return nodes[0]!;
 		// `a|b` is compiled like `[ab]`.
 		const sets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
 		if (sets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(sets.flat()) };
-		return { kind: 'alt', of: nodes };
+		return { kind: 'alt', children: nodes };
 	}
 
 	#sequence(): RegexpNode {
 		const nodes: RegexpNode[] = [];
-		while (this.#at < this.#source.length && !/[|)]/.test(this.#source[this.#at]!)) {
-			const groupsBefore = this.#groups;
+		while (this.#position < this.#source.length && !/[|)]/.test(this.#source[this.#position]!)) {
+			const groupsBefore = this.#groupCount;
 			const atom = this.#atom();
-			if (atom) nodes.push(this.#quantified(atom, groupsBefore));
+			if (atom) nodes.push(this.#withQuantifier(atom, groupsBefore));
 		}
-		return nodes.length === 1 ? nodes[0]! : { kind: 'cat', of: nodes };
+		return nodes.length === 1 ? nodes[0]! : { kind: 'cat', children: nodes };
 	}
 
 	/** Parses one atom. Returns undefined after `(?flags)`. */
 	#atom(): RegexpNode | undefined {
-		const c = this.#next();
+		const c = this.#nextCharacter();
 		switch (c) {
 			case '(':
 				return this.#group();
@@ -131,110 +131,121 @@ class Parser {
 			case '?':
 				return this.#fail(`nothing stands before \`${c}\``);
 			default:
-				return this.#set(one(c.codePointAt(0)!));
+				return this.#set(singleCharacter(c.codePointAt(0)!));
 		}
 	}
 
-	#next(): string {
-		const c = String.fromCodePoint(this.#source.codePointAt(this.#at)!);
-		this.#at += c.length;
+	#nextCharacter(): string {
+		const c = String.fromCodePoint(this.#source.codePointAt(this.#position)!);
+		this.#position += c.length;
 		return c;
 	}
 
 	#set(ranges: CharacterSet): RegexpNode {
-		return { kind: 'set', ranges: this.#inBothCases(ranges) };
+		return { kind: 'set', ranges: this.#foldCase(ranges) };
 	}
 
-	#inBothCases(ranges: CharacterSet): CharacterSet {
+	#foldCase(ranges: CharacterSet): CharacterSet {
 		return this.#flags.i ? withBothCases(ranges) : ranges;
 	}
 
 	#group(): RegexpNode | undefined {
-		if (!this.#take('?')) return this.#capturing();
-		if (this.#take(':')) return this.#closed();
-		for (const look of ['=', '!', '<=', '<!']) {
-			if (this.#source.startsWith(look, this.#at)) this.#fail(`lookaround \`(?${look}\` is not part of the language`);
+		if (!this.#consume('?')) return this.#capturingGroup();
+		if (this.#consume(':')) return this.#groupBody();
+		for (const lookaround of ['=', '!', '<=', '<!']) {
+			if (this.#source.startsWith(lookaround, this.#position))
+				this.#fail(`lookaround \`(?${lookaround}\` is not part of the language`);
 		}
-		if (this.#take('>')) this.#fail('atomic groups `(?>` are not part of the language');
-		const name = /^P?<([^>]*)>/.exec(this.#source.slice(this.#at));
+		if (this.#consume('>')) this.#fail('atomic groups `(?>` are not part of the language');
+		const name = /^P?<([^>]*)>/.exec(this.#source.slice(this.#position));
 		if (name) {
-			this.#at += name[0].length;
+			this.#position += name[0].length;
 			if (!/^[A-Za-z_]\w*$/.test(name[1]!)) this.#fail(`\`${name[1]}\` cannot name a group`);
 			if (this.#names.has(name[1]!)) this.#fail(`two groups are named \`${name[1]}\``);
-			this.#names.set(name[1]!, this.#groups + 1);
-			return this.#capturing();
+			this.#names.set(name[1]!, this.#groupCount + 1);
+			return this.#capturingGroup();
 		}
-		const flags = /^([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#source.slice(this.#at));
+		const flags = /^([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#source.slice(this.#position));
 		if (!flags || flags[0] === ')')
-			return this.#fail(`\`(?${this.#source.slice(this.#at, this.#at + 3)}\` is not known`);
-		this.#at += flags[0].length;
-		const changed = { ...this.#flags };
-		for (const flag of flags[1]!) changed[flag as keyof Flags] = true;
-		for (const flag of flags[2] ?? '') changed[flag as keyof Flags] = false;
+			return this.#fail(`\`(?${this.#source.slice(this.#position, this.#position + 3)}\` is not known`);
+		this.#position += flags[0].length;
+		const newFlags = { ...this.#flags };
+		for (const flag of flags[1]!) newFlags[flag as keyof Flags] = true;
+		for (const flag of flags[2] ?? '') newFlags[flag as keyof Flags] = false;
 		if (flags[3] === ')') {
-			this.#flags = changed;
+			this.#flags = newFlags;
 			return undefined;
 		}
-		const outer = this.#flags;
-		this.#flags = changed;
-		const inner = this.#closed();
-		this.#flags = outer;
+		const outerFlags = this.#flags;
+		this.#flags = newFlags;
+		const inner = this.#groupBody();
+		this.#flags = outerFlags;
 		return inner;
 	}
 
-	#capturing(): RegexpNode {
-		const index = ++this.#groups;
-		return { kind: 'group', of: this.#closed(), index };
+	#capturingGroup(): RegexpNode {
+		const index = ++this.#groupCount;
+		return { kind: 'group', child: this.#groupBody(), index };
 	}
 
-	#closed(): RegexpNode {
+	#groupBody(): RegexpNode {
 		const inner = this.#alternatives();
-		if (!this.#take(')')) this.#fail('a `(` is not closed');
+		if (!this.#consume(')')) this.#fail('a `(` is not closed');
 		return inner;
 	}
 
-	/** Parses a quantifier after an atom whose capturing groups are those after `groupsBefore`. */
-	#quantified(of: RegexpNode, groupsBefore: number): RegexpNode {
-		const found = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(this.#source.slice(this.#at, this.#at + 24));
-		if (!found) return of;
-		this.#at += found[0].length;
-		if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(this.#source.slice(this.#at, this.#at + 16))) {
-			this.#fail(`\`${found[0]}${this.#source[this.#at]}\` repeats a repetition`);
+	/** Parses a quantifier after an atom. The atom's capturing groups have numbers above `groupsBefore`. */
+	#withQuantifier(atom: RegexpNode, groupsBefore: number): RegexpNode {
+		const match = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
+			this.#source.slice(this.#position, this.#position + 24),
+		);
+		if (!match) return atom;
+		this.#position += match[0].length;
+		if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(this.#source.slice(this.#position, this.#position + 16))) {
+			this.#fail(`\`${match[0]}${this.#source[this.#position]}\` repeats a repetition`);
 		}
-		const [, sign, least, comma, most, lazy] = found;
-		const min = sign ? (sign === '+' ? 1 : 0) : Number(least);
-		const max = sign ? (sign === '?' ? 1 : Infinity) : comma ? (most === '' ? Infinity : Number(most)) : min;
+		const [, symbol, minDigits, comma, maxDigits, lazy] = match;
+		const min = symbol ? (symbol === '+' ? 1 : 0) : Number(minDigits);
+		const max = symbol
+			? symbol === '?'
+				? 1
+				: Infinity
+			: comma
+				? maxDigits === ''
+					? Infinity
+					: Number(maxDigits)
+				: min;
 		if (min > max || min > MAX_REPEAT || (max !== Infinity && max > MAX_REPEAT)) {
-			this.#fail(`\`${found[0]}\` is not a repeat count (at most ${MAX_REPEAT})`);
+			this.#fail(`\`${match[0]}\` is not a repeat count (at most ${MAX_REPEAT})`);
 		}
-		const groups = [groupsBefore + 1, this.#groups + 1] as const;
-		return { kind: 'repeat', of, min, max, lazy: (lazy === '?') !== this.#flags.U, groups };
+		const groups = [groupsBefore + 1, this.#groupCount + 1] as const;
+		return { kind: 'repeat', child: atom, min, max, lazy: (lazy === '?') !== this.#flags.U, groups };
 	}
 
 	#escape(): RegexpNode {
-		if (this.#at >= this.#source.length) this.#fail('it ends in a backslash');
-		const assertion = ASSERTIONS[this.#source[this.#at]!];
+		if (this.#position >= this.#source.length) this.#fail('it ends in a backslash');
+		const assertion = ASSERTIONS[this.#source[this.#position]!];
 		if (assertion) {
-			this.#at++;
+			this.#position++;
 			return { kind: 'assert', assertion };
 		}
-		return this.#take('Q') ? this.#quoted() : this.#set(this.#classEscape());
+		return this.#consume('Q') ? this.#quoted() : this.#set(this.#classEscape());
 	}
 
 	#quoted(): RegexpNode {
-		const end = this.#source.indexOf('\\E', this.#at);
-		const text = this.#source.slice(this.#at, end === -1 ? undefined : end);
-		this.#at = end === -1 ? this.#source.length : end + 2;
-		const nodes = Array.from(text, c => this.#set(one(c.codePointAt(0)!)));
+		const end = this.#source.indexOf('\\E', this.#position);
+		const text = this.#source.slice(this.#position, end === -1 ? undefined : end);
+		this.#position = end === -1 ? this.#source.length : end + 2;
+		const nodes = Array.from(text, c => this.#set(singleCharacter(c.codePointAt(0)!)));
 		// A quantifier after `\Q…\E` belongs to the last character.
 		const last = nodes.pop();
-		if (last) nodes.push(this.#quantified(last, this.#groups));
-		return { kind: 'cat', of: nodes };
+		if (last) nodes.push(this.#withQuantifier(last, this.#groupCount));
+		return { kind: 'cat', children: nodes };
 	}
 
 	/** Parses what follows a backslash, in a class or outside. */
 	#classEscape(): CharacterSet {
-		const c = this.#next();
+		const c = this.#nextCharacter();
 		switch (c) {
 			case 'd':
 				return DIGIT;
@@ -254,7 +265,7 @@ class Parser {
 			case 'x':
 				return this.#hex();
 			default:
-				return one(this.#simpleEscape(c));
+				return singleCharacter(this.#simpleEscape(c));
 		}
 	}
 
@@ -262,9 +273,9 @@ class Parser {
 		const control = 'afnrtv'.indexOf(c);
 		if (control !== -1) return [7, 12, 10, 13, 9, 11][control]!;
 		if (/[0-7]/.test(c)) {
-			const octal = /^[0-7]{1,3}/.exec(this.#source.slice(this.#at - 1, this.#at + 2))![0];
+			const octal = /^[0-7]{1,3}/.exec(this.#source.slice(this.#position - 1, this.#position + 2))![0];
 			if (c !== '0' && octal.length === 1) this.#fail(`backreferences such as \`\\${c}\` are not part of the language`);
-			this.#at += octal.length - 1;
+			this.#position += octal.length - 1;
 			return Number.parseInt(octal, 8);
 		}
 		if (/[89k]/.test(c)) this.#fail(`backreferences such as \`\\${c}\` are not part of the language`);
@@ -273,88 +284,90 @@ class Parser {
 	}
 
 	#hex(): CharacterSet {
-		const found = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2}))/.exec(this.#source.slice(this.#at, this.#at + 10));
-		const code = found ? Number.parseInt((found[1] ?? found[2])!, 16) : Number.POSITIVE_INFINITY;
+		const match = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2}))/.exec(
+			this.#source.slice(this.#position, this.#position + 10),
+		);
+		const code = match ? Number.parseInt((match[1] ?? match[2])!, 16) : Number.POSITIVE_INFINITY;
 		if (code > 0x10ffff) this.#fail('`\\x` needs two hex digits, or braces around some');
-		this.#at += found![0].length;
-		return one(code);
+		this.#position += match![0].length;
+		return singleCharacter(code);
 	}
 
 	#property(negated: boolean): CharacterSet {
-		const found = /^(?:\{(\^?)(\w+)\}|([A-Z]))/.exec(this.#source.slice(this.#at, this.#at + 40));
-		if (!found) return this.#fail('`\\p` needs the name of a class');
-		this.#at += found[0].length;
-		const name = (found[2] ?? found[3])!;
-		const negate = negated !== (found[1] === '^');
+		const match = /^(?:\{(\^?)(\w+)\}|([A-Z]))/.exec(this.#source.slice(this.#position, this.#position + 40));
+		if (!match) return this.#fail('`\\p` needs the name of a class');
+		this.#position += match[0].length;
+		const name = (match[2] ?? match[3])!;
+		const negate = negated !== (match[1] === '^');
 		for (const property of [name, `Script=${name}`]) {
-			const js = `\\${negate ? 'P' : 'p'}{${property}}`;
-			if (!isProperty(js)) continue;
-			this.#properties.add(js);
-			const most = this.#maxProperties;
-			if (this.#properties.size > most) this.#fail(`it has more than ${most} Unicode classes`);
-			return unicodePropertySet(js);
+			const propertyEscape = `\\${negate ? 'P' : 'p'}{${property}}`;
+			if (!isProperty(propertyEscape)) continue;
+			this.#properties.add(propertyEscape);
+			const maxProperties = this.#maxProperties;
+			if (this.#properties.size > maxProperties) this.#fail(`it has more than ${maxProperties} Unicode classes`);
+			return unicodePropertySet(propertyEscape);
 		}
 		return this.#fail(`\`${name}\` is not the name of a class`);
 	}
 
 	/** Parses a class after its `[`. */
 	#bracketed(): RegexpNode {
-		const from = this.#at;
-		const negated = this.#take('^');
-		const items = this.#items();
-		const text = this.#source.slice(from, this.#at) + this.#flags.i;
+		const from = this.#position;
+		const negated = this.#consume('^');
+		const items = this.#classItems();
+		const text = this.#source.slice(from, this.#position) + this.#flags.i;
 		let ranges = this.#sets.get(text);
 		if (!ranges) {
-			ranges = this.#inBothCases(unionOfSets(items));
+			ranges = this.#foldCase(unionOfSets(items));
 			if (negated) ranges = complementOfSet(ranges);
 			this.#sets.set(text, ranges);
-			this.#ranges += ranges.length;
-			if (this.#ranges > MAX_RANGES) throw new RegexpTooLarge();
+			this.#rangeCount += ranges.length;
+			if (this.#rangeCount > MAX_RANGES) throw new RegexpTooLarge();
 		}
 		return { kind: 'set', ranges };
 	}
 
-	#items(): CharacterSet {
+	#classItems(): CharacterSet {
 		const ranges: (readonly [number, number])[] = [];
 		for (let first = true; ; first = false) {
-			if (this.#at >= this.#source.length) this.#fail('a `[` is not closed');
-			if (!first && this.#take(']')) return ranges;
-			const posix = /^\[:(\^?)(\w+):\]/.exec(this.#source.slice(this.#at, this.#at + 16));
+			if (this.#position >= this.#source.length) this.#fail('a `[` is not closed');
+			if (!first && this.#consume(']')) return ranges;
+			const posix = /^\[:(\^?)(\w+):\]/.exec(this.#source.slice(this.#position, this.#position + 16));
 			if (posix) {
-				const named = posixClass(posix[2]!);
-				if (!named) return this.#fail(`\`${posix[0]}\` is not the name of a class`);
-				this.#at += posix[0].length;
-				ranges.push(...(posix[1] === '^' ? complementOfSet(named) : named));
+				const posixSet = posixClass(posix[2]!);
+				if (!posixSet) return this.#fail(`\`${posix[0]}\` is not the name of a class`);
+				this.#position += posix[0].length;
+				ranges.push(...(posix[1] === '^' ? complementOfSet(posixSet) : posixSet));
 				continue;
 			}
-			const low = this.#setItem();
-			if (!isOne(low) || !/^-[^\]]/s.test(this.#source.slice(this.#at, this.#at + 2))) {
+			const low = this.#classItem();
+			if (!isSingleCharacter(low) || !/^-[^\]]/s.test(this.#source.slice(this.#position, this.#position + 2))) {
 				ranges.push(...low);
 				continue;
 			}
-			this.#at++;
-			const high = this.#setItem();
-			if (!isOne(high) || high[0]![0] < low[0]![0]) this.#fail('a range in `[ ]` is upside down');
+			this.#position++;
+			const high = this.#classItem();
+			if (!isSingleCharacter(high) || high[0]![0] < low[0]![0]) this.#fail('a range in `[ ]` is upside down');
 			ranges.push([low[0]![0], high[0]![0]]);
 		}
 	}
 
-	#setItem(): CharacterSet {
-		return this.#take('\\') ? this.#classEscape() : one(this.#next().codePointAt(0)!);
+	#classItem(): CharacterSet {
+		return this.#consume('\\') ? this.#classEscape() : singleCharacter(this.#nextCharacter().codePointAt(0)!);
 	}
 }
 
-function one(code: number): CharacterSet {
+function singleCharacter(code: number): CharacterSet {
 	return [[code, code]];
 }
 
-function isOne(ranges: CharacterSet): boolean {
+function isSingleCharacter(ranges: CharacterSet): boolean {
 	return ranges.length === 1 && ranges[0]![0] === ranges[0]![1];
 }
 
-function isProperty(js: string): boolean {
+function isProperty(propertyEscape: string): boolean {
 	try {
-		new RegExp(js, 'u');
+		new RegExp(propertyEscape, 'u');
 		return true;
 	} catch {
 		return false;

@@ -32,16 +32,16 @@ export interface RegexpProgram {
 }
 
 /** The instruction that never succeeds. */
-const FAIL = 0;
+const FAIL_INSTRUCTION = 0;
 /** The instruction that ends a match. */
 export const MATCH_INSTRUCTION = 1;
-/** Maximum nodes visited per permitted instruction. It is greater than 1, because some nodes produce no instruction. */
-const VISITS = 5;
+/** Maximum number of nodes visited per permitted instruction. It is greater than 1, because some nodes produce no instruction. */
+const VISITS_PER_INSTRUCTION = 5;
 
 /** Compiles an expression. Throws RegexpTooLarge. */
 export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): RegexpProgram {
 	const builder = new Builder(bounds);
-	const start = builder.node(root, MATCH_INSTRUCTION);
+	const start = builder.compileNode(root, MATCH_INSTRUCTION);
 	return { instructions: builder.instructions, start, sets: builder.sets };
 }
 
@@ -67,96 +67,108 @@ class Builder {
 	}
 
 	/** Compiles a node that is followed by `next`. */
-	node(node: RegexpNode, next: number): number {
-		return this.#either(node, next, next);
+	compileNode(node: RegexpNode, next: number): number {
+		return this.#compileEither(node, next, next);
 	}
 
-	#add(instruction: RegexpInstruction): number {
-		if (this.instructions.length >= this.#bounds.instructions) throw new RegexpTooLarge();
+	#addInstruction(instruction: RegexpInstruction): number {
+		if (this.instructions.length >= this.#bounds.maxInstructions) throw new RegexpTooLarge();
 		return this.instructions.push(instruction) - 1;
 	}
 
 	#choice(targets: readonly number[]): number {
-		const open = targets.filter(target => target !== FAIL);
-		return open.length < 2 ? (open[0] ?? FAIL) : this.#add({ op: 'choice', targets: open });
+		const liveTargets = targets.filter(target => target !== FAIL_INSTRUCTION);
+		return liveTargets.length < 2
+			? (liveTargets[0] ?? FAIL_INSTRUCTION)
+			: this.#addInstruction({ op: 'choice', targets: liveTargets });
 	}
 
 	/**
-	 * Compiles a node that continues with `full` if it has consumed a character, and with `empty` if it has not. As in
-	 * JavaScript,
-	 * an optional iteration must consume something, so its `empty` is FAIL.
+	 * Compiles a node that continues with `nextIfConsumed` if it has consumed a character, and with `nextIfEmpty` if it has not. As
+	 * in JavaScript, an optional iteration must consume something, so its `nextIfEmpty` is FAIL_INSTRUCTION.
 	 */
-	#either(node: RegexpNode, empty: number, full: number): number {
-		if (++this.#visits > VISITS * this.#bounds.instructions) throw new RegexpTooLarge();
+	#compileEither(node: RegexpNode, nextIfEmpty: number, nextIfConsumed: number): number {
+		if (++this.#visits > VISITS_PER_INSTRUCTION * this.#bounds.maxInstructions) throw new RegexpTooLarge();
 		switch (node.kind) {
 			case 'assert':
-				return empty === FAIL ? FAIL : this.#add({ op: 'assert', assertion: node.assertion, next: empty });
+				return nextIfEmpty === FAIL_INSTRUCTION
+					? FAIL_INSTRUCTION
+					: this.#addInstruction({ op: 'assert', assertion: node.assertion, next: nextIfEmpty });
 			case 'set':
-				return this.#add({ op: 'set', set: this.#numberOf(node.ranges), next: full });
+				return this.#addInstruction({ op: 'set', set: this.#numberOf(node.ranges), next: nextIfConsumed });
 			case 'group': {
-				const end = (next: number): number =>
-					next === FAIL ? FAIL : this.#add({ op: 'save', slot: 2 * node.index + 1, next });
-				const afterFull = end(full);
-				const inner = this.#either(node.of, empty === full ? afterFull : end(empty), afterFull);
-				return inner === FAIL ? FAIL : this.#add({ op: 'save', slot: 2 * node.index, next: inner });
+				const saveEnd = (next: number): number =>
+					next === FAIL_INSTRUCTION
+						? FAIL_INSTRUCTION
+						: this.#addInstruction({ op: 'save', slot: 2 * node.index + 1, next });
+				const afterFull = saveEnd(nextIfConsumed);
+				const inner = this.#compileEither(
+					node.child,
+					nextIfEmpty === nextIfConsumed ? afterFull : saveEnd(nextIfEmpty),
+					afterFull,
+				);
+				return inner === FAIL_INSTRUCTION
+					? FAIL_INSTRUCTION
+					: this.#addInstruction({ op: 'save', slot: 2 * node.index, next: inner });
 			}
 			case 'alt':
-				return this.#choice(node.of.map(child => this.#either(child, empty, full)));
+				return this.#choice(node.children.map(child => this.#compileEither(child, nextIfEmpty, nextIfConsumed)));
 			case 'cat':
-				return this.#sequence(node.of, empty, full, (at, ...next) => this.#either(node.of[at]!, ...next));
+				return this.#sequence(node.children, nextIfEmpty, nextIfConsumed, (index, ...next) =>
+					this.#compileEither(node.children[index]!, ...next),
+				);
 			case 'repeat': {
-				const { entry, iteration } = this.#optional(node, full);
-				const whenEmpty = empty === full ? entry : this.#orSkip(node, iteration, empty);
-				const required = new Array<RegexpNode>(node.min).fill(node.of);
-				return this.#sequence(required, whenEmpty, entry, (_, ...next) => this.#iteration(node, ...next));
+				const { entry, iteration } = this.#optional(node, nextIfConsumed);
+				const entryIfEmpty = nextIfEmpty === nextIfConsumed ? entry : this.#orSkip(node, iteration, nextIfEmpty);
+				const required = new Array<RegexpNode>(node.min).fill(node.child);
+				return this.#sequence(required, entryIfEmpty, entry, (_, ...next) => this.#iteration(node, ...next));
 			}
 		}
 	}
 
 	/**
 	 * Compiles nodes one after the other. Where the two continuations differ, each node that can match nothing is compiled
-	 * twice: for when something has been consumed before it, and for when nothing has.
+	 * twice: for the case that something has been consumed before it, and for the case that nothing has.
 	 */
 	#sequence(
 		nodes: readonly RegexpNode[],
-		empty: number,
-		full: number,
-		compile: (at: number, empty: number, full: number) => number,
+		nextIfEmpty: number,
+		nextIfConsumed: number,
+		compile: (index: number, nextIfEmpty: number, nextIfConsumed: number) => number,
 	): number {
-		let [whenEmpty, whenFull] = [empty, full];
-		for (let at = nodes.length - 1; at >= 0; at--) {
-			const next = whenFull;
-			const alike = whenEmpty === next || !isNullable(nodes[at]!);
-			if (alike || at > 0) whenFull = compile(at, next, next);
-			whenEmpty = alike ? whenFull : compile(at, whenEmpty, next);
+		let [entryIfEmpty, entryIfConsumed] = [nextIfEmpty, nextIfConsumed];
+		for (let index = nodes.length - 1; index >= 0; index--) {
+			const next = entryIfConsumed;
+			const isSameEntry = entryIfEmpty === next || !isNullable(nodes[index]!);
+			if (isSameEntry || index > 0) entryIfConsumed = compile(index, next, next);
+			entryIfEmpty = isSameEntry ? entryIfConsumed : compile(index, entryIfEmpty, next);
 		}
-		return whenEmpty;
+		return entryIfEmpty;
 	}
 
 	/**
-	 * Compiles the iterations after the required ones. The result is reused for the same `full`, since otherwise nested
-	 * repetitions
-	 * would multiply.
+	 * Compiles the iterations after the required ones. The result is reused for the same `nextIfConsumed`, because the iterations
+	 * of nested repetitions would multiply otherwise.
 	 */
-	#optional(node: Repeat, full: number): OptionalPart {
+	#optional(node: Repeat, nextIfConsumed: number): OptionalPart {
 		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
 		this.#optionalParts.set(node, parts);
-		let part = parts.get(full);
+		let part = parts.get(nextIfConsumed);
 		if (part) return part;
-		part = { entry: full, iteration: FAIL };
+		part = { entry: nextIfConsumed, iteration: FAIL_INSTRUCTION };
 		if (node.max === Infinity) {
 			const targets: number[] = [];
-			const entry = this.#add({ op: 'choice', targets });
-			const iteration = this.#iteration(node, FAIL, entry);
-			targets.push(...(node.lazy ? [full, iteration] : [iteration, full]));
+			const entry = this.#addInstruction({ op: 'choice', targets });
+			const iteration = this.#iteration(node, FAIL_INSTRUCTION, entry);
+			targets.push(...(node.lazy ? [nextIfConsumed, iteration] : [iteration, nextIfConsumed]));
 			part = { entry, iteration };
 		} else {
-			for (let left = node.max - node.min; left > 0; left--) {
-				const iteration = this.#iteration(node, FAIL, part.entry);
-				part = { entry: this.#orSkip(node, iteration, full), iteration };
+			for (let remaining = node.max - node.min; remaining > 0; remaining--) {
+				const iteration = this.#iteration(node, FAIL_INSTRUCTION, part.entry);
+				part = { entry: this.#orSkip(node, iteration, nextIfConsumed), iteration };
 			}
 		}
-		parts.set(full, part);
+		parts.set(nextIfConsumed, part);
 		return part;
 	}
 
@@ -165,11 +177,11 @@ class Builder {
 	}
 
 	/** Compiles one iteration, which first clears the captures of the iteration before it. */
-	#iteration(node: Repeat, empty: number, full: number): number {
-		const start = this.#either(node.of, empty, full);
+	#iteration(node: Repeat, nextIfEmpty: number, nextIfConsumed: number): number {
+		const start = this.#compileEither(node.child, nextIfEmpty, nextIfConsumed);
 		const [first, end] = node.groups;
-		if (first === end || start === FAIL) return start;
-		return this.#add({ op: 'clear', from: 2 * first, to: 2 * end, next: start });
+		if (first === end || start === FAIL_INSTRUCTION) return start;
+		return this.#addInstruction({ op: 'clear', from: 2 * first, to: 2 * end, next: start });
 	}
 
 	/** Returns the index of a set. Equal sets share one index. */

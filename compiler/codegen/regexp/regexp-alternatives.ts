@@ -35,11 +35,11 @@ export function compileRegexpAlternatives(
 		const parsed = parseRegexp(source, ignoreCase);
 		const group = groups + 1;
 		alternatives.push({ group, groups: parsed.groups, names: parsed.names });
-		nodes.push({ kind: 'group', index: group, of: withGroupsAfter(parsed.root, group) });
+		nodes.push({ kind: 'group', index: group, child: withGroupsAfter(parsed.root, group) });
 		groups += 1 + parsed.groups;
 	}
-	// Names of groups may be the same in several expressions, so the whole has none.
-	const parsed: ParsedRegexp = { root: { kind: 'alt', of: nodes }, groups, names: new Map() };
+	// Several expressions may use the same group names, so the combined expression has none.
+	const parsed: ParsedRegexp = { root: { kind: 'alt', children: nodes }, groups, names: new Map() };
 	const regexp = compileParsedRegexp(parsed, 'g', CONFIGURED_REGEXP_BOUNDS);
 	return { regexp, parsed, alternatives, maxLength: maxLengthOf(parsed.root) };
 }
@@ -48,13 +48,13 @@ export function compileRegexpAlternatives(
 function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
 	switch (node.kind) {
 		case 'group':
-			return { ...node, index: node.index + offset, of: withGroupsAfter(node.of, offset) };
+			return { ...node, index: node.index + offset, child: withGroupsAfter(node.child, offset) };
 		case 'cat':
 		case 'alt':
-			return { ...node, of: node.of.map(child => withGroupsAfter(child, offset)) };
+			return { ...node, children: node.children.map(child => withGroupsAfter(child, offset)) };
 		case 'repeat': {
 			const [from, to] = node.groups;
-			return { ...node, groups: [from + offset, to + offset], of: withGroupsAfter(node.of, offset) };
+			return { ...node, groups: [from + offset, to + offset], child: withGroupsAfter(node.child, offset) };
 		}
 		default:
 			return node;
@@ -69,14 +69,14 @@ function maxLengthOf(node: RegexpNode): number {
 		case 'set':
 			return (node.ranges.at(-1)?.[1] ?? 0) > 0xffff ? 2 : 1;
 		case 'cat':
-			return node.of.reduce((sum, child) => sum + maxLengthOf(child), 0);
+			return node.children.reduce((sum, child) => sum + maxLengthOf(child), 0);
 		case 'alt':
-			return node.of.reduce((longest, child) => Math.max(longest, maxLengthOf(child)), 0);
+			return node.children.reduce((longest, child) => Math.max(longest, maxLengthOf(child)), 0);
 		case 'repeat': {
-			const length = maxLengthOf(node.of);
+			const length = maxLengthOf(node.child);
 			return length === 0 || node.max === 0 ? 0 : length * node.max;
 		}
 		case 'group':
-			return maxLengthOf(node.of);
+			return maxLengthOf(node.child);
 	}
 }

@@ -3,22 +3,27 @@
 /** Maximum sizes of a regular expression. */
 export interface RegexpBounds {
 	/** Maximum number of characters in the expression's source. */
-	readonly length: number;
+	readonly maxLength: number;
 	/** Maximum number of different Unicode classes. The first use of each in a thread takes some 10 ms. */
-	readonly properties: number;
+	readonly maxProperties: number;
 	/** Maximum number of instructions in the expression's program. Nested repeat counts multiply. */
-	readonly instructions: number;
+	readonly maxInstructions: number;
 	/** Maximum number of steps for finding all automaton states in advance, which a large program requires. */
-	readonly steps: number;
+	readonly maxSteps: number;
 }
 
 /** Bounds of expressions in a configuration. The largest take 0.1 s to compile. */
 export const CONFIGURED_REGEXP_BOUNDS: RegexpBounds = {
-	length: 8192,
-	properties: 10,
-	instructions: 20_000,
-	steps: 4_000_000,
+	maxLength: 8192,
+	maxProperties: 10,
+	maxInstructions: 20_000,
+	maxSteps: 4_000_000,
 };
 
 /** Bounds of expressions that are compiled while a request is handled. The largest take a few milliseconds. */
-export const REQUEST_REGEXP_BOUNDS: RegexpBounds = { length: 1024, properties: 2, instructions: 2000, steps: 200_000 };
+export const REQUEST_REGEXP_BOUNDS: RegexpBounds = {
+	maxLength: 1024,
+	maxProperties: 2,
+	maxInstructions: 2000,
+	maxSteps: 200_000,
+};

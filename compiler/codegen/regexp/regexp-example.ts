@@ -27,26 +27,28 @@ function examplesOf(node: RegexpNode): readonly string[] {
 		case 'assert':
 			return [''];
 		case 'set': {
-			const code = readable(node.ranges);
+			const code = readableCharacter(node.ranges);
 			return code === undefined ? [] : [String.fromCodePoint(code)];
 		}
 		case 'group':
-			return examplesOf(node.of);
+			return examplesOf(node.child);
 		case 'alt':
-			return node.of.flatMap(examplesOf).slice(0, MAX_EXAMPLES);
+			return node.children.flatMap(examplesOf).slice(0, MAX_EXAMPLES);
 		case 'repeat': {
-			const once = node.max === 0 ? [''] : examplesOf(node.of);
+			const childExamples = node.max === 0 ? [''] : examplesOf(node.child);
 			const count = Math.max(node.min, Math.min(node.max, 1));
-			const all = once.map(text => text.repeat(Math.min(count, MAX_LENGTH)));
-			return node.min === 0 ? [...all, ''].slice(0, MAX_EXAMPLES) : all;
+			const repeated = childExamples.map(text => text.repeat(Math.min(count, MAX_LENGTH)));
+			return node.min === 0 ? [...repeated, ''].slice(0, MAX_EXAMPLES) : repeated;
 		}
 		case 'cat': {
 			let texts: readonly string[] = [''];
-			for (const part of node.of) {
-				const next = examplesOf(part);
+			for (const part of node.children) {
+				const partExamples = examplesOf(part);
 				// Combines all alternatives of one part only with the first alternative of every other part, so that the number stays
 				// small.
-				texts = next.flatMap((text, index) => (index === 0 ? texts : texts.slice(0, 1)).map(before => before + text));
+				texts = partExamples.flatMap((text, index) =>
+					(index === 0 ? texts : texts.slice(0, 1)).map(prefix => prefix + text),
+				);
 				texts = texts.slice(0, MAX_EXAMPLES);
 			}
 			return texts;
@@ -55,7 +57,7 @@ function examplesOf(node: RegexpNode): readonly string[] {
 }
 
 /** Returns a character of the set, a letter or digit if possible. */
-function readable(ranges: CharacterSet): number | undefined {
+function readableCharacter(ranges: CharacterSet): number | undefined {
 	for (const [low, high] of [
 		[97, 122],
 		[48, 57],

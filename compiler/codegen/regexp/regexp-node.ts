@@ -14,17 +14,17 @@ export type RegexpAssertion =
 export type RegexpNode =
 	| { readonly kind: 'set'; readonly ranges: CharacterSet }
 	| { readonly kind: 'assert'; readonly assertion: RegexpAssertion }
-	| { readonly kind: 'cat' | 'alt'; readonly of: readonly RegexpNode[] }
+	| { readonly kind: 'cat' | 'alt'; readonly children: readonly RegexpNode[] }
 	| {
 			readonly kind: 'repeat';
-			readonly of: RegexpNode;
+			readonly child: RegexpNode;
 			readonly min: number;
 			readonly max: number;
 			readonly lazy: boolean;
 			/** Numbers of the capturing groups inside it: from `from` up to, but not including, `to`. */
 			readonly groups: readonly [from: number, to: number];
 	  }
-	| { readonly kind: 'group'; readonly of: RegexpNode; readonly index: number };
+	| { readonly kind: 'group'; readonly child: RegexpNode; readonly index: number };
 
 /** A parsed expression. */
 export interface ParsedRegexp {
@@ -43,12 +43,12 @@ export function isNullable(node: RegexpNode): boolean {
 		case 'set':
 			return false;
 		case 'cat':
-			return node.of.every(isNullable);
+			return node.children.every(isNullable);
 		case 'alt':
-			return node.of.some(isNullable);
+			return node.children.some(isNullable);
 		case 'repeat':
-			return node.min === 0 || isNullable(node.of);
+			return node.min === 0 || isNullable(node.child);
 		case 'group':
-			return isNullable(node.of);
+			return isNullable(node.child);
 	}
 }

@@ -14,7 +14,7 @@ const ASSERTIONS: { readonly [assertion in RegexpAssertion]: string } = {
 
 /** Returns the `RegExp` source of an expression. */
 export function regexpSource({ root, names }: ParsedRegexp): string {
-	const nameOf = new Map(Array.from(names, ([name, index]) => [index, name]));
+	const nameByGroup = new Map(Array.from(names, ([name, index]) => [index, name]));
 	const write = (node: RegexpNode): string => {
 		switch (node.kind) {
 			case 'set':
@@ -22,17 +22,17 @@ export function regexpSource({ root, names }: ParsedRegexp): string {
 			case 'assert':
 				return ASSERTIONS[node.assertion];
 			case 'group': {
-				const name = nameOf.get(node.index);
-				return `(${name === undefined ? '' : `?<${name}>`}${write(node.of)})`;
+				const name = nameByGroup.get(node.index);
+				return `(${name === undefined ? '' : `?<${name}>`}${write(node.child)})`;
 			}
 			case 'cat':
-				return node.of.map(child => (child.kind === 'alt' ? `(?:${write(child)})` : write(child))).join('');
+				return node.children.map(child => (child.kind === 'alt' ? `(?:${write(child)})` : write(child))).join('');
 			case 'alt':
-				return node.of.map(write).join('|');
+				return node.children.map(write).join('|');
 			case 'repeat': {
-				const of = write(node.of);
-				const isAtom = node.of.kind === 'set' || node.of.kind === 'group';
-				return `${isAtom ? of : `(?:${of})`}${countSource(node.min, node.max)}${node.lazy ? '?' : ''}`;
+				const childSource = write(node.child);
+				const isAtom = node.child.kind === 'set' || node.child.kind === 'group';
+				return `${isAtom ? childSource : `(?:${childSource})`}${countSource(node.min, node.max)}${node.lazy ? '?' : ''}`;
 			}
 		}
 	};
@@ -50,11 +50,11 @@ function setSource(ranges: CharacterSet): string {
 	if (ranges === ANY_CHARACTER) return '[^]';
 	if (ranges === WORD_CHARACTERS) return '\\w';
 	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return character(ranges[0]![0]);
-	const negated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
-	const listed = (negated ? complementOfSet(ranges) : ranges).map(([low, high]) =>
+	const isNegated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
+	const rangeTexts = (isNegated ? complementOfSet(ranges) : ranges).map(([low, high]) =>
 		low === high ? character(low) : `${character(low)}-${character(high)}`,
 	);
-	return `[${negated ? '^' : ''}${listed.join('')}]`;
+	return `[${isNegated ? '^' : ''}${rangeTexts.join('')}]`;
 }
 
 function character(code: number): string {

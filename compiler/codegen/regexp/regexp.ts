@@ -17,12 +17,12 @@ export { REQUEST_REGEXP_BOUNDS } from './regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 
 /** Maximum nodes of a program whose nodes may all have to be examined for each character. */
-const MAX_ACTIVE = 350;
+const MAX_ACTIVE_NODES = 350;
 /** Maximum instructions between two characters, for any expression. */
-const MAX_PATH = 300;
+const MAX_PATH_LENGTH = 300;
 
 /** Prefixes that make `RegExp` try an expression only at positions where it can start to match. */
-const PREFIXES: { readonly [starts in MatchStarts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
+const START_PREFIXES: { readonly [starts in MatchStarts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
 
 /**
  * Compiles an expression. `flags` are those of `RegExp`: `g`, `i`, `y`; `u` is always set. `^` and `$` match only at the ends of
@@ -37,14 +37,14 @@ export function compileRegexp(source: string, flags = '', bounds: RegexpBounds =
 export function compileParsedRegexp(parsed: ParsedRegexp, flags: string, bounds: RegexpBounds): RegExp {
 	// A search that continues in the middle of a line must find matches that begin there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
-	const length = maxFastSubjectLength(parsed.root, starts);
-	const js = length < 0 ? '' : PREFIXES[starts] + regexpSource(parsed);
+	const fastLength = maxFastSubjectLength(parsed.root, starts);
+	const jsSource = fastLength < 0 ? '' : START_PREFIXES[starts] + regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
-	if (length === Infinity) return new RegExp(js, ownFlags);
+	if (fastLength === Infinity) return new RegExp(jsSource, ownFlags);
 	const program = compileProgram(parsed, bounds);
 	const automaton = new ReverseAutomaton(program);
-	const isSmall = automaton.size <= MAX_ACTIVE || automaton.complete(bounds.steps);
-	if (!isSmall || maxPathLength(program) > MAX_PATH) throw new RegexpTooLarge();
+	const isSmall = automaton.size <= MAX_ACTIVE_NODES || automaton.complete(bounds.maxSteps);
+	if (!isSmall || maxPathLength(program) > MAX_PATH_LENGTH) throw new RegexpTooLarge();
 	const paths = new MatchPaths(program, automaton);
-	return new LinearRegExp({ ...parsed, js, fastLength: length, program, automaton, paths }, ownFlags);
+	return new LinearRegExp({ ...parsed, jsSource, fastLength, program, automaton, paths }, ownFlags);
 }

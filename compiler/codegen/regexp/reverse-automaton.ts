@@ -9,17 +9,17 @@ import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './re
 /** Maximum number of states that an automaton caches by default. */
 const MAX_STATES = 2048;
 /** Maximum number of cached states of an automaton that {@link ReverseAutomaton.complete} has completed. */
-const MAX_COMPLETE = 16_384;
+const MAX_COMPLETE_STATES = 16_384;
 /** Maximum number of entries in the transition table. */
-const MAX_TABLE = 1 << 20;
+const MAX_TABLE_ENTRIES = 1 << 20;
 /** Maximum number of positions for which memory is kept between subjects. */
-const KEPT_POSITIONS = 65_536;
+const MAX_KEPT_POSITIONS = 65_536;
 /** Marks a position inside a surrogate pair, which has no state. */
-const INSIDE = 0x7fffffff;
+const INSIDE_PAIR = 0x7fffffff;
 
-/** Flags of a state. `STARTS`: a match can start here. `DEAD`: no match can start here or at any earlier position. */
-const STARTS = 1;
-const DEAD = 2;
+/** Flags of a state. `STARTS_FLAG`: a match can start here. `DEAD_FLAG`: no match can start here or earlier. */
+const STARTS_FLAG = 1;
+const DEAD_FLAG = 2;
 
 /** Determines the positions at which a program can match, for one subject at a time. */
 export class ReverseAutomaton {
@@ -37,24 +37,24 @@ export class ReverseAutomaton {
 	/** The number of the next state plus 1, by state and transition; 0 if not computed yet. */
 	#table: Int32Array;
 	/** States at the end of a subject, by the context before it. */
-	readonly #ends: (number | undefined)[] = [];
+	readonly #endStates: (number | undefined)[] = [];
 	/**
 	 * States that are not cached, as bit sets that are valid for one subject only. Their numbers are negative, beginning with -1.
 	 */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;
 	/** The nodes of the state being made, as bits. */
-	readonly #marks: Uint32Array;
+	readonly #markBits: Uint32Array;
 	/** The nodes of the state being made, in the order in which they were found. */
-	readonly #marked: Int32Array;
-	#count = 0;
+	readonly #markedNodes: Int32Array;
+	#markedCount = 0;
 	/** The states at the positions of the last subject, from {@link #floor} on. */
-	#positions = new Int32Array(0);
-	#floor = 0;
+	#stateByPosition = new Int32Array(0);
+	#lowestPosition = 0;
 	/** The subject of the last {@link findNext}. */
 	#subject: string | undefined = undefined;
 	/** The position from which the last {@link findNext} searched. */
-	#from = 0;
+	#searchStart = 0;
 	/** Incremented whenever all states are discarded. */
 	generation = 0;
 
@@ -67,10 +67,10 @@ export class ReverseAutomaton {
 		this.#program = new ReverseProgram(program);
 		const { alphabet, looksBack, size } = this.#program;
 		this.#width = alphabet.size * (looksBack ? CONTEXT_COUNT : 1);
-		this.#maxStates = Math.min(MAX_STATES, Math.floor(MAX_TABLE / this.#width));
+		this.#maxStates = Math.min(MAX_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));
 		this.#table = new Int32Array(16 * this.#width);
-		this.#marks = new Uint32Array((size + 31) >>> 5);
-		this.#marked = new Int32Array(size);
+		this.#markBits = new Uint32Array((size + 31) >>> 5);
+		this.#markedNodes = new Int32Array(size);
 	}
 
 	/** Reports whether a subject has a match. */
@@ -87,14 +87,14 @@ export class ReverseAutomaton {
 	 * Returns the first position of a match from `from` on, or -1. Further calls with the same subject do not scan it again.
 	 */
 	findNext(subject: string, from: number): number {
-		if (subject !== this.#subject || from < this.#from) {
+		if (subject !== this.#subject || from < this.#searchStart) {
 			this.#scan(subject, from, false);
 			this.#subject = subject;
-			this.#from = from;
+			this.#searchStart = from;
 		}
-		for (let at = Math.max(from, this.#floor); at <= subject.length; at++) {
-			const state = this.#positions[at]!;
-			if (state !== INSIDE && this.#isStart(state)) return at;
+		for (let at = Math.max(from, this.#lowestPosition); at <= subject.length; at++) {
+			const state = this.#stateByPosition[at]!;
+			if (state !== INSIDE_PAIR && this.#isStart(state)) return at;
 		}
 		return -1;
 	}
@@ -102,22 +102,21 @@ export class ReverseAutomaton {
 	/** Forgets the subject of {@link findNext}. */
 	forget(): void {
 		this.#subject = undefined;
-		if (this.#positions.length > KEPT_POSITIONS) this.#positions = new Int32Array(0);
+		if (this.#stateByPosition.length > MAX_KEPT_POSITIONS) this.#stateByPosition = new Int32Array(0);
 	}
 
 	/** Returns the state at a position of the last subject; negative if it is not cached. */
 	stateAt(position: number): number {
-		return this.#positions[position]!;
+		return this.#stateByPosition[position]!;
 	}
 
 	/**
-	 * Returns the first of some instructions that can lead to a match from a position of the last subject. At least one of them
-	 * must
-	 * be able to.
+	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. At least one of
+	 * them must be able to.
 	 */
 	firstThatLeadsOn(instructions: readonly number[], position: number): number {
 		const { nodeOf } = this.#program;
-		const state = this.#positions[position]!;
+		const state = this.#stateByPosition[position]!;
 		const last = instructions.length - 1;
 		for (let at = 0; at < last; at++) {
 			const node = nodeOf[instructions[at]!]!;
@@ -127,119 +126,119 @@ export class ReverseAutomaton {
 	}
 
 	/** Returns the position after the character at a position of the last subject. */
-	after(position: number): number {
-		return this.#positions[position + 1] === INSIDE ? position + 2 : position + 1;
+	positionAfter(position: number): number {
+		return this.#stateByPosition[position + 1] === INSIDE_PAIR ? position + 2 : position + 1;
 	}
 
-	#scan(subject: string, from: number, any: boolean): number {
-		this.#begin(subject.length);
+	#scan(subject: string, from: number, anyMatch: boolean): number {
+		this.#prepare(subject.length);
 		const { alphabet, contexts, looksBack } = this.#program;
 		const { latin1 } = alphabet;
-		const positions = this.#positions;
+		const positions = this.#stateByPosition;
 		const width = this.#width;
 		let table = this.#table;
 		let at = subject.length;
-		let found = -1;
+		let matchStart = -1;
 		let state = this.#endState(looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT);
 		for (;;) {
 			positions[at] = state;
-			const flags = state < 0 ? (this.#isStart(state) ? STARTS : 0) : this.#flags[state]!;
-			if ((flags & STARTS) !== 0) {
-				found = at;
-				if (any) break;
-			} else if ((flags & DEAD) !== 0) break;
+			const flags = state < 0 ? (this.#isStart(state) ? STARTS_FLAG : 0) : this.#flags[state]!;
+			if ((flags & STARTS_FLAG) !== 0) {
+				matchStart = at;
+				if (anyMatch) break;
+			} else if ((flags & DEAD_FLAG) !== 0) break;
 			if (at <= from) break;
 			const unit = subject.charCodeAt(--at);
-			let ofCharacter: number;
-			if (unit < 256) ofCharacter = latin1[unit]!;
+			let characterClass: number;
+			if (unit < 256) characterClass = latin1[unit]!;
 			else {
 				const code = codeBefore(subject, at + 1);
-				if (code > 0xffff) positions[at--] = INSIDE;
-				ofCharacter = alphabet.classOf(code);
+				if (code > 0xffff) positions[at--] = INSIDE_PAIR;
+				characterClass = alphabet.classOf(code);
 			}
 			const before = looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT;
-			const transition = looksBack ? ofCharacter * CONTEXT_COUNT + before : ofCharacter;
-			const known = state < 0 ? 0 : table[state * width + transition]!;
-			if (known > 0) state = known - 1;
+			const transition = looksBack ? characterClass * CONTEXT_COUNT + before : characterClass;
+			const cachedNext = state < 0 ? 0 : table[state * width + transition]!;
+			if (cachedNext > 0) state = cachedNext - 1;
 			else {
-				const next = this.#step(state, ofCharacter, before, contexts[ofCharacter]!);
+				const next = this.#step(state, characterClass, before, contexts[characterClass]!);
 				table = this.#table;
 				if (state >= 0 && next >= 0) table[state * width + transition] = next + 1;
 				state = next;
 			}
 		}
-		this.#floor = at;
-		return found;
+		this.#lowestPosition = at;
+		return matchStart;
 	}
 
 	/**
-	 * Computes all states in advance, so that every character costs a single lookup. Returns false if there are too many to
-	 * cache, or
-	 * if it takes more than `maxSteps`.
+	 * Computes all states in advance, so that every character costs a single lookup. Returns false if there are too many states to
+	 * cache, or if it takes more than `maxSteps`.
 	 */
 	complete(maxSteps: number): boolean {
-		this.#maxStates = Math.min(MAX_COMPLETE, Math.floor(MAX_TABLE / this.#width));
+		this.#maxStates = Math.min(MAX_COMPLETE_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));
 		const { alphabet, contexts, end, looksBack } = this.#program;
-		const fromEnd = this.#taken([end]);
-		const fromEndOnly: (number | undefined)[] = [];
-		const befores = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
-		for (const before of befores) if (this.#endState(before) < 0) return false;
+		const endConsumers = this.#consumersByClass([end]);
+		const nextFromEndOnly: (number | undefined)[] = [];
+		const contextsBefore = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
+		for (const before of contextsBefore) if (this.#endState(before) < 0) return false;
 		let steps = 0;
 		for (let state = 0; state < this.#states.length; state++) {
-			const taken = this.#taken(this.#states[state]!.filter(member => member !== end));
-			for (let of = 0; of < alphabet.size; of++) {
-				for (const before of befores) {
-					// Every state contains the end node. For most characters, only that node has predecessors, so the next state
-					// is the same.
-					const key = of * CONTEXT_COUNT + before;
-					let next = taken[of] ? undefined : fromEndOnly[key];
+			const stateConsumers = this.#consumersByClass(this.#states[state]!.filter(member => member !== end));
+			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
+				for (const before of contextsBefore) {
+					// Every state contains the end node. For most characters, no other node of a state has predecessors, so the next
+					// state is the same.
+					const key = characterClass * CONTEXT_COUNT + before;
+					let next = stateConsumers[characterClass] ? undefined : nextFromEndOnly[key];
 					if (next === undefined) {
-						for (const consumer of fromEnd[of] ?? []) this.#mark(consumer);
-						for (const consumer of taken[of] ?? []) this.#mark(consumer);
-						next = this.#close(before, contexts[of]!);
+						for (const consumer of endConsumers[characterClass] ?? []) this.#mark(consumer);
+						for (const consumer of stateConsumers[characterClass] ?? []) this.#mark(consumer);
+						next = this.#close(before, contexts[characterClass]!);
 						if (next < 0) return false;
 						steps += this.#states[next]!.length;
-						if (!taken[of]) fromEndOnly[key] = next;
+						if (!stateConsumers[characterClass]) nextFromEndOnly[key] = next;
 					}
 					if (steps > maxSteps) return false;
-					this.#table[state * this.#width + (looksBack ? of * CONTEXT_COUNT + before : of)] = next + 1;
+					this.#table[state * this.#width + (looksBack ? characterClass * CONTEXT_COUNT + before : characterClass)] =
+						next + 1;
 				}
 			}
 		}
 		return true;
 	}
 
-	/** Returns the nodes that lead to some other nodes by consuming a character, by the character's class. */
-	#taken(nodes: Iterable<number>): (number[] | undefined)[] {
-		const { consumers, takes } = this.#program;
-		const taken: (number[] | undefined)[] = [];
+	/** Returns, for each class of characters, the nodes that lead to the given nodes by consuming such a character. */
+	#consumersByClass(nodes: Iterable<number>): (number[] | undefined)[] {
+		const { consumers, consumesByClass: takes } = this.#program;
+		const byClass: (number[] | undefined)[] = [];
 		for (const node of nodes) {
-			for (let at = consumers.from[node]!; at < consumers.from[node + 1]!; at++) {
-				const consumer = consumers.to[at]!;
-				for (let of = 0; of < takes.length; of++) {
-					if (takes[of]![consumer] === 0) continue;
-					const others = taken[of];
-					if (others) others.push(consumer);
-					else taken[of] = [consumer];
+			for (let at = consumers.offsets[node]!; at < consumers.offsets[node + 1]!; at++) {
+				const consumer = consumers.targets[at]!;
+				for (let characterClass = 0; characterClass < takes.length; characterClass++) {
+					if (takes[characterClass]![consumer] === 0) continue;
+					const classConsumers = byClass[characterClass];
+					if (classConsumers) classConsumers.push(consumer);
+					else byClass[characterClass] = [consumer];
 				}
 			}
 		}
-		return taken;
+		return byClass;
 	}
 
 	/** Makes room for a subject. Discards all states if the last subject led to more than can be cached. */
-	#begin(length: number): void {
+	#prepare(length: number): void {
 		this.#subject = undefined;
-		if (this.#positions.length <= length) {
-			this.#positions = new Int32Array(Math.max(256, length + 1, Math.min(2 * length, KEPT_POSITIONS)));
+		if (this.#stateByPosition.length <= length) {
+			this.#stateByPosition = new Int32Array(Math.max(256, length + 1, Math.min(2 * length, MAX_KEPT_POSITIONS)));
 		}
 		if (this.#rowCount === 0) return;
 		this.#rowCount = 0;
 		this.generation++;
-		if (this.#rows.length > KEPT_POSITIONS) this.#rows = new Uint32Array(0);
+		if (this.#rows.length > MAX_KEPT_POSITIONS) this.#rows = new Uint32Array(0);
 		this.#states = [];
 		this.#byHash.clear();
-		this.#ends.length = 0;
+		this.#endStates.length = 0;
 		this.#table = new Int32Array(16 * this.#width);
 	}
 
@@ -251,61 +250,61 @@ export class ReverseAutomaton {
 	}
 
 	#endState(before: number): number {
-		let state = this.#ends[before];
+		let state = this.#endStates[before];
 		if (state === undefined) {
 			state = this.#close(before, NO_CONTEXT);
-			if (state >= 0) this.#ends[before] = state;
+			if (state >= 0) this.#endStates[before] = state;
 		}
 		return state;
 	}
 
 	/** Returns the state before a character, given the state after it. */
-	#step(state: number, ofCharacter: number, before: number, after: number): number {
-		const { consumers, takes } = this.#program;
-		const taken = takes[ofCharacter]!;
-		const words = this.#marks.length;
+	#step(state: number, characterClass: number, before: number, positionAfter: number): number {
+		const { consumers, consumesByClass: takes } = this.#program;
+		const consumesCharacter = takes[characterClass]!;
+		const wordsPerRow = this.#markBits.length;
 		if (state >= 0) {
 			const members = this.#states[state]!;
-			for (let at = 0; at < members.length; at++) this.#consume(members[at]!, consumers, taken);
+			for (let at = 0; at < members.length; at++) this.#consume(members[at]!, consumers, consumesCharacter);
 		} else {
-			for (let word = 0, from = ~state * words; word < words; word++) {
+			for (let word = 0, from = ~state * wordsPerRow; word < wordsPerRow; word++) {
 				for (let bits = this.#rows[from + word]!; bits !== 0; bits &= bits - 1) {
-					this.#consume(32 * word + 31 - Math.clz32(bits & -bits), consumers, taken);
+					this.#consume(32 * word + 31 - Math.clz32(bits & -bits), consumers, consumesCharacter);
 				}
 			}
 		}
-		return this.#close(before, after);
+		return this.#close(before, positionAfter);
 	}
 
 	/** Marks the nodes that lead to another node by consuming a character. */
-	#consume(node: number, { from, to }: GraphEdges, taken: Uint8Array): void {
+	#consume(node: number, { offsets: from, targets: to }: GraphEdges, consumesCharacter: Uint8Array): void {
 		for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
-			if (taken[to[at]!] === 1) this.#mark(to[at]!);
+			if (consumesCharacter[to[at]!] === 1) this.#mark(to[at]!);
 		}
 	}
 
 	#mark(node: number): void {
-		const marks = this.#marks;
+		const marks = this.#markBits;
 		const word = node >>> 5;
 		const bit = 1 << (node & 31);
 		if ((marks[word]! & bit) !== 0) return;
 		marks[word]! |= bit;
-		this.#marked[this.#count++] = node;
+		this.#markedNodes[this.#markedCount++] = node;
 	}
 
 	/**
 	 * Marks the end and all nodes that lead to it or to marked nodes without consuming a character. Returns the resulting state.
 	 */
-	#close(before: number, after: number): number {
+	#close(before: number, positionAfter: number): number {
 		const { passers, assertions } = this.#program;
-		const { from, to } = passers;
-		const marked = this.#marked;
+		const { offsets: from, targets: to } = passers;
+		const marked = this.#markedNodes;
 		this.#mark(this.#program.end);
-		for (let next = 0; next < this.#count; next++) {
+		for (let next = 0; next < this.#markedCount; next++) {
 			const node = marked[next]!;
 			for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
 				const assertion = assertions[to[at]!];
-				if (assertion === undefined || this.#program.holds(assertion, before, after)) this.#mark(to[at]!);
+				if (assertion === undefined || this.#program.holds(assertion, before, positionAfter)) this.#mark(to[at]!);
 			}
 		}
 		return this.#intern();
@@ -313,57 +312,57 @@ export class ReverseAutomaton {
 
 	/** Returns the number of the state that consists of the marked nodes, and clears the marks. */
 	#intern(): number {
-		const count = this.#count;
+		const count = this.#markedCount;
 		// The hash must not depend on the order in which nodes were found.
 		let hash = count;
-		for (let at = 0; at < count; at++) hash = (hash + Math.imul(this.#marked[at]! + 1, 0x9e3779b1)) | 0;
-		const alike = this.#byHash.get(hash);
-		let state = alike?.find(number => this.#isMarked(number));
+		for (let at = 0; at < count; at++) hash = (hash + Math.imul(this.#markedNodes[at]! + 1, 0x9e3779b1)) | 0;
+		const sameHashStates = this.#byHash.get(hash);
+		let state = sameHashStates?.find(number => this.#isMarked(number));
 		if (state === undefined) {
 			if (this.#states.length < this.#maxStates) {
-				state = this.#keep();
-				if (alike) alike.push(state);
+				state = this.#addState();
+				if (sameHashStates) sameHashStates.push(state);
 				else this.#byHash.set(hash, [state]);
 			} else state = this.#addRow();
 		}
-		for (let at = 0; at < count; at++) this.#marks[this.#marked[at]! >>> 5] = 0;
-		this.#count = 0;
+		for (let at = 0; at < count; at++) this.#markBits[this.#markedNodes[at]! >>> 5] = 0;
+		this.#markedCount = 0;
 		return state;
 	}
 
 	#isMarked(state: number): boolean {
 		const members = this.#states[state]!;
-		if (members.length !== this.#count) return false;
+		if (members.length !== this.#markedCount) return false;
 		for (let at = 0; at < members.length; at++) {
-			if ((this.#marks[members[at]! >>> 5]! & (1 << (members[at]! & 31))) === 0) return false;
+			if ((this.#markBits[members[at]! >>> 5]! & (1 << (members[at]! & 31))) === 0) return false;
 		}
 		return true;
 	}
 
-	#keep(): number {
-		const members = this.#marked.slice(0, this.#count).sort();
+	#addState(): number {
+		const members = this.#markedNodes.slice(0, this.#markedCount).sort();
 		const state = this.#states.push(members) - 1;
-		if (state >= this.#flags.length) this.#flags = enlarged(this.#flags);
-		const { start, idle } = this.#program;
-		const starts = members.includes(start) ? STARTS : 0;
-		this.#flags[state] = starts | (idle && members.every(member => idle.has(member)) ? DEAD : 0);
-		while (this.#states.length * this.#width > this.#table.length) this.#table = enlarged(this.#table);
+		if (state >= this.#flags.length) this.#flags = enlarge(this.#flags);
+		const { start, idleNodes: idle } = this.#program;
+		const starts = members.includes(start) ? STARTS_FLAG : 0;
+		this.#flags[state] = starts | (idle && members.every(member => idle.has(member)) ? DEAD_FLAG : 0);
+		while (this.#states.length * this.#width > this.#table.length) this.#table = enlarge(this.#table);
 		return state;
 	}
 
 	#addRow(): number {
-		const from = this.#rowCount * this.#marks.length;
-		while (from + this.#marks.length > this.#rows.length) this.#rows = enlarged(this.#rows);
-		this.#rows.set(this.#marks, from);
+		const from = this.#rowCount * this.#markBits.length;
+		while (from + this.#markBits.length > this.#rows.length) this.#rows = enlarge(this.#rows);
+		this.#rows.set(this.#markBits, from);
 		return ~this.#rowCount++;
 	}
 
 	#isStart(state: number): boolean {
-		return state < 0 ? this.#rowHas(~state, this.#program.start) : (this.#flags[state]! & STARTS) !== 0;
+		return state < 0 ? this.#rowHas(~state, this.#program.start) : (this.#flags[state]! & STARTS_FLAG) !== 0;
 	}
 
 	#rowHas(row: number, node: number): boolean {
-		return (this.#rows[row * this.#marks.length + (node >>> 5)]! & (1 << (node & 31))) !== 0;
+		return (this.#rows[row * this.#markBits.length + (node >>> 5)]! & (1 << (node & 31))) !== 0;
 	}
 }
 
@@ -377,17 +376,17 @@ function codeBefore(subject: string, position: number): number {
 
 /** Reports whether an ascending list contains a number. */
 function includes(numbers: Int32Array, number: number): boolean {
-	let from = 0;
-	let to = numbers.length;
-	while (from < to) {
-		const middle = (from + to) >>> 1;
-		if (numbers[middle]! < number) from = middle + 1;
-		else to = middle;
+	let low = 0;
+	let high = numbers.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (numbers[middle]! < number) low = middle + 1;
+		else high = middle;
 	}
-	return numbers[from] === number;
+	return numbers[low] === number;
 }
 
-function enlarged<T extends Int32Array | Uint32Array | Uint8Array>(array: T): T {
+function enlarge<T extends Int32Array | Uint32Array | Uint8Array>(array: T): T {
 	const larger = new (array.constructor as new (length: number) => T)(Math.max(64, 2 * array.length));
 	larger.set(array);
 	return larger;

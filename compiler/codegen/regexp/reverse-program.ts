@@ -8,16 +8,21 @@ import type { RegexpAssertion } from './regexp-node.ts';
 export const NO_CONTEXT = 0;
 const LINE_FEED = 1;
 const WORD_CHARACTER = 2;
-const OTHER = 3;
+const OTHER_CHARACTER = 3;
 /** Number of contexts. */
 export const CONTEXT_COUNT = 4;
 
-const LOOKING_BACK: readonly RegexpAssertion[] = ['text-start', 'line-start', 'word-boundary', 'no-word-boundary'];
+const LOOK_BEHIND_ASSERTIONS: readonly RegexpAssertion[] = [
+	'text-start',
+	'line-start',
+	'word-boundary',
+	'no-word-boundary',
+];
 
 /** The edges of a graph: those of node n are `to[from[n]]` up to, but not including, `to[from[n + 1]]`. */
 export interface GraphEdges {
-	readonly from: Int32Array;
-	readonly to: Int32Array;
+	readonly offsets: Int32Array;
+	readonly targets: Int32Array;
 }
 
 /** The reversed graph of a program. */
@@ -40,52 +45,55 @@ export class ReverseProgram {
 	/** For each node, the nodes that lead to it without consuming a character. */
 	readonly passers: GraphEdges;
 	/** By class and node: 1 if the node consumes a character of the class. */
-	readonly takes: readonly Uint8Array[];
+	readonly consumesByClass: readonly Uint8Array[];
 	/** For each node, the assertion that it stands for; undefined if it is no assertion. */
 	readonly assertions: readonly (RegexpAssertion | undefined)[];
 	/**
 	 * The end node and those that lead to it without consuming a character. Undefined if one of them is the start or can follow a
 	 * character. If a state contains no other nodes, the rest of the subject need not be examined.
 	 */
-	readonly idle: ReadonlySet<number> | undefined;
+	readonly idleNodes: ReadonlySet<number> | undefined;
 
 	constructor({ instructions, start, sets }: RegexpProgram) {
 		const nodes: RegexpInstruction[] = [];
 		this.nodeOf = new Int32Array(instructions.length);
-		for (const [at, one] of instructions.entries()) {
+		for (const [index, instruction] of instructions.entries()) {
 			// The instruction that follows a capture instruction was compiled before it, so its node is known.
-			const follower = one.op === 'save' || one.op === 'clear' ? one.next : undefined;
-			this.nodeOf[at] = follower === undefined ? nodes.push(one) - 1 : this.nodeOf[follower]!;
+			const follower = instruction.op === 'save' || instruction.op === 'clear' ? instruction.next : undefined;
+			this.nodeOf[index] = follower === undefined ? nodes.push(instruction) - 1 : this.nodeOf[follower]!;
 		}
 		this.size = nodes.length;
 		this.start = this.nodeOf[start]!;
 		this.end = this.nodeOf[MATCH_INSTRUCTION]!;
-		this.assertions = nodes.map(one => (one.op === 'assert' ? one.assertion : undefined));
-		this.looksBack = LOOKING_BACK.some(assertion => this.assertions.includes(assertion));
-		const asserts = this.assertions.some(assertion => assertion !== undefined);
-		this.alphabet = new Alphabet(asserts ? [...sets, NOT_NEWLINE, WORD_CHARACTERS] : sets);
+		this.assertions = nodes.map(instruction => (instruction.op === 'assert' ? instruction.assertion : undefined));
+		this.looksBack = LOOK_BEHIND_ASSERTIONS.some(assertion => this.assertions.includes(assertion));
+		const hasAssertions = this.assertions.some(assertion => assertion !== undefined);
+		this.alphabet = new Alphabet(hasAssertions ? [...sets, NOT_NEWLINE, WORD_CHARACTERS] : sets);
 		const { members } = this.alphabet;
-		this.contexts = new Uint8Array(this.alphabet.size).fill(OTHER);
-		if (asserts) {
-			const [notNewline, word] = members.slice(-2);
-			this.contexts.forEach((_, of) => {
-				if (notNewline![of] === 0) this.contexts[of] = LINE_FEED;
-				else if (word![of] === 1) this.contexts[of] = WORD_CHARACTER;
+		this.contexts = new Uint8Array(this.alphabet.size).fill(OTHER_CHARACTER);
+		if (hasAssertions) {
+			const [notNewline, wordCharacters] = members.slice(-2);
+			this.contexts.forEach((_, characterClass) => {
+				if (notNewline![characterClass] === 0) this.contexts[characterClass] = LINE_FEED;
+				else if (wordCharacters![characterClass] === 1) this.contexts[characterClass] = WORD_CHARACTER;
 			});
 		}
-		this.takes = Array.from({ length: this.alphabet.size }, (_, of) =>
-			Uint8Array.from(nodes, one => (one.op === 'set' ? members[one.set]![of]! : 0)),
+		this.consumesByClass = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
+			Uint8Array.from(nodes, instruction =>
+				instruction.op === 'set' ? members[instruction.set]![characterClass]! : 0,
+			),
 		);
 		const consumers: number[][] = nodes.map(() => []);
 		const passers: number[][] = nodes.map(() => []);
-		for (const [node, one] of nodes.entries()) {
-			if (one.op === 'set') consumers[this.nodeOf[one.next]!]!.push(node);
-			else if (one.op === 'assert') passers[this.nodeOf[one.next]!]!.push(node);
-			else if (one.op === 'choice') for (const target of one.targets) passers[this.nodeOf[target]!]!.push(node);
+		for (const [node, instruction] of nodes.entries()) {
+			if (instruction.op === 'set') consumers[this.nodeOf[instruction.next]!]!.push(node);
+			else if (instruction.op === 'assert') passers[this.nodeOf[instruction.next]!]!.push(node);
+			else if (instruction.op === 'choice')
+				for (const target of instruction.targets) passers[this.nodeOf[target]!]!.push(node);
 		}
 		this.consumers = edgesOf(consumers);
 		this.passers = edgesOf(passers);
-		this.idle = this.#findIdle();
+		this.idleNodes = this.#findIdleNodes();
 	}
 
 	/** Reports whether an assertion holds between two contexts. */
@@ -106,24 +114,24 @@ export class ReverseProgram {
 		}
 	}
 
-	#findIdle(): ReadonlySet<number> | undefined {
-		const found = new Set([this.end]);
-		for (const node of found) {
-			const { from } = this.consumers;
+	#findIdleNodes(): ReadonlySet<number> | undefined {
+		const idleNodes = new Set([this.end]);
+		for (const node of idleNodes) {
+			const { offsets: from } = this.consumers;
 			if (node === this.start || from[node] !== from[node + 1]) return undefined;
-			for (let at = this.passers.from[node]!; at < this.passers.from[node + 1]!; at++) {
-				const passer = this.passers.to[at]!;
-				if (this.assertions[passer] !== 'text-end') found.add(passer);
+			for (let edge = this.passers.offsets[node]!; edge < this.passers.offsets[node + 1]!; edge++) {
+				const passer = this.passers.targets[edge]!;
+				if (this.assertions[passer] !== 'text-end') idleNodes.add(passer);
 			}
 		}
-		return found;
+		return idleNodes;
 	}
 }
 
 function edgesOf(lists: readonly (readonly number[])[]): GraphEdges {
-	const from = new Int32Array(lists.length + 1);
-	lists.forEach((list, at) => {
-		from[at + 1] = from[at]! + list.length;
+	const offsets = new Int32Array(lists.length + 1);
+	lists.forEach((list, index) => {
+		offsets[index + 1] = offsets[index]! + list.length;
 	});
-	return { from, to: Int32Array.from(lists.flat()) };
+	return { offsets, targets: Int32Array.from(lists.flat()) };
 }

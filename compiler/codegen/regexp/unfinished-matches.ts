@@ -1,5 +1,6 @@
 /**
- * Follows a text that arrives in pieces, to find the first position at which a match could begin that needs more of the text.
+ * Follows a text that arrives in pieces, to find the first position at which an unfinished match could begin: one that needs more
+ * of the text.
  * Everything before that position can be searched without waiting.
  */
 import { Alphabet } from './alphabet.ts';
@@ -8,7 +9,7 @@ import { CONFIGURED_REGEXP_BOUNDS } from './regexp-bounds.ts';
 import type { ParsedRegexp, RegexpAssertion } from './regexp-node.ts';
 
 /** Assertions that depend on the character after a position, which may not have arrived. */
-const LOOKING_AHEAD: ReadonlySet<RegexpAssertion> = new Set([
+const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 	'text-end',
 	'line-end',
 	'word-boundary',
@@ -23,19 +24,21 @@ interface Closure {
 	readonly looksAhead: boolean;
 }
 
-/** The expression in the form in which it is followed; shared by all texts. */
+/** A regular expression prepared for following texts; shared by all texts. */
 export class FollowedRegexp {
 	readonly #program: RegexpProgram;
 	readonly #closures: (Closure | undefined)[] = [];
 	readonly alphabet: Alphabet;
-	/** By class of characters: what consumes a character with which a match can begin. */
-	readonly beginnings: readonly (readonly number[])[];
+	/** For each class of characters, the instructions that can begin a match by consuming such a character. */
+	readonly firstConsumers: readonly (readonly number[])[];
 
 	constructor(parsed: ParsedRegexp) {
 		this.#program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 		this.alphabet = new Alphabet(this.#program.sets);
-		const first = this.closureOf(this.#program.start).consuming;
-		this.beginnings = Array.from({ length: this.alphabet.size }, (_, of) => first.filter(one => this.takes(one, of)));
+		const initial = this.closureOf(this.#program.start).consuming;
+		this.firstConsumers = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
+			initial.filter(candidate => this.consumesClass(candidate, characterClass)),
+		);
 	}
 
 	get size(): number {
@@ -43,30 +46,30 @@ export class FollowedRegexp {
 	}
 
 	/** Reports whether an instruction consumes characters of a class. */
-	takes(instruction: number, ofCharacter: number): boolean {
-		const one = this.#program.instructions[instruction]!;
-		return one.op === 'set' && this.alphabet.members[one.set]![ofCharacter] === 1;
+	consumesClass(instruction: number, characterClass: number): boolean {
+		const compiled = this.#program.instructions[instruction]!;
+		return compiled.op === 'set' && this.alphabet.members[compiled.set]![characterClass] === 1;
 	}
 
 	/** Returns what can follow after an instruction has consumed a character. */
-	after(instruction: number): Closure {
-		const one = this.#program.instructions[instruction]!;
-		return this.closureOf(one.op === 'set' ? one.next : instruction);
+	closureAfter(instruction: number): Closure {
+		const compiled = this.#program.instructions[instruction]!;
+		return this.closureOf(compiled.op === 'set' ? compiled.next : instruction);
 	}
 
 	closureOf(instruction: number): Closure {
-		const known = this.#closures[instruction];
-		if (known) return known;
+		const cached = this.#closures[instruction];
+		if (cached) return cached;
 		const consuming: number[] = [];
 		let looksAhead = false;
-		const seen = new Set([instruction]);
-		for (const at of seen) {
-			const one = this.#program.instructions[at]!;
-			if (one.op === 'set') consuming.push(at);
-			else if (one.op === 'choice') for (const target of one.targets) seen.add(target);
-			else if (one.op === 'save' || one.op === 'clear' || one.op === 'assert') {
-				if (one.op === 'assert' && LOOKING_AHEAD.has(one.assertion)) looksAhead = true;
-				seen.add(one.next);
+		const reachable = new Set([instruction]);
+		for (const at of reachable) {
+			const compiled = this.#program.instructions[at]!;
+			if (compiled.op === 'set') consuming.push(at);
+			else if (compiled.op === 'choice') for (const target of compiled.targets) reachable.add(target);
+			else if (compiled.op === 'save' || compiled.op === 'clear' || compiled.op === 'assert') {
+				if (compiled.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiled.assertion)) looksAhead = true;
+				reachable.add(compiled.next);
 			}
 		}
 		const closure = { consuming, looksAhead };
@@ -79,86 +82,86 @@ export class FollowedRegexp {
 export class UnfinishedMatches {
 	readonly #regexp: FollowedRegexp;
 	/** Maximum number of units that a match may have. */
-	readonly #longest: number;
+	readonly #maxLength: number;
 	/** Instructions that consume the next character, in ascending order of `#starts`. */
 	#active: number[] = [];
 	/** For each of them, the first position at which a match that has reached it begins. */
-	#starts: number[] = [];
+	#activeStarts: number[] = [];
 	#nextActive: number[] = [];
 	#nextStarts: number[] = [];
 	/** For each instruction, the position at which it was last added. */
-	readonly #added: Float64Array;
+	readonly #addedAt: Float64Array;
 	#position = 0;
 	/** The result of the last {@link read}. */
 	#unfinished = 0;
 
-	constructor(regexp: FollowedRegexp, longest: number) {
+	constructor(regexp: FollowedRegexp, maxLength: number) {
 		this.#regexp = regexp;
-		this.#longest = longest;
-		this.#added = new Float64Array(regexp.size).fill(-1);
+		this.#maxLength = maxLength;
+		this.#addedAt = new Float64Array(regexp.size).fill(-1);
 	}
 
 	/**
-	 * Reads on, from index `from` of `text` to its end. Returns the first position at which a match could begin that needs more
-	 * text, or the position of the end. It is never more than the maximum length of a match before the end. It may be lower than
+	 * Continues with `text`, from index `from` to its end. Returns the first position at which an unfinished match could begin, or
+	 * the position of the end. The result is at most the maximum length of a match before the end. It may be lower than
 	 * necessary, because assertions are assumed to hold.
 	 */
 	read(text: string, from: number): number {
 		let at = from;
 		if (from === text.length) return this.#unfinished;
-		const skipped = text.length - from - this.#longest;
-		if (skipped > 0) {
-			// Matches that began before that cannot be unfinished any more.
-			at = from + skipped;
+		const skippedUnits = text.length - from - this.#maxLength;
+		if (skippedUnits > 0) {
+			// No unfinished match can begin before this position, because it would be too long.
+			at = from + skippedUnits;
 			if (isInsidePair(text, at)) at++;
 			this.#active.length = 0;
-			this.#starts.length = 0;
+			this.#activeStarts.length = 0;
 		}
-		const base = this.#position - from;
-		let first = Infinity;
+		const positionOffset = this.#position - from;
+		let firstUnfinished = Infinity;
 		while (at < text.length) {
 			const code = text.codePointAt(at)!;
 			const end = at + (code > 0xffff ? 2 : 1);
-			first = this.#step(this.#regexp.alphabet.classOf(code), base + at, base + end);
+			firstUnfinished = this.#step(this.#regexp.alphabet.classOf(code), positionOffset + at, positionOffset + end);
 			at = end;
 		}
-		this.#position = base + text.length;
-		this.#unfinished = Math.min(first, this.#position);
+		this.#position = positionOffset + text.length;
+		this.#unfinished = Math.min(firstUnfinished, this.#position);
 		return this.#unfinished;
 	}
 
 	/** Consumes a character. Returns the first position from which a match is unfinished. */
-	#step(ofCharacter: number, position: number, end: number): number {
+	#step(characterClass: number, position: number, end: number): number {
 		const regexp = this.#regexp;
 		const active = this.#nextActive;
 		const starts = this.#nextStarts;
-		let first = Infinity;
+		let firstUnfinished = Infinity;
 		const follow = (instruction: number, start: number): void => {
-			const { consuming, looksAhead } = regexp.after(instruction);
-			if (looksAhead && start < first) first = start;
+			const { consuming, looksAhead } = regexp.closureAfter(instruction);
+			if (looksAhead && start < firstUnfinished) firstUnfinished = start;
 			for (let i = 0; i < consuming.length; i++) {
 				const next = consuming[i]!;
-				if (this.#added[next] === end) continue;
-				this.#added[next] = end;
+				if (this.#addedAt[next] === end) continue;
+				this.#addedAt[next] = end;
 				active.push(next);
 				starts.push(start);
 			}
 		};
 		for (let i = 0; i < this.#active.length; i++) {
 			const instruction = this.#active[i]!;
-			// Longer matches are not waited for.
-			if (end - this.#starts[i]! > this.#longest) continue;
-			if (regexp.takes(instruction, ofCharacter)) follow(instruction, this.#starts[i]!);
+			// Matches longer than the maximum are ignored.
+			if (end - this.#activeStarts[i]! > this.#maxLength) continue;
+			if (regexp.consumesClass(instruction, characterClass)) follow(instruction, this.#activeStarts[i]!);
 		}
-		const beginnings = regexp.beginnings[ofCharacter]!;
-		for (let i = 0; i < beginnings.length; i++) follow(beginnings[i]!, position);
+		const firstConsumers = regexp.firstConsumers[characterClass]!;
+		for (let i = 0; i < firstConsumers.length; i++) follow(firstConsumers[i]!, position);
 		this.#nextActive = this.#active;
-		this.#nextStarts = this.#starts;
+		this.#nextStarts = this.#activeStarts;
 		this.#nextActive.length = 0;
 		this.#nextStarts.length = 0;
 		this.#active = active;
-		this.#starts = starts;
-		return Math.min(first, starts[0] ?? Infinity);
+		this.#activeStarts = starts;
+		return Math.min(firstUnfinished, starts[0] ?? Infinity);
 	}
 }
 

@@ -26,7 +26,7 @@ function build(sites: readonly (readonly Step[])[], more: Partial<Site> = {}): B
 				upstreams: {},
 				routes: { r: [{ handler: 'respond', body: 'route' }] },
 				facts: UNKNOWN_HOST_FACTS,
-				shared,
+				sharedCode: shared,
 			},
 			leases: kindsOf(sites[index]!).has('respond') ? NO_LEASES : leases,
 		}),
@@ -48,7 +48,7 @@ const sharing = suite('code sharing between sites');
 sharing('sites with equal steps share one closure, but keep their own names', async () => {
 	const copy = JSON.parse(JSON.stringify(ROUTES)) as Step[];
 	const [one, two] = build([ROUTES, copy]) as [BuiltSite, BuiltSite];
-	assert.is(one.main, two.main);
+	assert.is(one.mainHandler, two.mainHandler);
 	assert.match(await answer(one, '/c/x'), /^http:\/\/s0\.example 200 c /);
 	assert.match(await answer(two, '/d/x'), /^http:\/\/s1\.example 200 d /);
 	assert.is(await answer(two, '/z'), 'http://s1.example 200');
@@ -56,7 +56,7 @@ sharing('sites with equal steps share one closure, but keep their own names', as
 
 sharing('sites whose steps differ in a string do not share', async () => {
 	const [one, two] = build([ROUTES, [...ROUTES.slice(0, 4), route('e', 'other')]]) as [BuiltSite, BuiltSite];
-	assert.is.not(one.main, two.main);
+	assert.is.not(one.mainHandler, two.mainHandler);
 	assert.match(await answer(one, '/e/'), / 200 e /);
 	assert.match(await answer(two, '/e/'), / 200 other /);
 	assert.match(await answer(two, '/a/'), / 200 a /);
@@ -72,7 +72,7 @@ for (const [what, step] of Object.entries({
 } satisfies Record<string, Step>)) {
 	sharing(`a site that ${what} does not share its code`, () => {
 		const [one, two] = build([[step], [{ ...step }]]) as [BuiltSite, BuiltSite];
-		assert.is.not(one.main, two.main);
+		assert.is.not(one.mainHandler, two.mainHandler);
 	});
 }
 
@@ -108,7 +108,7 @@ sharing('an interrupted exclusive group is independent of the group around it', 
 
 sharing('a site with error routes or logs has its own closure around the shared one', () => {
 	const [site] = build([ROUTES], { errors: [{ pipeline: [{ handler: 'respond', body: 'failed' }] }] }) as [BuiltSite];
-	assert.is(site.main, undefined);
+	assert.is(site.mainHandler, undefined);
 });
 
 sharing.run();

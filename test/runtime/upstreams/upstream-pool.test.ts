@@ -61,7 +61,7 @@ function send(
 		upgrade: undefined,
 		...request,
 	};
-	if (onInform) Object.defineProperty(x, 'inform', { value: onInform });
+	if (onInform) Object.defineProperty(x, 'sendInterim', { value: onInform });
 	return sendToUpstream(pool, x, pool.select(x)!, whole);
 }
 

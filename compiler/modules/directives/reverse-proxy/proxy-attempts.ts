@@ -75,7 +75,7 @@ export async function attemptUpstreams(
 			continue;
 		}
 		facts.upstream = upstream;
-		facts.attemptAt = performance.now();
+		facts.attemptStartedAt = performance.now();
 		const request = settings.request(x, upstream, body);
 		let failure: unknown;
 		let response: UpstreamResponse | undefined;
@@ -192,7 +192,7 @@ function tell(
 	x.log.fields ??= {};
 	const attempts = (x.log.fields.upstream_attempts as object[] | undefined) ?? [];
 	if (attempts.length >= MAX_LISTED_ATTEMPTS) return;
-	const duration = (performance.now() - facts.attemptAt) / 1000;
+	const duration = (performance.now() - facts.attemptStartedAt) / 1000;
 	const outcome = response
 		? { status: response.status }
 		: { error: failure instanceof Error ? failure.message : String(failure) };

@@ -1,5 +1,5 @@
 /** The functions available in pages, in addition to the built-in functions and those of sprig. */
-import { withWholeBody } from '../../../codegen/context/request-body.ts';
+import { withBufferedBody } from '../../../codegen/context/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { formatValue, valueToText } from '../../templates/format-value.ts';
@@ -18,7 +18,7 @@ const placeholder = defineFunction('string', (run, name: string) => {
 	const template = host.site.placeholder(name);
 	if (template === undefined) return '';
 	if (name.startsWith('http.request.body') && isStream(host.x.request.body)) {
-		throw new Suspension(Promise.resolve(withWholeBody(() => {})(host.x)));
+		throw new Suspension(Promise.resolve(withBufferedBody(() => {})(host.x)));
 	}
 	return template.render(host.x);
 });

@@ -13,7 +13,7 @@ export type Http3Request = 'named' | 'default';
  */
 export function http3RequestFor(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Request | undefined {
 	if (listener.scheme !== 'https' || listener.host.includes('/')) return undefined;
-	const named = listener.protocols ?? serverSettingsFor(settings, listener).protocols;
-	if (!(named ?? DEFAULT_PROTOCOLS).includes('h3')) return undefined;
-	return named === undefined ? 'default' : 'named';
+	const configuredProtocols = listener.protocols ?? serverSettingsFor(settings, listener).protocols;
+	if (!(configuredProtocols ?? DEFAULT_PROTOCOLS).includes('h3')) return undefined;
+	return configuredProtocols === undefined ? 'default' : 'named';
 }
