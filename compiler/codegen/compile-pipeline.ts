@@ -34,7 +34,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 			runSteps.unshift(builtStep);
 			chain = addCondition(builtStep, chain, group);
 		}
-		if (!group && !place.traced && !runSteps.some(step => step.conditionNeedsBody) && canUseBranchTable(runSteps)) {
+		if (!group && !place.isTraced && !runSteps.some(step => step.conditionNeedsBody) && canUseBranchTable(runSteps)) {
 			chain = compileBranchTable(runSteps, afterGroup, place.scope.sharedCode?.tables);
 		}
 		end = start;

@@ -101,12 +101,12 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.scope.clientIp;
 	}
 
-	get traced(): boolean {
+	get isTraced(): boolean {
 		return this.scope.tracer !== undefined;
 	}
 
 	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler {
-		if (!this.traced && canUseBranchTable(branches)) return compileBranchTable(branches, otherwise);
+		if (!this.isTraced && canUseBranchTable(branches)) return compileBranchTable(branches, otherwise);
 		return x => (firstMatchingBranch(branches, x)?.handler ?? otherwise)(x);
 	}
 
@@ -147,7 +147,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
 		// A pipeline with any other continuation is specific to its site.
-		if (next !== endPipeline || scope.sharedCode === undefined || this.traced) {
+		if (next !== endPipeline || scope.sharedCode === undefined || this.isTraced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
 		const base = steps.length === 0 ? this.#stepBase : scope.numbers.numberOf(steps[0]!);

@@ -13,7 +13,7 @@ import type { LeaseKinds } from '../exchange/leases.ts';
 import { Explainer, type Explanation } from '../explain/explanation.ts';
 import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/graph-tracer.ts';
 import { walkDocument } from '../lint/inspection/walk-document.ts';
-import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../modules/contract/request-change.ts';
+import { changeOfPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../modules/contract/request-change.ts';
 import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
 import type { LimitConcurrentStep } from '../modules/directives/limit-concurrent/limit-concurrent-handler.ts';
 import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
@@ -92,7 +92,7 @@ export async function diffConfigurations(
 function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	const verifier: PasswordVerifier = {
 		live: false,
-		verify: (_x, _user, _hash, password) => password === UNMENTIONED,
+		verify: (_x, _user, _hash, password) => password === UNMENTIONED_VALUE,
 	};
 	return {
 		...deps,
@@ -231,7 +231,7 @@ class Comparison {
 		const documents = this.#sides.map(({ document }) => document);
 		const mentioned = mentionedChanges(documents);
 		const all = documents.flatMap(witnessChanges);
-		const paths = [...new Set(['/', `/${UNMENTIONED}`, ...all.flatMap(({ path }) => path ?? [])])];
+		const paths = [...new Set(['/', `/${UNMENTIONED_VALUE}`, ...all.flatMap(({ path }) => path ?? [])])];
 		if (paths.length > MAX_PATHS) {
 			this.#blindSpots.add(
 				`${paths.length} paths are at the border of a pattern; the first ${MAX_PATHS} are tried at each host`,
@@ -256,7 +256,7 @@ class Comparison {
 			...origin,
 			method: 'GET',
 			path,
-			parameters: new Map([[UNMENTIONED, '1']]),
+			parameters: new Map([[UNMENTIONED_VALUE, '1']]),
 			headers: new Map(),
 			from: CLIENT,
 		};
@@ -372,7 +372,7 @@ class Comparison {
 			for (const event of trace?.events ?? []) {
 				if (event.kind === 'matcher') for (const leaf of leavesOf(event)) this.#flipMatcher(draft, leaf);
 				else if (event.kind === 'handler') {
-					const witnesses = HANDLERS.get(event.handler)?.witnesses;
+					const witnesses = HANDLERS.get(event.handler)?.probeChanges;
 					if (!witnesses) continue;
 					for (const change of witnesses(valueAt(document, event.pointer) as Step))
 						this.#add(changedDraft(draft, change));
@@ -401,11 +401,11 @@ class Comparison {
 
 	#flipMatcher(draft: RequestDraft, { matcher }: MatcherEvent): void {
 		const module = MATCHERS_BY_TYPE.get(matcher.type);
-		if (!module?.witnesses) {
+		if (!module?.probeChanges) {
 			this.#blindSpots.add(`\`${matcher.type}\` matchers: requests for both of their results cannot be derived`);
 			return;
 		}
-		for (const change of module.witnesses(matcher)) {
+		for (const change of module.probeChanges(matcher)) {
 			// Each path and host in the document's matchers is first tried alone, with usual values for the rest of the request. Paths
 			// and hosts in expressions are not.
 			const text = change.path ?? change.host;
@@ -465,11 +465,11 @@ function witnessChanges(document: Document): readonly RequestChange[] {
 		if (typeof value !== 'object' || value === null) return;
 		const { type } = value as { type?: unknown };
 		const module = typeof type === 'string' ? MATCHERS_BY_TYPE.get(type) : undefined;
-		if (module?.witnesses) changes.push(...module.witnesses(value as never));
+		if (module?.probeChanges) changes.push(...module.probeChanges(value as never));
 		for (const inner of Object.values(value)) visit(inner);
 	};
 	for (const { matcher } of walked.matchers) visit(matcher);
-	for (const { step } of walked.steps) changes.push(...(HANDLERS.get(step.handler)?.witnesses?.(step) ?? []));
+	for (const { step } of walked.steps) changes.push(...(HANDLERS.get(step.handler)?.probeChanges?.(step) ?? []));
 	return changes;
 }
 
@@ -483,8 +483,8 @@ function mentionedChanges(documents: readonly Document[]): readonly RequestChang
 	}
 	const fields = documents.flatMap(document => editedFields(document, ['request', 'upstream_request']));
 	return [
-		...[...names].flatMap(name => changeOfPlaceholder(name, UNMENTIONED) ?? []),
-		...[...new Set(fields)].map((name): RequestChange => ({ header: [name, UNMENTIONED] })),
+		...[...names].flatMap(name => changeOfPlaceholder(name, UNMENTIONED_VALUE) ?? []),
+		...[...new Set(fields)].map((name): RequestChange => ({ header: [name, UNMENTIONED_VALUE] })),
 	];
 }
 
@@ -512,7 +512,7 @@ function fieldNames(edits: unknown): string[] {
 /** Returns the fields that fake upstreams answer with: those that the documents edit in responses. */
 function answeredFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
 	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
-	return [...new Set(names)].map(name => [name, UNMENTIONED] as const);
+	return [...new Set(names)].map(name => [name, UNMENTIONED_VALUE] as const);
 }
 
 type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
@@ -521,10 +521,10 @@ type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
 function origins(listeners: readonly ListenerSpec[], mentioned: ReadonlySet<string>): readonly Origin[] {
 	const found = new Map<string, Origin>();
 	const all = new Set([...mentioned, ...listeners.flatMap(({ sites }) => sites.flatMap(({ hosts }) => hosts))]);
-	const other = ['example.com', 'example.net', `${UNMENTIONED}.invalid`].find(host => !all.has(host))!;
+	const other = ['example.com', 'example.net', `${UNMENTIONED_VALUE}.invalid`].find(host => !all.has(host))!;
 	for (const { scheme, port, host: bound, sites } of listeners) {
 		if (bound.includes('/')) continue;
-		const named = sites.flatMap(({ hosts }) => hosts).map(host => host.replace('*', UNMENTIONED));
+		const named = sites.flatMap(({ hosts }) => hosts).map(host => host.replace('*', UNMENTIONED_VALUE));
 		for (const host of new Set([...named, ...mentioned, other])) {
 			found.set(`${scheme} ${host} ${port}`, { scheme, host, port });
 		}

@@ -107,7 +107,7 @@ function rankOf(name: string): number {
 
 /** Returns the settings of a step whose effect a dry run does not show, as text; undefined if there are none. */
 function unobservedSettings(step: Step, ownFiles: ReadonlySet<string>): string | undefined {
-	const observed = HANDLERS.get(step.handler)?.observed;
+	const observed = HANDLERS.get(step.handler)?.observedFields;
 	if (observed === 'all') return undefined;
 	const left = Object.entries(step).filter(([name]) => !STRUCTURE.has(name) && !observed?.includes(name));
 	if (left.length === 0 && observed) return undefined;

@@ -110,7 +110,7 @@ export class Lowering implements LowerContext {
 		block: Block | undefined,
 		known: { readonly [name: string]: SubdirectiveHandler },
 		owner: string,
-		{ foreignWords, compatible = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
+		{ foreignWords, compatibleMessage = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
 	): void {
 		if (!block) return;
 		for (const line of block.lines) {
@@ -122,7 +122,7 @@ export class Lowering implements LowerContext {
 			}
 			const message =
 				this.dialect === 'compatfile'
-					? compatible(name.text)
+					? compatibleMessage(name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${owner}\`.`;
 			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {

@@ -18,16 +18,16 @@ export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undef
 	if (wide.type === 'any' && partsOf(wide).some(part => coversMatcher(part, narrow))) return true;
 	if (narrow.type === 'all' && partsOf(narrow).some(part => coversMatcher(wide, part))) return true;
 	const [wider, narrower] = [valuesOf(wide), valuesOf(narrow)];
-	if (!wider || !narrower || wider.of !== narrower.of) return takesEverything(wide);
-	const covering = COVERING[wider.of];
+	if (!wider || !narrower || wider.kind !== narrower.kind) return takesEverything(wide);
+	const covering = COVERING[wider.kind];
 	return narrower.values.every(value => wider.values.some(other => covering(other, value)));
 }
 
 /** Returns true only if no request can match both. */
 export function areDisjoint(one: Matcher, other: Matcher): boolean {
 	const [left, right] = [valuesOf(one), valuesOf(other)];
-	if (!left || !right || left.of !== right.of) return false;
-	const disjoint = DISJOINT[left.of];
+	if (!left || !right || left.kind !== right.kind) return false;
+	const disjoint = DISJOINT[left.kind];
 	return left.values.every(a => right.values.every(b => disjoint(a, b)));
 }
 
@@ -35,11 +35,11 @@ export function areDisjoint(one: Matcher, other: Matcher): boolean {
  * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other
  * matchers, and for values with placeholders.
  */
-function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
+function valuesOf(matcher: Matcher): { readonly kind: ListedValue; readonly values: readonly string[] } | undefined {
 	const list = listedValuesOf(matcher);
 	if (!list || list.values.some(value => value.includes('{'))) return undefined;
-	const { of, values } = list;
-	return { of, values: of === 'method' ? values : values.map(value => value.toLowerCase()) };
+	const { kind, values } = list;
+	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
 function partsOf(matcher: Matcher): readonly Matcher[] {
@@ -48,7 +48,7 @@ function partsOf(matcher: Matcher): readonly Matcher[] {
 
 function takesEverything(matcher: Matcher): boolean {
 	const list = valuesOf(matcher);
-	return list?.of === 'path' && list.values.some(pattern => pattern === '*' || pattern === '/*');
+	return list?.kind === 'path' && list.values.some(pattern => pattern === '*' || pattern === '/*');
 }
 
 function isWild(host: string): boolean {

@@ -136,6 +136,6 @@ export function allNestedMatchers(
 /** Reports whether a condition can hold only if it has found a file. */
 export function requiresFile(condition: Matcher): boolean {
 	return assertedMatchers(condition, '').some(
-		({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.judges === 'files',
+		({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.dependsOn === 'files',
 	);
 }

@@ -53,7 +53,9 @@ function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matc
 		// A condition on the response itself distinguishes the files.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
-		if (!allNestedMatchers(matcher, '').some(({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.judges === 'path'))
+		if (
+			!allNestedMatchers(matcher, '').some(({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.dependsOn === 'path')
+		)
 			continue;
 		if (requiresFile(matcher)) continue;
 		yield { edit, when: matcher };

@@ -24,7 +24,7 @@ export const hostNeverMatches: LintRule = {
 			const served = hosts.flat();
 			for (const { matcher: inner, pointer: at } of assertedMatchers(matcher, pointer)) {
 				const list = listedValuesOf(inner);
-				if (list?.of !== 'host') continue;
+				if (list?.kind !== 'host') continue;
 				const asked = list.values;
 				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;
 				const shown = asked[0]!;

@@ -23,7 +23,8 @@ export const pathAsSent: LintRule = {
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(inner.type)?.compares?.(inner) ?? []) {
+				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(inner.type)?.comparedPlaceholders?.(inner) ??
+					[]) {
 					const name = FULL_NAMES.get(fullName);
 					if (name === undefined) continue;
 					const path = text?.startsWith('/') ? text : '/admin';

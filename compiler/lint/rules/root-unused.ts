@@ -28,6 +28,6 @@ export const rootUnused: LintRule = {
 	},
 };
 
-const OF_FILES = matchers.flatMap(({ id, judges }) => (judges === 'files' ? id : [])).join('|');
+const OF_FILES = matchers.flatMap(({ id, dependsOn: judges }) => (judges === 'files' ? id : [])).join('|');
 /** Matches everything else that reads the variable `root`: matchers, also as functions in expressions, and the placeholder. */
 const READS_ROOT = new RegExp(`"type":"(?:${OF_FILES})"|\\b(?:${OF_FILES})\\(|http\\.vars\\.root`);

@@ -26,7 +26,7 @@ export interface CompileContext extends Leases {
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
-	/** Number of the step for `x.answered`, counted from the start of its pipeline, because sites may share the pipeline. */
+	/** Number of the step for `x.markAnswered`, counted from the start of its pipeline, because sites may share the pipeline. */
 	readonly step: number;
 	/** Compiles steps. Each continues with the one after it, and the last one with `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
@@ -39,7 +39,7 @@ export interface CompileContext extends Leases {
 	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
 	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler;
 	/** Compiles a string with placeholders. Unknown ones stay as written (`keep`) or become empty (`empty`). */
-	template(text: string, unknown: 'keep' | 'empty', encode?: EscapeValue): Template;
+	template(text: string, whenUnknown: 'keep' | 'empty', encode?: EscapeValue): Template;
 	/**
 	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
 	 * if it does not exist.
@@ -47,12 +47,12 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
-	/** Has errors that no error route answers answered by `x.errorPage`, if it is set. */
+	/** Lets `x.errorPage`, if it is set, answer errors that no error route answers. */
 	answerErrors(): void;
 	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];
-	/** Whether every condition on a request's path must be evaluated and observed, as `explain` requires. */
-	readonly traced: boolean;
+	/** Whether every condition must be evaluated, so that `explain` can show it. */
+	readonly isTraced: boolean;
 	/**
 	 * The whole site, including error routes, for requests that a handler makes to its own site. Must not be called at build
 	 * time.

@@ -3,11 +3,11 @@
 /** What to use here instead of another server's word. */
 export interface ForeignWordTranslation {
 	/** The server that the word comes from. */
-	readonly of: string;
+	readonly server: string;
 	/** The directive, option or matcher to use instead; undefined if none is needed. */
-	readonly ours: string | undefined;
+	readonly ourWord: string | undefined;
 	/** How to use it, as a sentence. */
-	readonly how: string;
+	readonly advice: string;
 }
 
 type Entry = readonly [words: string, ours: string | undefined, how: string];
@@ -180,7 +180,7 @@ const CADDY_1: readonly Entry[] = [
 
 const PLUGINS: readonly Entry[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
 
-const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
+const WORDS_BY_SERVER: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 	['nginx', NGINX],
 	['HAProxy', HAPROXY],
 	['Apache', APACHE],
@@ -194,7 +194,7 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 export type ForeignWords = ReadonlyMap<string, ForeignWordTranslation>;
 
 /** Words that other servers use where a directive is expected, in lower case. */
-export const FOREIGN_WORDS: ForeignWords = tableOf(LISTS);
+export const FOREIGN_WORDS: ForeignWords = tableOf(WORDS_BY_SERVER);
 
 /** Words that other servers use in the block of a `reverse_proxy` or an `upstream`. */
 export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
@@ -233,21 +233,22 @@ export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 	],
 ]);
 
-function tableOf(lists: typeof LISTS): ForeignWords {
-	const found = new Map<string, ForeignWordTranslation>();
-	for (const [of, entries] of lists) {
-		for (const [words, ours, how] of entries) for (const word of words.split(' ')) found.set(word, { of, ours, how });
+function tableOf(lists: typeof WORDS_BY_SERVER): ForeignWords {
+	const translations = new Map<string, ForeignWordTranslation>();
+	for (const [server, entries] of lists) {
+		for (const [words, ourWord, advice] of entries)
+			for (const word of words.split(' ')) translations.set(word, { server, ourWord, advice });
 	}
-	return found;
+	return translations;
 }
 
 /** Returns what to write instead of another server's word; undefined for unknown words. Ignores case and a final `;`. */
 export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): string | undefined {
-	const plain = word.replace(/;$/, '');
-	const found = table.get(plain.toLowerCase());
-	if (!found) return undefined;
-	const { of, ours, how } = found;
-	return ours === undefined
-		? `\`${plain}\` comes from ${of}. ${how}`
-		: `\`${plain}\` of ${of} is \`${ours}\` here. ${how}`;
+	const trimmedWord = word.replace(/;$/, '');
+	const translation = table.get(trimmedWord.toLowerCase());
+	if (!translation) return undefined;
+	const { server, ourWord, advice } = translation;
+	return ourWord === undefined
+		? `\`${trimmedWord}\` comes from ${server}. ${advice}`
+		: `\`${trimmedWord}\` of ${server} is \`${ourWord}\` here. ${advice}`;
 }

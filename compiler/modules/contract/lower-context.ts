@@ -17,7 +17,7 @@ export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
 	/** Returns the message of the compatible server, for a Compatfile. */
-	readonly compatible?: (name: string) => string;
+	readonly compatibleMessage?: (name: string) => string;
 }
 
 /**
@@ -28,16 +28,16 @@ export interface LowerContext {
 	readonly dialect: Dialect;
 	report(diagnostic: Diagnostic): void;
 	/** Reports a problem at a span; `code` is `area/what`. */
-	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void;
+	problem(severity: Severity, code: string, span: SourceSpan, message: string, details?: Partial<Diagnostic>): void;
 
 	/** Checks the number of arguments and reports `arguments/too-few` or `arguments/too-many` with the usage line. */
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean;
 	/** Calls the handler for the first word of each line. Unknown words are reported with a "did you mean". */
 	subdirectives(
 		block: Block | undefined,
-		known: { readonly [name: string]: SubdirectiveHandler },
-		of: string,
-		unknown?: UnknownSubdirective,
+		handlers: { readonly [name: string]: SubdirectiveHandler },
+		owner: string,
+		unknownWords?: UnknownSubdirective,
 	): void;
 	/** Reports a block if the line has one although none is allowed. */
 	noBlock(line: Line): boolean;
@@ -58,11 +58,11 @@ export interface LowerContext {
 	/** Reads a switch: `on`, `off`, `yes`, `no`, `true` or `false`. */
 	boolean(word: Word): boolean | undefined;
 	/**
-	 * Checks that the text is a valid regular expression in the dialect, and returns it. `of` is what uses it, for the message.
+	 * Checks that the text is a valid regular expression in the dialect, and returns it. `usedBy` is for the message.
 	 */
-	regexp(word: Word, of?: 'matcher'): string | undefined;
-	/** Reads one of a list of words. Other words are reported with a "did you mean". */
-	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined;
+	regexp(word: Word, usedBy?: 'matcher'): string | undefined;
+	/** Reads one of a list of words. Other words are reported with a "did you mean". `description` says what the word is. */
+	oneOf<const T extends string>(word: Word, values: readonly T[], description: string): T | undefined;
 
 	/** Lowers a nested block of directives to steps. A Compatfile's directives are sorted; a Configfile's stay in order. */
 	pipeline(lines: readonly Line[]): Step[];
@@ -81,13 +81,13 @@ export interface LowerContext {
 	filePath(text: string, span: SourceSpan): string;
 	/** Absolute paths of all configuration files. File servers must hide them. */
 	readonly files: readonly string[];
-	/** Reports whether the global option `dns` or `acme_dns` names a provider. If this changes, sites are lowered again. */
+	/** Reports whether the global option `dns` or `acme_dns` names a provider. If the answer changes, the site is lowered again. */
 	hasSetting(name: 'dns' | 'acme_dns'): boolean;
 	/** Records that a named route is run here. Whether it exists is checked when all routes are known. */
 	useRoute(name: Word): void;
 	/**
-	 * Returns whether a name is the short or the full name of a placeholder; undefined if neither. Ignores those that `map`
-	 * defines.
+	 * Returns whether a name is the short or the full name of a placeholder; undefined if it is neither. Ignores placeholders that
+	 * `map` defines.
 	 */
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined;
 	/** Reports whether the named upstream exists. If so, marks it as used. */

@@ -24,22 +24,22 @@ export type ListedValue = 'path' | 'host' | 'method';
 /** Properties that a matcher declares, so that no other code needs to refer to it by name. All are optional. */
 export interface MatcherTraits<M extends Matcher = Matcher> {
 	/**
-	 * The field that lists alternative values, and their kind: patterns as for `path` or `host`, or methods. Only for a matcher
-	 * that depends on nothing but these values: they are used to compare conditions, and to compile many path matchers to one table.
+	 * The field that lists alternative values, and their kind: patterns as for `path` or `host`, or methods. Only for a matcher that
+	 * depends on nothing but these values. They are used to compare conditions, and to compile many path matchers to one table.
 	 */
-	readonly lists?: { readonly field: string; readonly of: ListedValue };
+	readonly lists?: { readonly field: string; readonly kind: ListedValue };
 	/** What the matcher depends on: the request's path, or which files exist below `root`. */
-	readonly judges?: 'path' | 'files';
+	readonly dependsOn?: 'path' | 'files';
 	/** Returns the placeholders that a matcher compares with strings. */
-	readonly compares?: (matcher: M) => readonly ComparedPlaceholder[];
+	readonly comparedPlaceholders?: (matcher: M) => readonly ComparedPlaceholder[];
 	/** True if the matcher may have no values in a Compatfile; it then matches nothing. */
 	readonly valuesOptional?: true;
 	/**
-	 * Returns changes to a request at the borders of the matcher: with some of them it holds, with others it does not. Omitted if
-	 * no such changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
+	 * Returns changes to a request that probe the matcher: with some of them it holds, with others it does not. Omitted if no such
+	 * changes can be derived from the matcher; `svc diff` then says that it may have missed requests.
 	 */
-	readonly witnesses?: (matcher: M) => readonly RequestChange[];
-	/** Returns the words after the matcher's name, as a person would write them. If omitted: the values of its fields. */
+	readonly probeChanges?: (matcher: M) => readonly RequestChange[];
+	/** Returns the words after the matcher's name, as a person would write them. Omitted if they are the values of its fields. */
 	readonly wordsOf?: (matcher: M) => readonly string[];
 }
 
@@ -51,8 +51,8 @@ export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTrait
 	readonly summary: string;
 	readonly documentation: string;
 	/**
-	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is that of the `@name` being defined, if any;
-	 * captures use it.
+	 * Lowers `line`, which has the matcher's name, arguments and block. `name` is the named matcher being defined, if any; it is the
+	 * default name of captures.
 	 */
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
 	/**

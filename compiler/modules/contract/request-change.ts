@@ -18,9 +18,9 @@ export interface RequestChange {
 }
 
 /** A value that no configuration mentions. */
-export const UNMENTIONED = 'svc-diff';
+export const UNMENTIONED_VALUE = 'svc-diff';
 
-/** Returns the change that gives a placeholder a value; undefined if no change of a request does. `name` is the full name. */
+/** Returns the change that gives a placeholder this value; undefined if no change of a request can. `name` is the full name. */
 export function changeOfPlaceholder(name: string, value: string): RequestChange | undefined {
 	const family = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);
 	switch (family?.[1]) {
@@ -48,7 +48,10 @@ export function changeOfPlaceholder(name: string, value: string): RequestChange 
 	}
 }
 
-/** Returns texts for a value with `*` at its ends as wildcards: one that matches it, and one that is longer. */
+/**
+ * Returns sample texts for a value whose leading and trailing `*` are wildcards: one that matches it and, if it has no wildcards,
+ * a longer one that does not.
+ */
 export function sampleTexts(pattern: string): readonly string[] {
 	const text = pattern.replace(/^\*|\*$/g, 'a');
 	return text === pattern ? [pattern, `${pattern}a`] : [text];
@@ -61,12 +64,17 @@ export function samplePaths(pattern: string): readonly string[] {
 		.replace(/\\(.)/g, '$1')
 		.replace(/\[([^\]^])[^\]]*\]/g, '$1')
 		.replaceAll('?', 'a');
-	const rooted = (text: string): string => (text.startsWith('/') ? text : `/${text}`);
+	const withSlash = (text: string): string => (text.startsWith('/') ? text : `/${text}`);
 	if (!example.includes('*'))
-		return [rooted(example), `${rooted(example)}/`, `${rooted(example)}/a`, `${rooted(example)}a`];
+		return [withSlash(example), `${withSlash(example)}/`, `${withSlash(example)}/a`, `${withSlash(example)}a`];
 	const stem = example.replace(/\*+$/, '');
-	const filled = rooted(stem.replaceAll('*', 'a'));
-	if (stem === example) return [filled, `${filled}a`];
-	const bare = filled.replace(/\/$/, '');
-	return [filled, `${filled}a`, `${filled}a/b`, ...(bare === '' ? [] : [bare, `${bare}x`])];
+	const matchingPath = withSlash(stem.replaceAll('*', 'a'));
+	if (stem === example) return [matchingPath, `${matchingPath}a`];
+	const withoutSlash = matchingPath.replace(/\/$/, '');
+	return [
+		matchingPath,
+		`${matchingPath}a`,
+		`${matchingPath}a/b`,
+		...(withoutSlash === '' ? [] : [withoutSlash, `${withoutSlash}x`]),
+	];
 }

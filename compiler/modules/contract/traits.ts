@@ -58,7 +58,7 @@ export interface StepTraits<S extends Step = Step> {
 	readonly logFieldsOf?: (step: S) => readonly string[];
 	/** True if a step asks clients for passwords. */
 	readonly asksForPasswords?: true;
-	/** Returns the templates of the keys by which a step limits requests; one that is constant limits all requests together. */
+	/** Returns the templates of the keys by which a step limits requests. A constant key limits all requests together. */
 	readonly limitsBy?: (step: S) => readonly LocatedText[];
 	/** Returns the named route that a step runs. */
 	readonly routeOf?: (step: S) => string;
@@ -70,11 +70,11 @@ export interface StepTraits<S extends Step = Step> {
 	 * The fields of a step whose effects a dry run shows completely, or all of them. `svc diff` compares the values of the other
 	 * fields.
 	 */
-	readonly observed?: 'all' | readonly string[];
+	readonly observedFields?: 'all' | readonly string[];
 	/** True if a step changes nothing but response bodies, so that its settings do not matter for responses without one. */
 	readonly changesBodies?: true;
-	/** Returns changes to a request with which the step decides differently. */
-	readonly witnesses?: (step: S) => readonly RequestChange[];
+	/** Returns changes to a request that probe the step: it treats some of the changed requests differently from others. */
+	readonly probeChanges?: (step: S) => readonly RequestChange[];
 	/** True if the response bodies belong to the site itself, so that `templates` may execute them. */
 	readonly makesPages?: true;
 	/** Returns the name of the directive that a step is written as, if it is not the first of the directive's names. */

@@ -6,7 +6,7 @@ import { handlerDirective } from '../contract/directive.ts';
 export const abort = handlerDirective<Step>({
 	kind: 'handler',
 	id: 'abort',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['abort'], compatfile: ['abort'] },
 	usage: 'abort [matcher]',
 	summary: 'Drops the connection without a response.',

@@ -37,7 +37,7 @@ export const bind: SiteDirective = {
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, bind.usage);
 		const entries = lowerListenHosts(line, 'bind', cx, {
-			compatible: name => `unknown subdirective: ${name}`,
+			compatibleMessage: name => `unknown subdirective: ${name}`,
 		});
 		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},

@@ -33,7 +33,7 @@ export interface EditHeadersStep extends Step {
 export const editHeaders = handlerDirective<EditHeadersStep>({
 	kind: 'handler',
 	id: 'edit_headers',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: [], compatfile: [] },
 	usage: '{"handler":"edit_headers","request":{…},"response":{…}}',
 	summary: 'Edits header fields of the request and the response.',

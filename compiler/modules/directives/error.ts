@@ -18,7 +18,7 @@ const USAGE = 'error [matcher] <status> | <message> [<status>] [{ message <text>
 export const error = handlerDirective<FailStep>({
 	kind: 'handler',
 	id: 'fail',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['error'], compatfile: ['error'] },
 	usage: USAGE,
 	summary: 'Raises an error.',

@@ -13,7 +13,7 @@ const USAGE = 'invoke [matcher] <name>';
 export const invoke = handlerDirective<RunRouteStep>({
 	kind: 'handler',
 	id: 'run_route',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['invoke'], compatfile: ['invoke'] },
 	usage: USAGE,
 	summary: 'Runs a named route.',

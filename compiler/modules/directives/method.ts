@@ -15,7 +15,7 @@ const USAGE = 'method [matcher] <method>';
 export const methodDirective = handlerDirective<SetMethodStep>({
 	kind: 'handler',
 	id: 'set_method',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['method'], compatfile: ['method'] },
 	usage: USAGE,
 	summary: 'Changes the method of the request.',

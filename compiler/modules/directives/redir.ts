@@ -26,7 +26,7 @@ const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
 export const redir = handlerDirective<RedirectStep>({
 	kind: 'handler',
 	id: 'redirect',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['redir'], compatfile: ['redir'] },
 	usage: USAGE,
 	summary: 'Redirects the client.',

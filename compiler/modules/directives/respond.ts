@@ -25,7 +25,7 @@ const EARLY_HINTS = 103;
 export const respond = handlerDirective<RespondStep>({
 	kind: 'handler',
 	id: 'respond',
-	observed: ['status', 'body'],
+	observedFields: ['status', 'body'],
 	names: { configfile: ['respond'], compatfile: ['respond'] },
 	usage: 'respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]',
 	summary: 'Answers with a fixed status and body.',

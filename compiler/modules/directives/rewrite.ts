@@ -53,7 +53,7 @@ const NAME_VALUE_PROPERTIES = {
 export const rewrite = handlerDirective<RewriteTargetStep>({
 	kind: 'handler',
 	id: 'rewrite_target',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['rewrite'], compatfile: ['rewrite'] },
 	usage: USAGE,
 	summary: 'Changes the path and the query of the request.',

@@ -14,7 +14,7 @@ interface GroupStep extends Step {
 export const route = handlerDirective<GroupStep>({
 	kind: 'handler',
 	id: 'group',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['route'], compatfile: ['route'] },
 	usage: 'route [matcher] { … }',
 	summary: 'Runs a group of directives in the order written.',

@@ -21,7 +21,7 @@ const USAGE = 'vars [matcher] <name> <value> | { <name> <value>… }';
 export const vars = handlerDirective<SetVariablesStep>({
 	kind: 'handler',
 	id: 'set_variables',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['vars'], compatfile: ['vars'] },
 	usage: USAGE,
 	summary: 'Sets variables of the request.',

@@ -22,7 +22,7 @@ interface FirstMatchStep extends Step {
 export const when = handlerDirective<FirstMatchStep>({
 	kind: 'handler',
 	id: 'first_match',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['when'], compatfile: [] },
 	usage: 'when <expression> { … } [else when <expression> { … }] [else { … }]',
 	summary: 'Runs the first branch whose matcher expression holds.',

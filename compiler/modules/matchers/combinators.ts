@@ -39,7 +39,7 @@ export const all = requestMatcher<ListMatcher>({
 		if (!a) return () => true;
 		if (!b) return a;
 		if (rest.length === 0) return x => a(x) && b(x);
-		return x => a(x) && b(x) && every(rest, x);
+		return x => a(x) && b(x) && allHold(rest, x);
 	},
 });
 
@@ -61,13 +61,13 @@ export const any = requestMatcher<ListMatcher>({
 		required: ['of'],
 	},
 	compile: (matcher, cx) => {
-		const parts = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
-		if (parts.length === 2) {
-			const [a, b] = parts as [Predicate, Predicate];
+		const predicates = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
+		if (predicates.length === 2) {
+			const [a, b] = predicates as [Predicate, Predicate];
 			return x => a(x) || b(x);
 		}
 		return x => {
-			for (let i = 0; i < parts.length; i++) if (parts[i]!(x)) return true;
+			for (let i = 0; i < predicates.length; i++) if (predicates[i]!(x)) return true;
 			return false;
 		};
 	},
@@ -86,17 +86,17 @@ export const not = requestMatcher<NotMatcher>({
 		'```',
 	].join('\n'),
 	lower: (line, cx, name) => {
-		const inner = cx.matcherExpression(line.words.slice(1), line.block, name);
-		return inner && { type: 'not', of: inner };
+		const innerMatcher = cx.matcherExpression(line.words.slice(1), line.block, name);
+		return innerMatcher && { type: 'not', of: innerMatcher };
 	},
 	schema: { properties: { of: MATCHER_SCHEMA }, required: ['of'] },
 	compile: (matcher, cx) => {
-		const inner = cx.matcher(matcher.of, 'of');
-		return x => !inner(x);
+		const innerPredicate = cx.matcher(matcher.of, 'of');
+		return x => !innerPredicate(x);
 	},
 });
 
-function every(parts: readonly Predicate[], x: Parameters<Predicate>[0]): boolean {
-	for (let i = 0; i < parts.length; i++) if (!parts[i]!(x)) return false;
+function allHold(predicates: readonly Predicate[], x: Parameters<Predicate>[0]): boolean {
+	for (let i = 0; i < predicates.length; i++) if (!predicates[i]!(x)) return false;
 	return true;
 }

@@ -1,5 +1,5 @@
 /**
- * Path patterns that contain `%`. A part written as `%XX` is compared with the escaped path, every other part with the decoded
+ * Path patterns that contain `%`. Escapes (`%XX`) in the pattern are compared with the escaped path, everything else with the decoded
  * path.
  */
 import { compileGlob } from './glob.ts';
@@ -7,7 +7,7 @@ import { compileGlob } from './glob.ts';
 /**
  * Compiles a lower-case pattern to a test of the lower-case escaped path. For the comparison, the path stays escaped where the
  * pattern has an escape, and is decoded elsewhere. The result is then matched against the pattern as a glob, in which `%*` is a
- * wildcard like `*`. Neither matches a slash; but `%*` compares the escaped path, in which `%2f` is not a slash.
+ * wildcard like `*`. Neither matches a slash. For `%*`, the path stays escaped, so `%2f` is not a slash there.
  */
 export function compileEscapedPattern(pattern: string): (escapedPath: string) => boolean {
 	const glob = compileGlob(pattern.replaceAll('%*', '*'));
@@ -22,41 +22,46 @@ export function compileEscapedPattern(pattern: string): (escapedPath: string) =>
 /** Returns the bytes to match against the glob, each as one character; undefined if the path cannot match. */
 function comparedText(pattern: string, path: string): string | undefined {
 	let text = '';
-	let p = 0;
-	let at = 0;
-	while (p < pattern.length && at < path.length) {
-		const c = pattern[p]!;
-		const byte = path[at] === '%' ? path.slice(at, at + 3) : '';
-		const isEscape = byte.length === 3;
-		if (c === '%' && p + 3 <= pattern.length && pattern[p + 1] !== '*') {
-			text += isEscape ? byte : '';
-			at += isEscape ? 3 : 1;
-			p += 3;
-		} else if (c === '%' || c === '*') {
-			if (c === '%') p++;
+	let patternIndex = 0;
+	let pathIndex = 0;
+	while (patternIndex < pattern.length && pathIndex < path.length) {
+		const patternCharacter = pattern[patternIndex]!;
+		const escapeText = path[pathIndex] === '%' ? path.slice(pathIndex, pathIndex + 3) : '';
+		const isEscape = escapeText.length === 3;
+		if (patternCharacter === '%' && patternIndex + 3 <= pattern.length && pattern[patternIndex + 1] !== '*') {
+			text += isEscape ? escapeText : '';
+			pathIndex += isEscape ? 3 : 1;
+			patternIndex += 3;
+		} else if (patternCharacter === '%' || patternCharacter === '*') {
+			if (patternCharacter === '%') patternIndex++;
 			// A wildcard extends to the next occurrence of the pattern's next character, but at least over the escape at which it
 			// begins.
-			if (isEscape) at += 2;
-			const end = p + 1 < pattern.length ? path.indexOf(pattern[p + 1]!, at) : path.length;
-			const run = end === -1 ? undefined : c === '%' ? path.slice(at, end) : decoded(path.slice(at, end));
-			if (run === undefined) return undefined;
-			text += run;
-			at = end;
-			p++;
+			if (isEscape) pathIndex += 2;
+			const end = patternIndex + 1 < pattern.length ? path.indexOf(pattern[patternIndex + 1]!, pathIndex) : path.length;
+			const runText =
+				end === -1
+					? undefined
+					: patternCharacter === '%'
+						? path.slice(pathIndex, end)
+						: decodeBytes(path.slice(pathIndex, end));
+			if (runText === undefined) return undefined;
+			text += runText;
+			pathIndex = end;
+			patternIndex++;
 		} else {
-			const character = isEscape ? decoded(byte) : path[at]!;
+			const character = isEscape ? decodeBytes(escapeText) : path[pathIndex]!;
 			if (character === undefined) return undefined;
 			text += character;
-			at += isEscape ? 3 : 1;
-			p++;
+			pathIndex += isEscape ? 3 : 1;
+			patternIndex++;
 		}
 	}
-	const rest = path.slice(at);
-	return text + (decoded(rest) ?? rest);
+	const remainder = path.slice(pathIndex);
+	return text + (decodeBytes(remainder) ?? remainder);
 }
 
 /** Returns the bytes of an escaped string, each as one character; undefined if an escape is malformed. */
-function decoded(text: string): string | undefined {
+function decodeBytes(text: string): string | undefined {
 	if (!text.includes('%')) return text;
 	if (/%(?![0-9a-f]{2})/.test(text)) return undefined;
 	return text.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));

@@ -26,7 +26,7 @@ export interface FileMatcher extends Matcher {
 	/** Paths below the root, with placeholders and globs; `=404` raises that error. Default the requested path. */
 	readonly files?: readonly string[];
 	readonly root?: string;
-	/** `rendered`: a trailing slash from a placeholder restricts a path to folders; by default, only a literal slash does. */
+	/** `rendered`: a trailing slash from a placeholder restricts a path to folders, too. By default, only a literal slash does. */
 	readonly slashes?: 'rendered';
 	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
@@ -61,7 +61,7 @@ export const file = requestMatcher<FileMatcher>({
 		'@page file {path} {path}.html',
 		'```',
 	].join('\n'),
-	judges: 'files',
+	dependsOn: 'files',
 	lower: (line, cx) => {
 		const files = line.words.slice(1).map(word => cx.template(word));
 		for (const word of line.words.slice(1)) checkErrorStatus(word, cx);
@@ -69,21 +69,22 @@ export const file = requestMatcher<FileMatcher>({
 		cx.subdirectives(
 			line.block,
 			{
-				root: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'root <path>')) return;
+				root: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, 1, 'root <path>')) return;
 					fields.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 				},
-				try_files: (words, at) => {
-					if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
+				try_files: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
 					for (const word of words) checkErrorStatus(word, cx);
 					files.push(...words.map(word => cx.template(word)));
 				},
-				try_policy: (words, at) => {
-					const policy = cx.count(at, words, 1, 1, 'try_policy <policy>') && lowerTryPolicy(words[0]!, cx, 'unknown');
+				try_policy: (words, subLine) => {
+					const policy =
+						cx.count(subLine, words, 1, 1, 'try_policy <policy>') && lowerTryPolicy(words[0]!, cx, 'unknown');
 					if (policy) fields.policy = policy;
 				},
-				split_path: (words, at) => {
-					if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'split_path <extension>…')) return;
+				split_path: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, Number.POSITIVE_INFINITY, 'split_path <extension>…')) return;
 					fields.split_path = [...(fields.split_path ?? []), ...words.map(word => word.text)];
 				},
 			},

@@ -49,8 +49,8 @@ function parseElement(characters: readonly string[], i: number): { element: Glob
 	return escaped === undefined ? undefined : { element: escaped, end: i + 2 };
 }
 
-function parseClass(characters: readonly string[], from: number): { element: GlobElement; end: number } | undefined {
-	let i = from;
+function parseClass(characters: readonly string[], start: number): { element: GlobElement; end: number } | undefined {
+	let i = start;
 	const negated = characters[i] === '^' || characters[i] === '!';
 	if (negated) i++;
 	const ranges: [number, number][] = [];
@@ -76,26 +76,26 @@ function parseClass(characters: readonly string[], from: number): { element: Glo
 /** Matches a whole segment, in time proportional to the number of elements times its length. */
 export function matchesGlobSegment(elements: readonly GlobElement[], text: string): boolean {
 	const characters = isAscii(text) ? text : Array.from(text);
-	let e = 0;
-	let c = 0;
-	let star = -1;
-	let starAt = 0;
-	while (c < characters.length) {
-		const element = elements[e];
+	let elementIndex = 0;
+	let characterIndex = 0;
+	let starElement = -1;
+	let starCharacter = 0;
+	while (characterIndex < characters.length) {
+		const element = elements[elementIndex];
 		if (element === ANY_RUN) {
-			star = e++;
-			starAt = c;
-		} else if (element !== undefined && matches(element, characters[c]!)) {
-			e++;
-			c++;
-		} else if (star !== -1) {
+			starElement = elementIndex++;
+			starCharacter = characterIndex;
+		} else if (element !== undefined && matches(element, characters[characterIndex]!)) {
+			elementIndex++;
+			characterIndex++;
+		} else if (starElement !== -1) {
 			// The last star matches one more character. Backtracking to an earlier star could not help.
-			e = star + 1;
-			c = ++starAt;
+			elementIndex = starElement + 1;
+			characterIndex = ++starCharacter;
 		} else return false;
 	}
-	while (elements[e] === ANY_RUN) e++;
-	return e === elements.length;
+	while (elements[elementIndex] === ANY_RUN) elementIndex++;
+	return elementIndex === elements.length;
 }
 
 function matches(element: GlobElement, character: string): boolean {

@@ -3,7 +3,7 @@ import { regexpExamples } from '../../codegen/regexp/regexp-example.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText, isToken } from '../../exchange/field-syntax.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { UNMENTIONED } from '../contract/request-change.ts';
+import { UNMENTIONED_VALUE } from '../contract/request-change.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
@@ -36,13 +36,13 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, USAGE);
 		if (!lowered) return undefined;
-		const { of, fields } = lowered;
+		const { subject: of, fields } = lowered;
 		if (isToken(of.text)) return { type: 'header_regexp', field: of.text, ...fields };
 		cx.problem('error', 'header/malformed', of.span, `\`${of.text}\` is not a field name.`);
 		return undefined;
 	},
-	witnesses: ({ field, pattern }) =>
-		[...regexpExamples(pattern), UNMENTIONED, undefined].map(value => ({ header: [field, value] as const })),
+	probeChanges: ({ field, pattern }) =>
+		[...regexpExamples(pattern), UNMENTIONED_VALUE, undefined].map(value => ({ header: [field, value] as const })),
 	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
 		properties: {

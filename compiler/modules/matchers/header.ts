@@ -34,7 +34,7 @@ export const header = requestMatcher<HeaderMatcher>({
 		'}',
 		'```',
 	].join('\n'),
-	witnesses: ({ name, values = ['a'] }) =>
+	probeChanges: ({ name, values = ['a'] }) =>
 		[...values.flatMap(sampleTexts), undefined].map(value => ({ header: [name, value] as const })),
 	wordsOf: ({ name, values = ['*'], absent }) => (absent === true ? [`!${name}`] : [name, ...values]),
 	lower: (line, cx) => {

@@ -5,7 +5,7 @@ import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { UNMENTIONED } from '../contract/request-change.ts';
+import { UNMENTIONED_VALUE } from '../contract/request-change.ts';
 import { matcherArguments, mergeDistinct, stringListSchema } from './words.ts';
 
 interface HostMatcher extends Matcher {
@@ -15,8 +15,8 @@ interface HostMatcher extends Matcher {
 
 const USAGE = 'host <name>…';
 
-/** Number of exact hosts from which on a set is faster than comparing them one by one. */
-const SET_FROM = 5;
+/** Minimum number of exact hosts for which a set is faster than comparing them one by one. */
+const MIN_SET_SIZE = 5;
 
 /** The `host` matcher. */
 export const host = requestMatcher<HostMatcher>({
@@ -31,18 +31,18 @@ export const host = requestMatcher<HostMatcher>({
 		'@www host www.example.com *.example.org',
 		'```',
 	].join('\n'),
-	lists: { field: 'hosts', of: 'host' },
-	witnesses: ({ hosts }) => hosts.map(host => ({ host: host.replace('*', UNMENTIONED) })),
+	lists: { field: 'hosts', kind: 'host' },
+	probeChanges: ({ hosts }) => hosts.map(host => ({ host: host.replace('*', UNMENTIONED_VALUE) })),
 	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
 		if (!args) return undefined;
-		const seen = new Map<string, number>();
+		const indexByName = new Map<string, number>();
 		const hosts: string[] = [];
 		args.forEach((word, index) => {
-			const first = seen.get(word.text.toLowerCase());
-			if (first !== undefined) {
-				const message = `host at index ${first} is repeated at index ${index}: ${word.text}`;
+			const firstIndex = indexByName.get(word.text.toLowerCase());
+			if (firstIndex !== undefined) {
+				const message = `host at index ${firstIndex} is repeated at index ${index}: ${word.text}`;
 				cx.problem('error', 'host/repeated', word.span, message, { label: 'already listed' });
 			}
 			if (!word.text.includes('{') && canonicalHost(word.text) === undefined) {
@@ -50,7 +50,7 @@ export const host = requestMatcher<HostMatcher>({
 					hint: 'Write a name such as `example.com`, `*.example.com` or an IP address, without scheme, port or path.',
 				});
 			}
-			seen.set(word.text.toLowerCase(), index);
+			indexByName.set(word.text.toLowerCase(), index);
 			hosts.push(cx.template(word));
 		});
 		return { type: 'host', hosts };
@@ -61,13 +61,13 @@ export const host = requestMatcher<HostMatcher>({
 });
 
 function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
-	const exact = new Set<string>();
+	const exactNames = new Set<string>();
 	const wildcards: string[] = [];
-	const dynamic: Predicate[] = [];
+	const dynamicTests: Predicate[] = [];
 	for (const text of matcher.hosts) {
 		const template = cx.template(text, 'empty');
 		if (template.constant === undefined) {
-			dynamic.push(x => {
+			dynamicTests.push(x => {
 				const name = canonicalHost(template.render(x));
 				return name !== undefined && name !== '' && name === x.request.host;
 			});
@@ -76,13 +76,15 @@ function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
 		const name = canonicalHost(template.constant);
 		if (name === undefined) return cx.refuse(`\`${text}\` is not a host name.`, 'host/invalid');
 		if (name.includes('*')) wildcards.push(name);
-		else exact.add(name);
+		else exactNames.add(name);
 	}
-	const inexact: Predicate | undefined =
-		wildcards.length + dynamic.length === 0
+	const matchesInexact: Predicate | undefined =
+		wildcards.length + dynamicTests.length === 0
 			? undefined
-			: x => wildcards.some(pattern => hostMatches(x.request.host, pattern)) || dynamic.some(predicate => predicate(x));
-	if (exact.size >= SET_FROM) return x => exact.has(x.request.host) || (inexact?.(x) ?? false);
-	const names = [...exact];
-	return x => names.includes(x.request.host) || (inexact?.(x) ?? false);
+			: x =>
+					wildcards.some(pattern => hostMatches(x.request.host, pattern)) ||
+					dynamicTests.some(predicate => predicate(x));
+	if (exactNames.size >= MIN_SET_SIZE) return x => exactNames.has(x.request.host) || (matchesInexact?.(x) ?? false);
+	const names = [...exactNames];
+	return x => names.includes(x.request.host) || (matchesInexact?.(x) ?? false);
 }

@@ -14,7 +14,7 @@ interface IpMatcher extends Matcher {
 
 const SCHEMA = stringListSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
 
-const RANGES = [
+const RANGE_DOCUMENTATION = [
 	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',
 	'networks. IPv4 addresses mapped into IPv6 are compared as IPv4. `fe80::1%eth0` matches in that zone only.',
 ];
@@ -26,15 +26,15 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	summary: 'Matches the address of the connection.',
 	documentation: [
 		"The address of the peer; behind a proxy, that is the proxy's: use `client_ip`.",
-		...RANGES,
+		...RANGE_DOCUMENTATION,
 		'',
 		'```',
 		'@inside remote_ip private_ranges',
 		'```',
 	].join('\n'),
-	witnesses: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
+	probeChanges: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
 	valuesOptional: true,
-	lower: (line, cx) => lower('remote_ip', line, cx),
+	lower: (line, cx) => lowerIpMatcher('remote_ip', line, cx),
 	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
@@ -50,31 +50,31 @@ export const clientIp = requestMatcher<IpMatcher>({
 	summary: "Matches the client's address, determined through the proxies in `trusted_proxies`.",
 	documentation: [
 		'The address reported by a trusted proxy, or otherwise that of the connection.',
-		...RANGES,
+		...RANGE_DOCUMENTATION,
 		'',
 		'```',
 		'@office client_ip 203.0.113.0/24',
 		'```',
 	].join('\n'),
-	witnesses: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
+	probeChanges: ({ ranges }) => addressesOf(ranges).map(from => ({ from })),
 	valuesOptional: true,
-	lower: (line, cx) => lower('client_ip', line, cx),
+	lower: (line, cx) => lowerIpMatcher('client_ip', line, cx),
 	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
 	schema: SCHEMA,
 	compile: (matcher, cx) => {
 		const ranges = compileRanges(matcher.ranges, cx);
-		const { clientIp: addressOf } = cx;
-		return x => ranges.contains(addressOf(x));
+		const { clientIp: readClientIp } = cx;
+		return x => ranges.contains(readClientIp(x));
 	},
 });
 
-/** Returns an address of each range, and one of a network that is reserved for documentation. */
+/** Returns an address in each range, and one in a network that is reserved for documentation. */
 function addressesOf(ranges: readonly string[]): readonly string[] {
-	const within = ranges.map(range => (range === 'private_ranges' ? '10.0.0.1' : range.replace(/\/.*$/, '')));
-	return [...within.filter(address => parseIp(address) !== undefined), '198.51.100.77'];
+	const addresses = ranges.map(range => (range === 'private_ranges' ? '10.0.0.1' : range.replace(/\/.*$/, '')));
+	return [...addresses.filter(address => parseIp(address) !== undefined), '198.51.100.77'];
 }
 
-function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): IpMatcher | undefined {
+function lowerIpMatcher(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): IpMatcher | undefined {
 	const args = matcherArguments(line, cx, `${type} <range>…`);
 	if (!args) return undefined;
 	for (const { span } of args.filter(({ text }) => text === 'forwarded')) {

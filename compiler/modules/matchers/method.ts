@@ -26,10 +26,10 @@ export const method = requestMatcher<MethodMatcher>({
 		'@write method POST PUT PATCH DELETE',
 		'```',
 	].join('\n'),
-	lists: { field: 'methods', of: 'method' },
-	witnesses: ({ methods }) => {
-		const other = COMMON_METHODS.find(method => !methods.includes(method))!;
-		return [...methods, other].map(method => ({ method }));
+	lists: { field: 'methods', kind: 'method' },
+	probeChanges: ({ methods }) => {
+		const otherMethod = COMMON_METHODS.find(method => !methods.includes(method))!;
+		return [...methods, otherMethod].map(method => ({ method }));
 	},
 	valuesOptional: true,
 	lower: (line, cx) => {
@@ -45,8 +45,8 @@ export const method = requestMatcher<MethodMatcher>({
 	compile: matcher => {
 		const methods = matcher.methods.map(name => name.toUpperCase());
 		if (methods.length === 1) {
-			const only = methods[0]!;
-			return x => x.request.method === only;
+			const onlyMethod = methods[0]!;
+			return x => x.request.method === onlyMethod;
 		}
 		return x => methods.includes(x.request.method);
 	},

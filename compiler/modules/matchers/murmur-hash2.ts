@@ -1,4 +1,4 @@
-/** MurmurHash2 by Austin Appleby (public domain), by which nginx's `split_clients` distributes, too. Not for secrets. */
+/** MurmurHash2 by Austin Appleby (public domain), which nginx's `split_clients` also uses. Not cryptographically secure. */
 
 const FACTOR = 0x5bd1e995;
 

@@ -12,8 +12,8 @@ import { compileGlob } from './glob.ts';
 /** Reports whether a request's path matches. Throws HttpError 400 for a malformed path. */
 export type PathTest = (request: Request) => boolean;
 
-/** Number of exact patterns from which on a set is faster than comparing them one by one. */
-const SET_FROM = 5;
+/** Minimum number of exact patterns for which a set is faster than comparing them one by one. */
+const MIN_SET_SIZE = 5;
 
 /** An invalid pattern: an unclosed character class. */
 export class PathPatternError extends Error {}
@@ -24,16 +24,16 @@ export class PathPatternError extends Error {}
  */
 export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	if (patterns.includes('*')) return () => true;
-	const exact: string[] = [];
+	const exactPatterns: string[] = [];
 	const tests: PathTest[] = [];
 	for (const pattern of patterns.map(p => p.toLowerCase())) {
-		if (isExact(pattern)) exact.push(pattern);
+		if (isExact(pattern)) exactPatterns.push(pattern);
 		else tests.push(compilePathPattern(pattern));
 	}
-	if (exact.length >= SET_FROM) {
-		const set = new Set(exact);
+	if (exactPatterns.length >= MIN_SET_SIZE) {
+		const set = new Set(exactPatterns);
 		tests.unshift(request => set.has(loweredPath(request)));
-	} else for (const pattern of exact.reverse()) tests.unshift(compilePathPattern(pattern));
+	} else for (const pattern of exactPatterns.reverse()) tests.unshift(compilePathPattern(pattern));
 	if (tests.length === 1) return tests[0]!;
 	return request => {
 		for (let i = 0; i < tests.length; i++) if (tests[i]!(request)) return true;
@@ -59,33 +59,33 @@ export function firstSegmentOf(pattern: string): string | undefined {
 function compilePathPattern(pattern: string): PathTest {
 	if (pattern.includes('%')) {
 		const test = compileEscapedPattern(pattern);
-		const merge = !pattern.includes('//');
+		const mergesSlashes = !pattern.includes('//');
 		return request => {
 			// Throws for a malformed path, even though the pattern uses another form of the path.
 			normalizedPath(request);
-			return test(escapedCleanPath(request.path, merge).toLowerCase());
+			return test(escapedCleanPath(request.path, mergesSlashes).toLowerCase());
 		};
 	}
-	const test = compileText(pattern);
+	const test = compileDecodedPattern(pattern);
 	if (pattern.includes('//')) return request => test(normalizedPathWithSlashes(request).toLowerCase());
 	return request => test(loweredPath(request));
 }
 
-function compileText(pattern: string): (path: string) => boolean {
-	const stars = pattern.split('*').length - 1;
+function compileDecodedPattern(pattern: string): (path: string) => boolean {
+	const starCount = pattern.split('*').length - 1;
 	if (!/[?[\\]/.test(pattern)) {
-		const first = pattern.startsWith('*');
-		const last = pattern.endsWith('*');
-		if (stars === 0) return path => path === pattern;
-		if (stars === 1 && last) {
+		const startsWithStar = pattern.startsWith('*');
+		const endsWithStar = pattern.endsWith('*');
+		if (starCount === 0) return path => path === pattern;
+		if (starCount === 1 && endsWithStar) {
 			const prefix = pattern.slice(0, -1);
 			return path => path.startsWith(prefix);
 		}
-		if (stars === 1 && first) {
+		if (starCount === 1 && startsWithStar) {
 			const suffix = pattern.slice(1);
 			return path => path.endsWith(suffix);
 		}
-		if (stars === 2 && first && last && pattern.length > 2) {
+		if (starCount === 2 && startsWithStar && endsWithStar && pattern.length > 2) {
 			const middle = pattern.slice(1, -1);
 			return path => path.includes(middle);
 		}
@@ -96,17 +96,20 @@ function compileText(pattern: string): (path: string) => boolean {
 	return glob;
 }
 
-/** Splits a pattern with placeholders into pieces. Only `wild` pieces are wildcards: those in a placeholder's value are literal. */
-export function splitPattern(pattern: string): { readonly text: string; readonly wild: boolean }[] {
-	const pieces: { text: string; wild: boolean }[] = [];
+/**
+ * Splits a pattern with placeholders into pieces. Only pieces with `isWildcard` contain wildcards:
+ * those in a placeholder's value are literal.
+ */
+export function splitPattern(pattern: string): { readonly text: string; readonly isWildcard: boolean }[] {
+	const pieces: { text: string; isWildcard: boolean }[] = [];
 	let depth = 0;
 	for (const c of pattern) {
 		if (c === '{') depth++;
-		const wild = depth === 0 && /[*?[\]\\]/.test(c);
+		const isWildcard = depth === 0 && /[*?[\]\\]/.test(c);
 		if (c === '}' && depth > 0) depth--;
-		const last = pieces.at(-1);
-		if (last && last.wild === wild) last.text += c;
-		else pieces.push({ text: c, wild });
+		const endsWithStar = pieces.at(-1);
+		if (endsWithStar && endsWithStar.isWildcard === isWildcard) endsWithStar.text += c;
+		else pieces.push({ text: c, isWildcard });
 	}
 	return pieces;
 }

@@ -29,8 +29,9 @@ export const pathRegexp = requestMatcher<RegexpMatcher>({
 		'@post path_regexp post ^/posts/(\\d+)$',
 		'```',
 	].join('\n'),
-	judges: 'path',
-	witnesses: ({ pattern }) => regexpExamples(pattern).map(text => ({ path: text.startsWith('/') ? text : `/${text}` })),
+	dependsOn: 'path',
+	probeChanges: ({ pattern }) =>
+		regexpExamples(pattern).map(text => ({ path: text.startsWith('/') ? text : `/${text}` })),
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
 		return lowered && { type: 'path_regexp', ...lowered.fields };

@@ -46,9 +46,9 @@ export const path = requestMatcher<PathMatcher>({
 		'@api path /api/* /v2/*',
 		'```',
 	].join('\n'),
-	lists: { field: 'patterns', of: 'path' },
-	judges: 'path',
-	witnesses: ({ patterns }) => patterns.flatMap(pattern => samplePaths(pattern).map(text => ({ path: text }))),
+	lists: { field: 'patterns', kind: 'path' },
+	dependsOn: 'path',
+	probeChanges: ({ patterns }) => patterns.flatMap(pattern => samplePaths(pattern).map(text => ({ path: text }))),
 	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
@@ -81,21 +81,21 @@ export function pathMatcher(patterns: readonly string[]): Matcher {
 }
 
 function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
-	const constant = matcher.patterns
+	const constantPatterns = matcher.patterns
 		.filter(pattern => !cx.hasPlaceholders(pattern))
 		.map(p => cx.template(p, 'empty').constant!);
-	const dynamic = matcher.patterns.filter(pattern => cx.hasPlaceholders(pattern)).map(p => compileDynamic(p, cx));
+	const dynamicTests = matcher.patterns.filter(pattern => cx.hasPlaceholders(pattern)).map(p => compileDynamic(p, cx));
 	try {
-		const test = constant.length > 0 ? compilePathPatterns(constant) : undefined;
-		if (test && dynamic.length === 0) return x => test(x.request);
-		return x => (test?.(x.request) ?? false) || dynamic.some(predicate => predicate(x));
+		const test = constantPatterns.length > 0 ? compilePathPatterns(constantPatterns) : undefined;
+		if (test && dynamicTests.length === 0) return x => test(x.request);
+		return x => (test?.(x.request) ?? false) || dynamicTests.some(predicate => predicate(x));
 	} catch (error) {
 		if (error instanceof PathPatternError) return cx.refuse(error.message, 'path/invalid-pattern');
 		throw error;
 	}
 }
 
-/** Compiles a pattern with placeholders. Its kind, such as prefix or suffix, depends only on the text as written. */
+/** Compiles a pattern with placeholders. Its kind, such as prefix or suffix, depends only on the configured text. */
 function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 	const pieces = splitPattern(pattern);
 	// `{%path}` has been expanded by now, so a remaining percent sign belongs to an escape.
@@ -105,22 +105,22 @@ function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 			'path/invalid-pattern',
 		);
 	}
-	const wild = pieces.filter(piece => piece.wild);
-	const first = pieces[0]!.wild && pieces[0]!.text === '*';
-	const last = pieces.length > 1 && pieces.at(-1)!.wild && pieces.at(-1)!.text === '*';
-	if (wild.length === (first ? 1 : 0) + (last ? 1 : 0)) {
-		const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'empty');
+	const wildcards = pieces.filter(piece => piece.isWildcard);
+	const startsWithStar = pieces[0]!.isWildcard && pieces[0]!.text === '*';
+	const endsWithStar = pieces.length > 1 && pieces.at(-1)!.isWildcard && pieces.at(-1)!.text === '*';
+	if (wildcards.length === (startsWithStar ? 1 : 0) + (endsWithStar ? 1 : 0)) {
+		const template = cx.template(pattern.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), 'empty');
 		return x => {
 			const text = template.render(x).toLowerCase();
 			const value = loweredPath(x.request);
-			if (first && last) return value.includes(text);
-			if (first) return value.endsWith(text);
-			return last ? value.startsWith(text) : value === text;
+			if (startsWithStar && endsWithStar) return value.includes(text);
+			if (startsWithStar) return value.endsWith(text);
+			return endsWithStar ? value.startsWith(text) : value === text;
 		};
 	}
-	const texts = pieces.map(piece => (piece.wild ? piece.text : cx.template(piece.text, 'empty')));
+	const globParts = pieces.map(piece => (piece.isWildcard ? piece.text : cx.template(piece.text, 'empty')));
 	return x => {
-		const glob = texts.map(piece => (typeof piece === 'string' ? piece : escapeGlob(piece.render(x)))).join('');
+		const glob = globParts.map(piece => (typeof piece === 'string' ? piece : escapeGlob(piece.render(x)))).join('');
 		return compileGlob(glob.toLowerCase())?.(loweredPath(x.request)) ?? false;
 	};
 }

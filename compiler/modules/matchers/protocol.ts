@@ -12,7 +12,7 @@ interface ProtocolMatcher extends Matcher {
 
 const USAGE = 'protocol http | https | grpc | http/<version>[+]';
 
-/** The versions, oldest first, as written and as named in an exchange. */
+/** The versions, oldest first: each as written in a configuration, and as in `Exchange.protocol`. */
 const VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/1.0', 'HTTP/1.0'],
 	['http/1.1', 'HTTP/1.1'],
@@ -20,7 +20,7 @@ const VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/3', 'HTTP/3.0'],
 ];
 
-const KNOWN = ['http', 'https', 'grpc', ...VERSIONS.flatMap(([written]) => [written, `${written}+`])];
+const KNOWN_PROTOCOLS = ['http', 'https', 'grpc', ...VERSIONS.flatMap(([written]) => [written, `${written}+`])];
 
 /** The `protocol` matcher. */
 export const protocol = requestMatcher<ProtocolMatcher>({
@@ -35,7 +35,7 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		'@modern protocol http/2+',
 		'```',
 	].join('\n'),
-	witnesses: ({ protocol }) =>
+	probeChanges: ({ protocol }) =>
 		protocol === 'grpc'
 			? ['application/grpc', undefined].map(type => ({ header: ['Content-Type', type] as const }))
 			: protocol.startsWith('http/')
@@ -46,9 +46,9 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
 		const { text, span } = args[0]!;
-		if (!KNOWN.includes(text) && cx.dialect === 'configfile') {
+		if (!KNOWN_PROTOCOLS.includes(text) && cx.dialect === 'configfile') {
 			cx.problem('error', 'protocol/unknown', span, `\`${text}\` is not a protocol.`, {
-				...didYouMean(args[0]!, KNOWN),
+				...didYouMean(args[0]!, KNOWN_PROTOCOLS),
 				hint: `Usage: ${USAGE}`,
 			});
 			return undefined;
@@ -64,17 +64,17 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 		},
 		required: ['protocol'],
 	},
-	compile: matcher => protocolTest(matcher.protocol),
+	compile: matcher => compileProtocol(matcher.protocol),
 });
 
 /** Compiles a protocol; an unknown one matches nothing. */
-function protocolTest(text: string): Predicate {
+function compileProtocol(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
-	const orNewer = text.endsWith('+');
-	const written = orNewer ? text.slice(0, -1) : text;
-	const at = VERSIONS.findIndex(version => version[0] === written);
-	if (at === -1) return () => false;
-	const names = VERSIONS.slice(at, orNewer ? undefined : at + 1).map(version => version[1]);
+	const acceptsNewer = text.endsWith('+');
+	const written = acceptsNewer ? text.slice(0, -1) : text;
+	const versionIndex = VERSIONS.findIndex(version => version[0] === written);
+	if (versionIndex === -1) return () => false;
+	const names = VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(version => version[1]);
 	return x => names.includes(x.protocol);
 }

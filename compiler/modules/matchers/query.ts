@@ -5,7 +5,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import { parseQuery } from '../../exchange/uri-escape.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { UNMENTIONED } from '../contract/request-change.ts';
+import { UNMENTIONED_VALUE } from '../contract/request-change.ts';
 
 interface QueryMatcher extends Matcher {
 	readonly type: 'query';
@@ -31,10 +31,10 @@ export const query = requestMatcher<QueryMatcher>({
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
-		const bare = args.length === 0 && cx.dialect === 'compatfile';
-		if (!bare && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		const withoutArguments = args.length === 0 && cx.dialect === 'compatfile';
+		if (!withoutArguments && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
 		const parameters: { [name: string]: string[] } = {};
-		if (bare || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
+		if (withoutArguments || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
 		for (const word of args) {
 			const text = cx.template(word);
 			const equals = text.indexOf('=');
@@ -44,17 +44,19 @@ export const query = requestMatcher<QueryMatcher>({
 				continue;
 			}
 			const name = text.slice(0, equals);
-			if (!Object.hasOwn(parameters, name)) define(parameters, name, []);
+			if (!Object.hasOwn(parameters, name)) defineProperty(parameters, name, []);
 			parameters[name]!.push(text.slice(equals + 1));
 		}
 		return { type: 'query', parameters };
 	},
-	witnesses: ({ parameters }) => [
+	probeChanges: ({ parameters }) => [
 		{ noQuery: true },
 		...Object.entries(parameters).flatMap(([name, values]) =>
-			[...values.map(value => (value === '*' ? UNMENTIONED : value)), UNMENTIONED, undefined].map(value => ({
-				parameter: [name, value] as const,
-			})),
+			[...values.map(value => (value === '*' ? UNMENTIONED_VALUE : value)), UNMENTIONED_VALUE, undefined].map(
+				value => ({
+					parameter: [name, value] as const,
+				}),
+			),
 		),
 	],
 	merge: (a, b) => {
@@ -62,8 +64,8 @@ export const query = requestMatcher<QueryMatcher>({
 		if (names.length === 0 || Object.keys(a.parameters).length === 0) return undefined;
 		const parameters: { [name: string]: readonly string[] } = { ...a.parameters };
 		for (const name of names) {
-			const before = Object.hasOwn(parameters, name) ? parameters[name]! : [];
-			define(parameters, name, [...before, ...b.parameters[name]!]);
+			const earlierValues = Object.hasOwn(parameters, name) ? parameters[name]! : [];
+			defineProperty(parameters, name, [...earlierValues, ...b.parameters[name]!]);
 		}
 		return { type: 'query', parameters };
 	},
@@ -82,7 +84,7 @@ export const query = requestMatcher<QueryMatcher>({
 });
 
 /** Sets a property whatever its name: `__proto__` is a parameter like any other. */
-function define<T>(object: { [name: string]: T }, name: string, value: T): void {
+function defineProperty<T>(object: { [name: string]: T }, name: string, value: T): void {
 	Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
@@ -99,9 +101,9 @@ function compileQuery(matcher: QueryMatcher, cx: CompileContext): Predicate {
 		const parameters = parseQuery(x.request.query);
 		if (!parameters) return false;
 		for (const rule of rules) {
-			const found = parameters.get(rule.name.render(x));
-			if (!found) return false;
-			if (!rule.any && !rule.values.some(value => found.includes(value.render(x)))) return false;
+			const sentValues = parameters.get(rule.name.render(x));
+			if (!sentValues) return false;
+			if (!rule.any && !rule.values.some(value => sentValues.includes(value.render(x)))) return false;
 		}
 		return true;
 	};

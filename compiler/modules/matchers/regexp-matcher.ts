@@ -1,4 +1,4 @@
-/** The arguments, fields and captures of the regular expression matchers: `[<name>] [<of>] <regexp>`. */
+/** The arguments, fields and captures of the regular expression matchers: `[<name>] [<subject>] <regexp>`. */
 import { NAMED_CAPTURES_PREFIX, storeCaptures } from '../../codegen/context/captures.ts';
 import type { Matcher } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -24,29 +24,29 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**
- * Lowers the arguments: an optional name, the subject if `of` is 1, and the expression. The default name is that of the named
+ * Lowers the arguments: an optional name, the subject if `subjectCount` is 1, and the expression. The default name is that of the named
  * matcher. Returns undefined after reporting a mistake.
  */
 export function lowerRegexpArguments(
 	line: Line,
 	cx: LowerContext,
 	matcherName: string | undefined,
-	of: 0 | 1,
+	subjectCount: 0 | 1,
 	usage: string,
-): { of: Word; fields: { pattern: string; name?: string } } | undefined {
+): { subject: Word; fields: { pattern: string; name?: string } } | undefined {
 	const args = line.words.slice(1);
 	cx.noBlock(line);
-	if (!cx.count(line, args, of + 1, of + 2, usage)) return undefined;
-	const given = args.length === of + 2 ? args[0]! : undefined;
+	if (!cx.count(line, args, subjectCount + 1, subjectCount + 2, usage)) return undefined;
+	const nameWord = args.length === subjectCount + 2 ? args[0]! : undefined;
 	const pattern = cx.regexp(args.at(-1)!, 'matcher');
-	if (given && !/^\w+$/.test(given.text)) {
-		const message = `invalid regexp name (must contain only word characters): ${given.text}`;
-		cx.problem('error', 'regexp/invalid-name', given.span, message);
+	if (nameWord && !/^\w+$/.test(nameWord.text)) {
+		const message = `invalid regexp name (must contain only word characters): ${nameWord.text}`;
+		cx.problem('error', 'regexp/invalid-name', nameWord.span, message);
 		return undefined;
 	}
 	if (pattern === undefined) return undefined;
-	const name = given?.text ?? (matcherName !== undefined && /^[\w-]+$/.test(matcherName) ? matcherName : undefined);
-	return { of: args.at(-2) ?? args[0]!, fields: { pattern, ...(name === undefined ? {} : { name }) } };
+	const name = nameWord?.text ?? (matcherName !== undefined && /^[\w-]+$/.test(matcherName) ? matcherName : undefined);
+	return { subject: args.at(-2) ?? args[0]!, fields: { pattern, ...(name === undefined ? {} : { name }) } };
 }
 
 /** Compiles a regular expression matcher to a function that searches a string and stores the captures of a match. */

@@ -15,7 +15,7 @@ import {
 	mergeHeaderRules,
 } from './header-rule.ts';
 
-/** Both parts must hold: any of the statuses, and all of the rules. */
+/** A condition on a response: it must have any of the statuses, and all rules must hold. */
 export interface ResponseMatcher {
 	/** Statuses or classes, such as `404` or `2xx`. */
 	readonly status?: readonly string[];
@@ -47,26 +47,26 @@ export const RESPONSE_MATCHER_SCHEMA: Schema = {
 export function lowerResponseMatcher(
 	words: readonly Word[],
 	block: Block | undefined,
-	at: Line,
+	ownerLine: Line,
 	cx: LowerContext,
 ): ResponseMatcher | undefined {
 	const lines: Line[] =
-		words.length > 0 ? [{ words, block, alternative: undefined, span: at.span }] : [...(block?.lines ?? [])];
+		words.length > 0 ? [{ words, block, alternative: undefined, span: ownerLine.span }] : [...(block?.lines ?? [])];
 	if (lines.length === 0) {
-		cx.problem('error', 'match/empty', at.span, 'A response matcher needs `status` or `header`.');
+		cx.problem('error', 'match/empty', ownerLine.span, 'A response matcher needs `status` or `header`.');
 		return undefined;
 	}
 	const status: string[] = [];
 	const headers: HeaderRule[] = [];
-	let sound = true;
+	let isValid = true;
 	for (const line of lines) {
 		const [kind, ...args] = line.words;
 		if (kind!.text === 'status') {
-			sound = cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'status <code>…') && sound;
+			isValid = cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'status <code>…') && isValid;
 			for (const { text, span } of args) {
 				if (/^[1-9](?:\d\d|xx)?$/.test(text)) status.push(text);
 				else {
-					sound = false;
+					isValid = false;
 					cx.problem(
 						'error',
 						'status/invalid',
@@ -78,15 +78,15 @@ export function lowerResponseMatcher(
 		} else if (kind!.text === 'header') {
 			const rule = lowerHeaderRule(line, cx);
 			if (rule) addRule(headers, rule);
-			else sound = false;
+			else isValid = false;
 		} else {
-			sound = false;
+			isValid = false;
 			cx.problem('error', 'match/unknown', kind!.span, `unrecognized response matcher ${kind!.text}`, {
 				hint: 'The response matchers are `status` and `header`.',
 			});
 		}
 	}
-	if (!sound) return undefined;
+	if (!isValid) return undefined;
 	return { ...(status.length > 0 ? { status } : {}), ...(headers.length > 0 ? { headers } : {}) };
 }
 
@@ -104,10 +104,10 @@ function addRule(rules: HeaderRule[], rule: HeaderRule): void {
 export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) => boolean;
 
 export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {
-	const covers = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
+	const coversStatus = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {
 		const name = rule.name.toLowerCase();
-		// The values are read from the given list, which is not always the exchange's.
+		// The values come from the `headers` argument, which are not always those of the exchange.
 		let values: readonly string[] = [];
 		const test = compileHeaderRule(rule, cx, () => values);
 		return (x: Exchange, headers: HeaderList) => {
@@ -115,5 +115,5 @@ export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileCont
 			return test(x);
 		};
 	});
-	return (x, status, headers) => (!covers || covers(status)) && rules.every(rule => rule(x, headers));
+	return (x, status, headers) => (!coversStatus || coversStatus(status)) && rules.every(rule => rule(x, headers));
 }

@@ -18,8 +18,8 @@ export interface ShareMatcher extends Matcher {
 
 const USAGE = 'share [<from>-]<to>% <key>';
 
-/** Number of hundredths of a percent in the whole. */
-const WHOLE = 10_000;
+/** Number of hundredths of a percent in 100%. */
+const TOTAL_HUNDREDTHS = 10_000;
 
 /** Number of keys that are tried to find those next to a share's borders. A share of 0.05% contains some of them. */
 const TRIED_KEYS = 8192;
@@ -43,7 +43,7 @@ export const share = requestMatcher<ShareMatcher>({
 		'@second share 10-20% {cookie.visitor}',
 		'```',
 	].join('\n'),
-	witnesses: ({ key, from = 0, to }) => borderChanges(key, [from, to]),
+	probeChanges: ({ key, from = 0, to }) => borderChanges(key, [from, to]),
 	wordsOf: ({ key, from, to }) => [from === undefined ? `${to}%` : `${from}-${to}%`, key],
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
@@ -64,8 +64,8 @@ export const share = requestMatcher<ShareMatcher>({
 	schema: {
 		properties: {
 			key: { type: 'string', minLength: 1, description: 'Text whose hash decides, with placeholders.' },
-			from: { ...percentage(), description: 'Percentage at which the share begins; default 0.' },
-			to: { ...percentage(), description: 'Percentage at which the share ends.' },
+			from: { ...percentageSchema(), description: 'Percentage at which the share begins; default 0.' },
+			to: { ...percentageSchema(), description: 'Percentage at which the share ends.' },
 		},
 		required: ['key', 'to'],
 	},
@@ -81,24 +81,24 @@ export const share = requestMatcher<ShareMatcher>({
 	},
 });
 
-function percentage() {
+function percentageSchema() {
 	return { type: 'number', minimum: 0, maximum: 100 } as const;
 }
 
 /** Returns the lowest hash that is not below a percentage. */
 function threshold(percentage: number): number {
 	const hundredths = Math.round(percentage * 100);
-	return hundredths >= WHOLE ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / WHOLE);
+	return hundredths >= TOTAL_HUNDREDTHS ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / TOTAL_HUNDREDTHS);
 }
 
-/** Reads a percentage such as `10%` or `0.25%`; undefined if it is none. */
+/** Reads a percentage such as `10%` or `0.25%`; undefined if the text is not a percentage. */
 export function parsePercentage(text: string): number | undefined {
 	if (!/^\d{1,3}(\.\d{1,2})?%$/.test(text)) return undefined;
 	const value = Number(text.slice(0, -1));
 	return value <= 100 ? value : undefined;
 }
 
-/** Lowers the key of a share. Reports one that is the same for all requests. */
+/** Lowers the key of a share. Reports a key that is the same for all requests. */
 export function lowerShareKey(word: Word, cx: LowerContext): string | undefined {
 	const key = cx.template(word);
 	if (key.includes('{')) return key;
@@ -109,17 +109,17 @@ export function lowerShareKey(word: Word, cx: LowerContext): string | undefined 
 }
 
 /**
- * Returns changes that give a key the hashes next to some percentages, on both sides. A key with several placeholders, or with one
- * that is no part of a request, has none.
+ * Returns changes with which the hash of the key is just below or just above each of the percentages. Returns none for a key with
+ * several placeholders, or with one that is not part of a request.
  */
 function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
 	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);
 	if (!match) return [];
-	const [, before, name, after] = match as unknown as readonly [string, string, string, string];
-	if (changeOfPlaceholder(name, valueAt(name, 0)) === undefined) return [];
+	const [, prefix, name, suffix] = match as unknown as readonly [string, string, string, string];
+	if (changeOfPlaceholder(name, sampleValue(name, 0)) === undefined) return [];
 	const keys = Array.from({ length: TRIED_KEYS }, (_, i) => {
-		const value = valueAt(name, i);
-		return { value, hash: murmurHash2(before + value + after) };
+		const value = sampleValue(name, i);
+		return { value, hash: murmurHash2(prefix + value + suffix) };
 	}).sort((a, b) => a.hash - b.hash);
 	return percentages.flatMap(percentage => {
 		const border = keys.findIndex(({ hash }) => hash >= threshold(percentage));
@@ -128,8 +128,8 @@ function borderChanges(key: string, percentages: readonly number[]): readonly Re
 	});
 }
 
-/** Returns one of many values of a placeholder: an address of the network for benchmarks (RFC 2544), a host, a path or a word. */
-function valueAt(name: string, index: number): string {
+/** Returns a sample value of a placeholder: an address of the network for benchmarks (RFC 2544), a host, a path or a word. */
+function sampleValue(name: string, index: number): string {
 	if (name === 'http.request.remote.host' || name === 'http.vars.client_ip')
 		return `198.18.${index >> 8}.${index & 255}`;
 	return `${name.startsWith('http.request.uri') ? '/' : ''}svc-diff-${index}`;

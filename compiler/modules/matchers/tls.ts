@@ -22,7 +22,7 @@ export const tls = requestMatcher<TlsMatcher>({
 		'@plain not tls',
 		'```',
 	].join('\n'),
-	witnesses: () => [],
+	probeChanges: () => [],
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);

@@ -15,13 +15,13 @@ export interface ComponentExpression {
  * The separator of a component. `:name` matches up to the next separator, and a separator belongs to the part after it (URL
  * Pattern standard, §2.1 "options").
  */
-interface Division {
+interface Separator {
 	readonly delimiter: string;
 	readonly prefix: string;
 }
 
-const WHOLE: Division = { delimiter: '', prefix: '' };
-const DIVISIONS: { readonly [component: string]: Division | undefined } = {
+const NO_SEPARATOR: Separator = { delimiter: '', prefix: '' };
+const SEPARATORS: { readonly [component: string]: Separator | undefined } = {
 	hostname: { delimiter: '.', prefix: '' },
 	pathname: { delimiter: '/', prefix: '/' },
 };
@@ -31,101 +31,102 @@ const NAME_PART = /[\p{ID_Continue}$\u200c\u200d]/u;
 
 /** Translates a component as normalized by `URLPattern`, which is always valid. */
 export function componentExpression(component: string, pattern: string): ComponentExpression {
-	return new Translator(pattern, DIVISIONS[component] ?? WHOLE).translate();
+	return new Translator(pattern, SEPARATORS[component] ?? NO_SEPARATOR).translate();
 }
 
-/** Parses a pattern string and writes an expression (URL Pattern standard, §2.1.5 and §2.1.7). */
+/** Translates a pattern string to an expression (URL Pattern standard, §2.1.5 and §2.1.7). */
 class Translator {
 	readonly #pattern: string;
-	readonly #division: Division;
+	readonly #separator: Separator;
 	readonly #names: string[] = [];
 	readonly #expressions: string[] = [];
-	#at = 0;
-	#unnamed = 0;
+	#position = 0;
+	#unnamedCount = 0;
 
-	constructor(pattern: string, division: Division) {
+	constructor(pattern: string, separator: Separator) {
 		this.#pattern = pattern;
-		this.#division = division;
+		this.#separator = separator;
 	}
 
 	translate(): ComponentExpression {
 		let source = '';
-		while (this.#at < this.#pattern.length) source += this.#part();
+		while (this.#position < this.#pattern.length) source += this.#part();
 		return { source: `^(?:${source})$`, names: this.#names, expressions: this.#expressions };
 	}
 
 	#part(): string {
-		if (this.#take('{')) {
+		if (this.#consume('{')) {
 			const prefix = this.#text();
 			const group = this.#group();
 			const suffix = this.#text();
-			this.#take('}');
-			return this.#modified(prefix, group, suffix);
+			this.#consume('}');
+			return this.#withModifier(prefix, group, suffix);
 		}
-		if (this.#pattern[this.#at] === '\\') return literal(this.#character());
-		const direct = this.#group();
-		if (direct !== undefined) return this.#modified('', direct, '');
+		if (this.#pattern[this.#position] === '\\') return escapeLiteral(this.#character());
+		const directGroup = this.#group();
+		if (directGroup !== undefined) return this.#withModifier('', directGroup, '');
 		const character = this.#character();
-		if (character !== this.#division.prefix) return literal(character);
+		if (character !== this.#separator.prefix) return escapeLiteral(character);
 		const group = this.#group();
-		return group === undefined ? literal(character) : this.#modified(character, group, '');
+		return group === undefined ? escapeLiteral(character) : this.#withModifier(character, group, '');
 	}
 
 	/** Writes a part: prefix, group and suffix, with the `?`, `*` or `+` that applies to all of them. */
-	#modified(prefix: string, group: string | undefined, suffix: string): string {
-		const modifier = ['?', '*', '+'].find(sign => this.#take(sign)) ?? '';
-		const [before, after] = [literal(prefix), literal(suffix)];
-		if (group === undefined) return modifier === '' ? before + after : `(?:${before}${after})${modifier}`;
-		const repeated = modifier === '*' || modifier === '+';
-		if (before + after === '') return repeated ? `((?:${group})${modifier})` : `(${group})${modifier}`;
-		if (!repeated) return `(?:${before}(${group})${after})${modifier}`;
-		const all = `(?:${before}((?:${group})(?:${after}${before}(?:${group}))*)${after})`;
-		return modifier === '*' ? `${all}?` : all;
+	#withModifier(prefix: string, group: string | undefined, suffix: string): string {
+		const modifier = ['?', '*', '+'].find(symbol => this.#consume(symbol)) ?? '';
+		const [literalPrefix, literalSuffix] = [escapeLiteral(prefix), escapeLiteral(suffix)];
+		if (group === undefined)
+			return modifier === '' ? literalPrefix + literalSuffix : `(?:${literalPrefix}${literalSuffix})${modifier}`;
+		const isRepeated = modifier === '*' || modifier === '+';
+		if (literalPrefix + literalSuffix === '') return isRepeated ? `((?:${group})${modifier})` : `(${group})${modifier}`;
+		if (!isRepeated) return `(?:${literalPrefix}(${group})${literalSuffix})${modifier}`;
+		const repetition = `(?:${literalPrefix}((?:${group})(?:${literalSuffix}${literalPrefix}(?:${group}))*)${literalSuffix})`;
+		return modifier === '*' ? `${repetition}?` : repetition;
 	}
 
 	/** Parses `:name`, `:name(…)`, `(…)` or `*`, and returns its expression. */
 	#group(): string | undefined {
 		const name = this.#name();
 		const expression = this.#expression();
-		if (name === undefined && expression === undefined && !this.#take('*')) return undefined;
-		this.#names.push(name ?? String(this.#unnamed++));
+		if (name === undefined && expression === undefined && !this.#consume('*')) return undefined;
+		this.#names.push(name ?? String(this.#unnamedCount++));
 		if (expression !== undefined) return expression;
 		if (name === undefined) return '.*';
-		return this.#division.delimiter === '' ? '(?s:.)+?' : `[^${literal(this.#division.delimiter)}]+?`;
+		return this.#separator.delimiter === '' ? '(?s:.)+?' : `[^${escapeLiteral(this.#separator.delimiter)}]+?`;
 	}
 
 	#name(): string | undefined {
-		if (this.#pattern[this.#at] !== ':') return undefined;
-		let end = this.#at + 1;
+		if (this.#pattern[this.#position] !== ':') return undefined;
+		let end = this.#position + 1;
 		for (const c of this.#pattern.slice(end)) {
-			if (!(end === this.#at + 1 ? NAME_START : NAME_PART).test(c)) break;
+			if (!(end === this.#position + 1 ? NAME_START : NAME_PART).test(c)) break;
 			end += c.length;
 		}
-		const name = this.#pattern.slice(this.#at + 1, end);
+		const name = this.#pattern.slice(this.#position + 1, end);
 		if (name === '') return undefined;
-		this.#at = end;
+		this.#position = end;
 		return name;
 	}
 
 	#expression(): string | undefined {
-		if (this.#pattern[this.#at] !== '(') return undefined;
-		const from = this.#at + 1;
+		if (this.#pattern[this.#position] !== '(') return undefined;
+		const start = this.#position + 1;
 		let depth = 0;
-		for (; this.#at < this.#pattern.length; this.#at++) {
-			const c = this.#pattern[this.#at];
-			if (c === '\\') this.#at++;
+		for (; this.#position < this.#pattern.length; this.#position++) {
+			const c = this.#pattern[this.#position];
+			if (c === '\\') this.#position++;
 			else if (c === '(') depth++;
 			else if (c === ')' && --depth === 0) break;
 		}
-		const expression = this.#pattern.slice(from, this.#at++);
+		const expression = this.#pattern.slice(start, this.#position++);
 		this.#expressions.push(expression);
 		return expression;
 	}
 
 	#text(): string {
 		let text = '';
-		while (this.#at < this.#pattern.length && !/[{}(*]/.test(this.#pattern[this.#at]!)) {
-			if (this.#pattern[this.#at] === ':' && NAME_START.test(this.#pattern[this.#at + 1] ?? '')) break;
+		while (this.#position < this.#pattern.length && !/[{}(*]/.test(this.#pattern[this.#position]!)) {
+			if (this.#pattern[this.#position] === ':' && NAME_START.test(this.#pattern[this.#position + 1] ?? '')) break;
 			text += this.#character();
 		}
 		return text;
@@ -133,19 +134,19 @@ class Translator {
 
 	/** Parses one character, which may be escaped. */
 	#character(): string {
-		this.#take('\\');
-		const c = String.fromCodePoint(this.#pattern.codePointAt(this.#at) ?? 0);
-		this.#at += c.length;
+		this.#consume('\\');
+		const c = String.fromCodePoint(this.#pattern.codePointAt(this.#position) ?? 0);
+		this.#position += c.length;
 		return c;
 	}
 
-	#take(sign: string): boolean {
-		if (this.#pattern[this.#at] !== sign) return false;
-		this.#at++;
+	#consume(symbol: string): boolean {
+		if (this.#pattern[this.#position] !== symbol) return false;
+		this.#position++;
 		return true;
 	}
 }
 
-function literal(text: string): string {
+function escapeLiteral(text: string): string {
 	return Array.from(text, c => (/[A-Za-z0-9]/.test(c) ? c : `\\x{${c.codePointAt(0)!.toString(16)}}`)).join('');
 }

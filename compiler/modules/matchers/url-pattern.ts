@@ -40,7 +40,7 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 		'@book url_pattern /books/:id',
 		'```',
 	].join('\n'),
-	judges: 'path',
+	dependsOn: 'path',
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
@@ -48,11 +48,11 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 		cx.subdirectives(
 			line.block,
 			{
-				base_url: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'base_url <url>')) fields.base_url = words[0]!.text;
+				base_url: (words, subLine) => {
+					if (cx.count(subLine, words, 1, 1, 'base_url <url>')) fields.base_url = words[0]!.text;
 				},
-				ignore_case: (words, at) => {
-					if (cx.count(at, words, 0, 0, 'ignore_case')) fields.ignore_case = true;
+				ignore_case: (words, subLine) => {
+					if (cx.count(subLine, words, 0, 0, 'ignore_case')) fields.ignore_case = true;
 				},
 			},
 			'url_pattern',
@@ -76,7 +76,7 @@ const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash'
 type Component = (typeof COMPONENTS)[number];
 /** Matches every URL; used to split a URL into its canonical components. */
 const ANY_URL = new URLPattern({});
-/** These expressions match components that are already canonical, as nearly all are. */
+/** These expressions match components that are already canonical, which is the usual case. */
 const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
 const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
 const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
@@ -90,14 +90,14 @@ interface CompiledComponent {
 }
 
 function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Predicate {
-	const pattern = construct(matcher, cx);
-	const compiled = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
-	const pathOf = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
+	const pattern = createPattern(matcher, cx);
+	const compiledComponents = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
+	const readPath = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	return x => {
-		const url = canonicalUrl(x, asPathname(pathOf(x.request)));
+		const url = canonicalUrl(x, asPathname(readPath(x.request)));
 		if (!url) return false;
 		const groups = new UrlPatternGroups();
-		for (const { component, regexp, names } of compiled) {
+		for (const { component, regexp, names } of compiledComponents) {
 			const match = regexp ? regexp.exec(url[component]) : [url[component], url[component]];
 			if (!match) return false;
 			groups.add(component, names, match);
@@ -135,31 +135,31 @@ function canonicalUrl(x: Exchange, pathname: string): { readonly [component in C
 	if (isPlain && PLAIN_PATHNAME.test(pathname) && PLAIN_SEARCH.test(search)) {
 		return { protocol, hostname, port, pathname, search, username: '', password: '', hash: '' };
 	}
-	const found = ANY_URL.exec({
+	const components = ANY_URL.exec({
 		protocol,
 		hostname: hostname.includes(':') ? `[${hostname}]` : hostname,
 		port,
 		pathname,
 		search,
 	});
-	if (!found) return undefined;
-	const inputOf = (component: Component): string => found[component].input;
+	if (!components) return undefined;
+	const inputOf = (component: Component): string => components[component].input;
 	return Object.fromEntries(COMPONENTS.map(component => [component, inputOf(component)])) as {
 		[component in Component]: string;
 	};
 }
 
-function construct(matcher: UrlPatternMatcher, cx: CompileContext): URLPattern {
+function createPattern(matcher: UrlPatternMatcher, cx: CompileContext): URLPattern {
 	const options = matcher.ignore_case === true ? { ignoreCase: true } : {};
-	const { pattern: text, base_url: base } = matcher;
+	const { pattern: text, base_url: baseUrl } = matcher;
 	try {
-		if (base !== undefined) return new URLPattern(text, base, options);
+		if (baseUrl !== undefined) return new URLPattern(text, baseUrl, options);
 		if (text.includes('://')) return new URLPattern(text, options);
 		const { pathname, search, hash } = new URLPattern(text, NO_BASE, options);
 		return new URLPattern({ pathname, search, hash }, options);
 	} catch {
 		return cx.refuse(
-			`\`${text}\` is not a URL pattern${base === undefined ? '' : ` for \`${base}\``}.`,
+			`\`${text}\` is not a URL pattern${baseUrl === undefined ? '' : ` for \`${baseUrl}\``}.`,
 			'url-pattern/invalid',
 		);
 	}

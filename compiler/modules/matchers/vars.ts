@@ -8,7 +8,7 @@ import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { changeOfPlaceholder, type RequestChange, UNMENTIONED } from '../contract/request-change.ts';
+import { changeOfPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../contract/request-change.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
@@ -31,7 +31,7 @@ interface VarsRegexpMatcher extends RegexpMatcher {
 const VARS_USAGE = 'vars <variable> <value>…';
 const REGEXP_USAGE = 'vars_regexp [<name>] <variable> <regexp>';
 
-const KEYS = [
+const KEY_DOCUMENTATION = [
 	'A variable has the name given by `vars`; a name that consists of a single placeholder, such as `{http.request.host}`, means',
 	'the value of that placeholder. An unset variable is empty. Values are data: placeholders in them',
 	'are not expanded again.',
@@ -43,24 +43,24 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 	summary: 'Matches a request variable.',
 	documentation: [
 		'Holds if the variable equals one of the values, which may contain placeholders. Several lines are alternatives.',
-		...KEYS,
+		...KEY_DOCUMENTATION,
 		'',
 		'```',
 		'@gold vars tier gold platinum',
 		'```',
 	].join('\n'),
-	compares: ({ variables }) =>
+	comparedPlaceholders: ({ variables }) =>
 		Object.entries(variables).flatMap(([key, [text]]) => {
 			const name = placeholderOf(key);
 			return name === undefined ? [] : [{ name, text, field: 'variables' }];
 		}),
-	witnesses: ({ variables }) => Object.entries(variables).flatMap(([key, values]) => changesOf(key, values)),
+	probeChanges: ({ variables }) => Object.entries(variables).flatMap(([key, values]) => changesOf(key, values)),
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
 		if (!cx.count(line, args, 2, Number.POSITIVE_INFINITY, VARS_USAGE)) return undefined;
 		const variables = {};
-		define(
+		defineProperty(
 			variables,
 			cx.template(args[0]!),
 			args.slice(1).map(word => cx.template(word)),
@@ -70,7 +70,7 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 	merge: (a, b) => {
 		const variables: { [key: string]: readonly string[] } = { ...a.variables };
 		for (const [key, values] of Object.entries(b.variables)) {
-			define(variables, key, [...(Object.hasOwn(variables, key) ? variables[key]! : []), ...values]);
+			defineProperty(variables, key, [...(Object.hasOwn(variables, key) ? variables[key]! : []), ...values]);
 		}
 		return { type: 'vars', variables };
 	},
@@ -106,20 +106,20 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 	summary: 'Matches a request variable with a regular expression.',
 	documentation: [
 		'The expression may match anywhere in the value; captures are named as for `path_regexp`.',
-		...KEYS,
+		...KEY_DOCUMENTATION,
 		'',
 		'```',
 		'@versioned vars_regexp v {http.request.uri.path.0} ^v(\\d+)$',
 		'```',
 	].join('\n'),
-	compares: ({ variable }) => {
+	comparedPlaceholders: ({ variable }) => {
 		const name = placeholderOf(variable);
 		return name === undefined ? [] : [{ name, text: undefined, field: 'variable' }];
 	},
-	witnesses: ({ variable, pattern }) => changesOf(variable, regexpExamples(pattern)),
+	probeChanges: ({ variable, pattern }) => changesOf(variable, regexpExamples(pattern)),
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
-		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.of), ...lowered.fields };
+		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.subject), ...lowered.fields };
 	},
 	conflict: (a, b) => (a.variable === b.variable ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
@@ -138,13 +138,13 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 });
 
 /**
- * Returns changes that give a placeholder each of these values, and one that is none of them. Returns no changes if `key` is not a
- * placeholder.
+ * Returns changes that give a placeholder each of these values, and a value that is not among them. Returns no changes if `key` is
+ * not a placeholder.
  */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {
 	const name = placeholderOf(key);
 	if (name === undefined) return [];
-	return [...values, UNMENTIONED].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+	return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
 }
 
 /** Returns the full name of the placeholder if a key consists of exactly one; otherwise undefined. */
@@ -153,7 +153,10 @@ function placeholderOf(key: string): string | undefined {
 	return inner === undefined ? undefined : fullPlaceholderName(inner);
 }
 
-/** Compiles the value of a key: that of the placeholder if it consists of a single one, otherwise the variable of that name. */
+/**
+ * Compiles a key to a function that returns its value: that of the placeholder if the key consists of a single one, otherwise that
+ * of the variable with this name.
+ */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
 	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {
 		const template = cx.template(key, 'empty');
@@ -164,6 +167,6 @@ function compileVariable(key: string, cx: CompileContext): (x: Exchange) => stri
 }
 
 /** Sets a property whatever its name: `__proto__` is a variable like any other. */
-function define(object: { [key: string]: readonly string[] }, key: string, value: readonly string[]): void {
+function defineProperty(object: { [key: string]: readonly string[] }, key: string, value: readonly string[]): void {
 	Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -30,7 +30,7 @@ export function mergeDistinct(a: readonly string[], b: readonly string[]): strin
 	return [...new Set([...a, ...b])];
 }
 
-/** Compares a value with a string that may contain placeholders; only wildcards written in the configuration count. */
+/** Compares a value with a string that may contain placeholders. Only wildcards written in the configuration are wildcards. */
 export type TextTest = (value: string, x: Exchange) => boolean;
 
 /**
@@ -38,13 +38,13 @@ export type TextTest = (value: string, x: Exchange) => boolean;
  * match. Only literal stars are wildcards, never those in a placeholder's value.
  */
 export function compileWildcardText(text: string, cx: CompileContext): TextTest {
-	const first = text.startsWith('*');
-	const last = text.length > 1 && text.endsWith('*');
-	const template = compileFieldBytes(text.slice(first ? 1 : 0, last ? -1 : undefined), cx, 'empty');
+	const startsWithStar = text.startsWith('*');
+	const endsWithStar = text.length > 1 && text.endsWith('*');
+	const template = compileFieldBytes(text.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), cx, 'empty');
 	const constant = template.constant;
-	const of = constant === undefined ? template.render : () => constant;
-	if (first && last) return (value, x) => value.includes(of(x));
-	if (first) return (value, x) => value.endsWith(of(x));
-	if (last) return (value, x) => value.startsWith(of(x));
-	return (value, x) => value === of(x);
+	const expectedText = constant === undefined ? template.render : () => constant;
+	if (startsWithStar && endsWithStar) return (value, x) => value.includes(expectedText(x));
+	if (startsWithStar) return (value, x) => value.endsWith(expectedText(x));
+	if (endsWithStar) return (value, x) => value.startsWith(expectedText(x));
+	return (value, x) => value === expectedText(x);
 }

@@ -6,7 +6,7 @@ import type { GlobalOption } from '../contract/option.ts';
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
 /** A number from 0 to 65535. */
-const PORT = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+const PORT_PATTERN = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 
 /** Global option; sets `settings.admin` in the document. */
 export const admin: GlobalOption = {
@@ -31,7 +31,7 @@ export const admin: GlobalOption = {
 		'origins are changed by a reload.',
 	].join('\n'),
 	lower: (line, settings, cx) => {
-		const [address, token, ...rest] = line.words.slice(1);
+		const [address, token, ...extraWords] = line.words.slice(1);
 		if (address?.text === 'off') {
 			if (token || line.block) {
 				const message = 'No more option is allowed after turning off admin config';
@@ -40,38 +40,38 @@ export const admin: GlobalOption = {
 			settings.admin = { off: true };
 			return;
 		}
-		if (rest[0]) cx.count(line, line.words.slice(1), 0, 2, admin.usage);
+		if (extraWords[0]) cx.count(line, line.words.slice(1), 0, 2, admin.usage);
 		if (address && !isAdminAddress(address.text)) {
 			cx.problem('error', 'admin/bad-address', address.span, `\`${address.text}\` is not an address.`, {
 				hint: 'Write host:port, :port, unix//path or fd/3.',
 			});
 		}
 		if (token) warnOfLiteralSecret(token, cx);
-		else if (address) refuseLostToken(address, cx);
+		else if (address) refuseEmptyToken(address, cx);
 		const origins: string[] = [];
-		let enforce = false;
+		let enforceOrigin = false;
 		cx.subdirectives(
 			line.block,
 			{
-				origins: (args, at) => {
-					if (cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'origins <origin>…')) {
+				origins: (args, subLine) => {
+					if (cx.count(subLine, args, 1, Number.POSITIVE_INFINITY, 'origins <origin>…')) {
 						origins.push(...args.map(word => word.text));
 					}
 				},
-				enforce_origin: (args, at) => {
-					cx.count(at, args, 0, 0, 'enforce_origin');
-					enforce = true;
+				enforce_origin: (args, subLine) => {
+					cx.count(subLine, args, 0, 0, 'enforce_origin');
+					enforceOrigin = true;
 				},
 			},
 			'admin',
-			{ compatible: name => `unrecognized parameter '${name}'` },
+			{ compatibleMessage: name => `unrecognized parameter '${name}'` },
 		);
 		settings.admin = cx.origin(
 			{
 				...(address ? { listen: address.text } : {}),
 				...(token ? { token: token.text } : {}),
 				...(origins.length > 0 ? { origins } : {}),
-				...(enforce ? { enforce_origin: true } : {}),
+				...(enforceOrigin ? { enforce_origin: true } : {}),
 			},
 			line.span,
 			{ ...(address ? { listen: address.span } : {}), ...(token ? { token: token.span } : {}) },
@@ -85,7 +85,7 @@ export const admin: GlobalOption = {
 				type: 'string',
 				startup: true,
 				default: DEFAULT_ADMIN_ADDRESS,
-				pattern: `^(unix//.+|fd/[0-9]{1,7}|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT})$`,
+				pattern: `^(unix//.+|fd/[0-9]{1,7}|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT_PATTERN})$`,
 				description: 'host:port, unix//path, or fd/3 for an inherited socket.',
 			},
 			token: {
@@ -119,20 +119,20 @@ function isAdminAddress(text: string): boolean {
  * Reports a token whose environment variable is not set. It would leave no word behind, and the API would be open to everybody
  * on this machine.
  */
-function refuseLostToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
+function refuseEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = address.span;
-	const lost = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
-	if (!lost) return;
-	const start = end + lost[0].length - lost[1]!.length;
-	cx.problem('error', 'admin/empty-token', { source, start, end: end + lost[0].length }, 'The token is empty.', {
+	const reference = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
+	if (!reference) return;
+	const start = end + reference[0].length - reference[1]!.length;
+	cx.problem('error', 'admin/empty-token', { source, start, end: end + reference[0].length }, 'The token is empty.', {
 		hint: 'Its environment variable is not set.',
 	});
 }
 
 /** Warns about a literal token, which everybody who can read the file sees. */
 function warnOfLiteralSecret(token: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
-	const written = token.span.source.text.slice(token.span.start, token.span.end);
-	if (written.includes('{$')) return;
+	const source = token.span.source.text.slice(token.span.start, token.span.end);
+	if (source.includes('{$')) return;
 	if (token.text.startsWith('{env.')) {
 		cx.problem('error', 'admin/token-placeholder', token.span, 'The token cannot be a placeholder.', {
 			hint: 'Write `{$NAME}`, which is replaced when the file is read.',

@@ -10,14 +10,14 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import type { GlobalOption } from '../contract/option.ts';
 
-const HOST = '(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)';
-const URL_FORM = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
+const HOST_PATTERN = '(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)';
+const URL_REGEXP = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST_PATTERN}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
 const PREFIX_PATTERN = '^[A-Za-z0-9._:-]{1,64}$';
 /** Maximum of `timeout` in milliseconds. Requests wait for it. */
-const MAX_TIMEOUT = 10_000;
+const MAX_TIMEOUT_MS = 10_000;
 const TLS_USAGE = 'tls [{ ca <file>; server_name <name>; client <certificate> <key> }]';
 
-type Draft = { -readonly [field in keyof ClusterSettings]: ClusterSettings[field] };
+type ClusterDraft = { -readonly [field in keyof ClusterSettings]: ClusterSettings[field] };
 
 /** Global option; sets `settings.cluster` in the document. */
 export const cluster: GlobalOption = {
@@ -50,26 +50,26 @@ export const cluster: GlobalOption = {
 	].join('\n'),
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
-		const draft: Partial<Draft> = {};
+		const draft: Partial<ClusterDraft> = {};
 		if (cx.count(line, args, 1, 1, cluster.usage)) lowerUrl(args[0]!, draft, cx);
 		cx.subdirectives(
 			line.block,
 			{
-				user: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'user <name>')) draft.user = words[0]!.text;
+				user: (words, subLine) => {
+					if (cx.count(subLine, words, 1, 1, 'user <name>')) draft.user = words[0]!.text;
 				},
-				password: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'password <text>')) return;
+				password: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, 1, 'password <text>')) return;
 					checkSecret(words[0]!, 'password', cx);
 					draft.password = words[0]!.text;
 				},
-				key: (words, at) => {
-					if (!cx.count(at, words, 1, 4, 'key <base64> [<older>…]')) return;
+				key: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, 4, 'key <base64> [<older>…]')) return;
 					for (const word of words) lowerKey(word, cx);
 					draft.keys = words.map(word => word.text);
 				},
-				prefix: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'prefix <text>')) return;
+				prefix: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, 1, 'prefix <text>')) return;
 					if (new RegExp(PREFIX_PATTERN).test(words[0]!.text)) draft.prefix = words[0]!.text;
 					else {
 						cx.problem('error', 'cluster/bad-prefix', words[0]!.span, `\`${words[0]!.text}\` is not a valid prefix.`, {
@@ -77,15 +77,15 @@ export const cluster: GlobalOption = {
 						});
 					}
 				},
-				timeout: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'timeout <duration>')) return;
+				timeout: (words, subLine) => {
+					if (!cx.count(subLine, words, 1, 1, 'timeout <duration>')) return;
 					const value = cx.duration(words[0]!);
 					if (value === undefined) return;
-					if (value >= 1 && value <= MAX_TIMEOUT) draft.timeout = value;
+					if (value >= 1 && value <= MAX_TIMEOUT_MS) draft.timeout = value;
 					else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be from 1ms to 10s.');
 				},
-				tls: (words, at) => {
-					if (cx.count(at, words, 0, 0, TLS_USAGE)) draft.tls = lowerTls(at, cx);
+				tls: (words, subLine) => {
+					if (cx.count(subLine, words, 0, 0, TLS_USAGE)) draft.tls = lowerTls(subLine, cx);
 				},
 			},
 			'cluster',
@@ -98,7 +98,7 @@ export const cluster: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			address: { type: 'string', pattern: `^${HOST}:[0-9]{1,5}$`, description: '`host:port` of Redis.' },
+			address: { type: 'string', pattern: `^${HOST_PATTERN}:[0-9]{1,5}$`, description: '`host:port` of Redis.' },
 			tls: {
 				type: 'object',
 				description: 'Present if the connection uses TLS.',
@@ -130,7 +130,7 @@ export const cluster: GlobalOption = {
 			timeout: {
 				type: 'number',
 				minimum: 1,
-				maximum: MAX_TIMEOUT,
+				maximum: MAX_TIMEOUT_MS,
 				default: DEFAULT_CLUSTER_TIMEOUT,
 				description: 'Maximum milliseconds that a request may wait for Redis.',
 			},
@@ -149,8 +149,8 @@ export const cluster: GlobalOption = {
 	startup: true,
 };
 
-function lowerUrl(word: Word, draft: Partial<Draft>, cx: LowerContext): void {
-	const [, scheme, userinfo, host, port = '6379', database] = URL_FORM.exec(word.text) ?? [];
+function lowerUrl(word: Word, draft: Partial<ClusterDraft>, cx: LowerContext): void {
+	const [, scheme, userinfo, host, port = '6379', database] = URL_REGEXP.exec(word.text) ?? [];
 	// The message must not quote a URL, because it may contain a password.
 	if (scheme === undefined || Number(port) < 1 || Number(port) > 65_535 || Number(database ?? 0) > 65_535) {
 		cx.problem('error', 'cluster/bad-address', word.span, 'This is not the address of a Redis server.', {
@@ -178,37 +178,37 @@ function lowerKey(word: Word, cx: LowerContext): void {
 }
 
 /** Reports a placeholder, which would not be resolved, and warns about a literal secret, which everyone who can read the file sees. */
-function checkSecret(word: Word, what: string, cx: LowerContext): boolean {
+function checkSecret(word: Word, secretName: string, cx: LowerContext): boolean {
 	const { source, start, end } = word.span;
 	if (source.text.slice(start, end).includes('{$')) return true;
 	if (/^\{[^{}]*\}$/.test(word.text)) {
-		cx.problem('error', 'cluster/secret-placeholder', word.span, `The ${what} cannot be a placeholder.`, {
+		cx.problem('error', 'cluster/secret-placeholder', word.span, `The ${secretName} cannot be a placeholder.`, {
 			hint: 'Write `{$NAME}`, which is replaced when the file is read.',
 		});
 		return false;
 	}
 	if (cx.dialect === 'compatfile') return true;
 	cx.problem('warning', 'secret/in-file', word.span, 'A credential is written into the file.', {
-		hint: `Take it from the environment: \`{$${what === 'key' ? 'CLUSTER_KEY' : 'REDIS_PASSWORD'}}\`.`,
+		hint: `Take it from the environment: \`{$${secretName === 'key' ? 'CLUSTER_KEY' : 'REDIS_PASSWORD'}}\`.`,
 	});
 	return true;
 }
 
 function lowerTls(line: Line, cx: LowerContext): ClusterTls {
 	const tls: { -readonly [field in keyof ClusterTls]: ClusterTls[field] } = {};
-	const file = (word: Word): string => cx.filePath(word.text, word.span);
+	const lowerFilePath = (word: Word): string => cx.filePath(word.text, word.span);
 	cx.subdirectives(
 		line.block,
 		{
-			ca: (words, at) => {
-				if (cx.count(at, words, 1, 1, 'ca <file>')) tls.ca = file(words[0]!);
+			ca: (words, subLine) => {
+				if (cx.count(subLine, words, 1, 1, 'ca <file>')) tls.ca = lowerFilePath(words[0]!);
 			},
-			server_name: (words, at) => {
-				if (cx.count(at, words, 1, 1, 'server_name <name>')) tls.server_name = words[0]!.text;
+			server_name: (words, subLine) => {
+				if (cx.count(subLine, words, 1, 1, 'server_name <name>')) tls.server_name = words[0]!.text;
 			},
-			client: (words, at) => {
-				if (!cx.count(at, words, 2, 2, 'client <certificate> <key>')) return;
-				tls.client = { cert: file(words[0]!), key: file(words[1]!) };
+			client: (words, subLine) => {
+				if (!cx.count(subLine, words, 2, 2, 'client <certificate> <key>')) return;
+				tls.client = { cert: lowerFilePath(words[0]!), key: lowerFilePath(words[1]!) };
 			},
 		},
 		'tls',

@@ -39,20 +39,20 @@ export const log: GlobalOption = {
 		const include: string[] = [];
 		const exclude: string[] = [];
 		const draft = lowerLogBlock(line, cx, {
-			include: (names, at) => {
-				if (cx.count(at, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
+			include: (names, subLine) => {
+				if (cx.count(subLine, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
 					include.push(...names.map(word => word.text));
 				}
 			},
-			exclude: (names, at) => {
-				if (cx.count(at, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
+			exclude: (names, subLine) => {
+				if (cx.count(subLine, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
 					exclude.push(...names.map(word => word.text));
 				}
 			},
 		});
-		const both = include.find(namespace => exclude.includes(namespace));
-		if (both !== undefined) {
-			const message = `\`${both}\` is both included and excluded.`;
+		const contradiction = include.find(namespace => exclude.includes(namespace));
+		if (contradiction !== undefined) {
+			const message = `\`${contradiction}\` is both included and excluded.`;
 			cx.problem('error', 'log/contradiction', line.words[0]!.span, message);
 		}
 		const entry: SiteLog = {

@@ -18,9 +18,9 @@ export const persistConfig: GlobalOption = {
 		'```',
 	].join('\n'),
 	lower: (line, settings, cx) => {
-		const [word, ...more] = line.words.slice(1);
+		const [word, ...extraWords] = line.words.slice(1);
 		cx.noBlock(line);
-		if (word && more.length === 0 && word.text === 'off') {
+		if (word && extraWords.length === 0 && word.text === 'off') {
 			settings.persist_config = false;
 			return;
 		}

@@ -40,7 +40,7 @@ export const ROOT_LIFETIME_MS: number = 3600 * 86_400_000;
 /** Default lifetime of an intermediate in milliseconds: 7 days. */
 export const DEFAULT_INTERMEDIATE_LIFETIME_MS: number = 7 * 86_400_000;
 
-const FILES: Schema = {
+const FILES_SCHEMA: Schema = {
 	type: 'object',
 	properties: {
 		cert: { type: 'string', minLength: 1, description: 'PEM file of the certificate.' },
@@ -78,13 +78,13 @@ export const pki: GlobalOption = {
 	].join('\n'),
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, 'pki { ca [<id>] { … } }');
-		const before = (settings.pki ?? {}) as PkiSettings;
-		const authorities: { [id: string]: AuthoritySettings } = { ...before.authorities };
+		const previousSettings = (settings.pki ?? {}) as PkiSettings;
+		const authorities: { [id: string]: AuthoritySettings } = { ...previousSettings.authorities };
 		cx.subdirectives(
 			line.block,
 			{
-				ca: (args, at) => {
-					if (!cx.count(at, args, 0, 1, 'ca [<id>] { … }')) return;
+				ca: (args, subLine) => {
+					if (!cx.count(subLine, args, 0, 1, 'ca [<id>] { … }')) return;
 					const id = args[0]?.text ?? 'local';
 					if (!new RegExp(AUTHORITY_ID_PATTERN).test(id)) {
 						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` is not a valid authority ID.`, {
@@ -92,11 +92,11 @@ export const pki: GlobalOption = {
 						});
 						return;
 					}
-					authorities[id] = lowerAuthority(at, cx);
+					authorities[id] = lowerAuthority(subLine, cx);
 				},
 			},
 			'pki',
-			{ compatible: name => `unrecognized pki option '${name}'` },
+			{ compatibleMessage: name => `unrecognized pki option '${name}'` },
 		);
 		settings.pki = cx.origin({ authorities }, line.span);
 	},
@@ -142,9 +142,9 @@ export const pki: GlobalOption = {
 							default: 0.2,
 							description: 'Remaining share of the lifetime at which a certificate is renewed; default 0.2.',
 						},
-						root: { ...FILES, description: 'Files of a root to use instead of a generated one.' },
+						root: { ...FILES_SCHEMA, description: 'Files of a root to use instead of a generated one.' },
 						intermediate: {
-							...FILES,
+							...FILES_SCHEMA,
 							description: 'Files of an intermediate to use instead of a generated one.',
 						},
 					},
@@ -161,15 +161,15 @@ export const pki: GlobalOption = {
 
 function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 	const draft: { -readonly [K in keyof AuthoritySettings]: AuthoritySettings[K] } = {};
-	const text =
+	const textHandler =
 		(name: 'name' | 'root_cn' | 'intermediate_cn'): SubdirectiveHandler =>
-		(args, at) => {
-			if (cx.count(at, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
+		(args, subLine) => {
+			if (cx.count(subLine, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
 		};
-	const duration =
+	const durationHandler =
 		(name: 'intermediate_lifetime' | 'maintenance_interval'): SubdirectiveHandler =>
-		(args, at) => {
-			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
+		(args, subLine) => {
+			if (!cx.count(subLine, args, 1, 1, `${name} <duration>`)) return;
 			const value = cx.duration(args[0]!);
 			if (value === undefined) return;
 			if (value <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
@@ -180,58 +180,58 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 				});
 			} else draft[name] = value;
 		};
-	const files =
+	const filesHandler =
 		(name: 'root' | 'intermediate'): SubdirectiveHandler =>
-		(args, at) => {
-			if (!cx.count(at, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
-			draft[name] = lowerFiles(name, at, cx);
+		(args, subLine) => {
+			if (!cx.count(subLine, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
+			draft[name] = lowerFiles(name, subLine, cx);
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			name: text('name'),
-			root_cn: text('root_cn'),
-			intermediate_cn: text('intermediate_cn'),
-			intermediate_lifetime: duration('intermediate_lifetime'),
-			maintenance_interval: duration('maintenance_interval'),
-			renewal_window_ratio: (args, at) => {
-				if (!cx.count(at, args, 1, 1, 'renewal_window_ratio <ratio>')) return;
+			name: textHandler('name'),
+			root_cn: textHandler('root_cn'),
+			intermediate_cn: textHandler('intermediate_cn'),
+			intermediate_lifetime: durationHandler('intermediate_lifetime'),
+			maintenance_interval: durationHandler('maintenance_interval'),
+			renewal_window_ratio: (args, subLine) => {
+				if (!cx.count(subLine, args, 1, 1, 'renewal_window_ratio <ratio>')) return;
 				const { text: written, span } = args[0]!;
 				const ratio = /^\d*\.?\d+$/.test(written) ? Number(written) : Number.NaN;
 				if (ratio > 0 && ratio <= 1) draft.renewal_window_ratio = ratio;
 				else
 					cx.problem('error', 'pki/bad-ratio', span, `renewal_window_ratio must be a number in (0, 1], got ${written}`);
 			},
-			root: files('root'),
-			intermediate: files('intermediate'),
+			root: filesHandler('root'),
+			intermediate: filesHandler('intermediate'),
 		},
 		'pki ca',
-		{ compatible: name => `unrecognized pki ca option '${name}'` },
+		{ compatibleMessage: name => `unrecognized pki ca option '${name}'` },
 	);
 	return cx.origin(draft, line.span);
 }
 
 function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles {
 	const draft: { cert?: string; key?: string; format?: string } = {};
-	const file =
-		(part: 'cert' | 'key'): SubdirectiveHandler =>
-		(args, at) => {
-			if (!cx.count(at, args, 1, 1, `${part} <file>`)) return;
-			draft[part] = cx.filePath(args[0]!.text, args[0]!.span);
+	const fileHandler =
+		(field: 'cert' | 'key'): SubdirectiveHandler =>
+		(args, subLine) => {
+			if (!cx.count(subLine, args, 1, 1, `${field} <file>`)) return;
+			draft[field] = cx.filePath(args[0]!.text, args[0]!.span);
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			cert: file('cert'),
-			key: file('key'),
-			format: (args, at) => {
-				if (!cx.count(at, args, 1, 1, 'format pem_file')) return;
+			cert: fileHandler('cert'),
+			key: fileHandler('key'),
+			format: (args, subLine) => {
+				if (!cx.count(subLine, args, 1, 1, 'format pem_file')) return;
 				const format = cx.oneOf(args[0]!, ['pem_file'], 'format');
 				if (format) draft.format = format;
 			},
 		},
 		`pki ca ${name}`,
-		{ compatible: word => `unrecognized pki ca ${name} option '${word}'` },
+		{ compatibleMessage: word => `unrecognized pki ca ${name} option '${word}'` },
 	);
 	const missing = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
 	if (missing) {

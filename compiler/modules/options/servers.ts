@@ -63,17 +63,17 @@ export const servers: GlobalOption = {
 			cx.problem('error', 'servers/listener', (listener ?? line.words[0]!).span, message);
 		}
 		const server: ServerDraft = listener ? { listener: listener.text } : {};
-		const known: { [name: string]: SubdirectiveHandler } = {};
+		const handlers: { [name: string]: SubdirectiveHandler } = {};
 		for (const option of serverOptions) {
-			known[option.name] = (args, at) => option.lower(at, args, { server, settings, listener }, cx);
+			handlers[option.name] = (args, subLine) => option.lower(subLine, args, { server, settings, listener }, cx);
 		}
 		for (const name of UNAVAILABLE_SERVER_OPTIONS) {
-			known[name] ??= (_args, at) => {
-				cx.problem('error', 'option/unavailable', at.words[0]!.span, unavailableMessage(name));
+			handlers[name] ??= (_args, subLine) => {
+				cx.problem('error', 'option/unavailable', subLine.words[0]!.span, unavailableMessage(name));
 			};
 		}
-		cx.subdirectives(line.block, known, 'servers', {
-			compatible: name => `unrecognized servers option '${name}'`,
+		cx.subdirectives(line.block, handlers, 'servers', {
+			compatibleMessage: name => `unrecognized servers option '${name}'`,
 		});
 		// A block that only sets process-wide settings must not replace the general block for its listener.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];

@@ -25,8 +25,8 @@ export const storage: GlobalOption = {
 			cx.count(line, [], 1, 2, storage.usage);
 			return;
 		}
-		const known = stores.map(({ id }) => id);
-		const id = cx.oneOf(name, known, 'store');
+		const storeIds = stores.map(({ id }) => id);
+		const id = cx.oneOf(name, storeIds, 'store');
 		const module = id === undefined ? undefined : storeById(id);
 		if (module) settings.storage = cx.origin({ store: module.id, ...module.lower(args, line, cx) }, line.span);
 	},

@@ -50,7 +50,7 @@ export const MATCHERS_BY_TYPE: ReadonlyMap<string, MatcherModule> = new Map(
 /** Returns the values of a matcher that only lists alternatives (see `lists` in matcher.ts); undefined for any other. */
 export function listedValuesOf(
 	matcher: Matcher,
-): { readonly of: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
+): { readonly kind: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
 	const lists = MATCHERS_BY_TYPE.get(matcher.type)?.lists;
 	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
 }
@@ -58,5 +58,5 @@ export function listedValuesOf(
 /** Returns the patterns of a matcher that only lists paths; undefined for any other. */
 export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
 	const list = listedValuesOf(matcher);
-	return list?.of === 'path' ? list : undefined;
+	return list?.kind === 'path' ? list : undefined;
 }

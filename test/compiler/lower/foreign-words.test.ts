@@ -9,7 +9,7 @@ const words = suite('directives of other servers');
 for (const dialect of ['configfile', 'compatfile'] as const) {
 	words(`each suggestion exists in a ${dialect}`, () => {
 		const { directives, options } = registryOf(dialect);
-		for (const [word, { ours, how }] of FOREIGN_WORDS) {
+		for (const [word, { ourWord: ours, advice: how }] of FOREIGN_WORDS) {
 			if (ours !== undefined && ours !== 'import')
 				assert.ok(directives.has(ours) || options.has(ours), `${word}: ${ours}`);
 			assert.match(how, /^[A-Z].*\.$/, word);

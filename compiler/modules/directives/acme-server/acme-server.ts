@@ -83,7 +83,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 						},
 					},
 					`acme_server ${name}`,
-					{ compatible: word => `unrecognized '${name}' subdirective: ${word}` },
+					{ compatibleMessage: word => `unrecognized '${name}' subdirective: ${word}` },
 				);
 				draft[name] = newRules;
 			};
@@ -124,7 +124,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				deny: rulesHandler('deny'),
 			},
 			'acme_server',
-			{ compatible: name => `unrecognized ACME server directive: ${name}` },
+			{ compatibleMessage: name => `unrecognized ACME server directive: ${name}` },
 		);
 		return cx.origin(draft, line.span);
 	},

@@ -3,7 +3,7 @@
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { UNMENTIONED } from '../../contract/request-change.ts';
+import { UNMENTIONED_VALUE } from '../../contract/request-change.ts';
 import { type BasicAuthAccount, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
 import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
 
@@ -13,8 +13,8 @@ const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash
 export const basicAuth = handlerDirective<BasicAuthStep>({
 	kind: 'handler',
 	id: 'basic_auth',
-	witnesses: ({ accounts }) => [
-		...accounts.map(({ user }) => ({ header: ['Authorization', basicCredentials(user, UNMENTIONED)] as const })),
+	probeChanges: ({ accounts }) => [
+		...accounts.map(({ user }) => ({ header: ['Authorization', basicCredentials(user, UNMENTIONED_VALUE)] as const })),
 		{ header: ['Authorization', undefined] },
 	],
 	names: { configfile: ['basic_auth'], compatfile: ['basic_auth', 'basicauth'] },

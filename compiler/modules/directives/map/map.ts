@@ -6,7 +6,7 @@ import { requireBlock } from '../../../lower/context/require-block.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { changeOfPlaceholder, UNMENTIONED } from '../../contract/request-change.ts';
+import { changeOfPlaceholder, UNMENTIONED_VALUE } from '../../contract/request-change.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
@@ -37,14 +37,14 @@ const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['stri
 export const map = handlerDirective<LookupStep>({
 	kind: 'handler',
 	id: 'lookup',
-	observed: 'all',
-	witnesses: ({ source, mappings }) => {
+	observedFields: 'all',
+	probeChanges: ({ source, mappings }) => {
 		const name = /^\{([^{}]+)\}$/.exec(source)?.[1];
 		if (name === undefined) return [];
 		const values = mappings.flatMap(({ input, input_regexp: regexp }) =>
 			regexp === undefined ? [input ?? ''] : regexpExamples(regexp),
 		);
-		return [...values, UNMENTIONED].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+		return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
 	},
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,

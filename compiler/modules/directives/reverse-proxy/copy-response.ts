@@ -23,7 +23,7 @@ const HEADERS_USAGE = 'copy_response_headers [matcher] { include <field>… | ex
 export const copyResponse = handlerDirective<CopyResponseStep>({
 	kind: 'handler',
 	id: 'copy_upstream_response',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['copy_response'], compatfile: ['copy_response'] },
 	usage: RESPONSE_USAGE,
 	summary: "Answers with the upstream's response that `handle_response` intercepted.",
@@ -73,7 +73,7 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	kind: 'handler',
 	id: 'copy_upstream_headers',
-	observed: 'all',
+	observedFields: 'all',
 	names: { configfile: ['copy_response_headers'], compatfile: ['copy_response_headers'] },
 	usage: HEADERS_USAGE,
 	summary: "Copies response fields from the upstream's response that `handle_response` intercepted.",

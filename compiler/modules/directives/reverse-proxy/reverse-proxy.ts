@@ -19,7 +19,7 @@ const PERIOD: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 export const reverseProxy = handlerDirective<ProxyStep>({
 	kind: 'handler',
 	id: 'proxy',
-	observed: ['pool', 'upstreams', 'header_up', 'header_down', 'method', 'rewrite'],
+	observedFields: ['pool', 'upstreams', 'header_up', 'header_down', 'method', 'rewrite'],
 	names: { configfile: ['reverse_proxy'], compatfile: ['reverse_proxy'] },
 	usage: USAGE,
 	summary: 'Forwards requests to other servers and returns their responses, streaming in both directions.',

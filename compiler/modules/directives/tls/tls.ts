@@ -203,7 +203,7 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 			...dnsSubdirectives(draft.acme, cx, word => details.push(word)),
 		},
 		'tls',
-		{ compatible: name => `unknown subdirective: ${name}` },
+		{ compatibleMessage: name => `unknown subdirective: ${name}` },
 	);
 	mixedIssuers(line, draft, cx);
 	dnsWithoutProvider(line, draft, details, cx);

@@ -22,34 +22,34 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 			return celList([...this].slice(Number(from), Number(to)));
 		}),
 		celMethod('flatten', LIST, [], LIST, function (this: CelList) {
-			return celList(flattened([...this], 1, library));
+			return celList(flatten([...this], 1, library));
 		}),
 		celMethod('flatten', LIST, [INT], LIST, function (this: CelList, depth) {
 			if (depth < 0n) throw new Error('level must be non-negative');
-			return celList(flattened([...this], Math.min(Number(depth), 100), library));
+			return celList(flatten([...this], Math.min(Number(depth), 100), library));
 		}),
 		celMethod('reverse', LIST, [], LIST, function (this: CelList) {
 			return celList([...this].reverse());
 		}),
 		celMethod('distinct', LIST, [], LIST, function (this: CelList) {
-			const seen = new Map<string, CelValue>();
-			for (const item of this) if (!seen.has(keyOf(item))) seen.set(keyOf(item), item);
-			return celList([...seen.values()]);
+			const itemsByKey = new Map<string, CelValue>();
+			for (const item of this) if (!itemsByKey.has(keyOf(item))) itemsByKey.set(keyOf(item), item);
+			return celList([...itemsByKey.values()]);
 		}),
 		celMethod('sort', LIST, [], LIST, function (this: CelList) {
 			return celList([...this].sort(compare));
 		}),
 		celFunc(SORT_BY_FUNCTION, [LIST, LIST], LIST, (list, keys) => {
-			const sortable = [...keys].map((key, at) => ({ key, at }));
+			const sortable = [...keys].map((key, index) => ({ key, at: index }));
 			const items = [...list];
-			return celList(sortable.sort((a, b) => compare(a.key, b.key)).map(({ at }) => items[at]!));
+			return celList(sortable.sort((a, b) => compare(a.key, b.key)).map(({ at: index }) => items[index]!));
 		}),
 		celMethod('reverse', STRING, [], STRING, function (this: string) {
 			return [...this].reverse().join('');
 		}),
 		celFunc('lists.range', [INT], LIST, count => {
 			if (count > BigInt(MAX_RANGE)) throw new Error(`range is limited to ${MAX_RANGE} elements`);
-			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, at) => BigInt(at)));
+			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, index) => BigInt(index)));
 		}),
 		celFunc('math.isNaN', [DOUBLE], BOOL, Number.isNaN),
 		celFunc('math.isInf', [DOUBLE], BOOL, x => Math.abs(x) === Number.POSITIVE_INFINITY),
@@ -68,17 +68,19 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitOr', [INT, INT], INT, (a, b) => a | b),
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
-		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << shift(by))),
+		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << limitShift(by))),
 		// The shift is logical, which means that the sign is not extended.
-		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) => BigInt.asIntN(64, BigInt.asUintN(64, x) >> shift(by))),
+		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) =>
+			BigInt.asIntN(64, BigInt.asUintN(64, x) >> limitShift(by)),
+		),
 	];
-	for (const [name, wins] of [
+	for (const [name, winningSign] of [
 		['math.greatest', 1],
 		['math.least', -1],
 	] as const) {
 		const best = (values: readonly CelValue[]): CelValue => {
 			if (values.length === 0) throw new Error(`${name}() needs a value`);
-			return values.reduce((a, b) => (Math.sign(compare(b, a)) === wins ? b : a));
+			return values.reduce((a, b) => (Math.sign(compare(b, a)) === winningSign ? b : a));
 		};
 		functions.push(celFunc(name, [LIST], DYN, list => best([...list])));
 		for (const type of numbers) {
@@ -100,39 +102,39 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
 	const { DOUBLE, INT, STRING, UINT } = CelScalar;
-	const whole = (text: string, form: RegExp, type: string): bigint => {
-		if (!form.test(text)) throw new Error(`type conversion error from '${text}' to ${type}`);
+	const parseInteger = (text: string, pattern: RegExp, type: string): bigint => {
+		if (!pattern.test(text)) throw new Error(`type conversion error from '${text}' to ${type}`);
 		return BigInt(text.replace('+', ''));
 	};
 	return [
 		celFunc('int', [STRING], INT, text => {
-			const value = whole(text, /^[+-]?\d{1,40}$/, 'int');
+			const value = parseInteger(text, /^[+-]?\d{1,40}$/, 'int');
 			if (BigInt.asIntN(64, value) !== value) throw new Error('integer overflow');
 			return value;
 		}),
 		celFunc('uint', [STRING], UINT, text => {
-			const value = whole(text, /^\d{1,40}$/, 'uint');
+			const value = parseInteger(text, /^\d{1,40}$/, 'uint');
 			if (BigInt.asUintN(64, value) !== value) throw new Error('unsigned integer overflow');
 			return celUint(value);
 		}),
 		celFunc('double', [STRING], DOUBLE, text => {
 			if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
-			const named = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
-			if (!named) throw new Error(`type conversion error from '${text}' to double`);
-			return named[2] ? Number.NaN : named[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+			const special = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
+			if (!special) throw new Error(`type conversion error from '${text}' to double`);
+			return special[2] ? Number.NaN : special[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
 		}),
 	];
 }
 
 /** Limits a shift count; larger counts give the same result. */
-function shift(by: bigint): bigint {
+function limitShift(by: bigint): bigint {
 	if (by < 0n) throw new Error(`math.bitShift() negative offset: ${by}`);
 	return by > 64n ? 64n : by;
 }
 
-function flattened(items: readonly CelValue[], depth: number, library: CelLibrary): CelValue[] {
+function flatten(items: readonly CelValue[], depth: number, library: CelLibrary): CelValue[] {
 	return items.flatMap(item =>
-		depth > 0 && library.isCelList(item) ? flattened([...item], depth - 1, library) : [item],
+		depth > 0 && library.isCelList(item) ? flatten([...item], depth - 1, library) : [item],
 	);
 }
 
@@ -144,8 +146,8 @@ function keyOf(value: CelValue): string {
 
 function compare(a: CelValue, b: CelValue): number {
 	const comparable = ['string', 'number', 'bigint', 'boolean'];
-	const numeric = typeof a !== 'string' && typeof b !== 'string';
-	if (!comparable.includes(typeof a) || !comparable.includes(typeof b) || (typeof a !== typeof b && !numeric)) {
+	const areNumeric = typeof a !== 'string' && typeof b !== 'string';
+	if (!comparable.includes(typeof a) || !comparable.includes(typeof b) || (typeof a !== typeof b && !areNumeric)) {
 		throw new Error('values of these types have no order');
 	}
 	return a! < b! ? -1 : a! > b! ? 1 : 0;

@@ -10,7 +10,7 @@ export interface CelModules {
 	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
-/** Exists inside the bundle of the binary, where modules cannot be loaded by name, but not in a checkout's modules. */
+/** Defined in the binary, whose bundle cannot load modules by name, but not in a checkout. */
 declare const require: ((name: string) => unknown) | undefined;
 
 /** Loads the library synchronously, because building a site cannot wait. Later calls return it from memory. */

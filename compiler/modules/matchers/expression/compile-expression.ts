@@ -19,15 +19,16 @@ import {
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
 /** Maximum characters of an expression, because the parser recurses for every parenthesis. */
-const LONGEST = 16 * 1024;
+const MAX_EXPRESSION_LENGTH = 16 * 1024;
 
 /** The only placeholder whose value is a time. */
-const TIME = 'time.now';
+const TIME_PLACEHOLDER = 'time.now';
 
 /** Compiles an expression to a predicate. Rejects syntax errors, type errors and results other than bool. */
 export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
 	const fail = (message: string): never => cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid');
-	if (expression.length > LONGEST) return fail(`the expression is longer than ${LONGEST} characters`);
+	if (expression.length > MAX_EXPRESSION_LENGTH)
+		return fail(`the expression is longer than ${MAX_EXPRESSION_LENGTH} characters`);
 	const cel = loadCel();
 	const { text, names } = placeholderCalls(expression);
 	const binding = new Binding({ placeholders: names, name, files }, cel, cx);
@@ -42,7 +43,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 		if (type !== 'bool') {
 			return cx.refuse(`CEL request matcher expects return type of bool, not ${type}`, 'expression/not-a-bool');
 		}
-		return predicate(cel.library.plan(env, root) as () => unknown, binding, cel);
+		return createPredicate(cel.library.plan(env, root) as () => unknown, binding, cel);
 	} catch (error) {
 		if (error instanceof CelTypeError || error instanceof MatcherCallError) return fail(error.message);
 		if (error instanceof RangeError) return fail('the expression is nested too deeply');
@@ -60,16 +61,16 @@ function parse(text: string, cel: CelModules): CelSyntaxNode {
 	}
 }
 
-function predicate(run: () => unknown, binding: Binding, { library }: CelModules): Predicate {
+function createPredicate(evaluate: () => unknown, binding: Binding, { library }: CelModules): Predicate {
 	return x => {
-		const outer = binding.exchange;
+		const outerExchange = binding.exchange;
 		binding.exchange = x;
 		binding.failure = undefined;
 		let result: unknown;
 		try {
-			result = run();
+			result = evaluate();
 		} finally {
-			binding.exchange = outer;
+			binding.exchange = outerExchange;
 		}
 		if (typeof result === 'boolean') return result;
 		if (binding.failure !== undefined) throw binding.failure;
@@ -79,7 +80,8 @@ function predicate(run: () => unknown, binding: Binding, { library }: CelModules
 }
 
 /**
- * The matchers and placeholders in one expression. Each becomes a function without arguments that reads the exchange.
+ * Binds the matchers and placeholders in one expression to the exchange being handled. Each becomes a function without
+ * arguments that reads the exchange.
  */
 class Binding {
 	readonly functions: CelFunc[] = [];
@@ -87,9 +89,9 @@ class Binding {
 	exchange: Exchange | undefined = undefined;
 	/** The error thrown by a matcher. It is more specific than the error that the library throws because of it. */
 	failure: unknown = undefined;
-	/** The regular expressions written as literals. */
+	/** Compiled regular expressions, by source: those written as literals. */
 	readonly #regexps = new Map<string, RegExp>();
-	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
+	#lastDynamicRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: MatcherCallScope;
 	readonly #cel: CelModules;
 	readonly #cx: CompileContext;
@@ -106,13 +108,13 @@ class Binding {
 		switch (kind.case) {
 			case 'callExpr': {
 				const { target, function: name, args } = kind.value;
-				if (!target && name === PLACEHOLDER_FUNCTION) this.#placeholder(expr, placeholderName(args, this.#scope));
-				else if (!target && MATCHER_CALLS.has(name)) this.#matcher(expr, name, args);
+				if (!target && name === PLACEHOLDER_FUNCTION) this.#bindPlaceholder(expr, placeholderName(args, this.#scope));
+				else if (!target && MATCHER_CALLS.has(name)) this.#bindMatcher(expr, name, args);
 				else if (target && name === 'bind' && isName(target, 'cel')) this.#bindMacro(expr, args);
 				else if (target && name === 'sortBy') this.#sortByMacro(expr, target, args);
 				else {
-					const last = args.at(-1)?.exprKind;
-					const constant = last?.case === 'constExpr' ? last.value.constantKind : undefined;
+					const lastArgument = args.at(-1)?.exprKind;
+					const constant = lastArgument?.case === 'constExpr' ? lastArgument.value.constantKind : undefined;
 					if (name === 'matches' && constant?.case === 'stringValue') this.#addRegexp(constant.value);
 					if (target) this.bind(target);
 					for (const arg of args) this.bind(arg);
@@ -145,21 +147,21 @@ class Binding {
 
 	/** Returns the regular expression for `matches`. Throws RegexpError. */
 	regexp(source: string): RegExp {
-		const known = this.#regexps.get(source);
-		if (known) return known;
-		if (this.#otherRegexp?.source !== source) {
-			this.#otherRegexp = { source, regexp: this.#cx.requestedRegexp(source) };
+		const literalRegexp = this.#regexps.get(source);
+		if (literalRegexp) return literalRegexp;
+		if (this.#lastDynamicRegexp?.source !== source) {
+			this.#lastDynamicRegexp = { source, regexp: this.#cx.requestedRegexp(source) };
 		}
-		return this.#otherRegexp.regexp;
+		return this.#lastDynamicRegexp.regexp;
 	}
 
-	#matcher(expr: CelSyntaxNode, name: string, args: readonly CelSyntaxNode[]): void {
-		const holds = this.#cx.matcher(matcherOfCall(name, args, this.#scope), 'expression');
+	#bindMatcher(expr: CelSyntaxNode, name: string, args: readonly CelSyntaxNode[]): void {
+		const predicate = this.#cx.matcher(matcherOfCall(name, args, this.#scope), 'expression');
 		const { celFunc, CelScalar } = this.#cel.library;
-		this.#call(expr, (bound: string) =>
-			celFunc(bound, [], CelScalar.BOOL, () => {
+		this.#replaceByCall(expr, (functionName: string) =>
+			celFunc(functionName, [], CelScalar.BOOL, () => {
 				try {
-					return holds(this.exchange!);
+					return predicate(this.exchange!);
 				} catch (error) {
 					this.failure = error;
 					throw error;
@@ -168,25 +170,27 @@ class Binding {
 		);
 	}
 
-	#placeholder(expr: CelSyntaxNode, name: string): void {
+	#bindPlaceholder(expr: CelSyntaxNode, name: string): void {
 		const { celFunc, CelScalar, celList } = this.#cel.library;
-		if (name === TIME) {
+		if (name === TIME_PLACEHOLDER) {
 			// The library converts milliseconds to a time.
-			this.#call(expr, bound => celFunc(bound, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))));
-			const inner = { ...expr };
-			expr.exprKind = callOf('timestamp', [inner]);
+			this.#replaceByCall(expr, functionName =>
+				celFunc(functionName, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))),
+			);
+			const original = { ...expr };
+			expr.exprKind = callExpr('timestamp', [original]);
 			return;
 		}
 		const read = this.#cx.placeholder(name);
-		this.#call(expr, bound =>
-			celFunc(bound, [], CelScalar.DYN, () => (read ? celInput(read(this.exchange!), celList) : null)),
+		this.#replaceByCall(expr, functionName =>
+			celFunc(functionName, [], CelScalar.DYN, () => (read ? celInput(read(this.exchange!), celList) : null)),
 		);
 	}
 
-	#call(expr: CelSyntaxNode, make: (bound: string) => CelFunc): void {
-		const bound = `svc.bound${this.functions.length}`;
-		this.functions.push(make(bound));
-		expr.exprKind = callOf(bound, []);
+	#replaceByCall(expr: CelSyntaxNode, createFunction: (functionName: string) => CelFunc): void {
+		const functionName = `svc.bound${this.functions.length}`;
+		this.functions.push(createFunction(functionName));
+		expr.exprKind = callExpr(functionName, []);
 	}
 
 	/** Expands `list.sortBy(name, key)` to the list and the keys of its elements, computed by `list.map(name, key)`. */
@@ -202,7 +206,7 @@ class Binding {
 		loop.iterRange = list;
 		loop.iterVar = variable.exprKind.value.name;
 		replaceName(loop.loopStep!, 'key', key!);
-		expr.exprKind = callOf(SORT_BY_FUNCTION, [list, keys]);
+		expr.exprKind = callExpr(SORT_BY_FUNCTION, [list, keys]);
 	}
 
 	/**
@@ -210,12 +214,12 @@ class Binding {
 	 * result.
 	 */
 	#bindMacro(expr: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
-		const [variable, value, inner] = args;
+		const [variable, value, resultExpr] = args;
 		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
 			throw new CelTypeError('cel.bind() takes a name, a value and an expression');
 		}
 		this.bind(value!);
-		this.bind(inner!);
+		this.bind(resultExpr!);
 		const { name } = variable.exprKind.value;
 		const node = (exprKind: CelSyntaxNode['exprKind']): CelSyntaxNode => ({ ...expr, exprKind });
 		expr.exprKind = {
@@ -235,26 +239,26 @@ class Binding {
 					value: { $typeName: 'cel.expr.Constant', constantKind: { case: 'boolValue', value: false } },
 				}),
 				loopStep: variable,
-				result: inner!,
+				result: resultExpr!,
 			},
 		};
 	}
 }
 
-function callOf(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'] {
+function callExpr(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'] {
 	return { case: 'callExpr', value: { $typeName: 'cel.expr.Expr.Call', function: name, args } };
 }
 
 type Comprehension = Extract<CelSyntaxNode['exprKind'], { case: 'comprehensionExpr' }>['value'];
 
 /** Replaces a name by an expression, inside calls and lists. */
-function replaceName(expr: CelSyntaxNode, name: string, by: CelSyntaxNode): void {
+function replaceName(expr: CelSyntaxNode, name: string, replacement: CelSyntaxNode): void {
 	const { exprKind } = expr;
 	const parts =
 		exprKind.case === 'callExpr' ? exprKind.value.args : exprKind.case === 'listExpr' ? exprKind.value.elements : [];
-	for (const [at, part] of parts.entries()) {
-		if (isName(part, name)) parts[at] = by;
-		else replaceName(part, name, by);
+	for (const [index, part] of parts.entries()) {
+		if (isName(part, name)) parts[index] = replacement;
+		else replaceName(part, name, replacement);
 	}
 }
 

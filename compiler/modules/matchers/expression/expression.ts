@@ -18,8 +18,8 @@ export interface ExpressionMatcher extends Matcher {
 	readonly files?: readonly string[];
 }
 
-/** The name of a policy as a string in an expression; in a Compatfile, it means a different policy. */
-const FALLBACK = /(["'])first_exist_fallback\1/g;
+/** Matches a string literal with the name of a policy that is different in a Compatfile. */
+const FALLBACK_POLICY_LITERAL = /(["'])first_exist_fallback\1/g;
 
 const USAGE = 'expression "<expression>"';
 
@@ -46,25 +46,25 @@ export const expression = requestMatcher<ExpressionMatcher>({
 		"@busy expression `{http.request.uri.query.n}.size() > 3 || path('/heavy/*')`",
 		'```',
 	].join('\n'),
-	compares: matcher => comparedPlaceholders(matcher.expression),
+	comparedPlaceholders: matcher => comparedPlaceholders(matcher.expression),
 	lower: (line, cx, name) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
-		const compat = cx.dialect === 'compatfile';
-		if (!cx.count(line, args, 1, compat ? Number.POSITIVE_INFINITY : 1, USAGE)) return undefined;
-		const only = args.length === 1 ? args[0]! : undefined;
-		if (!compat && only?.quote === 'none') {
-			const message = `\`${only.text}\` is not quoted: an expression is one quoted argument.`;
-			cx.problem('error', 'expression/not-quoted', only.span, message, { hint: `Usage: ${USAGE}` });
+		const isCompatfile = cx.dialect === 'compatfile';
+		if (!cx.count(line, args, 1, isCompatfile ? Number.POSITIVE_INFINITY : 1, USAGE)) return undefined;
+		const onlyWord = args.length === 1 ? args[0]! : undefined;
+		if (!isCompatfile && onlyWord?.quote === 'none') {
+			const message = `\`${onlyWord.text}\` is not quoted: an expression is one quoted argument.`;
+			cx.problem('error', 'expression/not-quoted', onlyWord.span, message, { hint: `Usage: ${USAGE}` });
 			return undefined;
 		}
-		const text = (only ? cx.template(only) : args.map(word => asWritten(word, cx)).join(' ')).trim();
-		const named = only && name !== undefined && /^[\w-]+$/.test(name);
+		const text = (onlyWord ? cx.template(onlyWord) : args.map(word => textWithQuotes(word, cx)).join(' ')).trim();
+		const isNamed = onlyWord && name !== undefined && /^[\w-]+$/.test(name);
 		return {
 			type: 'expression',
-			expression: compat ? text.replaceAll(FALLBACK, `$1${COMPATIBLE_FALLBACK_POLICY}$1`) : text,
-			...(named ? { name } : {}),
-			...(compat && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH_PLACEHOLDER] } : {}),
+			expression: isCompatfile ? text.replaceAll(FALLBACK_POLICY_LITERAL, `$1${COMPATIBLE_FALLBACK_POLICY}$1`) : text,
+			...(isNamed ? { name } : {}),
+			...(isCompatfile && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH_PLACEHOLDER] } : {}),
 		};
 	},
 	schema: {
@@ -89,7 +89,7 @@ export const expression = requestMatcher<ExpressionMatcher>({
 });
 
 /** Returns a word with its quotes, which belong to the expression. */
-function asWritten(word: Word, cx: LowerContext): string {
+function textWithQuotes(word: Word, cx: LowerContext): string {
 	const text = cx.template(word);
 	if (word.quote === 'double') return `"${text.replaceAll('"', '\\"')}"`;
 	return word.quote === 'backtick' ? `\`${text}\`` : text;

@@ -24,60 +24,60 @@ type MakeMatcher = (args: readonly Argument[], scope: MatcherCallScope, call: st
 
 /** The functions that create a matcher from the arguments of a call, by the name of the call. */
 export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, MakeMatcher>([
-	['host', (args, _, call) => ({ type: 'host', hosts: texts(args, call) })],
-	['path', (args, _, call) => ({ type: 'path', patterns: texts(args, call) })],
-	['method', (args, _, call) => ({ type: 'method', methods: texts(args, call) })],
-	['remote_ip', (args, _, call) => ({ type: 'remote_ip', ranges: texts(args, call) })],
-	['client_ip', (args, _, call) => ({ type: 'client_ip', ranges: texts(args, call) })],
-	['protocol', (args, _, call) => ({ type: 'protocol', protocol: texts(args, call, 1, 1)[0]!.toLowerCase() })],
-	['path_regexp', (args, scope, call) => ({ type: 'path_regexp', ...regexp(args, scope, call, 0).fields })],
+	['host', (args, _, call) => ({ type: 'host', hosts: textArguments(args, call) })],
+	['path', (args, _, call) => ({ type: 'path', patterns: textArguments(args, call) })],
+	['method', (args, _, call) => ({ type: 'method', methods: textArguments(args, call) })],
+	['remote_ip', (args, _, call) => ({ type: 'remote_ip', ranges: textArguments(args, call) })],
+	['client_ip', (args, _, call) => ({ type: 'client_ip', ranges: textArguments(args, call) })],
+	['protocol', (args, _, call) => ({ type: 'protocol', protocol: textArguments(args, call, 1, 1)[0]!.toLowerCase() })],
+	['path_regexp', (args, scope, call) => ({ type: 'path_regexp', ...readRegexp(args, scope, call, 0).fields })],
 	[
 		'header_regexp',
 		(args, scope, call) => {
-			const { of, fields } = regexp(args, scope, call, 1);
-			return { type: 'header_regexp', field: of, ...fields };
+			const { of: subject, fields } = readRegexp(args, scope, call, 1);
+			return { type: 'header_regexp', field: subject, ...fields };
 		},
 	],
 	[
 		'vars_regexp',
 		(args, scope, call) => {
-			const { of, fields } = regexp(args, scope, call, 1);
-			return { type: 'vars_regexp', variable: of, ...fields };
+			const { of: subject, fields } = readRegexp(args, scope, call, 1);
+			return { type: 'vars_regexp', variable: subject, ...fields };
 		},
 	],
-	['header', (args, _, call) => ({ type: 'all', of: entries(args, call).map(headerRule) })],
-	['query', (args, _, call) => ({ type: 'query', parameters: Object.fromEntries(entries(args, call)) })],
-	['vars', (args, _, call) => ({ type: 'vars', variables: Object.fromEntries(entries(args, call)) })],
+	['header', (args, _, call) => ({ type: 'all', of: mapEntries(args, call).map(headerRule) })],
+	['query', (args, _, call) => ({ type: 'query', parameters: Object.fromEntries(mapEntries(args, call)) })],
+	['vars', (args, _, call) => ({ type: 'vars', variables: Object.fromEntries(mapEntries(args, call)) })],
 	['file', fileMatcher],
 	[
 		'url_pattern',
 		(args, _, call) => {
-			const [pattern, base] = texts(args, call, 1, 2);
-			return { type: 'url_pattern', pattern: pattern!, ...(base === undefined ? {} : { base_url: base }) };
+			const [pattern, baseUrl] = textArguments(args, call, 1, 2);
+			return { type: 'url_pattern', pattern: pattern!, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) };
 		},
 	],
 ]);
 
 /** Returns the matcher for a call of one of {@link MATCHER_CALLS}. Throws {@link MatcherCallError}. */
 export function matcherOfCall(call: string, args: readonly CelSyntaxNode[], scope: MatcherCallScope): Matcher {
-	const read = args.map(arg => {
-		const value = argument(arg, scope);
+	const values = args.map(arg => {
+		const value = readArgument(arg, scope);
 		if (value === undefined) {
 			throw new MatcherCallError(`the arguments of ${call}() must be literals, placeholders, or \`+\` of them`);
 		}
 		return value;
 	});
-	return MATCHER_CALLS.get(call)!(read, scope, call);
+	return MATCHER_CALLS.get(call)!(values, scope, call);
 }
 
-function argument(expr: CelSyntaxNode, scope: MatcherCallScope): Argument | undefined {
+function readArgument(expr: CelSyntaxNode, scope: MatcherCallScope): Argument | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
-	if (kind.case !== 'structExpr') return text(expr, scope);
+	if (kind.case !== 'structExpr') return readText(expr, scope);
 	const map = new Map<string, string | readonly string[]>();
 	for (const entry of kind.value.entries) {
-		const key = entry.keyKind.case === 'mapKey' ? text(entry.keyKind.value, scope) : undefined;
-		const value = entry.value && argument(entry.value, scope);
+		const key = entry.keyKind.case === 'mapKey' ? readText(entry.keyKind.value, scope) : undefined;
+		const value = entry.value && readArgument(entry.value, scope);
 		if (key === undefined || value === undefined || value instanceof Map) return undefined;
 		map.set(key, value as string | readonly string[]);
 	}
@@ -85,11 +85,11 @@ function argument(expr: CelSyntaxNode, scope: MatcherCallScope): Argument | unde
 }
 
 function textList(elements: readonly CelSyntaxNode[], scope: MatcherCallScope): readonly string[] | undefined {
-	const list = elements.map(element => text(element, scope));
+	const list = elements.map(element => readText(element, scope));
 	return list.includes(undefined) ? undefined : (list as string[]);
 }
 
-function text(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefined {
+function readText(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefined {
 	const kind = expr.exprKind;
 	if (kind.case === 'constExpr') {
 		const { constantKind } = kind.value;
@@ -99,7 +99,7 @@ function text(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefined 
 	const { function: name, args } = kind.value;
 	if (name === PLACEHOLDER_FUNCTION) return `{${placeholderName(args, scope)}}`;
 	if (name !== '_+_') return undefined;
-	const parts = args.map(arg => text(arg, scope));
+	const parts = args.map(arg => readText(arg, scope));
 	return parts.includes(undefined) ? undefined : parts.join('');
 }
 
@@ -112,7 +112,7 @@ export function placeholderName(args: readonly CelSyntaxNode[], scope: MatcherCa
 	return name;
 }
 
-function texts(args: readonly Argument[], call: string, min = 1, max = Number.POSITIVE_INFINITY): string[] {
+function textArguments(args: readonly Argument[], call: string, min = 1, max = Number.POSITIVE_INFINITY): string[] {
 	if (args.length < min || args.length > max || !args.every(arg => typeof arg === 'string')) {
 		const count = min === max ? 'one string' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
 		throw new MatcherCallError(`${call}() takes ${count}`);
@@ -120,18 +120,18 @@ function texts(args: readonly Argument[], call: string, min = 1, max = Number.PO
 	return args as string[];
 }
 
-function regexp(args: readonly Argument[], scope: MatcherCallScope, call: string, of: 0 | 1) {
-	const words = texts(args, call, of + 1, of + 2);
-	const given = words.length === of + 2 ? words[0]! : undefined;
-	if (given !== undefined && !/^\w+$/.test(given)) {
-		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${given}`);
+function readRegexp(args: readonly Argument[], scope: MatcherCallScope, call: string, subjectCount: 0 | 1) {
+	const words = textArguments(args, call, subjectCount + 1, subjectCount + 2);
+	const givenName = words.length === subjectCount + 2 ? words[0]! : undefined;
+	if (givenName !== undefined && !/^\w+$/.test(givenName)) {
+		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${givenName}`);
 	}
-	const name = given ?? scope.name;
+	const name = givenName ?? scope.name;
 	const fields = { pattern: words.at(-1)!, ...(name === undefined ? {} : { name }) };
 	return { of: words.at(-2) ?? '', fields };
 }
 
-function entries(args: readonly Argument[], call: string): (readonly [string, readonly string[]])[] {
+function mapEntries(args: readonly Argument[], call: string): (readonly [string, readonly string[]])[] {
 	const [map] = args;
 	if (args.length !== 1 || !(map instanceof Map)) throw new MatcherCallError(`${call}() takes one map`);
 	return [...(map as ReadonlyMap<string, string | readonly string[]>)].map(([key, value]) => [
@@ -150,21 +150,26 @@ const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy
 
 function fileMatcher(args: readonly Argument[], scope: MatcherCallScope, call: string): Matcher {
 	const [map] = args;
-	const unnamed = scope.files === undefined ? {} : { files: scope.files };
+	const defaultFiles = scope.files === undefined ? {} : { files: scope.files };
 	// Slashes in arguments are part of the file names.
-	const named = (files: readonly string[]) => ({ files, slashes: 'rendered' });
-	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? named(texts(args, call)) : unnamed) };
-	const fields = new Map(entries(args, call));
+	const namedFiles = (files: readonly string[]) => ({ files, slashes: 'rendered' });
+	if (!(map instanceof Map))
+		return { type: 'file', ...(args.length > 0 ? namedFiles(textArguments(args, call)) : defaultFiles) };
+	const fields = new Map(mapEntries(args, call));
 	for (const key of fields.keys()) {
 		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
 	}
 	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
-	if (policy && policy[0] !== COMPATIBLE_FALLBACK_POLICY && !TRY_POLICIES.some(known => known === policy[0])) {
+	if (
+		policy &&
+		policy[0] !== COMPATIBLE_FALLBACK_POLICY &&
+		!TRY_POLICIES.some(knownPolicy => knownPolicy === policy[0])
+	) {
 		throw new MatcherCallError(`unknown try policy ${policy[0]}`);
 	}
 	return {
 		type: 'file',
-		...(files && files.length > 0 ? named(files) : unnamed),
+		...(files && files.length > 0 ? namedFiles(files) : defaultFiles),
 		...(root ? { root: root[0] } : {}),
 		...(policy ? { policy: policy[0] } : {}),
 		...(splits ? { split_path: splits } : {}),

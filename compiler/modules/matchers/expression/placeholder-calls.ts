@@ -11,19 +11,19 @@ export interface PlaceholderCalls {
 	readonly names: readonly string[];
 }
 
-/** A string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions render them as templates. */
-const PIECE = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
+/** Matches a string literal, a comment, or a placeholder. Placeholders in quotes are left alone: functions render them as templates. */
+const TOKEN = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
 
 /** Replaces the placeholders of an expression. In quotes, `\{name}` becomes `{name}`, because `\{` is not a CEL escape. */
 export function placeholderCalls(expression: string): PlaceholderCalls {
 	const names: string[] = [];
-	const text = expression.replace(PIECE, (whole, prefix: string | undefined, literal: string | undefined, name) => {
+	const text = expression.replace(TOKEN, (token, prefix: string | undefined, literal: string | undefined, name) => {
 		if (literal !== undefined) return (prefix ?? '') + withoutEscapedBraces(literal);
-		if (name === undefined) return whole;
-		const full = fullPlaceholderName(name as string);
-		let at = names.indexOf(full);
-		if (at === -1) at = names.push(full) - 1;
-		return `${PLACEHOLDER_FUNCTION}(${at})`;
+		if (name === undefined) return token;
+		const fullName = fullPlaceholderName(name as string);
+		let number = names.indexOf(fullName);
+		if (number === -1) number = names.push(fullName) - 1;
+		return `${PLACEHOLDER_FUNCTION}(${number})`;
 	});
 	return { text, names };
 }
@@ -32,17 +32,17 @@ function withoutEscapedBraces(literal: string): string {
 	return literal.replace(/\\\{([^{}]*)\}/g, (_, name: string) => `{${fullPlaceholderName(name.replace(/\\$/, ''))}}`);
 }
 
-const CALL = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
-/** A placeholder that is compared, with the string literal it is compared with, if any. */
-const COMPARED = new RegExp(
-	`${CALL}\\s*(?:\\.\\s*(?:startsWith|endsWith|contains|matches|indexOf|substring|split|lowerAscii)\\s*\\(|==|!=|in\\b)\\s*(?:(["'])([^"'\\\\]*)\\2)?|(?:==|!=)\\s*${CALL}`,
+const CALL_PATTERN = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
+/** Matches a comparison of a placeholder, and the string literal it is compared with, if any. */
+const COMPARISON = new RegExp(
+	`${CALL_PATTERN}\\s*(?:\\.\\s*(?:startsWith|endsWith|contains|matches|indexOf|substring|split|lowerAscii)\\s*\\(|==|!=|in\\b)\\s*(?:(["'])([^"'\\\\]*)\\2)?|(?:==|!=)\\s*${CALL_PATTERN}`,
 	'g',
 );
 
 /** Returns the placeholders that an expression compares, with the literals they are compared with. */
 export function comparedPlaceholders(expression: string): ComparedPlaceholder[] {
 	const { text, names } = placeholderCalls(expression);
-	return [...text.matchAll(COMPARED)].map(([, first, , literal, second]) => {
+	return [...text.matchAll(COMPARISON)].map(([, first, , literal, second]) => {
 		return { name: names[Number(first ?? second)]!, text: literal, field: 'expression' };
 	});
 }

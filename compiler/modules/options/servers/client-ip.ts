@@ -6,7 +6,7 @@ import { isToken } from '../../../exchange/field-syntax.ts';
 import type { GlobalOption } from '../../contract/option.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-const EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
+const APPLIES_EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
 
 /** Option inside `servers`; sets `settings.client_ip_headers` in the document. */
 export const clientIpHeaders: ServerOption = {
@@ -17,8 +17,8 @@ export const clientIpHeaders: ServerOption = {
 	documentation: ['Applies to all listeners.'],
 	lower: (line, args, { settings }, cx) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, clientIpHeaders.usage)) return;
-		const before = (settings.client_ip_headers as readonly string[] | undefined) ?? [];
-		const names: string[] = [...before];
+		const earlierNames = (settings.client_ip_headers as readonly string[] | undefined) ?? [];
+		const names: string[] = [...earlierNames];
 		for (const { text, span } of args) {
 			if (names.some(name => name.toLowerCase() === text.toLowerCase())) {
 				const message = `client IP header ${text} specified more than once`;
@@ -38,7 +38,7 @@ export const trustedProxiesStrict: ServerOption = {
 	summary: 'Uses the right-most address that is not a trusted proxy as the client’s, not the left-most.',
 	documentation: [
 		'Anybody who reaches a trusted proxy that only appends to the field can forge the addresses further left.',
-		EVERYWHERE,
+		APPLIES_EVERYWHERE,
 	],
 	lower: (line, args, { settings }, cx) => {
 		cx.noBlock(line);
@@ -52,7 +52,7 @@ export const trustedProxiesUnix: ServerOption = {
 	name: 'trusted_proxies_unix',
 	usage: 'trusted_proxies_unix',
 	summary: 'Trusts peers on Unix sockets like `trusted_proxies` trusts addresses.',
-	documentation: [EVERYWHERE],
+	documentation: [APPLIES_EVERYWHERE],
 	lower: (line, args, { settings }, cx) => {
 		cx.noBlock(line);
 		if (cx.count(line, args, 0, 0, trustedProxiesUnix.usage)) settings.trusted_proxies_unix = true;
@@ -74,7 +74,12 @@ const EXAMPLE = [
 ];
 
 /** Returns a setting that is set only by an option inside `servers`, and cannot be set directly in the global block. */
-function setting(id: string, option: ServerOption, startup: boolean, schema: GlobalOption['schema']): GlobalOption {
+function internalSetting(
+	id: string,
+	option: ServerOption,
+	startup: boolean,
+	schema: GlobalOption['schema'],
+): GlobalOption {
 	return {
 		id,
 		names: { configfile: [], compatfile: [] },
@@ -89,17 +94,17 @@ function setting(id: string, option: ServerOption, startup: boolean, schema: Glo
 
 /** The settings that only these options inside `servers` set. */
 export const clientIpSettings: readonly GlobalOption[] = [
-	setting('client_ip_headers', clientIpHeaders, false, {
+	internalSetting('client_ip_headers', clientIpHeaders, false, {
 		type: 'array',
 		items: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
 		minItems: 1,
 		description: 'Names of fields; the first that contains an address counts.',
 	}),
-	setting('trusted_proxies_strict', trustedProxiesStrict, true, {
+	internalSetting('trusted_proxies_strict', trustedProxiesStrict, true, {
 		type: 'boolean',
 		description: 'Whether the right-most untrusted address counts.',
 	}),
-	setting('trusted_proxies_unix', trustedProxiesUnix, true, {
+	internalSetting('trusted_proxies_unix', trustedProxiesUnix, true, {
 		type: 'boolean',
 		description: 'Whether peers on Unix sockets are trusted.',
 	}),

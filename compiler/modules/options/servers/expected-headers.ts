@@ -6,7 +6,7 @@ import type { ServerOption } from '../../contract/server-option.ts';
  * Names of fields that determine framing or routing. A program behind this server must not receive lookalikes of them, such as
  * `content_length`, from clients.
  */
-const NEVER: ReadonlySet<string> = new Set([
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set([
 	'content-length',
 	'transfer-encoding',
 	'connection',
@@ -15,12 +15,12 @@ const NEVER: ReadonlySet<string> = new Set([
 ]);
 
 /** Option inside `servers`; sets `settings.servers[].expected_underscore_headers` in the document. */
-export const expectedUnderscoreHeaders: ServerOption = expected('expected_underscore_headers', '_');
+export const expectedUnderscoreHeaders: ServerOption = expectedHeadersOption('expected_underscore_headers', '_');
 
 /** Option inside `servers`; sets `settings.servers[].expected_dot_headers` in the document. */
-export const expectedDotHeaders: ServerOption = expected('expected_dot_headers', '.');
+export const expectedDotHeaders: ServerOption = expectedHeadersOption('expected_dot_headers', '.');
 
-function expected(name: string, character: '_' | '.'): ServerOption {
+function expectedHeadersOption(name: string, character: '_' | '.'): ServerOption {
 	const usage = `${name} <name>…`;
 	return {
 		name,
@@ -35,13 +35,13 @@ function expected(name: string, character: '_' | '.'): ServerOption {
 			cx.noBlock(line);
 			if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage)) return;
 			const names = args.flatMap(({ text, span }) => {
-				const plain = text.replace(/\*$/, '');
+				const nameOrPrefix = text.replace(/\*$/, '');
 				const hint = `Write a field name that contains \`${character}\`, such as X${character}Name, or a prefix such as X${character}*.`;
-				if (!isToken(plain) || plain.includes('*') || !plain.includes(character)) {
+				if (!isToken(nameOrPrefix) || nameOrPrefix.includes('*') || !nameOrPrefix.includes(character)) {
 					cx.problem('error', 'servers/expected-header', span, `\`${text}\` cannot be listed here.`, { hint });
 					return [];
 				}
-				if (NEVER.has(plain.toLowerCase().replace(/[_.]/g, '-'))) {
+				if (FORBIDDEN_NAMES.has(nameOrPrefix.toLowerCase().replace(/[_.]/g, '-'))) {
 					const message = `\`${text}\` could be mistaken for a field that frames or routes the message.`;
 					cx.problem('error', 'servers/expected-header', span, message);
 					return [];

@@ -5,14 +5,14 @@ import type { ServerOption } from '../../contract/server-option.ts';
 export const DEFAULT_KEEPALIVE_MS = 15_000;
 
 /** Option inside `servers`; sets `settings.servers[].keepalive_interval` in the document. */
-export const keepaliveInterval: ServerOption = duration(
+export const keepaliveInterval: ServerOption = durationOption(
 	'keepalive_interval',
 	'Time between two probes of a silent connection, default 15s; a negative time disables TCP keep-alive.',
 	'Milliseconds between probes; a negative number disables them.',
 );
 
 /** Option inside `servers`; sets `settings.servers[].keepalive_idle` in the document. */
-export const keepaliveIdle: ServerOption = duration(
+export const keepaliveIdle: ServerOption = durationOption(
 	'keepalive_idle',
 	'Time of silence before the first probe, default 15s.',
 	'Milliseconds before the first probe.',
@@ -33,7 +33,7 @@ export const keepaliveCount: ServerOption = {
 	},
 };
 
-function duration(name: string, summary: string, description: string): ServerOption {
+function durationOption(name: string, summary: string, description: string): ServerOption {
 	const usage = `${name} <duration>`;
 	return {
 		name,

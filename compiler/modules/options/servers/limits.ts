@@ -12,12 +12,12 @@ export const DEFAULT_QUEUE_TIME_MS = 5000;
 /** Default TLS handshakes per second of one client on another machine. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
-const MAX = 1_000_000_000;
+const MAX_COUNT = 1_000_000_000;
 /** Maximum configurable handshakes per second. */
 const MAX_HANDSHAKES = 1_000_000;
-const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX, description });
+const countSchema = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX_COUNT, description });
 
-const COUNTS = [
+const COUNT_FIELDS = [
 	'connections',
 	'connections_per_client',
 	'requests',
@@ -53,29 +53,32 @@ export const limits: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const known: { [word: string]: (words: readonly Word[], at: Line) => void } = {};
-		for (const field of COUNTS) known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0));
-		known.queue = (words, at) => {
-			cx.noBlock(at);
-			if (!cx.count(at, words, 1, 2, 'queue <n> [<duration>]')) return;
-			keep(fields, 'queue', cx.integer(words[0]!, 0, MAX));
-			if (words[1]) keep(fields, 'queue_time', time(words[1], cx));
+		const handlers: { [word: string]: (words: readonly Word[], subLine: Line) => void } = {};
+		for (const field of COUNT_FIELDS)
+			handlers[field] = (words, subLine) => setField(fields, field, lowerCount(words, subLine, cx, 0));
+		handlers.queue = (words, subLine) => {
+			cx.noBlock(subLine);
+			if (!cx.count(subLine, words, 1, 2, 'queue <n> [<duration>]')) return;
+			setField(fields, 'queue', cx.integer(words[0]!, 0, MAX_COUNT));
+			if (words[1]) setField(fields, 'queue_time', lowerTime(words[1], cx));
 		};
-		known.retry_after = (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 1, 1, 'retry_after <duration>')) keep(fields, 'retry_after', time(words[0]!, cx));
+		handlers.retry_after = (words, subLine) => {
+			cx.noBlock(subLine);
+			if (cx.count(subLine, words, 1, 1, 'retry_after <duration>'))
+				setField(fields, 'retry_after', lowerTime(words[0]!, cx));
 		};
-		known.header_count = (words, at) => keep(fields, 'header_count', number(words, at, cx, 1, 10_000));
+		handlers.header_count = (words, subLine) =>
+			setField(fields, 'header_count', lowerCount(words, subLine, cx, 1, 10_000));
 		for (const field of ['handshakes', 'handshakes_per_client']) {
-			known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0, MAX_HANDSHAKES));
+			handlers[field] = (words, subLine) => setField(fields, field, lowerCount(words, subLine, cx, 0, MAX_HANDSHAKES));
 		}
 		for (const field of ['unread_body', 'chunk_extensions']) {
-			known[field] = (words, at) => {
-				cx.noBlock(at);
-				if (cx.count(at, words, 1, 1, `${field} <size>`)) keep(fields, field, cx.size(words[0]!));
+			handlers[field] = (words, subLine) => {
+				cx.noBlock(subLine);
+				if (cx.count(subLine, words, 1, 1, `${field} <size>`)) setField(fields, field, cx.size(words[0]!));
 			};
 		}
-		cx.subdirectives(line.block, known, 'servers limits');
+		cx.subdirectives(line.block, handlers, 'servers limits');
 		server.limits = cx.origin(fields, line.span);
 	},
 	schema: {
@@ -83,11 +86,11 @@ export const limits: ServerOption = {
 			type: 'object',
 			description: 'Limits of one listener, all threads together; 0 means no limit.',
 			properties: {
-				connections: count('Open connections.'),
-				connections_per_client: count('Open connections of one address; IPv6 by /64.'),
-				requests: count('Requests in flight.'),
-				requests_per_client: count('Requests in flight of one address; IPv6 by /64.'),
-				queue: { ...count('Requests that may wait.'), default: DEFAULT_QUEUE_LENGTH },
+				connections: countSchema('Open connections.'),
+				connections_per_client: countSchema('Open connections of one address; IPv6 by /64.'),
+				requests: countSchema('Requests in flight.'),
+				requests_per_client: countSchema('Requests in flight of one address; IPv6 by /64.'),
+				queue: { ...countSchema('Requests that may wait.'), default: DEFAULT_QUEUE_LENGTH },
 				queue_time: {
 					type: 'number',
 					minimum: 0,
@@ -102,7 +105,7 @@ export const limits: ServerOption = {
 					default: 1000,
 					description: 'Milliseconds in `Retry-After`.',
 				},
-				requests_per_connection: count('Requests after which a connection is closed.'),
+				requests_per_connection: countSchema('Requests after which a connection is closed.'),
 				header_count: {
 					type: 'integer',
 					minimum: 1,
@@ -117,9 +120,9 @@ export const limits: ServerOption = {
 					default: 4096,
 					description: 'Bytes of chunk extensions in one body.',
 				},
-				handshakes: { ...count('TLS handshakes started per second.'), maximum: MAX_HANDSHAKES },
+				handshakes: { ...countSchema('TLS handshakes started per second.'), maximum: MAX_HANDSHAKES },
 				handshakes_per_client: {
-					...count('Per second and address; IPv6 by /64. Default 1000, not counting addresses of this machine.'),
+					...countSchema('Per second and address; IPv6 by /64. Default 1000, not counting addresses of this machine.'),
 					maximum: MAX_HANDSHAKES,
 				},
 				'@id': { type: 'string' },
@@ -129,23 +132,23 @@ export const limits: ServerOption = {
 	},
 };
 
-function keep(fields: { [field: string]: number }, field: string, value: number | undefined): void {
+function setField(fields: { [field: string]: number }, field: string, value: number | undefined): void {
 	if (value !== undefined) fields[field] = value;
 }
 
-function number(
+function lowerCount(
 	words: readonly Word[],
 	line: Line,
 	cx: LowerContext,
-	least: number,
-	most: number = MAX,
+	min: number,
+	max: number = MAX_COUNT,
 ): number | undefined {
 	cx.noBlock(line);
 	if (!cx.count(line, words, 1, 1, `${line.words[0]!.text} <n>`)) return undefined;
-	return cx.integer(words[0]!, least, most);
+	return cx.integer(words[0]!, min, max);
 }
 
-function time(word: Word, cx: LowerContext): number | undefined {
+function lowerTime(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= 0 && value <= 3_600_000)) return value;
 	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {

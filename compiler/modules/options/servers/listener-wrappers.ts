@@ -6,7 +6,7 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-const RANGES = { type: 'array', items: { type: 'string' } };
+const RANGES_SCHEMA = { type: 'array', items: { type: 'string' } };
 
 /** Option inside `servers`; sets `settings.servers[].listener_wrappers` in the document. */
 export const listenerWrappers: ServerOption = {
@@ -26,27 +26,27 @@ export const listenerWrappers: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
 		const wrappers: ListenerWrapper[] = [];
-		const plain = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], at: Line) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, at.span));
+		const plainWrapper = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], subLine: Line) => {
+			cx.noBlock(subLine);
+			if (cx.count(subLine, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, subLine.span));
 		};
-		const tls = plain('tls');
+		const lowerTlsWrapper = plainWrapper('tls');
 		cx.subdirectives(
 			line.block,
 			{
-				proxy_protocol: (words, at) => {
-					if (cx.count(at, words, 0, 0, 'proxy_protocol { … }')) wrappers.push(lowerProxyProtocol(at, cx));
+				proxy_protocol: (words, subLine) => {
+					if (cx.count(subLine, words, 0, 0, 'proxy_protocol { … }')) wrappers.push(lowerProxyProtocol(subLine, cx));
 				},
-				http_redirect: plain('http_redirect'),
-				tls: (words, at) => {
-					const { span } = at.words[0]!;
-					if (wrappers.some(found => found.wrapper === 'tls')) {
+				http_redirect: plainWrapper('http_redirect'),
+				tls: (words, subLine) => {
+					const { span } = subLine.words[0]!;
+					if (wrappers.some(wrapper => wrapper.wrapper === 'tls')) {
 						cx.problem('error', 'servers/tls-wrapper', span, 'TLS listener wrapper can only be specified once');
 					} else if (wrappers.length === 0) {
 						const message =
 							'it is unnecessary to specify the TLS listener wrapper in the first position because that is the default';
 						cx.problem('error', 'servers/tls-wrapper', span, message);
-					} else tls(words, at);
+					} else lowerTlsWrapper(words, subLine);
 				},
 			},
 			'listener_wrappers',
@@ -72,8 +72,8 @@ export const listenerWrappers: ServerOption = {
 								default: 5000,
 								description: 'Milliseconds to wait for the header.',
 							},
-							allow: { ...RANGES, description: 'Peers whose header is used.' },
-							deny: { ...RANGES, description: 'Peers whose connections are closed.' },
+							allow: { ...RANGES_SCHEMA, description: 'Peers whose header is used.' },
+							deny: { ...RANGES_SCHEMA, description: 'Peers whose connections are closed.' },
 							fallback_policy: {
 								enum: [...PROXY_POLICIES],
 								description: 'For all other peers; default `ignore`, or `use` without `allow` and `deny`.',
@@ -97,9 +97,9 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 	cx.subdirectives(
 		line.block,
 		{
-			timeout: (words, at) => {
-				cx.noBlock(at);
-				const time = cx.count(at, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
+			timeout: (words, subLine) => {
+				cx.noBlock(subLine);
+				const time = cx.count(subLine, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
 				if (time === undefined) return;
 				if (time >= 0 && time <= 3_600_000) fields.timeout = time;
 				else {
@@ -108,17 +108,17 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 					});
 				}
 			},
-			allow: (words, at) => {
-				fields.allow = [...(fields.allow ?? []), ...rangesOf(words, at, cx)];
+			allow: (words, subLine) => {
+				fields.allow = [...(fields.allow ?? []), ...lowerRanges(words, subLine, cx)];
 			},
-			deny: (words, at) => {
-				fields.deny = [...(fields.deny ?? []), ...rangesOf(words, at, cx)];
+			deny: (words, subLine) => {
+				fields.deny = [...(fields.deny ?? []), ...lowerRanges(words, subLine, cx)];
 			},
-			fallback_policy: (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 1, 1, 'fallback_policy <policy>')) return;
+			fallback_policy: (words, subLine) => {
+				cx.noBlock(subLine);
+				if (!cx.count(subLine, words, 1, 1, 'fallback_policy <policy>')) return;
 				const { text, span } = words[0]!;
-				const policy = PROXY_POLICIES.find(known => known === text.toLowerCase());
+				const policy = PROXY_POLICIES.find(name => name === text.toLowerCase());
 				if (policy) fields.fallback_policy = policy;
 				else {
 					cx.problem('error', 'servers/proxy-policy', span, `${text} is invalid policy`, {
@@ -132,7 +132,7 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 	return cx.origin({ wrapper: 'proxy_protocol', ...fields } as const, line.span);
 }
 
-function rangesOf(words: readonly Word[], line: Line, cx: LowerContext): string[] {
+function lowerRanges(words: readonly Word[], line: Line, cx: LowerContext): string[] {
 	cx.noBlock(line);
 	if (!cx.count(line, words, 1, Number.POSITIVE_INFINITY, `${line.words[0]!.text} <range>…`)) return [];
 	return words.flatMap(word => {

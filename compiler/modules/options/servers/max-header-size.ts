@@ -2,9 +2,9 @@
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Maximum: a request head is stored in one block of memory, and no real request head is larger. */
-const LARGEST_HEADER_SIZE: number = 16 * 1024 * 1024;
+const MAX_HEADER_BYTES: number = 16 * 1024 * 1024;
 /** Minimum: a request line and a Host field need at least this. */
-const SMALLEST_HEADER_SIZE = 256;
+const MIN_HEADER_BYTES = 256;
 
 /** Option inside `servers`; sets `settings.servers[].max_header_size` in the document. */
 export const maxHeaderSize: ServerOption = {
@@ -16,15 +16,15 @@ export const maxHeaderSize: ServerOption = {
 		cx.noBlock(line);
 		const size = cx.count(line, args, 1, 1, maxHeaderSize.usage) ? cx.size(args[0]!) : undefined;
 		if (size === undefined) return;
-		const taken = Math.min(Math.max(size, SMALLEST_HEADER_SIZE), LARGEST_HEADER_SIZE);
-		if (size === taken || cx.dialect === 'compatfile') server.max_header_size = taken;
-		if (size === taken) return;
+		const clampedSize = Math.min(Math.max(size, MIN_HEADER_BYTES), MAX_HEADER_BYTES);
+		if (size === clampedSize || cx.dialect === 'compatfile') server.max_header_size = clampedSize;
+		if (size === clampedSize) return;
 		if (cx.dialect === 'compatfile') {
 			cx.problem(
 				'warning',
 				'value/out-of-range',
 				args[0]!.span,
-				`The size of a request head must be ${taken} bytes here, not ${size}.`,
+				`The size of a request head must be ${clampedSize} bytes here, not ${size}.`,
 				{
 					hint: 'Write a size from 256 to 16MiB.',
 				},
@@ -44,8 +44,8 @@ export const maxHeaderSize: ServerOption = {
 	schema: {
 		max_header_size: {
 			type: 'integer',
-			minimum: SMALLEST_HEADER_SIZE,
-			maximum: LARGEST_HEADER_SIZE,
+			minimum: MIN_HEADER_BYTES,
+			maximum: MAX_HEADER_BYTES,
 			default: 32_768,
 			description: 'Maximum bytes of request line and fields.',
 		},

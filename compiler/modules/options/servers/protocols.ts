@@ -5,7 +5,7 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** The versions that configurations may name. */
-const KNOWN: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
+const KNOWN_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
 /** The default versions of a listener. */
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
@@ -55,7 +55,7 @@ export const protocols: ServerOption = {
 export function lowerProtocols(args: readonly Word[], cx: LowerContext): string[] {
 	const chosen: string[] = [];
 	for (const { text, span } of args) {
-		if (!KNOWN.includes(text)) {
+		if (!KNOWN_PROTOCOLS.includes(text)) {
 			const message = `unknown protocol '${text}': expected h1, h2, h2c, or h3`;
 			cx.problem('error', 'servers/protocol', span, message, { hint: 'Write one or more of: h1, h2, h2c, h3.' });
 		} else if (chosen.includes(text)) {

@@ -5,38 +5,43 @@ import type { ServerOption } from '../../contract/server-option.ts';
 
 /** A line of the block. */
 interface QuicLimit {
-	readonly least: number;
-	readonly most: number;
-	readonly usual: number;
+	readonly min: number;
+	readonly max: number;
+	readonly defaultValue: number;
 	readonly meaning: string;
 }
 
-const MAX = 1_000_000;
+const MAX_LIMIT = 1_000_000;
 
 /** The lines of the block, in the order of the manual. */
 const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
-	connections: { least: 1, most: MAX, usual: 16_384, meaning: 'open connections, unfinished handshakes included' },
-	connections_per_client: { least: 1, most: MAX, usual: 1024, meaning: 'open connections of one address' },
-	handshakes: { least: 1, most: MAX, usual: 512, meaning: 'unfinished handshakes' },
-	handshakes_per_client: { least: 1, most: MAX, usual: 64, meaning: 'unfinished handshakes of one address' },
+	connections: {
+		min: 1,
+		max: MAX_LIMIT,
+		defaultValue: 16_384,
+		meaning: 'open connections, unfinished handshakes included',
+	},
+	connections_per_client: { min: 1, max: MAX_LIMIT, defaultValue: 1024, meaning: 'open connections of one address' },
+	handshakes: { min: 1, max: MAX_LIMIT, defaultValue: 512, meaning: 'unfinished handshakes' },
+	handshakes_per_client: { min: 1, max: MAX_LIMIT, defaultValue: 64, meaning: 'unfinished handshakes of one address' },
 	retry_above: {
-		least: 0,
-		most: MAX,
-		usual: 64,
+		min: 0,
+		max: MAX_LIMIT,
+		defaultValue: 64,
 		meaning:
 			'unfinished handshakes of unproven addresses; beyond that, or half of it for one address, new clients must prove theirs first',
 	},
-	retries: { least: 1, most: MAX, usual: 200_000, meaning: 'Retry packets per second' },
+	retries: { min: 1, max: MAX_LIMIT, defaultValue: 200_000, meaning: 'Retry packets per second' },
 	proven_handshakes: {
-		least: 4,
-		most: MAX,
-		usual: 8000,
+		min: 4,
+		max: MAX_LIMIT,
+		defaultValue: 8000,
 		meaning: 'handshakes per second of clients that had to prove their addresses; one address gets a quarter',
 	},
 	initials_per_client: {
-		least: 10,
-		most: MAX,
-		usual: 10_000,
+		min: 10,
+		max: MAX_LIMIT,
+		defaultValue: 10_000,
 		meaning: 'first packets of one address per second; with more than a quarter, it must prove its address',
 	},
 };
@@ -51,7 +56,9 @@ export const quic: ServerOption = {
 	documentation: [
 		'| Line | Default | Meaning |',
 		'| --- | --- | --- |',
-		...Object.entries(LIMITS).map(([name, { usual, meaning }]) => `| \`${name} N\` | ${usual} | ${meaning} |`),
+		...Object.entries(LIMITS).map(
+			([name, { defaultValue, meaning }]) => `| \`${name} N\` | ${defaultValue} | ${meaning} |`,
+		),
 		'',
 		'IPv6 addresses count by their /64. Anybody can send packets in the name of another address, so a limit of one address',
 		'makes clients prove it with a Retry packet (RFC 9000 §8.1.2) before it refuses them. `limits` and',
@@ -61,16 +68,16 @@ export const quic: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, quic.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const known: { [word: string]: (words: readonly Word[], at: Line) => void } = {};
-		for (const [name, { least, most }] of Object.entries(LIMITS)) {
-			known[name] = (words, at) => {
-				cx.noBlock(at);
-				if (!cx.count(at, words, 1, 1, `${name} <n>`)) return;
-				const value = cx.integer(words[0]!, least, most);
+		const handlers: { [word: string]: (words: readonly Word[], subLine: Line) => void } = {};
+		for (const [name, { min, max }] of Object.entries(LIMITS)) {
+			handlers[name] = (words, subLine) => {
+				cx.noBlock(subLine);
+				if (!cx.count(subLine, words, 1, 1, `${name} <n>`)) return;
+				const value = cx.integer(words[0]!, min, max);
 				if (value !== undefined) fields[name] = value;
 			};
 		}
-		cx.subdirectives(line.block, known, 'servers quic');
+		cx.subdirectives(line.block, handlers, 'servers quic');
 		server.quic = cx.origin(fields, line.span);
 	},
 	schema: {
@@ -79,13 +86,13 @@ export const quic: ServerOption = {
 			description: 'Limits of HTTP/3 on one listener, for each thread.',
 			properties: {
 				...Object.fromEntries(
-					Object.entries(LIMITS).map(([name, { least, most, usual, meaning }]) => [
+					Object.entries(LIMITS).map(([name, { min, max, defaultValue, meaning }]) => [
 						name,
 						{
 							type: 'integer',
-							minimum: least,
-							maximum: most,
-							default: usual,
+							minimum: min,
+							maximum: max,
+							default: defaultValue,
 							description: `${meaning[0]!.toUpperCase()}${meaning.slice(1)}.`,
 						},
 					]),

@@ -5,10 +5,10 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
 /** Maximum timeout in milliseconds: ten years, which does not overflow any clock in use. */
-const LONGEST = 10 * 365 * 86_400_000;
+const MAX_TIMEOUT_MS = 10 * 365 * 86_400_000;
 
-const time = (description: string) => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
-const rate = (description: string) => ({ type: 'integer', minimum: 0, description });
+const timeSchema = (description: string) => ({ type: 'number', minimum: 0, maximum: MAX_TIMEOUT_MS, description });
+const rateSchema = (description: string) => ({ type: 'integer', minimum: 0, description });
 
 /** Option inside `servers`; sets `settings.servers[].timeouts` in the document. */
 export const timeouts: ServerOption = {
@@ -31,15 +31,15 @@ export const timeouts: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, timeouts.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const one = (field: string) => (words: readonly Word[], at: typeof line) => {
-			cx.noBlock(at);
-			const value = cx.count(at, words, 1, 1, `${field} <duration>`) ? timeOf(words[0]!, cx) : undefined;
+		const timeHandler = (field: string) => (words: readonly Word[], subLine: typeof line) => {
+			cx.noBlock(subLine);
+			const value = cx.count(subLine, words, 1, 1, `${field} <duration>`) ? lowerTime(words[0]!, cx) : undefined;
 			if (value !== undefined) fields[field] = value;
 		};
-		const withRate = (field: string, rateField: string) => (words: readonly Word[], at: typeof line) => {
-			cx.noBlock(at);
-			if (!cx.count(at, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
-			const value = timeOf(words[0]!, cx);
+		const timeAndRateHandler = (field: string, rateField: string) => (words: readonly Word[], subLine: typeof line) => {
+			cx.noBlock(subLine);
+			if (!cx.count(subLine, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
+			const value = lowerTime(words[0]!, cx);
 			if (value !== undefined) fields[field] = value;
 			const bytes = words[1] && cx.integer(words[1], 0);
 			if (bytes !== undefined) fields[rateField] = bytes;
@@ -47,21 +47,23 @@ export const timeouts: ServerOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				read_header: one('read_header'),
-				read_body: one('read_body'),
-				read_body_idle: withRate('read_body_idle', 'read_body_rate'),
-				write: one('write'),
-				write_idle: withRate('write_idle', 'write_rate'),
-				write_max_chunk: (words, at) => {
-					cx.noBlock(at);
-					const size = cx.count(at, words, 1, 1, 'write_max_chunk <size>') ? chunkOf(words[0]!, cx) : undefined;
+				read_header: timeHandler('read_header'),
+				read_body: timeHandler('read_body'),
+				read_body_idle: timeAndRateHandler('read_body_idle', 'read_body_rate'),
+				write: timeHandler('write'),
+				write_idle: timeAndRateHandler('write_idle', 'write_rate'),
+				write_max_chunk: (words, subLine) => {
+					cx.noBlock(subLine);
+					const size = cx.count(subLine, words, 1, 1, 'write_max_chunk <size>')
+						? lowerChunkSize(words[0]!, cx)
+						: undefined;
 					if (size !== undefined) fields.write_max_chunk = size;
 				},
-				idle: one('idle'),
-				handshake: one('handshake'),
+				idle: timeHandler('idle'),
+				handshake: timeHandler('handshake'),
 			},
 			'servers timeouts',
-			{ compatible: name => `unrecognized timeouts option '${name}'` },
+			{ compatibleMessage: name => `unrecognized timeouts option '${name}'` },
 		);
 		server.timeouts = cx.origin(fields, line.span);
 	},
@@ -70,13 +72,13 @@ export const timeouts: ServerOption = {
 			type: 'object',
 			description: 'Milliseconds and rates; 0 means no limit.',
 			properties: {
-				read_header: { ...time('From the first byte of a request head to its end.'), default: 60_000 },
-				read_body: time('From the head to the end of the body.'),
-				read_body_idle: { ...time('Without receiving a byte of an expected body.'), default: 60_000 },
-				read_body_rate: rate('Average bytes per second of an expected body.'),
-				write: time('From the request head to the end of the response.'),
-				write_idle: { ...time('Without the client accepting a byte of the response.'), default: 60_000 },
-				write_rate: rate('Average bytes per second that a client must accept.'),
+				read_header: { ...timeSchema('From the first byte of a request head to its end.'), default: 60_000 },
+				read_body: timeSchema('From the head to the end of the body.'),
+				read_body_idle: { ...timeSchema('Without receiving a byte of an expected body.'), default: 60_000 },
+				read_body_rate: rateSchema('Average bytes per second of an expected body.'),
+				write: timeSchema('From the request head to the end of the response.'),
+				write_idle: { ...timeSchema('Without the client accepting a byte of the response.'), default: 60_000 },
+				write_rate: rateSchema('Average bytes per second that a client must accept.'),
 				write_max_chunk: {
 					type: 'integer',
 					minimum: 1024,
@@ -84,8 +86,11 @@ export const timeouts: ServerOption = {
 					default: 65_536,
 					description: 'Bytes of a body handed to a connection at a time.',
 				},
-				idle: { ...time('Between two requests of a connection.'), default: 300_000 },
-				handshake: { ...time('From the start of a TLS connection to the end of its handshake.'), default: 10_000 },
+				idle: { ...timeSchema('Between two requests of a connection.'), default: 300_000 },
+				handshake: {
+					...timeSchema('From the start of a TLS connection to the end of its handshake.'),
+					default: 10_000,
+				},
 				'@id': { type: 'string' },
 			},
 			additionalProperties: false,
@@ -94,15 +99,15 @@ export const timeouts: ServerOption = {
 };
 
 /** Parses the milliseconds of a time limit, which cannot be negative. */
-function timeOf(word: Word, cx: LowerContext): number | undefined {
+function lowerTime(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
-	if (value === undefined || (value >= 0 && value <= LONGEST)) return value;
+	if (value === undefined || (value >= 0 && value <= MAX_TIMEOUT_MS)) return value;
 	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
 	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;
 }
 
-function chunkOf(word: Word, cx: LowerContext): number | undefined {
+function lowerChunkSize(word: Word, cx: LowerContext): number | undefined {
 	const value = cx.size(word);
 	if (value === undefined || (value >= 1024 && value <= 16_777_216)) return value;
 	cx.problem('error', 'value/out-of-range', word.span, `A chunk of ${value} bytes is out of range.`, {

@@ -27,7 +27,7 @@ export const autoHttps: GlobalOption = {
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, autoHttps.usage)) return;
 		const modes: string[] = [];
 		for (const word of args) {
-			const mode = MODES.find(known => known === word.text);
+			const mode = MODES.find(name => name === word.text);
 			if (mode) modes.push(mode);
 			else if (cx.dialect === 'configfile') cx.oneOf(word, MODES, 'mode of `auto_https`');
 			else {
@@ -42,7 +42,7 @@ export const autoHttps: GlobalOption = {
 	startup: false,
 };
 
-const localCertsAlone: GlobalOption = flagOption({
+const localCertsFlag: GlobalOption = flagOption({
 	id: 'local_certs',
 	summary: 'Obtains all certificates from the internal authority.',
 	documentation: 'For development: no public authority is used.\n\n```\n{\n\tlocal_certs\n}\n```',
@@ -50,9 +50,9 @@ const localCertsAlone: GlobalOption = flagOption({
 
 /** Global option; sets `settings.local_certs` in the document. */
 export const localCerts: GlobalOption = {
-	...localCertsAlone,
+	...localCertsFlag,
 	lower: (line, settings, cx) => {
-		localCertsAlone.lower(line, settings, cx);
+		localCertsFlag.lower(line, settings, cx);
 		if (settings.cert_issuers === undefined) return;
 		const message = '`cert_issuer` and `local_certs` contradict each other.';
 		cx.problem('error', 'option/contradiction', line.words[0]!.span, message);

@@ -50,11 +50,11 @@ export const acmeEab: GlobalOption = {
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, acmeEab.usage);
 		const eab: { key_id?: string; mac_key?: string } = {};
-		const one = (name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], at: typeof line) => {
-			if (cx.count(at, at.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
+		const valueHandler = (name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], subLine: typeof line) => {
+			if (cx.count(subLine, subLine.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
 		};
-		cx.subdirectives(line.block, { key_id: one('key_id'), mac_key: one('mac_key') }, 'acme_eab', {
-			compatible: name => `unrecognized parameter '${name}'`,
+		cx.subdirectives(line.block, { key_id: valueHandler('key_id'), mac_key: valueHandler('mac_key') }, 'acme_eab', {
+			compatibleMessage: name => `unrecognized parameter '${name}'`,
 		});
 		if (eab.key_id !== undefined && eab.mac_key !== undefined) settings.acme_eab = eab;
 		else cx.problem('error', 'option/incomplete', line.words[0]!.span, '`acme_eab` needs `key_id` and `mac_key`.');

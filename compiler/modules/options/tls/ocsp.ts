@@ -50,34 +50,34 @@ export const onDemandTls: GlobalOption = {
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, onDemandTls.usage);
 		let ask: string | undefined;
-		const take = (at: Line, args: Line['words']) => {
+		const lowerAskUrl = (subLine: Line, args: Line['words']) => {
 			if (ask !== undefined) {
 				const message = "on-demand TLS permission module (or 'ask') already specified";
-				cx.problem('error', 'option/given-twice', at.words[0]!.span, message);
+				cx.problem('error', 'option/given-twice', subLine.words[0]!.span, message);
 				return;
 			}
-			if (cx.count(at, args, 1, 1, `${at.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
+			if (cx.count(subLine, args, 1, 1, `${subLine.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
 		};
-		const old = (_args: unknown, at: Line) => {
-			const name = at.words[0]!;
+		const reportRemoved = (_args: unknown, subLine: Line) => {
+			const name = subLine.words[0]!;
 			const message = `the on_demand_tls '${name.text}' option is no longer supported, remove it from your config`;
 			cx.problem('error', 'option/no-longer', name.span, message);
 		};
 		cx.subdirectives(
 			line.block,
 			{
-				ask: (args, at) => take(at, args),
-				permission: (args, at) => {
-					const [kind, ...rest] = args;
+				ask: (args, subLine) => lowerAskUrl(subLine, args),
+				permission: (args, subLine) => {
+					const [kind, ...urlWords] = args;
 					if (!kind || cx.oneOf(kind, ['http'], 'permission') === undefined) {
-						if (!kind) cx.count(at, args, 2, 2, 'permission http <url>');
+						if (!kind) cx.count(subLine, args, 2, 2, 'permission http <url>');
 						return;
 					}
-					const [endpoint] = (at.block?.lines ?? []).filter(one => one.words[0]!.text === 'endpoint');
-					take(at, rest.length > 0 || !endpoint ? rest : endpoint.words.slice(1));
+					const [endpoint] = (subLine.block?.lines ?? []).filter(one => one.words[0]!.text === 'endpoint');
+					lowerAskUrl(subLine, urlWords.length > 0 || !endpoint ? urlWords : endpoint.words.slice(1));
 				},
-				interval: old,
-				burst: old,
+				interval: reportRemoved,
+				burst: reportRemoved,
 			},
 			'on_demand_tls',
 		);

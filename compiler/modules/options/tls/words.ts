@@ -13,10 +13,10 @@ export interface OptionDescription {
 }
 
 /** Returns an option that takes no arguments and is true if given. */
-export function flagOption(texts: OptionDescription): GlobalOption {
-	const { id } = texts;
+export function flagOption(description: OptionDescription): GlobalOption {
+	const { id } = description;
 	return {
-		...texts,
+		...description,
 		names: { configfile: [id], compatfile: [id] },
 		usage: id,
 		lower: (line, settings, cx) => {
@@ -30,21 +30,21 @@ export function flagOption(texts: OptionDescription): GlobalOption {
 
 /** Returns an option with one value. `read` parses the value; after reporting a mistake, it returns undefined. */
 export function valueOption(
-	texts: OptionDescription & {
+	description: OptionDescription & {
 		readonly usage: string;
 		readonly schema: Schema;
 		readonly read: (word: Word, cx: LowerContext) => unknown;
 	},
 ): GlobalOption {
-	const { id, read, ...rest } = texts;
+	const { id, read, ...otherFields } = description;
 	return {
 		id,
-		...rest,
+		...otherFields,
 		names: { configfile: [id], compatfile: [id] },
 		lower: (line, settings, cx) => {
 			cx.noBlock(line);
 			const args = line.words.slice(1);
-			if (!cx.count(line, args, 1, 1, rest.usage)) return;
+			if (!cx.count(line, args, 1, 1, otherFields.usage)) return;
 			const value = read(args[0]!, cx);
 			if (value !== undefined) settings[id] = value;
 		},

@@ -28,7 +28,7 @@ export const acme: IssuerModule = {
 			takeUrl(draft, 'directory', args[0], cx);
 		}
 		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme', {
-			compatible: name => `unrecognized ACME issuer property: ${name}`,
+			compatibleMessage: name => `unrecognized ACME issuer property: ${name}`,
 		});
 		return draft;
 	},
