@@ -34,7 +34,7 @@ async function main(words: readonly string[]): Promise<number> {
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
 	// Help comes before the checks of the remaining command line, because users who ask for it may not know how to write it.
 	if (scanned.help) return help();
-	const parsed = parseArguments(command, scanned.rest);
+	const parsed = parseArguments(command, scanned.wordsAfterCommand);
 	if (parsed.help) return help();
 
 	const program = sade('svc');
@@ -42,13 +42,13 @@ async function main(words: readonly string[]): Promise<number> {
 	program.command([command.name, ...placeholders].join(' '), command.summary);
 	for (const option of command.options ?? []) program.option(`--${option.name}`, option.summary);
 	let status: number | Promise<number> = 0;
-	program.action((...given: unknown[]) => {
-		const options = given.at(-1) as Record<string, unknown>;
-		const { _: more } = given.at(-1) as { _?: readonly unknown[] };
-		const args = [...given.slice(0, -1), ...(more ?? [])].filter(word => word !== undefined);
+	program.action((...actionArguments: unknown[]) => {
+		const options = actionArguments.at(-1) as Record<string, unknown>;
+		const { _: extraWords } = actionArguments.at(-1) as { _?: readonly unknown[] };
+		const args = [...actionArguments.slice(0, -1), ...(extraWords ?? [])].filter(word => word !== undefined);
 		status = command.run(createInvocation(parsed, scanned.verbose, options, args.map(String)));
 	});
-	program.parse(['node', 'svc', command.name, ...parsed.plain], {
+	program.parse(['node', 'svc', command.name, ...parsed.normalized], {
 		string: (command.options ?? []).filter(option => option.value).map(option => option.name),
 		boolean: (command.options ?? []).filter(option => !option.value).map(option => option.name),
 	} as Parameters<typeof program.parse>[1]);

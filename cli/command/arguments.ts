@@ -10,7 +10,7 @@ export interface ScannedCommandLine {
 	/** The first word that is not an option, `version` if `-V` asks for it, or undefined. */
 	readonly command: string | undefined;
 	/** Everything after the command. */
-	readonly rest: readonly string[];
+	readonly wordsAfterCommand: readonly string[];
 	readonly verbose: boolean;
 	/** `-h` or `--help` before the command. */
 	readonly help: boolean;
@@ -32,12 +32,17 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 		} else break;
 	}
 	// A request for the version must not start anything, whatever else the command line says.
-	const [command, ...rest] = version && !help ? ['version'] : inOneWord(words.slice(at));
-	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help };
+	const [command, ...wordsAfterCommand] = version && !help ? ['version'] : joinTwoWordCommand(words.slice(at));
+	return {
+		command,
+		wordsAfterCommand: command === 'help' ? joinTwoWordCommand(wordsAfterCommand) : wordsAfterCommand,
+		verbose,
+		help,
+	};
 }
 
 /** Joins a command that may be written as two words, `storage export`, into one. */
-function inOneWord(words: readonly string[]): readonly string[] {
+function joinTwoWordCommand(words: readonly string[]): readonly string[] {
 	const [first, second] = words;
 	if (first !== 'storage' || (second !== 'export' && second !== 'import' && second !== 'migrate')) return words;
 	return [`storage-${second}`, ...words.slice(2)];
@@ -48,7 +53,7 @@ export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
 	/** The command line in a form that sade understands in only one way: `--name=value …`, flags, `--`, then the arguments. */
-	readonly plain: readonly string[];
+	readonly normalized: readonly string[];
 }
 
 /** Checks the words after a command. @throws {@link CommandFailure} for unknown options and missing or surplus words */
@@ -56,15 +61,15 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 	const byName = optionsByName(command.options ?? []);
 	const options: string[] = [];
 	const args: string[] = [];
-	const given = new Set<string>();
+	const givenOptions = new Set<string>();
 	let help = false;
 	let verbose = false;
 
-	const take = (option: CommandOption, value: string | undefined): void => {
-		if (given.has(option.name) && option.value && !option.repeatable) {
+	const addOption = (option: CommandOption, value: string | undefined): void => {
+		if (givenOptions.has(option.name) && option.value && !option.repeatable) {
 			throw new CommandFailure(`${quoteWord(`--${option.name}`)} is given more than once.`);
 		}
-		given.add(option.name);
+		givenOptions.add(option.name);
 		options.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
 	};
 
@@ -87,9 +92,9 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			if (!option) throw unknownOption(command, name, byName);
 			if (!option.value || (option.valueOptional && equals === -1)) {
 				if (equals !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
-				take(option, undefined);
-			} else if (equals !== -1) take(option, word.slice(equals + 1));
-			else take(option, following(words, ++at, name, option));
+				addOption(option, undefined);
+			} else if (equals !== -1) addOption(option, word.slice(equals + 1));
+			else addOption(option, nextValue(words, ++at, name, option));
 		} else {
 			// Short flags may be combined (`-wv`); what follows a letter that takes a value is its value (`-cFILE`).
 			for (let letter = 1; letter < word.length; letter++) {
@@ -98,10 +103,10 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 				if (name === '-h' && !option) help = true;
 				else if (name === '-v' && !option) verbose = true;
 				else if (!option) throw unknownOption(command, name, byName);
-				else if (!option.value || option.valueOptional) take(option, undefined);
+				else if (!option.value || option.valueOptional) addOption(option, undefined);
 				else {
 					const attached = word.slice(letter + 1).replace(/^=/, '');
-					take(option, attached === '' ? following(words, ++at, name, option) : attached);
+					addOption(option, attached === '' ? nextValue(words, ++at, name, option) : attached);
 					break;
 				}
 			}
@@ -109,24 +114,24 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 	}
 	if (!help) {
 		checkCount(command, args);
-		const missing = command.options?.find(option => option.required && !given.has(option.name));
+		const missing = command.options?.find(option => option.required && !givenOptions.has(option.name));
 		if (missing) {
 			throw new CommandFailure(
 				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missing.name} <${missing.value}>`)}.`,
 			);
 		}
 	}
-	return { help, verbose, plain: [...options, '--', ...args] };
+	return { help, verbose, normalized: [...options, '--', ...args] };
 }
 
-/** Returns sade's result for {@link ParsedArguments.plain} as commands read it. */
+/** Returns sade's result for {@link ParsedArguments.normalized} as commands read it. */
 export function createInvocation(
 	parsed: ParsedArguments,
 	verbose: boolean,
 	options: { readonly [name: string]: unknown },
 	args: readonly string[],
 ): Invocation {
-	const all = (name: string): readonly string[] => {
+	const valuesOf = (name: string): readonly string[] => {
 		const value = options[name];
 		if (value === undefined) return [];
 		return Array.isArray(value) ? value.map(String) : [String(value)];
@@ -136,8 +141,8 @@ export function createInvocation(
 		verbose: verbose || parsed.verbose,
 		// sade keeps `--no-compress` as `compress: false`.
 		flag: name => (name.startsWith('no-') ? options[name.slice(3)] === false : options[name] !== undefined),
-		value: name => all(name).at(-1),
-		values: all,
+		value: name => valuesOf(name).at(-1),
+		values: valuesOf,
 	};
 }
 
@@ -147,38 +152,43 @@ export function quoteWord(word: string): string {
 }
 
 function optionsByName(options: readonly CommandOption[]): Map<string, CommandOption> {
-	const found = new Map<string, CommandOption>();
+	const byName = new Map<string, CommandOption>();
 	for (const option of options) {
-		for (const name of [option.name, ...(option.short ? [option.short] : []), ...(option.also ?? [])]) {
-			found.set(name.length === 1 ? `-${name}` : `--${name}`, option);
+		for (const name of [option.name, ...(option.short ? [option.short] : []), ...(option.aliases ?? [])]) {
+			byName.set(name.length === 1 ? `-${name}` : `--${name}`, option);
 		}
 	}
-	return found;
+	return byName;
 }
 
 /** Returns the value of an option that is in the next word. */
-function following(words: readonly string[], at: number, name: string, option: CommandOption): string {
+function nextValue(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
 	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.value}>.`);
 	return word;
 }
 
-function unknownOption(command: Command, name: string, known: Map<string, CommandOption>): CommandFailure {
+function unknownOption(command: Command, name: string, options: Map<string, CommandOption>): CommandFailure {
 	return new UnknownWord(
 		`${quoteWord(name)} is not an option of ${quoteWord(`svc ${command.name}`)}`,
 		name,
-		[...known].filter(([, option]) => !option.internal).map(([key]) => key),
+		[...options].filter(([, option]) => !option.internal).map(([key]) => key),
 	);
 }
 
 function checkCount(command: Command, args: readonly string[]): void {
-	const known = command.args ?? [];
-	const missing = known.slice(args.length).find(argument => argument.required);
+	const definitions = command.args ?? [];
+	const missing = definitions.slice(args.length).find(argument => argument.required);
 	if (missing) throw new CommandFailure(`${quoteWord(`svc ${command.name}`)} needs <${missing.name}>.`);
-	if (args.length > known.length && known.at(-1)?.repeatable !== true) {
-		const most = known.length === 0 ? 'no argument' : known.length === 1 ? 'one argument' : `${known.length} arguments`;
+	if (args.length > definitions.length && definitions.at(-1)?.repeatable !== true) {
+		const limitText =
+			definitions.length === 0
+				? 'no argument'
+				: definitions.length === 1
+					? 'one argument'
+					: `${definitions.length} arguments`;
 		throw new CommandFailure(
-			`${quoteWord(args[known.length]!)} is one word too many: svc ${command.name} takes ${most}.`,
+			`${quoteWord(args[definitions.length]!)} is one word too many: svc ${command.name} takes ${limitText}.`,
 		);
 	}
 }
@@ -186,11 +196,11 @@ function checkCount(command: Command, args: readonly string[]): void {
 /** An unknown word. Where the failure is printed, the nearest known word is suggested. */
 export class UnknownWord extends CommandFailure {
 	readonly word: string;
-	readonly known: readonly string[];
+	readonly knownWords: readonly string[];
 
-	constructor(message: string, word: string, known: readonly string[]) {
+	constructor(message: string, word: string, knownWords: readonly string[]) {
 		super(message);
 		this.word = word;
-		this.known = known;
+		this.knownWords = knownWords;
 	}
 }

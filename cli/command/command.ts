@@ -9,7 +9,7 @@ export interface CommandOption {
 	/** One letter: `c` for `-c`. */
 	readonly short?: string;
 	/** Aliases: other letters and names for the same option. */
-	readonly also?: readonly string[];
+	readonly aliases?: readonly string[];
 	/** Name of the value in help texts. An option without one is a flag. */
 	readonly value?: string;
 	/** True if the value may be omitted. If given, it follows `=`: the next word is never taken for it. */
@@ -84,13 +84,13 @@ export const EXIT_STATUS = {
 export class CommandFailure extends Error {
 	readonly status: number;
 	/** Text printed unchanged before the sentence: rendered diagnostics. */
-	readonly before: string;
+	readonly preamble: string;
 
-	constructor(message: string, more: { status?: number; before?: string } = {}) {
+	constructor(message: string, details: { status?: number; preamble?: string } = {}) {
 		super(message);
 		this.name = 'CommandFailure';
-		this.status = more.status ?? EXIT_STATUS.failed;
-		this.before = more.before ?? '';
+		this.status = details.status ?? EXIT_STATUS.failed;
+		this.preamble = details.preamble ?? '';
 	}
 }
 

@@ -14,10 +14,10 @@ export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
 		// Loaded only here, because correct command lines do not need it and should be fast.
 		const { nearestName } = await import('../../compiler/diagnostics/suggest.ts');
-		const nearest = nearestName(error.word, error.known);
+		const nearest = nearestName(error.word, error.knownWords);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}
-	if (error instanceof CommandFailure) return `${error.before}error: ${error.message}\n`;
+	if (error instanceof CommandFailure) return `${error.preamble}error: ${error.message}\n`;
 	return `error: unexpected internal failure: ${firstLineOf(error)}\n`;
 }
 

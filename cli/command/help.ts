@@ -24,13 +24,13 @@ export function commandList(entries: readonly CommandEntry[], guides: readonly L
 		'Usage: svc <command> [<args>]',
 		'',
 		'Commands:',
-		...table(entries.map(entry => [entry.name, entry.summary])),
+		...formatTable(entries.map(entry => [entry.name, entry.summary])),
 		'',
 		'Guides:',
-		...table(guides.map(({ topic, summary }) => [topic, summary])),
+		...formatTable(guides.map(({ topic, summary }) => [topic, summary])),
 		'',
 		'Global flags:',
-		...table([GLOBAL_OPTIONS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
+		...formatTable([GLOBAL_OPTIONS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
 		'',
 		'`svc help <command>` and `svc <command> --help` describe a command.',
 		'`svc help <guide>` prints a guide, and `svc help <words>` searches them: `svc help sticky sessions`.',
@@ -54,13 +54,13 @@ export function commandHelp(command: Command): string {
 	const lines = [...wrapText(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
 	for (const paragraph of command.details ?? []) lines.push('', ...wrapText(paragraph, '', WIDTH));
 	if (args.length > 0) {
-		lines.push('', 'Arguments:', ...table(args.map(argument => [argument.name, argument.summary])));
+		lines.push('', 'Arguments:', ...formatTable(args.map(argument => [argument.name, argument.summary])));
 	}
-	lines.push('', 'Options:', ...table([...options.map(row), ...GLOBAL_OPTIONS]), '');
+	lines.push('', 'Options:', ...formatTable([...options.map(optionRow), ...GLOBAL_OPTIONS]), '');
 	return lines.join('\n');
 }
 
-function row(option: CommandOption): readonly [string, string] {
+function optionRow(option: CommandOption): readonly [string, string] {
 	const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
 	const notes = [option.repeatable ? 'may be repeated' : '', option.default ? `default: ${option.default}` : ''];
 	const note = notes.filter(part => part !== '').join('; ');
@@ -71,11 +71,11 @@ function row(option: CommandOption): readonly [string, string] {
 }
 
 /** Formats two columns, the second one wrapped. */
-function table(rows: readonly (readonly [string, string])[]): string[] {
+function formatTable(rows: readonly (readonly [string, string])[]): string[] {
 	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
 	return rows.flatMap(([left, right]) => {
-		const [first = '', ...more] = wrapText(right, ' '.repeat(width + 2), WIDTH);
-		return [`  ${left.padEnd(width)}${first.trimStart()}`, ...more];
+		const [first = '', ...continuation] = wrapText(right, ' '.repeat(width + 2), WIDTH);
+		return [`  ${left.padEnd(width)}${first.trimStart()}`, ...continuation];
 	});
 }
 

@@ -7,16 +7,16 @@ import { printError, readStandardInput } from './terminal.ts';
 export async function readPassword(): Promise<string> {
 	if (!process.stdin.isTTY) {
 		const text = await readStandardInput();
-		const end = text.search(/\r?\n/);
-		return end === -1 ? text : text.slice(0, end);
+		const lineEnd = text.search(/\r?\n/);
+		return lineEnd === -1 ? text : text.slice(0, lineEnd);
 	}
-	const password = await typed('Enter password: ');
-	if ((await typed('Confirm password: ')) !== password) throw new CommandFailure('The two passwords differ.');
+	const password = await readTypedLine('Enter password: ');
+	if ((await readTypedLine('Confirm password: ')) !== password) throw new CommandFailure('The two passwords differ.');
 	return password;
 }
 
 /** Reads one line from the terminal without echo. */
-function typed(prompt: string): Promise<string> {
+function readTypedLine(prompt: string): Promise<string> {
 	const terminal = process.stdin as ReadStream;
 	printError(prompt);
 	terminal.setRawMode(true);
@@ -24,21 +24,21 @@ function typed(prompt: string): Promise<string> {
 	terminal.resume();
 	return new Promise((resolve, reject) => {
 		let line = '';
-		const end = (): void => {
+		const stopReading = (): void => {
 			terminal.setRawMode(false);
 			terminal.pause();
-			terminal.off('data', take);
+			terminal.off('data', onData);
 			printError('\n');
 		};
-		const take = (text: string): void => {
+		const onData = (text: string): void => {
 			for (const character of text) {
 				if (character === '\r' || character === '\n' || character === '\u0004') {
-					end();
+					stopReading();
 					resolve(line);
 					return;
 				}
 				if (character === '\u0003') {
-					end();
+					stopReading();
 					reject(new CommandFailure('Interrupted.', { status: 130 }));
 					return;
 				}
@@ -47,6 +47,6 @@ function typed(prompt: string): Promise<string> {
 				else line += character;
 			}
 		};
-		terminal.on('data', take);
+		terminal.on('data', onData);
 	});
 }

@@ -3,11 +3,11 @@ import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 
 /** Returns `Configfile is refused: 2 errors, 1 warning.` */
 export function refusalSentence(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
-	const errors = diagnostics.filter(one => one.severity === 'error').length;
-	const warnings = diagnostics.filter(one => one.severity === 'warning').length;
-	return `${name} is refused: ${counted(errors, 'error')}${warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`}.`;
+	const errors = diagnostics.filter(diagnostic => diagnostic.severity === 'error').length;
+	const warnings = diagnostics.filter(diagnostic => diagnostic.severity === 'warning').length;
+	return `${name} is refused: ${withPlural(errors, 'error')}${warnings === 0 ? '' : `, ${withPlural(warnings, 'warning')}`}.`;
 }
 
-function counted(count: number, noun: string): string {
+function withPlural(count: number, noun: string): string {
 	return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

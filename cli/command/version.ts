@@ -21,19 +21,19 @@ export function checkoutVersion(folder: string): string {
 }
 
 function headCommit(folder: string): string | undefined {
-	let git = path.join(folder, '.git');
+	let gitFolder = path.join(folder, '.git');
 	// In a linked worktree, `.git` is a file that names the folder.
-	const link = readLine(git);
-	if (link?.startsWith('gitdir: ')) git = path.resolve(folder, link.slice('gitdir: '.length));
-	const head = readLine(path.join(git, 'HEAD'));
+	const link = readLine(gitFolder);
+	if (link?.startsWith('gitdir: ')) gitFolder = path.resolve(folder, link.slice('gitdir: '.length));
+	const head = readLine(path.join(gitFolder, 'HEAD'));
 	if (head === undefined) return undefined;
 	if (!head.startsWith('ref: ')) return commitIn(head);
 	const ref = head.slice('ref: '.length);
-	const shared = path.resolve(git, readLine(path.join(git, 'commondir')) ?? '.');
-	const loose = readLine(path.join(git, ref)) ?? readLine(path.join(shared, ref));
-	if (loose !== undefined) return commitIn(loose);
-	const packed = read(path.join(shared, 'packed-refs'));
-	const line = packed?.split('\n').find(entry => entry.endsWith(` ${ref}`));
+	const commonFolder = path.resolve(gitFolder, readLine(path.join(gitFolder, 'commondir')) ?? '.');
+	const looseRef = readLine(path.join(gitFolder, ref)) ?? readLine(path.join(commonFolder, ref));
+	if (looseRef !== undefined) return commitIn(looseRef);
+	const packedRefs = read(path.join(commonFolder, 'packed-refs'));
+	const line = packedRefs?.split('\n').find(entry => entry.endsWith(` ${ref}`));
 	return line === undefined ? undefined : commitIn(line);
 }
 

@@ -38,10 +38,10 @@ export const adapt: Command = {
 			return EXIT_STATUS.ok;
 		}
 		const input = await readConfiguration(requiredSource(invocation));
-		const to = invocation.value('to') ?? 'json';
-		if (to === 'configfile') return printConfigfile(input);
-		if (to !== 'json')
-			throw new CommandFailure(`${quoteWord(to)} is not a language to print; give json or configfile.`);
+		const language = invocation.value('to') ?? 'json';
+		if (language === 'configfile') return printConfigfile(input);
+		if (language !== 'json')
+			throw new CommandFailure(`${quoteWord(language)} is not a language to print; give json or configfile.`);
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
 		const { printedForm } = await import('../../compiler/schema/printed-form.ts');
 		const { document, warnings } = compileConfiguration(input);
@@ -59,8 +59,8 @@ async function printConfigfile(input: ConfigInput): Promise<number> {
 	const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
 	const conversion = convertedToConfigfile(input, diskReader(process.cwd()));
 	if ('problem' in conversion) {
-		const at = conversion.at === undefined ? '' : `:${text.slice(0, conversion.at).split('\n').length}`;
-		throw new CommandFailure(`${name}${at} cannot be converted. ${conversion.problem}`);
+		const lineSuffix = conversion.at === undefined ? '' : `:${text.slice(0, conversion.at).split('\n').length}`;
+		throw new CommandFailure(`${name}${lineSuffix} cannot be converted. ${conversion.problem}`);
 	}
 	print(conversion.text);
 	return EXIT_STATUS.ok;

@@ -36,8 +36,12 @@ export const completion: Command = {
 		const shell = args[0]!;
 		const load = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
 		if (!load) {
-			const known = Object.keys(SHELLS);
-			throw new UnknownWord(`${quoteWord(shell)} is not a supported shell (${known.join(', ')})`, shell, known);
+			const knownShells = Object.keys(SHELLS);
+			throw new UnknownWord(
+				`${quoteWord(shell)} is not a supported shell (${knownShells.join(', ')})`,
+				shell,
+				knownShells,
+			);
 		}
 		const [script, { completionsOf }, commands] = await Promise.all([
 			load(),

@@ -58,7 +58,7 @@ export const diff: Command = {
 		{ name: 'max', value: 'NUMBER', summary: 'Maximum number of requests to derive', default: '10000' },
 	],
 	async run(invocation) {
-		const format = FORMATS.find(one => one === (invocation.value('format') ?? 'text'));
+		const format = FORMATS.find(candidate => candidate === (invocation.value('format') ?? 'text'));
 		if (!format) {
 			throw new CommandFailure(
 				`${quoteWord(invocation.value('format')!)} is not a format; give text, markdown or json.`,
@@ -71,37 +71,42 @@ export const diff: Command = {
 			return await (invocation.flag('running') ? compareWithRunning(invocation, format) : compare(invocation, format));
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
-			throw new CommandFailure(error.message, { status: NOT_COMPARABLE, before: error.before });
+			throw new CommandFailure(error.message, { status: NOT_COMPARABLE, preamble: error.preamble });
 		}
 	},
 };
 
 async function compare(invocation: Invocation, format: Format): Promise<number> {
-	const max = Number(invocation.value('max') ?? 10_000);
-	if (!Number.isInteger(max) || max < 1) throw new CommandFailure('`--max` takes a number from 1.');
-	const [one, other] = invocation.args as readonly [string, string | undefined];
-	if (other === undefined) throw new CommandFailure('Name the new configuration, too, or give `--running`.');
+	const maxRequests = Number(invocation.value('max') ?? 10_000);
+	if (!Number.isInteger(maxRequests) || maxRequests < 1) throw new CommandFailure('`--max` takes a number from 1.');
+	const [oldPath, newPath] = invocation.args as readonly [string, string | undefined];
+	if (newPath === undefined) throw new CommandFailure('Name the new configuration, too, or give `--running`.');
 	if (invocation.value('address') !== undefined) throw new CommandFailure('`--address` needs `--running`.');
-	if (one === '-' && other === '-') throw new CommandFailure('Standard input can be read only once.');
+	if (oldPath === '-' && newPath === '-') throw new CommandFailure('Standard input can be read only once.');
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
-	const compiled = async (source: ConfigurationSource) => {
+	const compileFile = async (source: ConfigurationSource) => {
 		const input = await readConfiguration(source);
 		const { plan, locate, files } = compileConfiguration(input);
 		return { name: input.name, plan, locate, files: input.path === undefined ? files : [...files, input.path] };
 	};
-	const before = await compiled(fileOf(one));
-	const after = await compiled(fileOf(other));
+	const oldConfiguration = await compileFile(sourceOf(oldPath));
+	const newConfiguration = await compileFile(sourceOf(newPath));
 	const { diffConfigurations } = await import('../../compiler/diff/configuration-diff.ts');
 	const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
-	const result = await diffConfigurations(before, after, dryRunEnvironment(process.cwd()), max);
-	return show(result, format, before.name, after.name);
+	const result = await diffConfigurations(
+		oldConfiguration,
+		newConfiguration,
+		dryRunEnvironment(process.cwd()),
+		maxRequests,
+	);
+	return printDiff(result, format, oldConfiguration.name, newConfiguration.name);
 }
 
 /** Asks a running server what a configuration would change. */
 async function compareWithRunning(invocation: Invocation, format: Format): Promise<number> {
 	if (invocation.args.length > 1) throw new CommandFailure('`--running` takes one configuration.');
 	if (invocation.value('max') !== undefined) throw new CommandFailure('`--running` and `--max` cannot be combined.');
-	const input = await readConfiguration(fileOf(invocation.args[0]!));
+	const input = await readConfiguration(sourceOf(invocation.args[0]!));
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	const { document } = compileConfiguration(input);
 	const target = { address: invocation.value('address'), settings: document.settings?.admin };
@@ -109,22 +114,22 @@ async function compareWithRunning(invocation: Invocation, format: Format): Promi
 	const answer = await postToAdmin('/load?dry_run', target, payload);
 	if (answer.status !== 200) throw answerFailure(answer, 'The server did not compare the configuration');
 	if (memberOf(answer.body, 'result') === 'refused')
-		throw new CommandFailure(`The server would refuse ${input.name}.`, { before: answerWarnings(answer) });
+		throw new CommandFailure(`The server would refuse ${input.name}.`, { preamble: answerWarnings(answer) });
 	const diff = memberOf(answer.body, 'diff');
 	const unavailable = memberOf(diff, 'unavailable') ?? (diff === undefined ? 'The server is too old.' : undefined);
 	if (unavailable !== undefined) throw new CommandFailure(String(unavailable));
 	const { diffFromJson } = await import('../../compiler/diff/render-diff.ts');
-	return show(diffFromJson(diff), format, 'the running configuration', input.name);
+	return printDiff(diffFromJson(diff), format, 'the running configuration', input.name);
 }
 
 /** Prints a comparison. Returns the exit status. */
-async function show(result: ConfigurationDiff, format: Format, before: string, after: string): Promise<number> {
+async function printDiff(result: ConfigurationDiff, format: Format, oldName: string, newName: string): Promise<number> {
 	const { diffAsJson, isSame, renderDiff, renderDiffAsMarkdown } = await import('../../compiler/diff/render-diff.ts');
 	if (format === 'json') print(`${JSON.stringify(diffAsJson(result), undefined, 2)}\n`);
-	else print((format === 'markdown' ? renderDiffAsMarkdown : renderDiff)(result, before, after));
+	else print((format === 'markdown' ? renderDiffAsMarkdown : renderDiff)(result, oldName, newName));
 	return isSame(result) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 }
 
-function fileOf(given: string): ConfigurationSource {
-	return requiredSource({ args: [given], value: () => undefined });
+function sourceOf(file: string): ConfigurationSource {
+	return requiredSource({ args: [file], value: () => undefined });
 }

@@ -45,17 +45,17 @@ export const explain: Command = {
 		const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
 		const { plan, locate, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
-		const explained = await new Explainer({ plan, locate }, dryRunEnvironment(process.cwd())).explain(request);
-		if (!explained) {
+		const outcome = await new Explainer({ plan, locate }, dryRunEnvironment(process.cwd())).explain(request);
+		if (!outcome) {
 			const { listenersText } = await import('../../compiler/dry-run/listener-choice.ts');
 			const sentence = `No listener matches ${quoteWord(request.url.text)}: ${quoteWord(input.name)} listens on ${listenersText(plan)}.`;
 			throw new CommandFailure(sentence);
 		}
-		explained.result.response?.close();
-		if (invocation.flag('json')) print(`${JSON.stringify(explained.explanation, undefined, 2)}\n`);
+		outcome.result.response?.close();
+		if (invocation.flag('json')) print(`${JSON.stringify(outcome.explanation, undefined, 2)}\n`);
 		else {
 			const { renderExplanation } = await import('../../compiler/explain/render-explanation.ts');
-			print(renderExplanation(explained.explanation));
+			print(renderExplanation(outcome.explanation));
 		}
 		return EXIT_STATUS.ok;
 	},
@@ -87,18 +87,19 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 		}
 		const name = text.slice(0, colon);
 		const value = text.slice(colon + 1).trim();
-		const wrong = fieldMistake(name, value);
-		if (wrong) refuse(wrong);
+		const fieldProblem = fieldMistake(name, value);
+		if (fieldProblem) refuse(fieldProblem);
 		return [name, value];
 	});
-	const from = invocation.value('from');
-	const address = from === undefined ? undefined : canonicalClientAddress(from);
-	if (from !== undefined && address === undefined) refuse({ message: `${quoteWord(from)} is not an IP address.` });
-	const at = invocation.value('at');
-	const time = at === undefined ? undefined : parseClockTime(at);
-	if (at !== undefined && time === undefined) {
+	const clientText = invocation.value('from');
+	const address = clientText === undefined ? undefined : canonicalClientAddress(clientText);
+	if (clientText !== undefined && address === undefined)
+		refuse({ message: `${quoteWord(clientText)} is not an IP address.` });
+	const timeText = invocation.value('at');
+	const time = timeText === undefined ? undefined : parseClockTime(timeText);
+	if (timeText !== undefined && time === undefined) {
 		refuse({
-			message: `${quoteWord(at)} is not a time.`,
+			message: `${quoteWord(timeText)} is not a time.`,
 			hint: 'Write it as 2026-01-31T12:00:00Z, or as a date such as 2026-01-31.',
 		});
 	}

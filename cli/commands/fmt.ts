@@ -34,7 +34,7 @@ export const fmt: Command = {
 	],
 	options: [
 		{ name: 'config', short: 'c', value: 'PATH', summary: 'File to format, instead of the argument' },
-		{ name: 'overwrite', short: 'o', also: ['w'], summary: 'Write the result to the file (also -w)' },
+		{ name: 'overwrite', short: 'o', aliases: ['w'], summary: 'Write the result to the file (also -w)' },
 		{ name: 'diff', short: 'd', summary: 'Print what formatting changes, as a unified diff' },
 	],
 	async run(invocation) {
@@ -81,12 +81,12 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 	if (value('config') !== undefined) {
 		throw new CommandFailure(`Both ${quoteWord(args[0]!)} and \`--config\` name a file; give the paths as arguments.`);
 	}
-	return args.flatMap(given => {
-		const isFolder = given !== '-' && statSync(given, { throwIfNoEntry: false })?.isDirectory();
-		if (!isFolder) return [requiredSource({ args: [given], value: () => undefined })];
-		const found = configurationsBelow(given);
-		if (found.length === 0)
-			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
-		return found.map(name => fileSource(name));
+	return args.flatMap(file => {
+		const isFolder = file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory();
+		if (!isFolder) return [requiredSource({ args: [file], value: () => undefined })];
+		const names = configurationsBelow(file);
+		if (names.length === 0)
+			throw new CommandFailure(`The folder ${quoteWord(file)} contains no Configfile, Compatfile or Caddyfile.`);
+		return names.map(name => fileSource(name));
 	});
 }

@@ -41,7 +41,7 @@ export const hashPassword: Command = {
 };
 
 function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
-	const cost = wholeNumber('bcrypt-cost', value('bcrypt-cost') ?? BCRYPT_COST, 4, 31);
+	const cost = parseWholeNumber('bcrypt-cost', value('bcrypt-cost') ?? BCRYPT_COST, 4, 31);
 	return async password => {
 		const length = Buffer.byteLength(password);
 		if (length > BCRYPT_BYTES) {
@@ -55,20 +55,18 @@ function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
 }
 
 async function argon2id({ value }: Invocation): Promise<(password: string) => Promise<string>> {
-	const {
-		findArgon2idMistake: argon2idParameterMistake,
-		ARGON2ID_LIMITS,
-		formatArgon2id,
-	} = await import('../../compiler/modules/directives/basic-auth/password-hash.ts');
-	const number = (option: string, otherwise: string, of: keyof typeof ARGON2ID_LIMITS): number => {
-		const { min, max } = ARGON2ID_LIMITS[of];
-		return wholeNumber(option, value(option) ?? otherwise, min, max);
+	const { findArgon2idMistake, ARGON2ID_LIMITS, formatArgon2id } = await import(
+		'../../compiler/modules/directives/basic-auth/password-hash.ts'
+	);
+	const parameter = (option: string, defaultText: string, limit: keyof typeof ARGON2ID_LIMITS): number => {
+		const { min, max } = ARGON2ID_LIMITS[limit];
+		return parseWholeNumber(option, value(option) ?? defaultText, min, max);
 	};
-	const passes = number('argon2id-time', '1', 'passes');
-	const memory = number('argon2id-memory', '65536', 'memory');
-	const parallelism = number('argon2id-threads', '4', 'parallelism');
-	const tagLength = number('argon2id-keylen', '32', 'tag');
-	const mistake = argon2idParameterMistake({ passes, memory, parallelism, tag: tagLength, salt: SALT_BYTES });
+	const passes = parameter('argon2id-time', '1', 'passes');
+	const memory = parameter('argon2id-memory', '65536', 'memory');
+	const parallelism = parameter('argon2id-threads', '4', 'parallelism');
+	const tagLength = parameter('argon2id-keylen', '32', 'tag');
+	const mistake = findArgon2idMistake({ passes, memory, parallelism, tag: tagLength, salt: SALT_BYTES });
 	if (mistake !== undefined) throw new CommandFailure(`${mistake[0]!.toUpperCase()}${mistake.slice(1)}.`);
 	return async password => {
 		const { argon2Sync, randomBytes } = await import('node:crypto');
@@ -82,7 +80,7 @@ async function argon2id({ value }: Invocation): Promise<(password: string) => Pr
 	};
 }
 
-function wholeNumber(option: string, text: string, min: number, max: number): number {
+function parseWholeNumber(option: string, text: string, min: number, max: number): number {
 	const number = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
 	if (number >= min && number <= max) return number;
 	throw new CommandFailure(`${quoteWord(`--${option} ${text}`)} is not a whole number from ${min} to ${max}.`);

@@ -35,7 +35,7 @@ export const help: Command = {
 		const { allGuides, findGuide } = await import('../manual/guide.ts');
 		if (flag('search')) {
 			if (name === '') throw new CommandFailure(`${quoteWord('--search')} needs words to search for.`);
-			if (await printFound(allGuides(), name)) return EXIT_STATUS.ok;
+			if (await printBestSection(allGuides(), name)) return EXIT_STATUS.ok;
 			throw new CommandFailure(
 				`No guide has anything about ${quoteWord(name)}. ${quoteWord('svc help')} lists all guides.`,
 			);
@@ -48,7 +48,7 @@ export const help: Command = {
 		const names = COMMANDS.map(command => command.name);
 		if (guide) await printMarkdown(guide.text);
 		else if (names.includes(name) || name === 'lsp') print(commandHelp(await findCommand(name).load()));
-		else if ((args.length === 1 && (await isMisspelled(name, names))) || !(await printFound(allGuides(), name))) {
+		else if ((args.length === 1 && (await isMisspelled(name, names))) || !(await printBestSection(allGuides(), name))) {
 			throw new UnknownWord(`${quoteWord(name)} is neither a command nor a guide`, name, [...names, ...TOPICS]);
 		}
 		return EXIT_STATUS.ok;
@@ -62,16 +62,18 @@ async function isMisspelled(word: string, commands: readonly string[]): Promise<
 }
 
 /** Searches the guides, prints the best section in full, and names others. Returns false if nothing was found. */
-async function printFound(guides: readonly Guide[], words: string): Promise<boolean> {
+async function printBestSection(guides: readonly Guide[], words: string): Promise<boolean> {
 	const { searchGuides } = await import('../manual/guide-search.ts');
-	const [best, ...others] = searchGuides(guides, words);
+	const [best, ...otherResults] = searchGuides(guides, words);
 	if (!best) return false;
 	const { guide, section } = best;
 	const isIntroduction = section === guide.sections[0];
 	await printMarkdown(isIntroduction ? guide.text : `# ${guide.title}: ${section.title}\n\n${section.text}`);
-	const more = others.slice(0, MORE_RESULTS).map(found => [found.guide.topic, found.section.title] as const);
-	const width = Math.max(guide.topic.length, ...more.map(([topic]) => topic.length));
-	const lines = more.map(([topic, title]) => `  svc help ${topic.padEnd(width)}  ${title}`);
+	const seeAlso = otherResults
+		.slice(0, MORE_RESULTS)
+		.map(result => [result.guide.topic, result.section.title] as const);
+	const width = Math.max(guide.topic.length, ...seeAlso.map(([topic]) => topic.length));
+	const lines = seeAlso.map(([topic, title]) => `  svc help ${topic.padEnd(width)}  ${title}`);
 	if (!isIntroduction) lines.unshift(`  svc help ${guide.topic.padEnd(width)}  the whole guide`);
 	if (lines.length > 0) print(`\nSee also:\n${lines.join('\n')}\n`);
 	return true;

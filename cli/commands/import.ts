@@ -5,8 +5,8 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 
-/** Directives that may have kept requests out. Without them, more is open than before. */
-const GUARDS: ReadonlySet<string> = new Set([
+/** Directives that may have denied requests. Without them, the site may admit more than before. */
+const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['auth_jwt', 'auth_request', 'geo', 'if', 'internal', 'limit_conn', 'limit_except', 'limit_req', 'location'],
 	...['map', 'rewrite', 'secure_link', 'ssl_verify_client', 'valid_referers'],
 ]);
@@ -33,8 +33,8 @@ export const importCommand: Command = {
 		{ name: 'format', value: 'FORMAT', offers: ['text', 'json'], summary: 'What to print', default: 'text' },
 	],
 	async run({ args, value }) {
-		const from = value('from') ?? 'nginx';
-		if (from !== 'nginx') throw new CommandFailure(`${quoteWord(from)} cannot be imported; give nginx.`);
+		const server = value('from') ?? 'nginx';
+		if (server !== 'nginx') throw new CommandFailure(`${quoteWord(server)} cannot be imported; give nginx.`);
 		const format = value('format') ?? 'text';
 		if (format !== 'text' && format !== 'json') {
 			throw new CommandFailure(`${quoteWord(format)} is not a format; give text or json.`);
@@ -59,24 +59,24 @@ export const importCommand: Command = {
 		if (diagnostics.length > 0) {
 			const count = `${diagnostics.length} mistake${diagnostics.length === 1 ? '' : 's'}`;
 			throw new CommandFailure(`${quoteWord(name)} has ${count}; nothing was translated.`, {
-				before: `${renderDiagnostics(diagnostics)}\n`,
+				preamble: `${renderDiagnostics(diagnostics)}\n`,
 			});
 		}
 		const { formatText } = await import('../../compiler/syntax/format.ts');
-		const written = formatText(result.text);
-		const printed =
-			format === 'json' ? `${JSON.stringify({ translated, kept, text: written }, undefined, 2)}\n` : written;
-		if (output === undefined) print(printed);
+		const configText = formatText(result.text);
+		const outputText =
+			format === 'json' ? `${JSON.stringify({ translated, kept, text: configText }, undefined, 2)}\n` : configText;
+		if (output === undefined) print(outputText);
 		else {
 			try {
-				writeFileSync(output, printed, { flag: 'wx' });
+				writeFileSync(output, outputText, { flag: 'wx' });
 			} catch (error) {
 				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 			}
 		}
 		const comments = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
 		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${comments}.\n`);
-		const guards = kept.filter(({ directive }) => GUARDS.has(directive.split(' ', 1)[0]!));
+		const guards = kept.filter(({ directive }) => GUARD_DIRECTIVES.has(directive.split(' ', 1)[0]!));
 		if (guards.length > 0) {
 			const places = guards.map(({ directive, file, line }) => `  ${file}:${line} ${directive}\n`).join('');
 			printError(`These comments may have kept requests out, and no longer do:\n${places}`);
@@ -84,14 +84,14 @@ export const importCommand: Command = {
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		const input = {
 			format: 'configfile',
-			text: written,
+			text: configText,
 			name: 'Configfile',
 			path: path.join(folder, 'Configfile'),
 		} as const;
-		const { valid, diagnostics: found } = await validateConfiguration(input, { lint: true, strict: true });
+		const { valid, diagnostics: findings } = await validateConfiguration(input, { lint: true, strict: true });
 		if (!valid)
 			printError(
-				`It does not pass \`svc validate --lint --strict\` yet:\n\n${renderDiagnostics(found.filter(({ severity }) => severity !== 'note'))}`,
+				`It does not pass \`svc validate --lint --strict\` yet:\n\n${renderDiagnostics(findings.filter(({ severity }) => severity !== 'note'))}`,
 			);
 		return EXIT_STATUS.ok;
 	},

@@ -68,9 +68,9 @@ async function allModules(): Promise<Module[]> {
 		import('../../compiler/modules/providers/dns/index.ts'),
 		import('../../compiler/modules/providers/stores/index.ts'),
 	]);
-	const found = new Map<string, Module>();
+	const modulesById = new Map<string, Module>();
 	const add = (id: string, summary: string): void => {
-		if (!found.has(id)) found.set(id, { id, summary });
+		if (!modulesById.has(id)) modulesById.set(id, { id, summary });
 	};
 	for (const directive of directives) {
 		if (directive.kind === 'site') add(`http.sites.${directive.id}`, directive.summary);
@@ -84,5 +84,5 @@ async function allModules(): Promise<Module[]> {
 	for (const option of options) add(`settings.${option.id}`, option.summary);
 	for (const { name, summary } of lintRules) add(`lint.${name}`, summary);
 	for (const { id, summary } of ADMIN_MODULES) add(id, summary);
-	return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+	return [...modulesById.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -113,7 +113,7 @@ async function signaled(text: string, invocation: Invocation): Promise<number> {
 	if (others.length > 0) throw new CommandFailure(`\`--pid\` and \`--${others[0]}\` cannot be combined.`);
 	const { reloadBySignal } = await import('../serving/reload-answer.ts');
 	const { isServed, message, details } = await reloadBySignal(pid);
-	if (!isServed) throw new CommandFailure(message, { before: details });
+	if (!isServed) throw new CommandFailure(message, { preamble: details });
 	print(`${message}\n`);
 	return EXIT_STATUS.ok;
 }

@@ -40,14 +40,15 @@ export const reverseProxy: Command = {
 		if (!isSiteAddress(address)) {
 			throw new CommandFailure(`${quoteWord(from)} is not a site address: ${address.message}`);
 		}
-		const up = values('header-up').map(headerField);
-		if (flag('change-host-header')) up.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
-		const down = values('header-down').map(headerField);
+		const requestFields = values('header-up').map(headerField);
+		if (flag('change-host-header'))
+			requestFields.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
+		const responseFields = values('header-down').map(headerField);
 		const proxy = {
 			handler: 'proxy',
 			upstreams: upstreams(values('to'), flag('insecure')),
-			...(up.length > 0 ? { header_up: headerEdits(up) } : {}),
-			...(down.length > 0 ? { header_down: headerEdits(down) } : {}),
+			...(requestFields.length > 0 ? { header_up: headerEdits(requestFields) } : {}),
+			...(responseFields.length > 0 ? { header_down: headerEdits(responseFields) } : {}),
 		};
 		const tls = flag('internal-certs') ? { tls: { issuers: [{ issuer: 'internal' }] } } : {};
 		const settings = flag('disable-redirects') ? { settings: { auto_https: ['disable_redirects'] } } : {};
@@ -56,13 +57,13 @@ export const reverseProxy: Command = {
 };
 
 /** Returns the upstream pool. `insecure` has no effect if upstreams do not use TLS. */
-function upstreams(to: readonly string[], insecure: boolean): UpstreamSettings {
-	for (const text of to) {
-		const parsed = parseUpstream(text);
-		if (parsed.kind === 'invalid')
-			throw new CommandFailure(`${quoteWord(text)} is not an upstream address: ${parsed.message}.`);
+function upstreams(addresses: readonly string[], insecure: boolean): UpstreamSettings {
+	for (const text of addresses) {
+		const upstream = parseUpstream(text);
+		if (upstream.kind === 'invalid')
+			throw new CommandFailure(`${quoteWord(text)} is not an upstream address: ${upstream.message}.`);
 	}
-	const settings = applySchemes({ to });
+	const settings = applySchemes({ to: addresses });
 	if (typeof settings === 'string') throw new CommandFailure(settings);
 	const { transport } = settings;
 	if (!insecure || transport?.type !== 'http' || !transport.tls) return settings;

@@ -51,7 +51,7 @@ export const run: Command = {
 		},
 	],
 	async run(invocation) {
-		const report = reporter(invocation.value('report-fd'));
+		const report = createReporter(invocation.value('report-fd'));
 		try {
 			return await runServer(invocation, report);
 		} catch (error) {
@@ -72,10 +72,10 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	const input = saved ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serving/serve.ts');
 	// The saved document may turn the Admin API off; a server without a file could then not be changed at all.
-	const fileless = input === undefined || (saved !== undefined && namesNothing(invocation));
+	const isFileless = input === undefined || (saved !== undefined && hasNoConfiguration(invocation));
 	return serve({
 		input,
-		adminAnyway: fileless,
+		adminAnyway: isFileless,
 		source: source?.kind === 'file' ? source : undefined,
 		verbose: invocation.verbose,
 		watch,
@@ -86,7 +86,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 }
 
 /** Reports whether there is no configuration, neither on the command line nor in the working directory. */
-function namesNothing(invocation: Invocation): boolean {
+function hasNoConfiguration(invocation: Invocation): boolean {
 	return givenPath(invocation) === undefined && configurationSource(invocation) === undefined;
 }
 
@@ -95,16 +95,16 @@ function bracketed(host: string): string {
 }
 
 /** Returns a function that writes one report to a descriptor and closes it; without a descriptor it does nothing. */
-function reporter(fd: string | undefined): (report: StartReport) => void {
-	let open = fd !== undefined && /^\d+$/.test(fd) ? Number(fd) : undefined;
+function createReporter(fd: string | undefined): (report: StartReport) => void {
+	let descriptor = fd !== undefined && /^\d+$/.test(fd) ? Number(fd) : undefined;
 	return report => {
-		if (open === undefined) return;
+		if (descriptor === undefined) return;
 		try {
-			writeSync(open, `${JSON.stringify(report)}\n`);
-			closeSync(open);
+			writeSync(descriptor, `${JSON.stringify(report)}\n`);
+			closeSync(descriptor);
 		} catch {
 			// The process that started this one has exited. This one serves nevertheless.
 		}
-		open = undefined;
+		descriptor = undefined;
 	};
 }

@@ -21,7 +21,7 @@ export const service: Command = {
 		},
 	],
 	async run({ args }) {
-		const action = SERVICE_ACTIONS.find(one => one === args[0]);
+		const action = SERVICE_ACTIONS.find(candidate => candidate === args[0]);
 		if (action === undefined) {
 			throw new UnknownWord(
 				`${quoteWord(args[0]!)} is not an action (${SERVICE_ACTIONS.join(', ')})`,

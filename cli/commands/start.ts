@@ -59,8 +59,8 @@ export const start: Command = {
 class StartFailure extends CommandFailure {
 	constructor(text: string) {
 		const lines = text.trimEnd().split('\n');
-		const last = lines.pop()!;
-		super(last.replace(/^error: /, ''), { before: lines.map(line => `${line}\n`).join('') });
+		const lastLine = lines.pop()!;
+		super(lastLine.replace(/^error: /, ''), { preamble: lines.map(line => `${line}\n`).join('') });
 	}
 }
 

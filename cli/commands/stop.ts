@@ -36,21 +36,22 @@ export const stop: Command = {
 };
 
 /** Milliseconds between two checks whether a process has ended. Only the parent of a process is told. */
-const CHECK_INTERVAL = 50;
+const CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty text if the main process has ended already. */
 async function stopProcess(text: string, invocation: Invocation): Promise<number> {
 	if (!/^(?:[1-9]\d{0,9})?$/.test(text)) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
-	const other = ['config', 'adapter', 'address'].find(name => invocation.value(name) !== undefined);
-	if (other !== undefined) throw new CommandFailure(`\`--pid\` and \`--${other}\` cannot be combined.`);
+	const conflictingOption = ['config', 'adapter', 'address'].find(name => invocation.value(name) !== undefined);
+	if (conflictingOption !== undefined)
+		throw new CommandFailure(`\`--pid\` and \`--${conflictingOption}\` cannot be combined.`);
 	const pid = Number(text);
-	if (pid === 0 || !signal(pid, 'SIGTERM')) return EXIT_STATUS.ok;
-	while (signal(pid, 0)) await sleep(CHECK_INTERVAL);
+	if (pid === 0 || !sendSignal(pid, 'SIGTERM')) return EXIT_STATUS.ok;
+	while (sendSignal(pid, 0)) await sleep(CHECK_INTERVAL_MS);
 	return EXIT_STATUS.ok;
 }
 
 /** Sends a signal; 0 only checks. Returns false if there is no such process. */
-function signal(pid: number, name: 'SIGTERM' | 0): boolean {
+function sendSignal(pid: number, name: 'SIGTERM' | 0): boolean {
 	try {
 		return process.kill(pid, name);
 	} catch (error) {

@@ -55,25 +55,27 @@ async function exportTo(store: Store, output: string): Promise<number> {
 		await exportStore(store, writeToStandardOutput).catch(storeFailure);
 		return 0;
 	}
-	const aside = unfinishedName(output);
+	const temporaryPath = unfinishedName(output);
 	await removeAbandonedBeside(output);
 	try {
-		const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(error => {
-			throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
-		});
-		let exported: { readonly values: number };
+		const handle = await open(temporaryPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
+			error => {
+				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
+			},
+		);
+		let result: { readonly values: number };
 		try {
 			await handle.chmod(0o600);
-			exported = await exportStore(store, async bytes => void (await handle.writeFile(bytes)));
+			result = await exportStore(store, async bytes => void (await handle.writeFile(bytes)));
 			await handle.sync();
 		} finally {
 			await handle.close();
 		}
-		await rename(aside, output);
-		printError(`${exported.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
+		await rename(temporaryPath, output);
+		printError(`${result.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
 		return 0;
 	} catch (error) {
-		await unlink(aside).catch(() => {});
+		await unlink(temporaryPath).catch(() => {});
 		throw storeFailureOf(error);
 	}
 }

@@ -33,9 +33,9 @@ export const storageImport: Command = {
 		const input = invocation.value('input')!;
 		const { importArchive, importIntoStore } = await import('../../runtime/storage/archive-import.ts');
 		const archive = input === '-' ? process.stdin : createReadStream(input);
-		const reading: { error?: NodeJS.ErrnoException } = {};
+		const readFailure: { error?: NodeJS.ErrnoException } = {};
 		archive.once('error', error => {
-			reading.error = error;
+			readFailure.error = error;
 		});
 		try {
 			const { values } = await (folder === undefined
@@ -44,7 +44,8 @@ export const storageImport: Command = {
 			printError(`${values} values imported into ${folder ?? store.description}.\n`);
 			return 0;
 		} catch (error) {
-			if (reading.error !== undefined) throw unreadableFailure(input, reading.error.code ?? reading.error.message);
+			if (readFailure.error !== undefined)
+				throw unreadableFailure(input, readFailure.error.code ?? readFailure.error.message);
 			return storeFailure(error);
 		} finally {
 			await store.close?.();

@@ -40,11 +40,11 @@ export const storageMigrate: Command = {
 			}
 			const { openFileStore } = await import('../../runtime/storage/file-store.ts');
 			const { migrateStore } = await import('../../runtime/storage/migration.ts');
-			const other = openFileStore(from ?? to!);
-			const [source, target] = from === undefined ? [store, other] : [other, store];
+			const folderStore = openFileStore(from ?? to!);
+			const [source, target] = from === undefined ? [store, folderStore] : [folderStore, store];
 			const { copied, same } = await migrateStore(source, target, invocation.flag('replace')).catch(storeFailure);
-			const already = same > 0 ? `; ${same} were already there` : '';
-			printError(`${copied} values copied from ${source.description} to ${target.description}${already}.\n`);
+			const sameText = same > 0 ? `; ${same} were already there` : '';
+			printError(`${copied} values copied from ${source.description} to ${target.description}${sameText}.\n`);
 			return 0;
 		} finally {
 			await store.close?.();

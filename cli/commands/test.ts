@@ -38,7 +38,7 @@ export const test: Command = {
 		{ name: 'watch', short: 'w', summary: 'Run again whenever a file of the configuration changes' },
 	],
 	async run(invocation) {
-		const format = FORMATS.find(one => one === (invocation.value('format') ?? 'text'));
+		const format = FORMATS.find(candidate => candidate === (invocation.value('format') ?? 'text'));
 		if (!format)
 			throw new CommandFailure(`${quoteWord(invocation.value('format')!)} is not a format; give text, json or junit.`);
 		if (!invocation.flag('watch')) return runAll(invocation, format);
@@ -50,9 +50,10 @@ export const test: Command = {
 async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
 	const filter = invocation.value('filter')?.toLowerCase();
 	const [lcov, html] = [invocation.value('lcov'), invocation.value('html')];
-	const covers = invocation.flag('coverage') || lcov !== undefined || html !== undefined;
+	const needsCoverage = invocation.flag('coverage') || lcov !== undefined || html !== undefined;
 	const inputs = await inputsOf(invocation);
-	if (covers && inputs.length > 1) throw new CommandFailure('Coverage is of one configuration; give a single file.');
+	if (needsCoverage && inputs.length > 1)
+		throw new CommandFailure('Coverage is of one configuration; give a single file.');
 	const { compileConfiguration, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const { runTests } = await import('../../compiler/testing/run-tests.ts');
 	const { CoverageTracer, testCoverage } = await import('../../compiler/testing/test-coverage.ts');
@@ -60,17 +61,17 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 	const tested: TestedConfiguration[] = [];
 	for (const input of inputs) {
 		const { plan, tests, locate } = compileConfiguration(input);
-		const wanted = tests.filter(({ name }) => filter === undefined || name.toLowerCase().includes(filter));
-		const tracer = covers ? new CoverageTracer() : undefined;
-		const report = await runTests(wanted, plan, dryRunEnvironment(process.cwd()), tracer);
+		const selectedTests = tests.filter(({ name }) => filter === undefined || name.toLowerCase().includes(filter));
+		const tracer = needsCoverage ? new CoverageTracer() : undefined;
+		const report = await runTests(selectedTests, plan, dryRunEnvironment(process.cwd()), tracer);
 		tested.push({ name: input.name, results: report.results });
 		if (format === 'text') {
-			for (const { test: one, diagnostics } of report.results)
-				print(`${diagnostics.length === 0 ? 'ok  ' : 'FAIL'} ${one.name}\n`);
+			for (const { test: testCase, diagnostics } of report.results)
+				print(`${diagnostics.length === 0 ? 'ok  ' : 'FAIL'} ${testCase.name}\n`);
 			if (report.failed > 0) printError(`\n${renderDiagnostics(report.diagnostics)}\n`);
 			const count = `${report.passed} passed, ${report.failed} failed`;
 			print(
-				wanted.length === 0
+				selectedTests.length === 0
 					? `${input.name} has no ${filter === undefined ? 'tests' : 'such test'}.\n`
 					: `${input.name}: ${count}.\n`,
 			);
@@ -81,14 +82,14 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 			'../../compiler/testing/render-coverage.ts'
 		);
 		if (invocation.flag('coverage')) (format === 'text' ? print : printError)(renderCoverage(coverage));
-		if (lcov !== undefined) write(lcov, coverageAsLcov(coverage));
-		if (html !== undefined) write(html, coverageAsHtml(coverage));
+		if (lcov !== undefined) writeOutput(lcov, coverageAsLcov(coverage));
+		if (html !== undefined) writeOutput(html, coverageAsHtml(coverage));
 	}
 	if (format === 'junit') {
 		const { junitReport } = await import('../../compiler/testing/junit-report.ts');
 		print(junitReport(tested));
-	} else if (format === 'json') print(`${JSON.stringify(await asJson(tested), undefined, 2)}\n`);
-	const results = tested.flatMap(one => one.results);
+	} else if (format === 'json') print(`${JSON.stringify(await resultsAsJson(tested), undefined, 2)}\n`);
+	const results = tested.flatMap(configuration => configuration.results);
 	const isOk =
 		results.every(({ diagnostics }) => diagnostics.length === 0) && (filter === undefined || results.length > 0);
 	return isOk ? EXIT_STATUS.ok : EXIT_STATUS.failed;
@@ -97,16 +98,16 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 async function inputsOf({ args, value }: Invocation): Promise<readonly ConfigInput[]> {
 	if (args.length < 2) return [await readConfiguration(requiredSource({ args, value }))];
 	const inputs: ConfigInput[] = [];
-	for (const given of args) inputs.push(await readConfiguration(requiredSource({ args: [given], value })));
+	for (const file of args) inputs.push(await readConfiguration(requiredSource({ args: [file], value })));
 	return inputs;
 }
 
-async function asJson(tested: readonly TestedConfiguration[]): Promise<object> {
+async function resultsAsJson(tested: readonly TestedConfiguration[]): Promise<object> {
 	const { toReport } = await import('../../compiler/diagnostics/diagnostic-report.ts');
 	return tested.map(({ name, results }) => ({
 		name,
-		tests: results.map(({ test: { name: of, span }, diagnostics, milliseconds }) => ({
-			name: of,
+		tests: results.map(({ test: { name: testName, span }, diagnostics, milliseconds }) => ({
+			name: testName,
 			file: span.source.name,
 			line: span.source.position(span.start).line,
 			passed: diagnostics.length === 0,
@@ -123,8 +124,8 @@ async function watch(invocation: Invocation, format: (typeof FORMATS)[number]): 
 	const { ConfigurationWatch } = await import('../serving/watch.ts');
 	for (;;) {
 		const input = await readConfiguration(source);
-		const changed = Promise.withResolvers<void>();
-		const files = new ConfigurationWatch(input, changed.resolve);
+		const change = Promise.withResolvers<void>();
+		const watcher = new ConfigurationWatch(input, change.resolve);
 		try {
 			await runAll(invocation, format);
 		} catch (error) {
@@ -132,12 +133,12 @@ async function watch(invocation: Invocation, format: (typeof FORMATS)[number]): 
 			await reportFailure(error);
 		}
 		print('Waiting for a change; stop with Ctrl+C.\n');
-		await changed.promise;
-		files.close();
+		await change.promise;
+		watcher.close();
 	}
 }
 
-function write(file: string, text: string): void {
+function writeOutput(file: string, text: string): void {
 	try {
 		writeFileSync(file, text);
 	} catch (error) {

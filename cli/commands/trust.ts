@@ -41,9 +41,9 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 		import('../../runtime/trust/trust-error.ts'),
 	]);
 	const { store, folder } = await chooseStore(invocation);
-	const aside = folder === undefined ? await copyRoot(store, authority) : undefined;
+	const temporaryFolder = folder === undefined ? await copyRoot(store, authority) : undefined;
 	try {
-		const root = await readRoot(folder ?? aside!, authority).catch(error => {
+		const root = await readRoot(folder ?? temporaryFolder!, authority).catch(error => {
 			throw error instanceof TrustError ? new CommandFailure(error.message) : error;
 		});
 		const change = action === 'trust' ? trustRoot : untrustRoot;
@@ -52,7 +52,7 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 		if (failures.length > 0) throw new CommandFailure(failures.join(' '));
 		return 0;
 	} finally {
-		if (aside !== undefined) await rm(aside, { recursive: true, force: true });
+		if (temporaryFolder !== undefined) await rm(temporaryFolder, { recursive: true, force: true });
 	}
 }
 

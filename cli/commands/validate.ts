@@ -71,28 +71,28 @@ export const validate: Command = {
 		const options: ValidationOptions = { lint: invocation.flag('lint'), strict: invocation.flag('strict') };
 		const fix = fixOf(invocation);
 		const checks = checksOf(invocation, options, fix);
-		if (format === 'text') return printTexts(checks, options);
+		if (format === 'text') return printAllAsText(checks, options);
 		const all: ConfigurationValidation[] = [];
-		for (const { validation } of withoutImported(await inOrder(checks))) all.push(validation);
+		for (const { validation } of withoutImported(await runChecks(checks))) all.push(validation);
 		print(await reportOf(format, all));
 		return all.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 	},
 };
 
 /** A configuration and its validation. */
-interface Checked {
+interface CheckedConfiguration {
 	readonly input: ConfigInput;
 	readonly validation: ConfigurationValidation;
 	/** What `--fix` did. */
 	readonly fixing?: FixedConfiguration;
 	/** True if it was found in a folder, not named. */
-	readonly inFolder?: boolean;
+	readonly isFromFolder?: boolean;
 }
 
-type Check = () => Promise<Checked>;
+type Check = () => Promise<CheckedConfiguration>;
 
-async function inOrder(checks: readonly Check[]): Promise<Checked[]> {
-	const all: Checked[] = [];
+async function runChecks(checks: readonly Check[]): Promise<CheckedConfiguration[]> {
+	const all: CheckedConfiguration[] = [];
 	for (const check of checks) all.push(await check());
 	return all;
 }
@@ -101,10 +101,11 @@ async function inOrder(checks: readonly Check[]): Promise<Checked[]> {
  * Leaves out configurations that were found in a folder and are imported by another, because they were checked as a part of that
  * one.
  */
-function withoutImported(all: readonly Checked[]): Checked[] {
-	return all.filter(({ input, inFolder }) => {
+function withoutImported(all: readonly CheckedConfiguration[]): CheckedConfiguration[] {
+	return all.filter(({ input, isFromFolder }) => {
 		return (
-			!inFolder || !all.some(other => other.input.path !== input.path && other.validation.files.includes(input.path!))
+			!isFromFolder ||
+			!all.some(importer => importer.input.path !== input.path && importer.validation.files.includes(input.path!))
 		);
 	});
 }
@@ -120,16 +121,17 @@ function fixOf({ flag, value }: Invocation): FixSafety | undefined {
 
 /** Returns the checks for a command line, in its order. @throws {@link CommandFailure} if it contradicts itself */
 function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: FixSafety | undefined): Check[] {
-	const check = async (source: ConfigurationSource): Promise<Checked> => {
+	const check = async (source: ConfigurationSource): Promise<CheckedConfiguration> => {
 		const input = await readConfiguration(source);
-		if (fix) return fixed(source, input, options, fix);
+		if (fix) return fixAndWrite(source, input, options, fix);
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		return { input, validation: await validateConfiguration(input, options) };
 	};
-	const inFolder = (folder: string): Check[] =>
-		configurationsBelow(folder).map(name => async () => ({ ...(await check(fileSource(name))), inFolder: true }));
+	const checksInFolder = (folder: string): Check[] =>
+		configurationsBelow(folder).map(name => async () => ({ ...(await check(fileSource(name))), isFromFolder: true }));
 	if (args.length < 2) {
-		if (args[0] !== undefined && isFolderOfMany(args[0]) && value('adapter') === undefined) return inFolder(args[0]);
+		if (args[0] !== undefined && isFolderOfMany(args[0]) && value('adapter') === undefined)
+			return checksInFolder(args[0]);
 		const source = requiredSource({ args, value });
 		return [() => check(source)];
 	}
@@ -137,56 +139,56 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fix: 
 	if (value('adapter') !== undefined) {
 		throw new CommandFailure('--adapter can only be used with a single file.');
 	}
-	if (args.filter(given => given === '-').length > 1) {
+	if (args.filter(file => file === '-').length > 1) {
 		throw new CommandFailure('Standard input is named more than once, but can be read only once.');
 	}
-	const one = (given: string): Check => {
+	const checkNamed = (file: string): Check => {
 		return async () => {
 			try {
-				return await check(requiredSource({ args: [given], value: name => (given === '-' ? value(name) : undefined) }));
+				return await check(requiredSource({ args: [file], value: name => (file === '-' ? value(name) : undefined) }));
 			} catch (error) {
 				// A file that cannot be read must not prevent the reports about the others.
-				if (error instanceof CommandFailure) return unreadableAs(given, error.message);
+				if (error instanceof CommandFailure) return unreadableResult(file, error.message);
 				throw error;
 			}
 		};
 	};
-	return args.flatMap(given => (isFolderOfMany(given) ? inFolder(given) : [one(given)]));
+	return args.flatMap(file => (isFolderOfMany(file) ? checksInFolder(file) : [checkNamed(file)]));
 }
 
 /** Reports whether a folder holds configurations, none of which has a default name directly in it. */
-function isFolderOfMany(given: string): boolean {
-	if (given === '-' || !isFolder(given)) return false;
-	return defaultFile(given) === undefined && configurationsBelow(given).length > 0;
+function isFolderOfMany(file: string): boolean {
+	if (file === '-' || !isFolder(file)) return false;
+	return defaultFile(file) === undefined && configurationsBelow(file).length > 0;
 }
 
 /** Fixes a configuration and writes the changed files. A text from standard input is printed. */
-async function fixed(
+async function fixAndWrite(
 	source: ConfigurationSource,
 	input: ConfigInput,
 	options: ValidationOptions,
 	safety: FixSafety,
-): Promise<Checked> {
+): Promise<CheckedConfiguration> {
 	const { fixConfiguration, writeFixes } = await import('../configuration/fixing.ts');
 	const fixing = await fixConfiguration(input, options, safety);
 	if (source.kind === 'stdin') print(fixing.input.text);
-	writeFixes(fixing.changed.filter(({ path }) => source.kind !== 'stdin' || path !== input.path));
+	writeFixes(fixing.changedFiles.filter(({ path }) => source.kind !== 'stdin' || path !== input.path));
 	return { input: fixing.input, validation: fixing.validation, fixing };
 }
 
-function unreadableAs(name: string, message: string): Checked {
+function unreadableResult(name: string, message: string): CheckedConfiguration {
 	const diagnostics: readonly Diagnostic[] = [{ code: UNREADABLE, severity: 'error', message }];
 	return {
 		input: { format: 'configfile', text: '', name },
 		validation: {
-			...{ name, version: version(), starts: false, valid: false },
+			...{ name, version: version(), canStart: false, valid: false },
 			...{ diagnostics, failures: [], files: [], tests: { passed: 0, failed: 0 } },
 		},
 	};
 }
 
 function formatOf(text: string): Format {
-	const format = FORMATS.find(one => one === text);
+	const format = FORMATS.find(candidate => candidate === text);
 	if (format) return format;
 	throw new CommandFailure(
 		`${quoteWord(text)} is not a format; give ${FORMATS.slice(0, -1).join(', ')} or ${FORMATS.at(-1)}.`,
@@ -212,75 +214,83 @@ async function reportOf(format: Exclude<Format, 'text'>, all: readonly Configura
 }
 
 /** Prints reports as text. @throws {@link CommandFailure} if the exit status is to be 1 */
-async function printTexts(checks: readonly Check[], options: ValidationOptions): Promise<number> {
-	const all = withoutImported(await inOrder(checks));
-	if (all.length === 1) return printText(all[0]!, options);
-	let refused = 0;
-	for (const one of all) {
+async function printAllAsText(checks: readonly Check[], options: ValidationOptions): Promise<number> {
+	const all = withoutImported(await runChecks(checks));
+	if (all.length === 1) return printAsText(all[0]!, options);
+	let refusedCount = 0;
+	for (const checked of all) {
 		try {
-			await printText(one, options);
+			await printAsText(checked, options);
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
-			refused++;
+			refusedCount++;
 			await reportFailure(error);
 		}
 	}
-	if (refused === 0) return EXIT_STATUS.ok;
-	throw new CommandFailure(`${refused} of ${all.length} configurations ${refused === 1 ? 'is' : 'are'} not valid.`);
+	if (refusedCount === 0) return EXIT_STATUS.ok;
+	throw new CommandFailure(
+		`${refusedCount} of ${all.length} configurations ${refusedCount === 1 ? 'is' : 'are'} not valid.`,
+	);
 }
 
-async function printText({ input, validation, fixing }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
-	const { name, starts, valid, diagnostics, failures, tests } = validation;
+async function printAsText(
+	{ input, validation, fixing }: CheckedConfiguration,
+	{ lint, strict }: ValidationOptions,
+): Promise<number> {
+	const { name, canStart, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../configuration/compilation.ts');
-	const found = diagnostics.filter(one => !failures.includes(one));
-	const [first] = found;
+	const findings = diagnostics.filter(diagnostic => !failures.includes(diagnostic));
+	const [first] = findings;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
 	// Standard output may receive the fixed text, so the report goes to standard error.
-	const say = fixing && input.path === undefined ? printError : print;
-	if (fixing) say(fixedSentence(fixing));
-	const advice = fixing ? '' : await fixAdvice(found);
-	if (!starts) {
+	const printReport = fixing && input.path === undefined ? printError : print;
+	if (fixing) printReport(fixedSentence(fixing));
+	const advice = fixing ? '' : await fixAdvice(findings);
+	if (!canStart) {
 		const { refusalSentence } = await import('../command/refusal.ts');
-		throw new CommandFailure(refusalSentence(name, found), { before: `${renderDiagnostics(found)}${advice}\n` });
+		throw new CommandFailure(refusalSentence(name, findings), {
+			preamble: `${renderDiagnostics(findings)}${advice}\n`,
+		});
 	}
 	// With --lint, a lint rule reports unformatted text.
 	const unformatted = lint ? '' : formatWarning(input);
-	const warnings = [unformatted, renderDiagnostics(found)].filter(text => text !== '').join('\n');
+	const warnings = [unformatted, renderDiagnostics(findings)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}${advice}\n`);
 	const count = tests.passed + tests.failed;
-	const all = `${count} test${count === 1 ? '' : 's'}`;
+	const testsText = `${count} test${count === 1 ? '' : 's'}`;
 	if (tests.failed > 0) {
-		throw new CommandFailure(`${name}: ${tests.failed} of ${all} failed.`, {
-			before: `${renderDiagnostics(failures)}\n`,
+		throw new CommandFailure(`${name}: ${tests.failed} of ${testsText} failed.`, {
+			preamble: `${renderDiagnostics(failures)}\n`,
 		});
 	}
-	const warned = found.filter(({ severity }) => severity === 'warning').length;
+	const warningCount = findings.filter(({ severity }) => severity === 'warning').length;
 	if (!valid) {
 		throw new CommandFailure(
-			`${quoteWord(name)} has ${warned} warning${warned === 1 ? '' : 's'}, and --strict allows none.`,
+			`${quoteWord(name)} has ${warningCount} warning${warningCount === 1 ? '' : 's'}, and --strict allows none.`,
 		);
 	}
 	if (strict && unformatted !== '') {
 		throw new CommandFailure(`${quoteWord(name)} is not formatted, and --strict allows no warning.`);
 	}
-	say(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${all} passed.\n`);
+	printReport(count === 0 ? `${name} is valid.\n` : `${name} is valid: ${testsText} passed.\n`);
 	return EXIT_STATUS.ok;
 }
 
 /** Returns what `--fix` did, as a line; '' if it changed nothing. */
-function fixedSentence({ count, changed }: FixedConfiguration): string {
-	if (changed.length === 0) return '';
-	const files = changed.map(({ name }) => quoteWord(name)).join(', ');
+function fixedSentence({ count, changedFiles }: FixedConfiguration): string {
+	if (changedFiles.length === 0) return '';
+	const files = changedFiles.map(({ name }) => quoteWord(name)).join(', ');
 	return `Fixed ${count} problem${count === 1 ? '' : 's'} in ${files}.\n`;
 }
 
 /** Returns how to fix some of the findings, as a line after them; '' if none has a fix. */
-async function fixAdvice(found: readonly Diagnostic[]): Promise<string> {
+async function fixAdvice(findings: readonly Diagnostic[]): Promise<string> {
 	const { countFixes } = await import('../configuration/fixing.ts');
-	const { safe, unsafe } = countFixes(found);
+	const { safe, unsafe } = countFixes(findings);
 	if (safe + unsafe === 0) return '';
-	const of = (count: number): string => (found.length === 1 ? 'this problem' : `${count} of these problems`);
-	if (unsafe === 0) return `\nnote: \`svc validate --fix\` fixes ${of(safe)}.\n`;
-	if (safe === 0) return `\nnote: \`svc validate --fix=unsafe\` fixes ${of(unsafe)}; look at the result.\n`;
-	return `\nnote: \`svc validate --fix\` fixes ${of(safe)}, and --fix=unsafe ${unsafe} more; look at the result.\n`;
+	const problemsText = (count: number): string =>
+		findings.length === 1 ? 'this problem' : `${count} of these problems`;
+	if (unsafe === 0) return `\nnote: \`svc validate --fix\` fixes ${problemsText(safe)}.\n`;
+	if (safe === 0) return `\nnote: \`svc validate --fix=unsafe\` fixes ${problemsText(unsafe)}; look at the result.\n`;
+	return `\nnote: \`svc validate --fix\` fixes ${problemsText(safe)}, and --fix=unsafe ${unsafe} more; look at the result.\n`;
 }

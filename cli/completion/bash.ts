@@ -5,18 +5,18 @@ import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIO
 /** Returns the script for `source <(svc completion bash)`. */
 export function bashCompletion(commands: readonly OfferedCommand[]): string {
 	const options = new Map<string, string>([
-		['', words(TOP_OPTIONS)],
-		...commands.map(({ name, options }): [string, string] => [name, words(options)]),
+		['', joinSpellings(TOP_OPTIONS)],
+		...commands.map(({ name, options }): [string, string] => [name, joinSpellings(options)]),
 	]);
-	const values = new Map<string, string>();
-	const places = new Map<string, string>([[' 0', `words=${quote(commands.map(({ name }) => name).join(' '))}`]]);
+	const valueCases = new Map<string, string>();
+	const argumentCases = new Map<string, string>([[' 0', `words=${quote(commands.map(({ name }) => name).join(' '))}`]]);
 	for (const { name, options, args } of commands) {
 		for (const option of options) {
 			if (option.offer === undefined) continue;
-			for (const spelling of option.spellings) values.set(`${name} ${spelling}`, assignment(option.offer));
+			for (const spelling of option.spellings) valueCases.set(`${name} ${spelling}`, assignment(option.offer));
 		}
 		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) places.set(`${name} ${index}`, assignment(offer));
+			if (offer !== undefined) argumentCases.set(`${name} ${index}`, assignment(offer));
 		});
 	}
 	return `# Completion of svc for bash. Load it with: source <(svc completion bash)
@@ -49,13 +49,13 @@ ${cases(options, '\t', value => `options=${quote(value)}`)}
 	esac
 	if [[ -n $expects ]]; then
 		case "$command $expects" in
-${cases(values, '\t\t')}
+${cases(valueCases, '\t\t')}
 		esac
 	elif [[ -z $ended && $current == -* ]]; then
 		words=$options
 	else
 		case "$command $argument" in
-${cases(places, '\t\t')}
+${cases(argumentCases, '\t\t')}
 		*) words=$options ;;
 		esac
 	fi
@@ -85,12 +85,12 @@ function cases(
 ): string {
 	const patterns = new Map<string, string[]>();
 	for (const [pattern, outcome] of outcomes) {
-		const known = patterns.get(outcome);
-		if (known) known.push(pattern);
+		const samePatterns = patterns.get(outcome);
+		if (samePatterns) samePatterns.push(pattern);
 		else patterns.set(outcome, [pattern]);
 	}
 	return [...patterns]
-		.map(([outcome, all]) => `${indent}${all.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
+		.map(([outcome, patternList]) => `${indent}${patternList.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
 		.join('\n');
 }
 
@@ -98,7 +98,7 @@ function assignment(offer: CompletionCandidates): string {
 	return typeof offer === 'string' ? `kind=${offer}` : `words=${quote(offer.join(' '))}`;
 }
 
-function words(options: readonly OfferedOption[]): string {
+function joinSpellings(options: readonly OfferedOption[]): string {
 	return options.flatMap(option => option.spellings).join(' ');
 }
 

@@ -4,15 +4,15 @@ import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIO
 
 /** Returns the script for `eval (svc completion elvish | slurp)`. */
 export function elvishCompletion(commands: readonly OfferedCommand[]): string {
-	const values: string[] = [];
-	const places: string[] = [];
+	const valueRows: string[] = [];
+	const argumentRows: string[] = [];
 	for (const { name, options, args } of commands) {
 		for (const { spellings, offer } of options) {
 			if (offer === undefined) continue;
-			for (const spelling of spellings) values.push(`        &${quote(`${name} ${spelling}`)}=${offered(offer)}`);
+			for (const spelling of spellings) valueRows.push(`        &${quote(`${name} ${spelling}`)}=${offerText(offer)}`);
 		}
 		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) places.push(`        &${quote(`${name} ${index}`)}=${offered(offer)}`);
+			if (offer !== undefined) argumentRows.push(`        &${quote(`${name} ${index}`)}=${offerText(offer)}`);
 		});
 	}
 	return `# Completion of svc for elvish. Load it with: eval (svc completion elvish | slurp)
@@ -22,7 +22,7 @@ use str
 set edit:completion:arg-completer[svc] = {|@given|
     var valued = [
 ${spellingsWithValues(commands)
-	.map(one => `        ${quote(one)}`)
+	.map(spelling => `        ${quote(spelling)}`)
 	.join('\n')}
     ]
     var options = [
@@ -31,13 +31,13 @@ ${commands.map(({ name, options }) => `        &${quote(name)}=${pairs(options)}
     ]
     var values = [
         &''=''
-${values.join('\n')}
+${valueRows.join('\n')}
     ]
     var places = [
         &' 0'=[
 ${commands.map(({ name, summary }) => `            [${quote(name)} ${quote(summary)}]`).join('\n')}
         ]
-${places.join('\n')}
+${argumentRows.join('\n')}
     ]
 
     var command = ''
@@ -94,11 +94,13 @@ ${places.join('\n')}
 }
 
 function pairs(options: readonly OfferedOption[]): string {
-	const all = options.flatMap(option => option.spellings.map(one => `[${quote(one)} ${quote(option.summary)}]`));
-	return `[\n            ${all.join('\n            ')}\n        ]`;
+	const rows = options.flatMap(option =>
+		option.spellings.map(spelling => `[${quote(spelling)} ${quote(option.summary)}]`),
+	);
+	return `[\n            ${rows.join('\n            ')}\n        ]`;
 }
 
-function offered(offer: CompletionCandidates): string {
+function offerText(offer: CompletionCandidates): string {
 	// Older versions cannot complete folders only.
 	if (typeof offer === 'string') return 'files';
 	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;

@@ -44,19 +44,23 @@ export function fishCompletion(commands: readonly OfferedCommand[]): string {
 	for (const { name, options, args } of commands) {
 		lines.push('', ...options.map(option => optionLine(`__svc_at ${name}`, option)));
 		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) lines.push(`complete -c svc -n ${quote(`__svc_at ${name} ${index}`)} ${offered(offer)}`);
+			if (offer !== undefined)
+				lines.push(`complete -c svc -n ${quote(`__svc_at ${name} ${index}`)} ${offerArguments(offer)}`);
 		});
 	}
 	return `${lines.join('\n')}\n`;
 }
 
 function optionLine(condition: string, option: OfferedOption): string {
-	const spellings = option.spellings.map(one => (one.startsWith('--') ? `-l ${one.slice(2)}` : `-s ${one.slice(1)}`));
-	const value = option.value === undefined ? '' : option.offer === undefined ? ' -x' : ` -r ${offered(option.offer)}`;
+	const spellings = option.spellings.map(spelling =>
+		spelling.startsWith('--') ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`,
+	);
+	const value =
+		option.value === undefined ? '' : option.offer === undefined ? ' -x' : ` -r ${offerArguments(option.offer)}`;
 	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${value} -d ${quote(option.summary)}`;
 }
 
-function offered(offer: CompletionCandidates): string {
+function offerArguments(offer: CompletionCandidates): string {
 	if (offer === 'file') return '-F';
 	return `-f -a ${quote(typeof offer === 'string' ? '(__fish_complete_directories)' : offer.join(' '))}`;
 }

@@ -40,30 +40,33 @@ export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].ma
 export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {
-		const own = (command.options ?? []).filter(option => !option.internal);
-		const taken = new Set(own.flatMap(spellings));
-		const global = [VERBOSE, HELP].map(option => offeredOption(option, names));
+		const ownOptions = (command.options ?? []).filter(option => !option.internal);
+		const ownSpellings = new Set(ownOptions.flatMap(spellings));
+		const globalOptions = [VERBOSE, HELP].map(option => offeredOption(option, names));
 		return {
 			name: command.name,
 			summary: command.summary,
 			options: [
-				...own.map(option => offeredOption(option, names)),
+				...ownOptions.map(option => offeredOption(option, names)),
 				// A command may use the letter of a global flag.
-				...global.map(option => ({ ...option, spellings: option.spellings.filter(one => !taken.has(one)) })),
+				...globalOptions.map(option => ({
+					...option,
+					spellings: option.spellings.filter(spelling => !ownSpellings.has(spelling)),
+				})),
 			],
 			args: (command.args ?? []).flatMap(argument => {
 				const { name, required } = argument;
-				const offered = { name, required: required === true, offer: offerOf(argument, name, names) };
+				const offeredArgument = { name, required: required === true, offer: offerOf(argument, name, names) };
 				// What follows the first word of `svc help` is searched for.
 				const isRepeated = argument.repeatable && argument.offers !== 'command-or-guide';
-				return isRepeated ? Array.from({ length: MAX_OFFERED }, () => offered) : [offered];
+				return isRepeated ? Array.from({ length: MAX_OFFERED_ARGUMENTS }, () => offeredArgument) : [offeredArgument];
 			}),
 		};
 	});
 }
 
 /** Number of argument positions that are completed if the last argument is repeatable. */
-const MAX_OFFERED = 8;
+const MAX_OFFERED_ARGUMENTS = 8;
 
 /**
  * Returns `command option` for each option that takes a value. Shell scripts use this list to recognize that the next word is a
@@ -90,19 +93,19 @@ function offeredOption(option: CommandOption, commands: readonly string[]): Offe
 }
 
 function spellings(option: CommandOption): string[] {
-	const all = [option.name, ...(option.short ? [option.short] : []), ...(option.also ?? [])];
+	const names = [option.name, ...(option.short ? [option.short] : []), ...(option.aliases ?? [])];
 	return [
-		...all.filter(name => name.length === 1).map(name => `-${name}`),
-		...all.filter(name => name.length > 1).map(name => `--${name}`),
+		...names.filter(name => name.length === 1).map(name => `-${name}`),
+		...names.filter(name => name.length > 1).map(name => `--${name}`),
 	];
 }
 
 function offerOf(
-	of: Pick<CommandOption | CommandArgument, 'offers'>,
+	definition: Pick<CommandOption | CommandArgument, 'offers'>,
 	name: string,
 	commands: readonly string[],
 ): CompletionCandidates | undefined {
-	if (of.offers === 'command') return commands;
-	if (of.offers === 'command-or-guide') return [...commands, ...TOPICS];
-	return of.offers ?? (name === 'PATH' ? 'file' : undefined);
+	if (definition.offers === 'command') return commands;
+	if (definition.offers === 'command-or-guide') return [...commands, ...TOPICS];
+	return definition.offers ?? (name === 'PATH' ? 'file' : undefined);
 }

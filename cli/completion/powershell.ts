@@ -4,15 +4,15 @@ import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIO
 
 /** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */
 export function powershellCompletion(commands: readonly OfferedCommand[]): string {
-	const values: string[] = [];
-	const places: string[] = [];
+	const valueBranches: string[] = [];
+	const argumentBranches: string[] = [];
 	for (const { name, options, args } of commands) {
 		for (const { spellings, offer } of options) {
 			if (offer === undefined) continue;
-			for (const spelling of spellings) values.push(branch(`${name} ${spelling}`, offer));
+			for (const spelling of spellings) valueBranches.push(branch(`${name} ${spelling}`, offer));
 		}
 		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) places.push(branch(`${name} ${index}`, offer));
+			if (offer !== undefined) argumentBranches.push(branch(`${name} ${index}`, offer));
 		});
 	}
 	// PowerShell's comparisons ignore case by default, but -c and -C are different options.
@@ -23,7 +23,7 @@ Register-ArgumentCompleter -Native -CommandName 'svc' -ScriptBlock {
 
     $valued = @(
 ${spellingsWithValues(commands)
-	.map(one => `        ${quote(one)}`)
+	.map(spelling => `        ${quote(spelling)}`)
 	.join(',\n')}
     )
     $command = ''
@@ -59,7 +59,7 @@ ${commands.map(({ name, options }) => optionsBranch(name, options)).join('\n')}
     $kind = ''
     if ($expects -ne '') {
         switch -CaseSensitive ("$command $expects") {
-${values.join('\n')}
+${valueBranches.join('\n')}
         }
     }
     elseif (-not $ended -and $current.StartsWith('-')) { $words = $options }
@@ -71,7 +71,7 @@ ${commands.map(({ name, summary }) => `                    ${pair(name, summary)
                 )
                 break
             }
-${places.join('\n')}
+${argumentBranches.join('\n')}
             default { $words = $options }
         }
     }
@@ -97,7 +97,7 @@ ${places.join('\n')}
 
 function optionsBranch(command: string, options: readonly OfferedOption[]): string {
 	const pairs = options.flatMap(option => option.spellings.map(spelling => pair(spelling, option.summary)));
-	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(one => `                ${one}`).join(',\n')}\n            )\n            break\n        }`;
+	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(pairText => `                ${pairText}`).join(',\n')}\n            )\n            break\n        }`;
 }
 
 function branch(key: string, offer: CompletionCandidates): string {

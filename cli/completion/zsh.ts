@@ -62,11 +62,11 @@ function specs(options: readonly OfferedOption[], args: readonly OfferedArgument
 }
 
 function optionSpecs(option: OfferedOption): string[] {
-	const before = option.repeatable ? '*' : option.spellings.length > 1 ? `(${option.spellings.join(' ')})` : '';
+	const exclusions = option.repeatable ? '*' : option.spellings.length > 1 ? `(${option.spellings.join(' ')})` : '';
 	return option.spellings.map(spelling => {
-		const value = option.value === undefined ? '' : `:${literal(option.value)}:${action(option.offer)}`;
-		const joined = option.value === undefined ? '' : spelling.startsWith('--') ? '=' : '+';
-		return quote(`${before}${spelling}${joined}[${literal(option.summary)}]${value}`);
+		const value = option.value === undefined ? '' : `:${escapeSpec(option.value)}:${action(option.offer)}`;
+		const separator = option.value === undefined ? '' : spelling.startsWith('--') ? '=' : '+';
+		return quote(`${exclusions}${spelling}${separator}[${escapeSpec(option.summary)}]${value}`);
 	});
 }
 
@@ -76,7 +76,7 @@ function action(offer: CompletionCandidates | undefined): string {
 	return typeof offer === 'string' ? '_files -/' : `(${offer.join(' ')})`;
 }
 
-function literal(text: string): string {
+function escapeSpec(text: string): string {
 	return text.replace(/[\\[\]:]/g, '\\$&');
 }
 

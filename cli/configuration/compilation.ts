@@ -25,11 +25,12 @@ export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'p
 /** Compiles. `wantsPlaces`: see {@link CompileResult.places}. @throws {@link CommandFailure} with all problems rendered, in order */
 export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
 	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
-	const { document, plan, diagnostics: found, tests, locate, places, files } = compiler.compile(input);
-	const diagnostics = input.format === 'json' ? found : new SilencingComments(input.format).filter(found);
+	const { document, plan, diagnostics: allDiagnostics, tests, locate, places, files } = compiler.compile(input);
+	const diagnostics =
+		input.format === 'json' ? allDiagnostics : new SilencingComments(input.format).filter(allDiagnostics);
 	const rendered = renderDiagnostics(diagnostics);
 	if (!document || !plan)
-		throw new CommandFailure(refusalSentence(input.name, diagnostics), { before: `${rendered}\n` });
+		throw new CommandFailure(refusalSentence(input.name, diagnostics), { preamble: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
 	return { document, plan, tests, locate, places, files, warnings };
 }
@@ -37,7 +38,7 @@ export function compileConfiguration(input: ConfigInput, wantsPlaces = false): C
 /** Renders diagnostics for standard error, separated by blank lines and ended by a newline; '' if there are none. */
 export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
 	const color = colorOnStandardError();
-	return diagnostics.map(one => `${renderDiagnostic(one, { color })}\n`).join('\n');
+	return diagnostics.map(diagnostic => `${renderDiagnostic(diagnostic, { color })}\n`).join('\n');
 }
 
 /** Returns a warning if `svc fmt` would change the text, otherwise ''. Ignores imported files. */

@@ -63,28 +63,28 @@ export function configurationSource({
 	args,
 	value,
 }: Pick<Invocation, 'args' | 'value'>): ConfigurationSource | undefined {
-	const given = givenPath({ args, value });
+	const givenFile = givenPath({ args, value });
 	const adapter = value('adapter');
 	const format = adapter === undefined ? undefined : adapterFormat(adapter);
 	const stdinName = value(STDIN_FILENAME_OPTION.name);
-	if (given === '-' && stdinName !== undefined) {
+	if (givenFile === '-' && stdinName !== undefined) {
 		return { kind: 'stdin', format: format ?? formatOfName(stdinName), name: stdinName };
 	}
-	if (given === '-') return { kind: 'stdin', format };
+	if (givenFile === '-') return { kind: 'stdin', format };
 	if (stdinName !== undefined) {
 		throw new CommandFailure('`--stdin-filename` names the text on standard input, which is read if the path is `-`.');
 	}
-	if (given === '') throw new CommandFailure('The path of the configuration is empty.');
-	if (given !== undefined && kindOf(given) === 'directory') {
+	if (givenFile === '') throw new CommandFailure('The path of the configuration is empty.');
+	if (givenFile !== undefined && kindOf(givenFile) === 'directory') {
 		if (format !== undefined) {
-			throw new CommandFailure(`${quoteWord(given)} is a folder; --adapter can only be used with a single file.`);
+			throw new CommandFailure(`${quoteWord(givenFile)} is a folder; --adapter can only be used with a single file.`);
 		}
-		const found = defaultFile(given);
-		if (found === undefined)
-			throw new CommandFailure(`The folder ${quoteWord(given)} contains no Configfile, Compatfile or Caddyfile.`);
-		return fileSource(found, undefined);
+		const file = defaultFile(givenFile);
+		if (file === undefined)
+			throw new CommandFailure(`The folder ${quoteWord(givenFile)} contains no Configfile, Compatfile or Caddyfile.`);
+		return fileSource(file, undefined);
 	}
-	const name = given ?? defaultFile('');
+	const name = givenFile ?? defaultFile('');
 	return name === undefined ? undefined : fileSource(name, format);
 }
 
@@ -114,9 +114,9 @@ export async function readConfiguration(source: ConfigurationSource): Promise<Co
 		if (source.name === undefined) return { format: source.format ?? guessFormat(text), text, name: '<stdin>' };
 		return { format: source.format ?? 'configfile', text, name: source.name, path: path.resolve(source.name) };
 	}
-	const { name, format, path: absolute } = source;
+	const { name, format, path: absolutePath } = source;
 	try {
-		return { format, text: readConfigurationText(absolute), name, path: absolute };
+		return { format, text: readConfigurationText(absolutePath), name, path: absolutePath };
 	} catch (error) {
 		throw error instanceof ReadError ? unreadableFailure(name, error.code) : error;
 	}
@@ -145,17 +145,17 @@ export function unreadableFailure(name: string, code: string): CommandFailure {
  * Returns the configurations in a folder and its subfolders, in lexical order, by name. Hidden folders and node_modules are skipped.
  */
 export function configurationsBelow(folder: string): string[] {
-	const found: string[] = [];
+	const names: string[] = [];
 	for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
 		const name = path.join(folder, entry.name);
 		if (entry.isDirectory()) {
-			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') found.push(...configurationsBelow(name));
-		} else if (entry.isFile() && CONFIGURATION.test(entry.name)) found.push(name);
+			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') names.push(...configurationsBelow(name));
+		} else if (entry.isFile() && CONFIGURATION_NAME.test(entry.name)) names.push(name);
 	}
-	return found;
+	return names;
 }
 
-const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
+const CONFIGURATION_NAME = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 
 /** Returns the source for a file. Without `format`, its name determines the language. */
 export function fileSource(name: string, format?: ConfigFormat): ConfigurationSource {
@@ -173,8 +173,8 @@ export function isFolder(file: string): boolean {
 }
 
 function kindOf(file: string): 'file' | 'directory' | undefined {
-	const found = statSync(file, { throwIfNoEntry: false });
-	return found && (found.isDirectory() ? 'directory' : 'file');
+	const stats = statSync(file, { throwIfNoEntry: false });
+	return stats && (stats.isDirectory() ? 'directory' : 'file');
 }
 
 function adapterFormat(adapter: string): ConfigFormat {

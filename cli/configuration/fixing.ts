@@ -17,7 +17,7 @@ export interface FixedConfiguration {
 	readonly input: ConfigInput;
 	readonly validation: ConfigurationValidation;
 	/** The changed files. `before` is their text when they were read. */
-	readonly changed: readonly FixedText[];
+	readonly changedFiles: readonly FixedText[];
 	/** Number of fixes applied. */
 	readonly count: number;
 }
@@ -33,7 +33,7 @@ export async function fixConfiguration(
 ): Promise<FixedConfiguration> {
 	const originals = new Map<string, FixedText>();
 	const texts = new Map<string, string>();
-	const rejected = new Set<string>();
+	const rejectedKeys = new Set<string>();
 	const keyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
 	const inputKey = keyOf(input);
 	const check = async (changes: ReadonlyMap<string, string>): Promise<ConfigurationValidation> => {
@@ -45,43 +45,45 @@ export async function fixConfiguration(
 	let validation = await validateConfiguration(input, options);
 	let count = 0;
 	/** Keeps the fixes of these diagnostics if they do no harm. */
-	const take = async (found: readonly Diagnostic[]): Promise<boolean> => {
-		const { texts: fixed, applied } = applyFixes(found, safety);
+	const tryFixes = async (diagnostics: readonly Diagnostic[]): Promise<boolean> => {
+		const { texts: fixedTexts, applied } = applyFixes(diagnostics, safety);
 		if (applied.length === 0) return true;
 		const changes = new Map(texts);
-		for (const one of fixed) changes.set(keyOf(one), one.after);
-		const after = await check(changes);
-		if (isWorse(validation, after)) return false;
-		for (const one of fixed) {
-			if (!originals.has(keyOf(one))) originals.set(keyOf(one), one);
-			texts.set(keyOf(one), one.after);
+		for (const fixedText of fixedTexts) changes.set(keyOf(fixedText), fixedText.after);
+		const newValidation = await check(changes);
+		if (isWorse(validation, newValidation)) return false;
+		for (const fixedText of fixedTexts) {
+			if (!originals.has(keyOf(fixedText))) originals.set(keyOf(fixedText), fixedText);
+			texts.set(keyOf(fixedText), fixedText.after);
 		}
-		validation = after;
+		validation = newValidation;
 		count += applied.length;
 		return true;
 	};
 	for (let step = 0; step < MAX_CHECKS; step++) {
-		const open = validation.diagnostics.filter(one => isOpen(one, safety) && !rejected.has(findingKey(one)));
+		const fixable = validation.diagnostics.filter(
+			diagnostic => isFixable(diagnostic, safety) && !rejectedKeys.has(findingKey(diagnostic)),
+		);
 		// While the configuration is refused, its warnings are uncertain: what seems unused may be used where it could not be read.
-		const found = validation.starts ? open : open.filter(({ severity }) => severity === 'error');
-		if (found.length === 0) break;
-		if (await take(found)) continue;
+		const candidates = validation.canStart ? fixable : fixable.filter(({ severity }) => severity === 'error');
+		if (candidates.length === 0) break;
+		if (await tryFixes(candidates)) continue;
 		// One of the fixes does harm. The places of the others change with each fix, so only the first is tried here.
-		const [first] = found;
-		if (!(await take([first!]))) rejected.add(findingKey(first!));
+		const [first] = candidates;
+		if (!(await tryFixes([first!]))) rejectedKeys.add(findingKey(first!));
 	}
 	return {
 		input: { ...input, text: texts.get(inputKey) ?? input.text },
 		validation,
-		changed: [...originals].map(([key, one]) => ({ ...one, after: texts.get(key)! })),
+		changedFiles: [...originals].map(([key, fixedText]) => ({ ...fixedText, after: texts.get(key)! })),
 		count,
 	};
 }
 
 /** Returns the number of diagnostics with a fix that `svc validate --fix` applies, and of those that need `--fix=unsafe`. */
 export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; unsafe: number } {
-	const safe = diagnostics.filter(one => isOpen(one, 'safe')).length;
-	return { safe, unsafe: diagnostics.filter(one => isOpen(one, 'unsafe')).length - safe };
+	const safe = diagnostics.filter(diagnostic => isFixable(diagnostic, 'safe')).length;
+	return { safe, unsafe: diagnostics.filter(diagnostic => isFixable(diagnostic, 'unsafe')).length - safe };
 }
 
 /**
@@ -90,13 +92,13 @@ export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; 
  */
 export function writeFixes(changed: readonly FixedText[]): void {
 	const files = changed.flatMap(({ path, before, after }) => (path === undefined ? [] : [{ path, before, after }]));
-	const marks = files.map(({ path, before }) => {
+	const byteOrderMarks = files.map(({ path, before }) => {
 		const current = currentText(path);
 		const mark = current.charCodeAt(0) === BYTE_ORDER_MARK ? current[0]! : '';
 		if (current.slice(mark.length) === before) return mark;
 		throw new CommandFailure(`${quoteWord(path)} was changed while it was being fixed; nothing was written.`);
 	});
-	for (const [index, { path, after }] of files.entries()) replaceFile(path, marks[index]! + after);
+	for (const [index, { path, after }] of files.entries()) replaceFile(path, byteOrderMarks[index]! + after);
 }
 
 const BYTE_ORDER_MARK = 0xfeff;
@@ -109,16 +111,16 @@ function currentText(file: string): string {
 	}
 }
 
-function isOpen({ fix }: Diagnostic, safety: FixSafety): boolean {
+function isFixable({ fix }: Diagnostic, safety: FixSafety): boolean {
 	return fix !== undefined && (safety === 'unsafe' || fix.safety === 'safe');
 }
 
 function isWorse(before: ConfigurationValidation, after: ConfigurationValidation): boolean {
-	if (before.starts && !after.starts) return true;
-	return errorsOf(after) > errorsOf(before) || after.tests.failed > before.tests.failed;
+	if (before.canStart && !after.canStart) return true;
+	return errorCount(after) > errorCount(before) || after.tests.failed > before.tests.failed;
 }
 
-function errorsOf({ diagnostics }: ConfigurationValidation): number {
+function errorCount({ diagnostics }: ConfigurationValidation): number {
 	return diagnostics.filter(({ severity }) => severity === 'error').length;
 }
 

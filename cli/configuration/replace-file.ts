@@ -9,15 +9,15 @@ import { CommandFailure } from '../command/command.ts';
  * the file's name for messages. @throws {@link CommandFailure} if it cannot be written; the file is then unchanged
  */
 export function replaceFile(file: string, text: string, name: string = file): void {
-	let written: string | undefined;
+	let temporaryFile: string | undefined;
 	try {
 		const target = realpathSync(file);
 		const { mode } = statSync(target);
-		written = `${target}.${randomBytes(6).toString('hex')}~`;
-		writeFileSync(written, text, { mode, flag: 'wx' });
-		renameSync(written, target);
+		temporaryFile = `${target}.${randomBytes(6).toString('hex')}~`;
+		writeFileSync(temporaryFile, text, { mode, flag: 'wx' });
+		renameSync(temporaryFile, target);
 	} catch (error) {
-		if (written !== undefined) rmSync(written, { force: true });
+		if (temporaryFile !== undefined) rmSync(temporaryFile, { force: true });
 		throw new CommandFailure(`${quoteWord(name)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 	}
 }

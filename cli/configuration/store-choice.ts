@@ -21,19 +21,19 @@ export interface ChosenStore {
 /** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
 export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>): Promise<ChosenStore> {
 	const { openStore } = await import('../../runtime/storage/open-store.ts');
-	const process_ = { workingDirectory: process.cwd(), environment: process.env };
+	const processContext = { workingDirectory: process.cwd(), environment: process.env };
 	const source = invocation.value('config') === undefined ? undefined : configurationSource(invocation)!;
-	if (!source) return { store: openStore(undefined, process_), folder: storeFolder(undefined, process.env) };
+	if (!source) return { store: openStore(undefined, processContext), folder: storeFolder(undefined, process.env) };
 	const { compileConfiguration } = await import('./compilation.ts');
 	const { settings = {} } = compileConfiguration(await readConfiguration(source)).document;
 	const selection = settings.storage as StoreSelection | undefined;
 	if (selection?.store !== 'redis' || !settings.cluster) {
-		return { store: openStore(selection, process_), folder: storeFolder(selection, process.env) };
+		return { store: openStore(selection, processContext), folder: storeFolder(selection, process.env) };
 	}
 	const { Cluster } = await import('../../runtime/cluster/cluster.ts');
 	// A failed command reports the cause itself.
 	const cluster = new Cluster(settings.cluster, { log: () => {} });
-	return { store: openStore(selection, { ...process_, cluster: () => cluster }), folder: undefined };
+	return { store: openStore(selection, { ...processContext, cluster: () => cluster }), folder: undefined };
 }
 
 /** Rethrows an error of a store or an archive as a {@link CommandFailure}. */

@@ -4,7 +4,7 @@ import type { Dialect } from '../../compiler/dialects/dialect.ts';
 
 /** Returns `Configfile:3: Configfile input is not formatted; …`. `line` is the first line that formatting would change. */
 export function unformattedMessage(name: string, line: number, dialect: Dialect): string {
-	const compatible = /caddyfile/i.test(basename(name)) ? 'Caddyfile' : 'Compatfile';
-	const language = dialect === 'compatfile' ? compatible : 'Configfile';
+	const compatLanguage = /caddyfile/i.test(basename(name)) ? 'Caddyfile' : 'Compatfile';
+	const language = dialect === 'compatfile' ? compatLanguage : 'Configfile';
 	return `${name}:${line}: ${language} input is not formatted; \`svc fmt --overwrite\` fixes that.`;
 }

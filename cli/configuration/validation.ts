@@ -25,7 +25,7 @@ export interface ValidationOptions {
 /** The result of {@link validateConfiguration}. */
 export interface ConfigurationValidation extends Findings {
 	/** True if the configuration compiles and no known problem would prevent a start on this machine. */
-	readonly starts: boolean;
+	readonly canStart: boolean;
 	/** Diagnostics of failed tests. They are also the last entries of {@link Findings.diagnostics}. */
 	readonly failures: readonly Diagnostic[];
 	/** Absolute paths of the files that were read as configuration. */
@@ -42,21 +42,28 @@ export async function validateConfiguration(
 	const { document, plan } = compiled;
 	const deps = dryRunEnvironment(process.cwd());
 	let { diagnostics } = compiled;
-	let starts = false;
+	let canStart = false;
 	if (document && plan) {
 		const { lint } = await import('../../compiler/lint/lint.ts');
-		const found = await startFindings(plan, compiled);
-		starts = !found.some(({ severity }) => severity === 'error');
-		const told = { ...compiled, document, plan, diagnostics: [...diagnostics, ...found] };
-		diagnostics = await lint({ input, compiled: told, reader, deps, rules: options.lint ? 'all' : 'usual' });
+		const findings = await startFindings(plan, compiled);
+		canStart = !findings.some(({ severity }) => severity === 'error');
+		const compiledWithFindings = { ...compiled, document, plan, diagnostics: [...diagnostics, ...findings] };
+		diagnostics = await lint({
+			input,
+			compiled: compiledWithFindings,
+			reader,
+			deps,
+			rules: options.lint ? 'all' : 'usual',
+		});
 	} else if (input.format !== 'json') diagnostics = new SilencingComments(input.format).filter(diagnostics);
-	const { failed, count, failures } = starts ? await testResults(compiled, deps) : NO_TESTS;
-	const bad = ({ severity }: Diagnostic): boolean => severity === 'error' || (options.strict && severity === 'warning');
+	const { failed, count, failures } = canStart ? await testResults(compiled, deps) : NO_TESTS;
+	const isFailing = ({ severity }: Diagnostic): boolean =>
+		severity === 'error' || (options.strict && severity === 'warning');
 	return {
 		name: input.name,
 		version: version(),
-		starts,
-		valid: starts && failed === 0 && !diagnostics.some(bad),
+		canStart,
+		valid: canStart && failed === 0 && !diagnostics.some(isFailing),
 		diagnostics: [...diagnostics, ...failures],
 		failures,
 		files: compiled.files,
@@ -68,8 +75,8 @@ export async function validateConfiguration(
 async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');
-	const found = await preflight(plan, { workingDirectory: process.cwd(), environment: process.env });
-	return locateFindings([...found, ...adminFindings(plan)], locate);
+	const findings = await preflight(plan, { workingDirectory: process.cwd(), environment: process.env });
+	return locateFindings([...findings, ...adminFindings(plan)], locate);
 }
 
 /** The result if tests are not run. */

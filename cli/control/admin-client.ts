@@ -19,9 +19,9 @@ export const ADDRESS_OPTION: CommandOption = {
 export const TOKEN_RULE = `The access token comes from the environment variable ${TOKEN_VARIABLE}, otherwise from the configuration; there is no option for it.`;
 
 /** Number of milliseconds that a server may take to accept the connection. */
-const CONNECT_TIMEOUT = 5000;
+const CONNECT_TIMEOUT_MS = 5000;
 /** Number of milliseconds that a server may take to begin its reply. Loading a large configuration takes seconds. */
-const ANSWER_TIMEOUT = 300_000;
+const ANSWER_TIMEOUT_MS = 300_000;
 
 /** The server's reply. */
 export interface AdminAnswer {
@@ -52,8 +52,8 @@ export async function postToAdmin(
 	const token = process.env[TOKEN_VARIABLE] || target.settings?.token;
 	const { Client } = await import('undici');
 	const client = new Client(origin, {
-		connect: { timeout: CONNECT_TIMEOUT, ...(address.kind === 'unix' ? { socketPath: address.path } : {}) },
-		headersTimeout: ANSWER_TIMEOUT,
+		connect: { timeout: CONNECT_TIMEOUT_MS, ...(address.kind === 'unix' ? { socketPath: address.path } : {}) },
+		headersTimeout: ANSWER_TIMEOUT_MS,
 	});
 	try {
 		const response = await client.request({
@@ -66,42 +66,44 @@ export async function postToAdmin(
 			},
 			body: payload?.text ?? null,
 		});
-		return { status: response.statusCode, body: parsed(await response.body.text()) };
+		return { status: response.statusCode, body: parseJson(await response.body.text()) };
 	} catch (error) {
-		throw unreachable(text, error);
+		throw unreachableFailure(text, error);
 	} finally {
 		await client.destroy();
 	}
 }
 
 /** Turns an error reply into a failure with the diagnostics, the output of a program that failed, the server's message, and `more`. */
-export function answerFailure(answer: AdminAnswer, what: string, more = ''): CommandFailure {
+export function answerFailure(answer: AdminAnswer, failedAction: string, hintText = ''): CommandFailure {
 	const error = memberOf(answer.body, 'error');
 	const message = memberOf(error, 'message');
-	const before = list(memberOf(error, 'diagnostics')).map(
-		one => `${String(memberOf(one, 'text') ?? memberOf(one, 'message'))}\n\n`,
+	const sections = asList(memberOf(error, 'diagnostics')).map(
+		diagnostic => `${String(memberOf(diagnostic, 'text') ?? memberOf(diagnostic, 'message'))}\n\n`,
 	);
 	const output = memberOf(error, 'output');
 	if (typeof output === 'string') {
-		before.push(`The new process wrote:\n${output.replace(/^/gm, '    ')}\n\n`);
+		sections.push(`The new process wrote:\n${output.replace(/^/gm, '    ')}\n\n`);
 	}
 	const hint =
-		more !== ''
-			? more
+		hintText !== ''
+			? hintText
 			: answer.status === 401
 				? ` Set ${TOKEN_VARIABLE}, or pass the server's configuration with -c.`
 				: '';
-	const said =
+	const messageText =
 		typeof message === 'string'
 			? message
 			: `it answered with status ${answer.status}, which is not the Admin API of svc`;
-	return new CommandFailure(`${what}: ${said}${/[.!?]$/.test(said) ? '' : '.'}${hint}`, { before: before.join('') });
+	return new CommandFailure(`${failedAction}: ${messageText}${/[.!?]$/.test(messageText) ? '' : '.'}${hint}`, {
+		preamble: sections.join(''),
+	});
 }
 
 /** Returns the rendered diagnostics of a successful reply. */
 export function answerWarnings(answer: AdminAnswer): string {
-	return list(memberOf(answer.body, 'diagnostics'))
-		.map(one => `${String(memberOf(one, 'text'))}\n\n`)
+	return asList(memberOf(answer.body, 'diagnostics'))
+		.map(diagnostic => `${String(memberOf(diagnostic, 'text'))}\n\n`)
 		.join('');
 }
 
@@ -111,13 +113,13 @@ export function memberOf(value: unknown, name: string): unknown {
 }
 
 /** Returns the `Origin` to send. With `enforce_origin`, the server admits only requests from an allowed origin. */
-function originFor(settings: AdminSettings, own: string): string {
+function originFor(settings: AdminSettings, ownOrigin: string): string {
 	const first = settings.origins?.[0];
-	if (first === undefined) return own;
+	if (first === undefined) return ownOrigin;
 	return first.includes('://') ? first : `http://${first.replace(/^\/\//, '')}`;
 }
 
-function unreachable(address: string, error: unknown): CommandFailure {
+function unreachableFailure(address: string, error: unknown): CommandFailure {
 	const code = String(memberOf(error, 'code') ?? (error instanceof Error ? error.message : error));
 	const reasons: { readonly [code: string]: string } = {
 		ECONNREFUSED: 'nothing listens there; the option `admin` in the configuration turns the Admin API on',
@@ -132,11 +134,11 @@ function unreachable(address: string, error: unknown): CommandFailure {
 	return new CommandFailure(`The Admin API at ${address} cannot be reached: ${reasons[code] ?? code}.`);
 }
 
-function list(value: unknown): readonly unknown[] {
+function asList(value: unknown): readonly unknown[] {
 	return Array.isArray(value) ? value : [];
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch {

@@ -56,14 +56,14 @@ export async function documentationSite(
 	const links = linksOf(pages, commands);
 	const files = new Map<string, string>();
 	for (const page of [firstPage(), ...pages]) {
-		const up = '../'.repeat(page.path.split('/').length - 1);
+		const toRoot = '../'.repeat(page.path.split('/').length - 1);
 		const cx: MarkdownContext = {
 			files: page.files ?? new Map(),
 			link: code => {
 				const target = links.get(code);
 				// In a table of words of another server, code may be a word of that server.
 				const isForeign = page.path.startsWith('guides/from-') && target?.startsWith('directives/');
-				return target === undefined || target === page.path || isForeign ? undefined : up + target;
+				return target === undefined || target === page.path || isForeign ? undefined : toRoot + target;
 			},
 		};
 		let html = '';
@@ -83,7 +83,7 @@ export async function documentationSite(
 }
 
 function firstPage(): Page {
-	const introduction = { id: '', title: 'svc', markdown: FIRST_PAGE, searched: [] };
+	const introduction = { id: '', title: 'svc', markdown: FIRST_PAGE, searchTexts: [] };
 	return { path: 'index.html', title: 'svc', group: '', sections: [introduction] };
 }
 
@@ -98,7 +98,7 @@ function overview(groups: Site['groups']): string {
 	}).join('');
 }
 
-/** Returns the pages to which code leads: names of directives, commands, and `svc help` with a guide. */
+/** Returns the page to link from each code span: a directive's name, a command, or `svc help` with a guide. */
 function linksOf(pages: readonly Page[], commands: readonly Command[]): ReadonlyMap<string, string> {
 	return new Map([
 		...pages.filter(({ group }) => group === DIRECTIVES_GROUP).map(({ title, path }) => [title, path] as const),
@@ -116,10 +116,10 @@ function searchIndex(pages: readonly Page[]): string {
 	const entries: [url: string, title: string, page: string][] = [];
 	for (const { path, title, group, sections } of pages) {
 		for (const section of sections) {
-			builder.add(section.searched);
+			builder.add(section.searchTexts);
 			const isReference = group === REFERENCE_GROUP || group === DIRECTIVES_GROUP;
-			const where = section.id === '' ? (isReference ? group : 'Guide') : title;
-			entries.push([section.id === '' ? path : `${path}#${section.id}`, section.title, where]);
+			const pageTitle = section.id === '' ? (isReference ? group : 'Guide') : title;
+			entries.push([section.id === '' ? path : `${path}#${section.id}`, section.title, pageTitle]);
 		}
 	}
 	return `window.svcSearch = ${JSON.stringify({ entries, index: builder.index() })};\n`;

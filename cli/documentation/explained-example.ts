@@ -21,7 +21,7 @@ export interface Example {
 	readonly text: string;
 	/** The name of its file, which the explanation shows. */
 	readonly name: string;
-	/** The files beside it. */
+	/** The files in the same folder, by name. */
 	readonly files: ReadonlyMap<string, string>;
 }
 
@@ -43,11 +43,11 @@ const NOW = Date.UTC(2026, 0, 1, 12);
 /** Returns the explanation of an example; undefined if it does not compile by itself, or if no request shows anything. */
 export async function explainExample(example: Example): Promise<ExplainedExample | undefined> {
 	const reader = exampleReader(example.files);
-	const whole = compiled(example.text, example, reader);
+	const fileResult = compileExample(example.text, example, reader);
 	// An example of a directive may be lines of a site.
-	const compilation = whole?.plan?.document.sites?.length
-		? { result: whole, added: 0 }
-		: { result: compiled(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };
+	const compilation = fileResult?.plan?.document.sites?.length
+		? { result: fileResult, added: 0 }
+		: { result: compileExample(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };
 	const { result, added } = compilation;
 	if (!result?.plan?.document.sites?.length) return undefined;
 	const deps = exampleEnvironment();
@@ -56,8 +56,8 @@ export async function explainExample(example: Example): Promise<ExplainedExample
 	let explanation: Explanation | undefined;
 	if (step) {
 		const { upstreams, busy } = step;
-		const assumes = upstreams.length > 0 || busy.length > 0;
-		const script = assumes
+		const needsScript = upstreams.length > 0 || busy.length > 0;
+		const script = needsScript
 			? new UpstreamScript(
 					upstreams,
 					undefined,
@@ -67,27 +67,30 @@ export async function explainExample(example: Example): Promise<ExplainedExample
 		const explained = await new Explainer(configuration, deps).explain({ ...step.request, at: NOW }, script);
 		explained?.result.response?.close();
 		explanation = explained?.explanation;
-	} else explanation = await mostTelling(configuration, reader, deps);
+	} else explanation = await mostInformative(configuration, reader, deps);
 	if (!explanation) return undefined;
 	const { method, url } = explanation.request;
-	return { request: `${method} ${url}`, text: renderExplanation(added === 0 ? explanation : shifted(explanation)) };
+	return { request: `${method} ${url}`, text: renderExplanation(added === 0 ? explanation : shiftLines(explanation)) };
 }
 
-function compiled(text: string, { dialect, name }: Example, reader: Reader): CompileResult | undefined {
+function compileExample(text: string, { dialect, name }: Example, reader: Reader): CompileResult | undefined {
 	const result = compile({ format: dialect, text, name, path: `${FOLDER}/${name}` }, reader);
 	return result.plan ? result : undefined;
 }
 
-/** Returns the explanation of the request that runs through most handlers, among one for each way in which requests are answered. */
-async function mostTelling(
+/**
+ * Returns the explanation of the most informative request: of one request for each way in which requests are answered, the one that
+ * runs through the most handlers.
+ */
+async function mostInformative(
 	configuration: { readonly plan: NonNullable<CompileResult['plan']>; readonly locate: CompileResult['locate'] },
 	reader: Reader,
 	deps: DryRunEnvironment,
 ): Promise<Explanation | undefined> {
-	const nothing = compile({ format: 'json', text: '{}', name: 'nothing' }, reader);
-	if (!nothing.plan) return undefined;
-	const before = { plan: nothing.plan, locate: nothing.locate };
-	const { changes } = await diffConfigurations(before, configuration, deps, MAX_REQUESTS);
+	const emptyResult = compile({ format: 'json', text: '{}', name: 'nothing' }, reader);
+	if (!emptyResult.plan) return undefined;
+	const emptyConfiguration = { plan: emptyResult.plan, locate: emptyResult.locate };
+	const { changes } = await diffConfigurations(emptyConfiguration, configuration, deps, MAX_REQUESTS);
 	let best: { readonly request: DryRunRequest; readonly score: number } | undefined;
 	for (const { request, upstream, after } of changes) {
 		if (upstream !== undefined || !after?.answer || after.answer.handler === HTTPS_REDIRECT_HANDLER) continue;
@@ -104,13 +107,15 @@ async function mostTelling(
 	};
 	// The query that was derived is left out if it makes no difference.
 	const { url } = best.request;
-	const plain = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
-	const [with_, without] = [await explain(best.request), await explain(plain)];
-	return outline(with_) === outline(without) ? without : with_;
+	const withoutQuery = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
+	const [originalExplanation, plainExplanation] = [await explain(best.request), await explain(withoutQuery)];
+	return comparisonKey(originalExplanation) === comparisonKey(plainExplanation)
+		? plainExplanation
+		: originalExplanation;
 }
 
-/** Returns what must be the same for two explanations to show the same. */
-function outline(explanation: Explanation | undefined): string {
+/** Returns a key that is equal for explanations with the same steps and status. */
+function comparisonKey(explanation: Explanation | undefined): string {
 	const places = explanation?.steps.map(({ kind, place, ...rest }) => [
 		kind,
 		place.pointer,
@@ -119,8 +124,8 @@ function outline(explanation: Explanation | undefined): string {
 	return JSON.stringify([places, explanation?.answer?.status]);
 }
 
-/** Returns an explanation with the lines of the example, which was put into a site. */
-function shifted(explanation: Explanation): Explanation {
+/** Returns an explanation with the line numbers that the example had before it was put into a site. */
+function shiftLines(explanation: Explanation): Explanation {
 	return JSON.parse(
 		JSON.stringify(explanation, (_key, value) => {
 			if (typeof value !== 'object' || value === null || typeof value.line !== 'number') return value;
@@ -132,15 +137,15 @@ function shifted(explanation: Explanation): Explanation {
 
 /** Returns a reader that knows the files of an example alone. Every variable of the environment is set. */
 function exampleReader(files: ReadonlyMap<string, string>): Reader {
-	const text = (path: string): string => {
-		const found = files.get(path.replace(`${FOLDER}/`, ''));
-		if (found === undefined) throw new ReadError('ENOENT', path);
-		return found;
+	const readText = (path: string): string => {
+		const content = files.get(path.replace(`${FOLDER}/`, ''));
+		if (content === undefined) throw new ReadError('ENOENT', path);
+		return content;
 	};
 	return {
 		workingDirectory: FOLDER,
-		readText: text,
-		readBytes: path => new TextEncoder().encode(text(path)),
+		readText,
+		readBytes: path => new TextEncoder().encode(readText(path)),
 		list: path => {
 			throw new ReadError('ENOENT', path);
 		},
@@ -153,7 +158,7 @@ function exampleEnvironment(): DryRunEnvironment {
 	const deps = dryRunEnvironment(FOLDER);
 	return {
 		...deps,
-		// What is explained must not depend on the machine on which the site is written.
+		// Explanations must not depend on the machine on which the site is generated.
 		facts: {
 			hostname: 'example',
 			os: 'linux',

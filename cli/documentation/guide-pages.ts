@@ -14,7 +14,7 @@ export function guidePages(): Page[] {
 			id: index === 0 ? '' : slug(section.title),
 			title: section.title.replaceAll('`', ''),
 			markdown: section.text,
-			searched: weightedTexts(guide, section),
+			searchTexts: weightedTexts(guide, section),
 		})),
 		files: filesOf(guide.text),
 	}));

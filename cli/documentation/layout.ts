@@ -20,41 +20,41 @@ export interface Site {
 
 /** Returns the whole HTML of a page. All links are relative, so that the site works in any folder. */
 export function layout(page: RenderedPage, { version, groups }: Site): string {
-	const up = '../'.repeat(page.path.split('/').length - 1);
+	const toRoot = '../'.repeat(page.path.split('/').length - 1);
 	const title = page.path === 'index.html' ? page.title : `${page.title} – svc`;
 	const navigation = [...groups]
 		.map(([group, pages]) => {
 			const items = pages.map(({ path, title }) => {
 				const current = path === page.path ? ' aria-current="page"' : '';
-				return `<li><a href="${up}${path}"${current}>${escapeHtml(title)}</a></li>`;
+				return `<li><a href="${toRoot}${path}"${current}>${escapeHtml(title)}</a></li>`;
 			});
 			return `<h2>${escapeHtml(group)}</h2>\n<ul>\n${items.join('\n')}\n</ul>`;
 		})
 		.join('\n');
-	const named = page.sections.filter(({ id }) => id !== '');
+	const titledSections = page.sections.filter(({ id }) => id !== '');
 	const contents =
-		named.length < 2
+		titledSections.length < 2
 			? ''
-			: `<aside class="contents" aria-labelledby="contents-heading"><h2 id="contents-heading">On this page</h2>\n<ul>\n${named
+			: `<aside class="contents" aria-labelledby="contents-heading"><h2 id="contents-heading">On this page</h2>\n<ul>\n${titledSections
 					.map(({ id, title }) => `<li><a href="#${id}">${escapeHtml(title)}</a></li>`)
 					.join('\n')}\n</ul></aside>\n`;
 	return `<!DOCTYPE html>
-<html lang="en" data-root="${up}">
+<html lang="en" data-root="${toRoot}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${escapeHtml(CONTENT_SECURITY_POLICY)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="${up}icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${up}site.css">
-<script src="${up}site.js" defer></script>
+<link rel="icon" href="${toRoot}icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${toRoot}site.css">
+<script src="${toRoot}site.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the contents</a>
 <header>
 <button class="menu" type="button" popovertarget="navigation">Menu</button>
-<a class="home" href="${up}index.html">svc</a><span class="version">${escapeHtml(version)}</span>
+<a class="home" href="${toRoot}index.html">svc</a><span class="version">${escapeHtml(version)}</span>
 <div class="search" role="search" hidden>
 <input id="search" type="search" role="combobox" aria-label="Search" placeholder="Search  /" autocomplete="off" spellcheck="false" aria-expanded="false" aria-controls="results" aria-autocomplete="list">
 <ul id="results" role="listbox" aria-label="Results" hidden></ul>

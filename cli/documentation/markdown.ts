@@ -7,7 +7,7 @@ import { highlight } from './highlight.ts';
 
 const markdown = new MarkdownIt({ html: false });
 
-/** The surroundings of a text. */
+/** The context in which a text is rendered. */
 export interface MarkdownContext {
 	/** The files that the page's examples name. */
 	readonly files: ReadonlyMap<string, string>;
@@ -22,11 +22,11 @@ export async function renderMarkdown(text: string, cx: MarkdownContext): Promise
 		if (token.type === 'fence') {
 			token.meta = { html: await renderCode(token.content, token.info, cx) };
 		} else if (token.type === 'inline') {
-			let linked = 0;
+			let openLinks = 0;
 			for (const child of token.children ?? []) {
-				if (child.type === 'link_open') linked++;
-				else if (child.type === 'link_close') linked--;
-				else if (child.type === 'code_inline' && linked === 0) child.meta = { link: cx.link(child.content) };
+				if (child.type === 'link_open') openLinks++;
+				else if (child.type === 'link_close') openLinks--;
+				else if (child.type === 'code_inline' && openLinks === 0) child.meta = { link: cx.link(child.content) };
 			}
 		}
 	}
@@ -46,10 +46,10 @@ markdown.renderer.rules.table_close = () => '</table></div>\n';
 const DIALECTS: { readonly [language: string]: Dialect } = { configfile: 'configfile', caddyfile: 'compatfile' };
 
 async function renderCode(text: string, info: string, cx: MarkdownContext): Promise<string> {
-	const [given = '', file] = info.split(' ');
-	if (given === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
+	const [infoLanguage = '', file] = info.split(' ');
+	if (infoLanguage === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
 	// The examples of modules are lines of a Configfile.
-	const language = given === '' ? 'configfile' : given === 'compatfile' ? 'caddyfile' : given;
+	const language = infoLanguage === '' ? 'configfile' : infoLanguage === 'compatfile' ? 'caddyfile' : infoLanguage;
 	const title = file === undefined ? '' : `<figcaption>${escapeHtml(file)}</figcaption>`;
 	const dialect = DIALECTS[language];
 	const name = file ?? (dialect === 'compatfile' ? 'Caddyfile' : 'Configfile');

@@ -19,8 +19,8 @@ export interface PageSection {
 	/** Plain text, without Markdown. */
 	readonly title: string;
 	readonly markdown: string;
-	/** What the search knows about it: texts, each with what its words count for. */
-	readonly searched: readonly (readonly [text: string, weight: number])[];
+	/** The texts in which the search looks for the section, each with the weight of its words. */
+	readonly searchTexts: readonly (readonly [text: string, weight: number])[];
 }
 
 /** Returns a text as a fragment of a URL. */

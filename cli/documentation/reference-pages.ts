@@ -23,14 +23,13 @@ export const REFERENCE_GROUP = 'Reference';
 export const DIRECTIVES_GROUP = 'Directives';
 
 /**
- * What words of the reference count for in a search: half of what they count for in a guide, because a guide answers a question in
- * everyday words better. The name of a directive is an exception, because
- * whoever writes it means the directive.
+ * Weights of the reference's words in a search. They are half of those in a guide, because a guide answers a question in everyday
+ * words better. The name of a directive is an exception: whoever searches for it means the directive.
  */
 const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
 /** The documentation in a definition of a module. */
-interface Documented {
+interface DocumentedModule {
 	readonly id: string;
 	readonly names?: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage?: string;
@@ -40,11 +39,21 @@ interface Documented {
 
 /** Returns all pages of the reference. */
 export function referencePages(commands: readonly Command[]): Page[] {
-	const written = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
+	const writtenDirectives = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
 	return [
 		{ ...page('language', 'The language', LANGUAGE_TEXT), files: new Map() },
-		page('options', 'Global options', 'What a block without a name, first in the file, may hold.', options.map(entry)),
-		page('matchers', 'Matchers', 'Conditions on requests, for `when`, `@name` and expressions.', matchers.map(entry)),
+		page(
+			'options',
+			'Global options',
+			'What a block without a name, first in the file, may hold.',
+			options.map(moduleSection),
+		),
+		page(
+			'matchers',
+			'Matchers',
+			'Conditions on requests, for `when`, `@name` and expressions.',
+			matchers.map(moduleSection),
+		),
 		page(
 			'placeholders',
 			'Placeholders',
@@ -54,12 +63,17 @@ export function referencePages(commands: readonly Command[]): Page[] {
 				title: `{${name}}`,
 			})),
 		),
-		page('policies', 'Balancing policies', 'How `lb_policy` chooses among several upstreams.', balancers.map(entry)),
+		page(
+			'policies',
+			'Balancing policies',
+			'How `lb_policy` chooses among several upstreams.',
+			balancers.map(moduleSection),
+		),
 		page(
 			'providers',
 			'Issuers, DNS providers and stores',
 			'Where certificates come from, how DNS challenges are solved, and where keys and certificates are kept.',
-			[...issuers, ...dnsProviders, ...stores].map(entry),
+			[...issuers, ...dnsProviders, ...stores].map(moduleSection),
 		),
 		page(
 			'lint-rules',
@@ -76,7 +90,9 @@ export function referencePages(commands: readonly Command[]): Page[] {
 			adminSections(),
 		),
 		page('metrics', 'Metrics', METRICS_TEXT, metricSections()),
-		...written.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)).map(directive => directivePage({ ...directive })),
+		...writtenDirectives
+			.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+			.map(directive => directivePage({ ...directive })),
 	];
 }
 
@@ -94,7 +110,7 @@ function page(name: string, title: string, introduction: string, sections: reado
 				id: '',
 				title,
 				markdown: introduction,
-				searched: [
+				searchTexts: [
 					[title, WEIGHT.name],
 					[introduction, WEIGHT.text],
 				],
@@ -109,7 +125,7 @@ function section(name: string, summary: string, details: readonly string[]): Pag
 		id: slug(name.replaceAll('*', 'any')),
 		title: name,
 		markdown: [summary, ...details].join('\n\n'),
-		searched: [
+		searchTexts: [
 			[name, WEIGHT.name],
 			[summary, WEIGHT.summary],
 			[details.join('\n'), WEIGHT.text],
@@ -117,66 +133,71 @@ function section(name: string, summary: string, details: readonly string[]): Pag
 	};
 }
 
-function nameOf({ id, names }: Documented): string {
+function nameOf({ id, names }: DocumentedModule): string {
 	return names?.configfile[0] ?? names?.compatfile[0] ?? id;
 }
 
-function entry(module: Documented): PageSection {
+function moduleSection(module: DocumentedModule): PageSection {
 	return section(nameOf(module), module.summary, detailsOf(module));
 }
 
-function detailsOf({ usage, documentation, names }: Documented): string[] {
+function detailsOf({ usage, documentation, names }: DocumentedModule): string[] {
 	const note = names && names.configfile.length + names.compatfile.length > 0 ? spellings({ names }) : '';
 	return [...(usage === undefined ? [] : [`\`\`\`usage\n${usage}\n\`\`\``]), documentation, note];
 }
 
-function directivePage(directive: Documented): Page {
+function directivePage(directive: DocumentedModule): Page {
 	const name = nameOf(directive);
-	const own = entry(directive);
+	const introduction = moduleSection(directive);
 	return {
 		path: `directives/${slug(name)}.html`,
 		title: name,
 		group: DIRECTIVES_GROUP,
-		sections: [{ ...own, id: '', searched: [[name, WEIGHT.directive], ...own.searched.slice(1)] }],
+		sections: [
+			{ ...introduction, id: '', searchTexts: [[name, WEIGHT.directive], ...introduction.searchTexts.slice(1)] },
+		],
 	};
 }
 
 /** Returns a code span, also for text that contains backquotes. */
-function code(text: string): string {
+function codeSpan(text: string): string {
 	return `\`\`${text.startsWith('`') || text.endsWith('`') ? ` ${text} ` : text}\`\``;
 }
 
 /** Returns a cell of a table. */
-function cell(text: string): string {
+function escapeCell(text: string): string {
 	return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 }
 
-function table(head: readonly [string, string], rows: readonly (readonly [string, string])[]): string {
+function markdownTable(head: readonly [string, string], rows: readonly (readonly [string, string])[]): string {
 	if (rows.length === 0) return '';
-	return [head, ['---', '---'], ...rows].map(row => `| ${row.map(cell).join(' | ')} |`).join('\n');
+	return [head, ['---', '---'], ...rows].map(row => `| ${row.map(escapeCell).join(' | ')} |`).join('\n');
 }
 
-function commandSection({ name, summary, details, args, options: all }: Command): PageSection {
-	const shown = (all ?? []).filter(option => !option.internal);
+function commandSection({ name, summary, details, args, options: definedOptions }: Command): PageSection {
+	const visibleOptions = (definedOptions ?? []).filter(option => !option.internal);
 	const usage = [
 		`svc ${name} [OPTIONS]`,
-		...shown.filter(({ required }) => required).map(option => `--${option.name} <${option.value}>`),
-		...(args ?? []).map(one => `${one.required ? `<${one.name}>` : `[${one.name}]`}${one.repeatable ? '...' : ''}`),
+		...visibleOptions.filter(({ required }) => required).map(option => `--${option.name} <${option.value}>`),
+		...(args ?? []).map(
+			argument =>
+				`${argument.required ? `<${argument.name}>` : `[${argument.name}]`}${argument.repeatable ? '...' : ''}`,
+		),
 	].join(' ');
-	const rows = shown.map(option => {
+	const rows = visibleOptions.map(option => {
 		const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
-		const written = `${option.short ? `-${option.short}, ` : ''}--${option.name}${value}`;
+		const spelling = `${option.short ? `-${option.short}, ` : ''}--${option.name}${value}`;
 		const fallback = option.default === undefined ? '' : ` Default: ${option.default}.`;
-		return [code(written), `${option.summary}.${fallback}`] as const;
+		return [codeSpan(spelling), `${option.summary}.${fallback}`] as const;
 	});
 	return section(name, `${summary}.`, [
 		`\`\`\`usage\n${usage}\n\`\`\``,
 		...(details ?? []),
-		table(
+		markdownTable(
 			['Argument', 'Meaning'],
-			(args ?? []).map(one => [code(one.name), `${one.summary}.`]),
+			(args ?? []).map(argument => [codeSpan(argument.name), `${argument.summary}.`]),
 		),
-		table(['Option', 'Meaning'], rows),
+		markdownTable(['Option', 'Meaning'], rows),
 	]);
 }
 
@@ -186,27 +207,27 @@ function adminSections(): PageSection[] {
 			Object.entries(endpoint.methods).map(([method, operation]) => {
 				const query = Object.entries(operation.query ?? {});
 				return section(`${method} ${path}`, operation.summary, [
-					table(
+					markdownTable(
 						['Parameter', 'Meaning'],
 						[
-							...Object.entries(parameters).map(([name, text]) => [code(name), text] as const),
-							...query.map(([name, { description }]) => [code(`?${name}`), description] as const),
-							...(operation.fields ?? []).map(name => [code(name), 'Makes the request conditional.'] as const),
+							...Object.entries(parameters).map(([name, text]) => [codeSpan(name), text] as const),
+							...query.map(([name, { description }]) => [codeSpan(`?${name}`), description] as const),
+							...(operation.fields ?? []).map(name => [codeSpan(name), 'Makes the request conditional.'] as const),
 						],
 					),
-					operation.body ? `Body: ${Object.keys(operation.body).map(code).join(', ')}.` : '',
+					operation.body ? `Body: ${Object.keys(operation.body).map(codeSpan).join(', ')}.` : '',
 					`Answer: ${operation.answer.description}`,
-					operation.errors ? `Errors: ${operation.errors.map(code).join(', ')}.` : '',
+					operation.errors ? `Errors: ${operation.errors.map(codeSpan).join(', ')}.` : '',
 				]);
 			}),
 		),
 	);
 	const errors = Object.entries(ADMIN_ERRORS).map(
-		([name, { status, description }]) => [code(name), `${status}. ${description}`] as const,
+		([name, { status, description }]) => [codeSpan(name), `${status}. ${description}`] as const,
 	);
 	return [
 		...requests,
-		section('Error codes', 'The `code` of an error is stable.', [table(['Code', 'Meaning'], errors)]),
+		section('Error codes', 'The `code` of an error is stable.', [markdownTable(['Code', 'Meaning'], errors)]),
 	];
 }
 
@@ -215,7 +236,7 @@ function metricSections(): PageSection[] {
 		...SERIES_FAMILIES.map(({ name, help, type }) => section(name, help, [`A ${type}.`])),
 		...[...REFUSAL_FAMILIES, ...HTTP2_LABELED_FAMILIES, ...HTTP3_LABELED_FAMILIES].map(({ name, help, label, slots }) =>
 			section(name, help, [
-				`A counter. The label ${code(label)} is one of ${slots.map(([value]) => code(value)).join(', ')}.`,
+				`A counter. The label ${codeSpan(label)} is one of ${slots.map(([value]) => codeSpan(value)).join(', ')}.`,
 			]),
 		),
 	];

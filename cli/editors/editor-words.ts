@@ -7,7 +7,7 @@ import { EXPECTATIONS } from '../../compiler/testing/expectations.ts';
 export interface EditorWords {
 	/** Directives, without keywords of the language. */
 	readonly directives: readonly string[];
-	/** Words, among them subdirectives, whose blocks hold directives. */
+	/** Words whose blocks contain directives. Some of them are subdirectives. */
 	readonly blocks: readonly string[];
 	readonly matchers: readonly string[];
 	readonly options: readonly string[];
@@ -15,7 +15,7 @@ export interface EditorWords {
 	readonly keywords: readonly string[];
 	/** Operators of matchers. */
 	readonly operators: readonly string[];
-	/** What an `expect` line of a test compares. */
+	/** Words that may follow `expect` in a test. */
 	readonly expectations: readonly string[];
 }
 

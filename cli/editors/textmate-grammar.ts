@@ -32,31 +32,37 @@ const LINE_END = '(?<!\\\\)$';
 /** Returns the grammar of a dialect. */
 export function textMateGrammar(dialect: Dialect): TextMateGrammar {
 	const words = editorWords(dialect);
-	const own = dialect === 'configfile';
-	const statements = include(...(own ? ['let', 'upstream', 'when', 'use'] : []), 'import', 'invoke', 'block-directive');
-	const lines = [...statements, ...include('directive', 'matcher-definition')];
+	const isConfigfile = dialect === 'configfile';
+	const statements = include(
+		...(isConfigfile ? ['let', 'upstream', 'when', 'use'] : []),
+		'import',
+		'invoke',
+		'block-directive',
+	);
+	const lineIncludes = [...statements, ...include('directive', 'matcher-definition')];
 	const toplevel = [
 		'comment',
 		'options',
 		'snippet',
 		'route',
-		...(own ? ['let', 'upstream', 'test', 'when', 'use'] : []),
+		...(isConfigfile ? ['let', 'upstream', 'test', 'when', 'use'] : []),
 	];
-	const scoped = <R extends Rule>(rule: R): R => JSON.parse(JSON.stringify(rule).replaceAll('.LANG"', `.${dialect}"`));
+	const withScope = <R extends Rule>(rule: R): R =>
+		JSON.parse(JSON.stringify(rule).replaceAll('.LANG"', `.${dialect}"`));
 	return {
-		name: own ? 'Configfile' : 'Caddyfile',
+		name: isConfigfile ? 'Configfile' : 'Caddyfile',
 		scopeName: `source.${dialect}`,
-		fileTypes: own ? ['Configfile', 'configfile'] : ['Caddyfile', 'caddyfile', 'Compatfile', 'compatfile'],
+		fileTypes: isConfigfile ? ['Configfile', 'configfile'] : ['Caddyfile', 'caddyfile', 'Compatfile', 'compatfile'],
 		patterns: [
 			...include(...toplevel, 'import', 'invoke', 'block-directive', 'directive', 'matcher-definition', 'site'),
 		],
 		repository: Object.fromEntries(
 			Object.entries({
-				...wordRules(words, own),
-				...blockRules(words, lines, own),
+				...wordRules(words, isConfigfile),
+				...blockRules(words, lineIncludes, isConfigfile),
 				...lineRules(words),
-				...(own ? configfileRules(words) : {}),
-			}).map(([name, rule]) => [name, scoped(rule)]),
+				...(isConfigfile ? configfileRules(words) : {}),
+			}).map(([name, rule]) => [name, withScope(rule)]),
 		),
 	};
 }
@@ -70,18 +76,18 @@ function oneOf(words: readonly string[]): string {
 	return `(?<!\\S)(${words.map(word => word.replace(/[.*+?^$()|[\]{}\\]/g, '\\$&')).join('|')})(?!\\S)`;
 }
 
-function named(...names: readonly string[]): Captures {
+function captureNames(...names: readonly string[]): Captures {
 	return Object.fromEntries(names.map((name, index) => [String(index + 1), { name }]));
 }
 
-/** A line that begins with a match, up to its end or that of its block. */
-function line(begin: string, captures: Captures, ...inside: readonly string[]): Rule {
+/** Returns the rule for a line that begins with a match. It extends to the end of the line or of its block. */
+function lineRule(begin: string, captures: Captures, ...inside: readonly string[]): Rule {
 	return { begin: `^\\s*${begin}`, beginCaptures: captures, end: LINE_END, patterns: include(...inside, 'arguments') };
 }
 
-/** What words are, wherever they are. */
-function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name: string]: Rule } {
-	const quoted = (quote: string, name: string, patterns: readonly Rule[]): Rule => ({
+/** Returns the rules for words that mean the same everywhere. */
+function wordRules({ matchers, operators }: EditorWords, isConfigfile: boolean): { [name: string]: Rule } {
+	const quotedRule = (quote: string, name: string, patterns: readonly Rule[]): Rule => ({
 		name: `string.quoted.${name}.LANG`,
 		// A quote begins a string at the start of a word only.
 		begin: `(?<![^\\s=])${quote}`,
@@ -93,7 +99,7 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 		placeholder: {
 			match: '(?<!\\\\)\\{(?:param\\.([^{}\\s]+)|[^{}\\s]*[^{}\\s\\\\])\\}',
 			name: 'variable.other.placeholder.LANG',
-			captures: named('variable.parameter.LANG'),
+			captures: captureNames('variable.parameter.LANG'),
 		},
 		heredoc: {
 			name: 'string.unquoted.heredoc.LANG',
@@ -103,11 +109,11 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 		},
 		string: {
 			patterns: [
-				quoted('"', 'double', [
+				quotedRule('"', 'double', [
 					{ name: 'constant.character.escape.LANG', match: '\\\\["\\\\]' },
 					...include('placeholder'),
 				]),
-				quoted('`', 'other', include('placeholder')),
+				quotedRule('`', 'other', include('placeholder')),
 			],
 		},
 		arguments: {
@@ -116,7 +122,7 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 				{ name: 'constant.character.escape.line-continuation.LANG', match: '\\\\$' },
 				{
 					match: '(?<!\\S)(upstream)://([A-Za-z0-9_-]+)',
-					captures: named('keyword.other.LANG', 'entity.name.namespace.LANG'),
+					captures: captureNames('keyword.other.LANG', 'entity.name.namespace.LANG'),
 				},
 				...include('placeholder'),
 				{ name: 'variable.other.matcher.LANG', match: '(?<!\\S)@[^\\s{}]+' },
@@ -130,7 +136,7 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 		matchers: {
 			patterns: [
 				...include('comment'),
-				{ name: 'keyword.operator.LANG', match: oneOf([...operators, ...(own ? ['(', ')'] : [])]) },
+				{ name: 'keyword.operator.LANG', match: oneOf([...operators, ...(isConfigfile ? ['(', ')'] : [])]) },
 				{ name: 'support.function.matcher.LANG', match: oneOf(matchers) },
 			],
 		},
@@ -138,54 +144,71 @@ function wordRules({ matchers, operators }: EditorWords, own: boolean): { [name:
 }
 
 /** Returns the rules of blocks, one for each kind of line that a block can contain. */
-function blockRules({ options }: EditorWords, lines: readonly Rule[], own: boolean): { [name: string]: Rule } {
+function blockRules(
+	{ options }: EditorWords,
+	lineIncludes: readonly Rule[],
+	isConfigfile: boolean,
+): { [name: string]: Rule } {
 	const block = (patterns: readonly Rule[]): Rule => ({
 		begin: '(?<!\\S)\\{(?!\\S)',
 		end: '(?<!\\S)\\}(?!\\S)',
 		patterns: [...include('comment'), ...patterns],
 	});
-	const imports = include('import', ...(own ? ['use'] : []));
+	const imports = include('import', ...(isConfigfile ? ['use'] : []));
 	return {
-		'directives-block': block([...lines, ...include('directives-block', 'arguments')]),
+		'directives-block': block([...lineIncludes, ...include('directives-block', 'arguments')]),
 		'properties-block': block([...imports, ...include('response-block', 'property', 'properties-block', 'arguments')]),
 		'matchers-block': block([...imports, ...include('matchers-block', 'matchers', 'arguments')]),
 		options: {
 			...block([
 				...imports,
-				line(oneOf(options), named('support.type.property-name.option.LANG'), 'properties-block'),
+				lineRule(oneOf(options), captureNames('support.type.property-name.option.LANG'), 'properties-block'),
 				...include('property', 'arguments'),
 			]),
 			begin: '^\\s*\\{(?!\\S)',
 		},
-		'response-block': line('(handle_response)(?!\\S)', named('support.type.property-name.LANG'), 'directives-block'),
-		property: line('([A-Za-z_][A-Za-z0-9_.-]*)(?!\\S)', named('support.type.property-name.LANG'), 'properties-block'),
+		'response-block': lineRule(
+			'(handle_response)(?!\\S)',
+			captureNames('support.type.property-name.LANG'),
+			'directives-block',
+		),
+		property: lineRule(
+			'([A-Za-z_][A-Za-z0-9_.-]*)(?!\\S)',
+			captureNames('support.type.property-name.LANG'),
+			'properties-block',
+		),
 	};
 }
 
-/** The lines that both dialects have. */
+/** Returns the rules for lines that both dialects have. */
 function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule } {
-	const plain = directives.filter(name => !blocks.includes(name) && name !== 'invoke');
+	const simpleDirectives = directives.filter(name => !blocks.includes(name) && name !== 'invoke');
 	return {
-		'block-directive': line(oneOf(blocks), named('support.function.directive.LANG'), 'directives-block'),
-		directive: line(oneOf(plain), named('support.function.directive.LANG'), 'properties-block'),
-		invoke: line(
+		'block-directive': lineRule(oneOf(blocks), captureNames('support.function.directive.LANG'), 'directives-block'),
+		directive: lineRule(oneOf(simpleDirectives), captureNames('support.function.directive.LANG'), 'properties-block'),
+		invoke: lineRule(
 			'(invoke)(?!\\S)(?:[ \\t]+(@[^\\s{}]+))?(?:[ \\t]+([^\\s{}]+))?',
-			named('support.function.directive.LANG', 'variable.other.matcher.LANG', 'entity.name.section.route.LANG'),
+			captureNames('support.function.directive.LANG', 'variable.other.matcher.LANG', 'entity.name.section.route.LANG'),
 		),
-		import: line(
+		import: lineRule(
 			'(import)(?!\\S)(?:[ \\t]+([A-Za-z0-9_-]+)(?!\\S))?',
-			named('keyword.control.import.LANG', 'entity.name.section.snippet.LANG'),
+			captureNames('keyword.control.import.LANG', 'entity.name.section.snippet.LANG'),
 			'directives-block',
 		),
-		'matcher-definition': line('(@[^\\s{}]+)', named('variable.other.matcher.LANG'), 'matchers-block', 'matchers'),
-		snippet: line(
+		'matcher-definition': lineRule(
+			'(@[^\\s{}]+)',
+			captureNames('variable.other.matcher.LANG'),
+			'matchers-block',
+			'matchers',
+		),
+		snippet: lineRule(
 			'\\(([^\\s()]+)\\)',
-			named('entity.name.section.snippet.LANG'),
+			captureNames('entity.name.section.snippet.LANG'),
 			'directives-block',
 			...['parameters'],
 		),
 		parameters: { name: 'variable.parameter.LANG', match: '(?<!\\S)[A-Za-z_][A-Za-z0-9_-]*(?=[= \\t])' },
-		route: line('&\\(([^\\s()]+)\\)', named('entity.name.section.route.LANG'), 'directives-block'),
+		route: lineRule('&\\(([^\\s()]+)\\)', captureNames('entity.name.section.route.LANG'), 'directives-block'),
 		site: {
 			begin: '^\\s*(?=[^\\s}#])(?!\\{(?:\\s|$))',
 			end: '(?<![,\\\\])$',
@@ -197,45 +220,45 @@ function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule 
 	};
 }
 
-/** The lines that only a Configfile has. */
+/** Returns the rules for lines that only a Configfile has. */
 function configfileRules({ expectations }: EditorWords): { [name: string]: Rule } {
 	const keyword = 'keyword.control.LANG';
 	return {
-		let: line('(let)(?!\\S)(?:[ \\t]+([^\\s{}]+))?', named(keyword, 'variable.other.let.LANG')),
-		upstream: line(
+		let: lineRule('(let)(?!\\S)(?:[ \\t]+([^\\s{}]+))?', captureNames(keyword, 'variable.other.let.LANG')),
+		upstream: lineRule(
 			'(upstream)(?!\\S)(?:[ \\t]+([^\\s{}]+))?',
-			named(keyword, 'entity.name.namespace.LANG'),
+			captureNames(keyword, 'entity.name.namespace.LANG'),
 			'properties-block',
 		),
-		use: line(
+		use: lineRule(
 			'(use)(?!\\S)(?:[ \\t]+([^\\s{}]+))?',
-			named('keyword.control.import.LANG', 'entity.name.section.snippet.LANG'),
+			captureNames('keyword.control.import.LANG', 'entity.name.section.snippet.LANG'),
 			'parameter-values',
 			'directives-block',
 		),
 		'parameter-values': { name: 'variable.parameter.LANG', match: '(?<!\\S)[A-Za-z_][A-Za-z0-9_-]*(?==)' },
 		when: {
 			begin: '^\\s*(when)(?!\\S)',
-			beginCaptures: named(keyword),
+			beginCaptures: captureNames(keyword),
 			end: LINE_END,
 			patterns: [
 				{ name: keyword, match: oneOf(['else', 'when']) },
 				...include('directives-block', 'matchers', 'arguments'),
 			],
 		},
-		test: line('(test)(?!\\S)', named(keyword), 'test-block'),
+		test: lineRule('(test)(?!\\S)', captureNames(keyword), 'test-block'),
 		'test-block': {
 			begin: '(?<!\\S)\\{(?!\\S)',
 			end: '(?<!\\S)\\}(?!\\S)',
 			patterns: [
 				...include('comment', 'import', 'use'),
-				line('([A-Z]+)(?!\\S)', named('keyword.other.method.LANG'), 'properties-block'),
-				line(
+				lineRule('([A-Z]+)(?!\\S)', captureNames('keyword.other.method.LANG'), 'properties-block'),
+				lineRule(
 					`(expect)(?!\\S)(?:[ \\t]+${oneOf(expectations)})?`,
-					named(keyword, 'support.type.property-name.LANG'),
+					captureNames(keyword, 'support.type.property-name.LANG'),
 					'properties-block',
 				),
-				line('(upstream)(?!\\S)', named(keyword), 'properties-block'),
+				lineRule('(upstream)(?!\\S)', captureNames(keyword), 'properties-block'),
 				...include('property', 'properties-block', 'arguments'),
 			],
 		},

@@ -5,14 +5,14 @@ import { editorWords } from './editor-words.ts';
 /** Returns the syntax file of a dialect. */
 export function vimSyntax(dialect: Dialect): string {
 	const { directives, matchers, options, keywords, operators, expectations } = editorWords(dialect);
-	const own = dialect === 'configfile';
-	/** A word at the start of a line. */
-	const first = (group: string, words: readonly string[]): string =>
+	const isConfigfile = dialect === 'configfile';
+	/** Returns a statement that matches words at the start of a line. */
+	const matchAtStart = (group: string, words: readonly string[]): string =>
 		`syntax match ${group} /\\v^\\s*\\zs%(${words.join('|')})\\ze%(\\s|$)/`;
-	/** A whole word after others. */
-	const later = (group: string, words: readonly string[]): string =>
+	/** Returns a statement that matches whole words after other words. */
+	const matchAfter = (group: string, words: readonly string[]): string =>
 		`syntax match ${group} contained /\\v%(\\s|^)@<=%(${words.map(word => word.replace(/[()]/g, '\\$&')).join('|')})\\ze%(\\s|$)/`;
-	return `" Vim syntax file of ${own ? 'Configfile' : 'Caddyfile'}. Derived from the modules of svc.
+	return `" Vim syntax file of ${isConfigfile ? 'Configfile' : 'Caddyfile'}. Derived from the modules of svc.
 if exists('b:current_syntax')
 	finish
 endif
@@ -23,19 +23,19 @@ syntax sync minlines=200
 " A line at the top that is nothing else is a list of addresses.
 syntax match svcSite /\\v^[^ \\t#{}@(&][^#]*\\ze\\{\\s*$/ contains=svcPlaceholder
 syntax match svcProperty /\\v^\\s+\\zs[a-z_][a-z0-9_]*\\ze%(\\s|$)/
-${first('svcProperty', options)}
-${first('svcDirective', directives)}
-${first('svcKeyword', own ? [...keywords, 'expect'] : keywords)}
+${matchAtStart('svcProperty', options)}
+${matchAtStart('svcDirective', directives)}
+${matchAtStart('svcKeyword', isConfigfile ? [...keywords, 'expect'] : keywords)}
 syntax match svcKeyword /\\v%(\\}\\s+)@<=else>/
-${own ? `${first('svcMethod', ['[A-Z]+'])}\nsyntax match svcExpectation /\\v%(^\\s*expect\\s+)@<=%(${expectations.join('|')})>/\n` : ''}syntax match svcSnippet /\\v^\\&?\\(\\zs[^() \\t]+\\ze\\)/
+${isConfigfile ? `${matchAtStart('svcMethod', ['[A-Z]+'])}\nsyntax match svcExpectation /\\v%(^\\s*expect\\s+)@<=%(${expectations.join('|')})>/\n` : ''}syntax match svcSnippet /\\v^\\&?\\(\\zs[^() \\t]+\\ze\\)/
 syntax match svcSnippet /\\v%(^\\s*%(use|import|invoke)\\s+)@<=[A-Za-z0-9_-]+\\ze%(\\s|$)/
 syntax match svcName /\\v%(\\s|^)@<=\\@[^ \\t{}]+/
 syntax match svcName /\\v%(^\\s*let\\s+)@<=\\S+/
 syntax match svcUpstream /\\v%(^\\s*upstream\\s+)@<=[A-Za-z0-9_-]+\\ze\\s*\\{/
 syntax match svcUpstream /\\v%(upstream:\\/\\/)@<=[A-Za-z0-9_-]+/
 syntax region svcMatcherLine start=/\\v%(^\\s*)@<=\\@\\S+\\s/ end=/$/ oneline keepend contains=svcName,svcMatcher,svcOperator,svcString,svcPlaceholder,svcComment,svcNumber
-${own ? `syntax region svcMatcherLine start=/\\v%(^\\s*|\\}\\s+else\\s+)@<=when\\s/ end=/$/ oneline keepend contains=svcWhen,svcName,svcMatcher,svcOperator,svcString,svcPlaceholder,svcComment,svcNumber\n${later('svcWhen', ['when'])}\n` : ''}${later('svcMatcher', matchers)}
-${later('svcOperator', own ? [...operators, '(', ')'] : operators)}
+${isConfigfile ? `syntax region svcMatcherLine start=/\\v%(^\\s*|\\}\\s+else\\s+)@<=when\\s/ end=/$/ oneline keepend contains=svcWhen,svcName,svcMatcher,svcOperator,svcString,svcPlaceholder,svcComment,svcNumber\n${matchAfter('svcWhen', ['when'])}\n` : ''}${matchAfter('svcMatcher', matchers)}
+${matchAfter('svcOperator', isConfigfile ? [...operators, '(', ')'] : operators)}
 syntax match svcNumber /\\v%(\\s)@<=%(\\d+%(\\.\\d+)?%(ns|us|ms|[smhdw]|[KMGT]i?B?|B)?|[1-5]xx)\\ze%(\\s|$)/
 syntax match svcBoolean /\\v%(\\s)@<=%(on|off|true|false|yes|no)\\ze%(\\s|$)/
 syntax match svcPlaceholder /\\v\\\\@<!\\{[^{} \\t]+\\}/
@@ -65,6 +65,6 @@ highlight default link svcString String
 highlight default link svcUpstream Structure
 highlight default link svcWhen Keyword
 
-let b:current_syntax = '${own ? 'configfile' : 'caddyfile'}'
+let b:current_syntax = '${isConfigfile ? 'configfile' : 'caddyfile'}'
 `;
 }

@@ -12,8 +12,8 @@ import {
 } from 'vscode-languageserver';
 import { convertedBlock, convertedToConfigfile, convertibleBlock } from '../../compiler/queries/conversion.ts';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
-import type { Asked } from './asked.ts';
 import type { FeatureDeps } from './features.ts';
+import type { RequestedDocument } from './requested-document.ts';
 
 export const CONVERT = 'svc.convertToConfigfile';
 
@@ -31,7 +31,7 @@ export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
 }
 
 /** Returns the conversions of a document and of the block at a position. They compile several times, so they wait until chosen. */
-export function conversionActions({ document, syntax }: Asked, position: Position): CodeAction[] {
+export function conversionActions({ document, syntax }: RequestedDocument, position: Position): CodeAction[] {
 	if (syntax.dialect !== 'compatfile') return [];
 	const action = (title: string, ...more: readonly unknown[]): CodeAction => ({
 		title,

@@ -15,10 +15,10 @@ const SEVERITIES = {
 } as const;
 
 /** Where the rules are documented. */
-const MANUAL = 'man:svc-configfile(5)';
+const MANUAL_URI = 'man:svc-configfile(5)';
 
 /** A published diagnostic and the finding that it shows. */
-export interface ShownFinding {
+export interface PublishedFinding {
 	readonly diagnostic: Diagnostic;
 	readonly finding: Finding;
 }
@@ -29,9 +29,9 @@ export class DiagnosticsPublisher {
 	readonly #documents: Documents;
 	readonly #workspace: () => Workspace;
 	/** Findings by path, for the versions in {@link #versions}. */
-	#shown: ReadonlyMap<string, readonly ShownFinding[]> = new Map();
+	#published: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
 	#versions: ReadonlyMap<string, number> = new Map();
-	#changes = 0;
+	#changeCount = 0;
 	#timer: NodeJS.Timeout | undefined;
 	#running: Promise<void> | undefined;
 
@@ -42,28 +42,29 @@ export class DiagnosticsPublisher {
 	}
 
 	/** Schedules a check after a change. */
-	changed(delay: number = DEBOUNCE_MS): void {
-		this.#changes++;
+	scheduleCheck(delay: number = DEBOUNCE_MS): void {
+		this.#changeCount++;
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => void this.#run(), delay);
 	}
 
 	stop(): void {
-		this.#changes++;
+		this.#changeCount++;
 		clearTimeout(this.#timer);
 	}
 
 	/** Returns the findings in a file; checks first if the texts have changed since. */
-	async findings(path: string): Promise<readonly ShownFinding[]> {
+	async findings(path: string): Promise<readonly PublishedFinding[]> {
 		if (!this.isCurrent) await this.#run();
-		return this.isCurrent ? (this.#shown.get(path) ?? []) : [];
+		return this.isCurrent ? (this.#published.get(path) ?? []) : [];
 	}
 
 	/** True if the texts have not changed since they were checked. */
 	get isCurrent(): boolean {
-		const now = this.#documents.versions();
+		const currentVersions = this.#documents.versions();
 		return (
-			now.size === this.#versions.size && [...now].every(([path, version]) => this.#versions.get(path) === version)
+			currentVersions.size === this.#versions.size &&
+			[...currentVersions].every(([path, version]) => this.#versions.get(path) === version)
 		);
 	}
 
@@ -77,30 +78,30 @@ export class DiagnosticsPublisher {
 	}
 
 	async #check(): Promise<void> {
-		const change = this.#changes;
+		const change = this.#changeCount;
 		const versions = this.#documents.versions();
 		const workspace = this.#workspace();
-		const shown = new Map<string, ShownFinding[]>();
-		for (const path of workspace.opened) shown.set(path, []);
+		const published = new Map<string, PublishedFinding[]>();
+		for (const path of workspace.opened) published.set(path, []);
 		const roots = new Set(workspace.opened.flatMap(path => workspace.rootsOf(path)));
 		for (const root of roots) {
-			const checked = await workspace.check(root);
+			const result = await workspace.check(root);
 			// A text has changed meanwhile: its own check is already scheduled.
-			if (this.#changes !== change) return;
-			if (!checked) continue;
-			for (const finding of checked.diagnostics) this.#add(shown, finding, root);
+			if (this.#changeCount !== change) return;
+			if (!result) continue;
+			for (const finding of result.diagnostics) this.#addFinding(published, finding, root);
 		}
-		const before = this.#shown;
-		this.#shown = shown;
+		const previous = this.#published;
+		this.#published = published;
 		this.#versions = versions;
-		// Closed files first: with the version of the last open one, everything has been published.
-		const closed = [...new Set([...before.keys(), ...shown.keys()])].filter(path => !versions.has(path));
-		for (const path of [...closed, ...versions.keys()]) {
-			const diagnostics = (shown.get(path) ?? []).map(({ diagnostic }) => diagnostic);
+		// Closed files come first, so that everything has been published once the diagnostics of the last open file are.
+		const closedPaths = [...new Set([...previous.keys(), ...published.keys()])].filter(path => !versions.has(path));
+		for (const path of [...closedPaths, ...versions.keys()]) {
+			const diagnostics = (published.get(path) ?? []).map(({ diagnostic }) => diagnostic);
 			const version = versions.get(path);
 			if (
 				version === undefined &&
-				JSON.stringify(before.get(path)?.map(one => one.diagnostic) ?? []) === JSON.stringify(diagnostics)
+				JSON.stringify(previous.get(path)?.map(entry => entry.diagnostic) ?? []) === JSON.stringify(diagnostics)
 			)
 				continue;
 			void this.#connection.sendDiagnostics({
@@ -111,7 +112,7 @@ export class DiagnosticsPublisher {
 		}
 	}
 
-	#add(shown: Map<string, ShownFinding[]>, finding: Finding, root: string): void {
+	#addFinding(published: Map<string, PublishedFinding[]>, finding: Finding, root: string): void {
 		const { code, severity, message, label, hint, span, related } = finding;
 		const path = span?.source.path ?? root;
 		const place = span && this.#location(span);
@@ -119,7 +120,7 @@ export class DiagnosticsPublisher {
 			range: place?.range ?? { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } },
 			severity: SEVERITIES[severity],
 			code,
-			codeDescription: { href: MANUAL },
+			codeDescription: { href: MANUAL_URI },
 			source: 'svc',
 			message: [label === undefined ? message : `${message} (${label})`, ...(hint === undefined ? [] : [hint])].join(
 				'\n',
@@ -127,20 +128,20 @@ export class DiagnosticsPublisher {
 		};
 		const tag = tagOf(code);
 		if (tag !== undefined) diagnostic.tags = [tag];
-		const places = (related ?? []).flatMap(one => {
-			const location = this.#location(one.span);
-			return location ? [{ location, message: one.message }] : [];
+		const relatedLocations = (related ?? []).flatMap(relatedSpan => {
+			const location = this.#location(relatedSpan.span);
+			return location ? [{ location, message: relatedSpan.message }] : [];
 		});
 		for (let at = span?.source.importedAt; at; at = at.source.importedAt) {
 			const location = this.#location(at);
-			if (location) places.push({ location, message: 'imported here' });
+			if (location) relatedLocations.push({ location, message: 'imported here' });
 		}
-		if (places.length > 0) diagnostic.relatedInformation = places;
-		const list = shown.get(path);
+		if (relatedLocations.length > 0) diagnostic.relatedInformation = relatedLocations;
+		const list = published.get(path);
 		// A file that several configurations import has most of its findings in each of them.
-		if (list?.some(one => isSame(one.diagnostic, diagnostic))) return;
+		if (list?.some(entry => isSame(entry.diagnostic, diagnostic))) return;
 		if (list) list.push({ diagnostic, finding });
-		else shown.set(path, [{ diagnostic, finding }]);
+		else published.set(path, [{ diagnostic, finding }]);
 	}
 
 	#location({ source, start, end }: SourceSpan): { uri: string; range: Diagnostic['range'] } | undefined {
@@ -152,15 +153,15 @@ export class DiagnosticsPublisher {
 	}
 }
 
-function isSame(one: Diagnostic, other: Diagnostic): boolean {
-	const { start, end } = one.range;
+function isSame(left: Diagnostic, right: Diagnostic): boolean {
+	const { start, end } = left.range;
 	return (
-		one.code === other.code &&
-		one.message === other.message &&
-		start.line === other.range.start.line &&
-		start.character === other.range.start.character &&
-		end.line === other.range.end.line &&
-		end.character === other.range.end.character
+		left.code === right.code &&
+		left.message === right.message &&
+		start.line === right.range.start.line &&
+		start.character === right.range.start.character &&
+		end.line === right.range.end.line &&
+		end.character === right.range.end.character
 	);
 }
 

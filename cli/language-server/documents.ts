@@ -9,9 +9,9 @@ import type { Workspace } from '../../compiler/queries/workspace.ts';
 
 /** Open documents by path, and positions in all files. */
 export class Documents {
-	readonly #open = new Map<string, TextDocument>();
+	readonly #openDocuments = new Map<string, TextDocument>();
 	readonly #uris = new Map<string, string>();
-	#closed: { readonly path: string; readonly document: TextDocument } | undefined;
+	#lastClosed: { readonly path: string; readonly document: TextDocument } | undefined;
 
 	/** Returns the path of a document. One that is not a file gets a path of its own, so that the compiler can name it. */
 	pathOf(uri: string): string {
@@ -26,30 +26,30 @@ export class Documents {
 	}
 
 	set(file: string, document: TextDocument): void {
-		this.#open.set(file, document);
+		this.#openDocuments.set(file, document);
 	}
 
 	delete(file: string): void {
-		this.#open.delete(file);
+		this.#openDocuments.delete(file);
 	}
 
 	/** Returns an open document. */
 	get(file: string): TextDocument | undefined {
-		return this.#open.get(file);
+		return this.#openDocuments.get(file);
 	}
 
 	/** Returns the versions of all open documents. */
 	versions(): ReadonlyMap<string, number> {
-		return new Map([...this.#open].map(([file, { version }]) => [file, version]));
+		return new Map([...this.#openDocuments].map(([file, { version }]) => [file, version]));
 	}
 
 	/** Returns a document with which to convert positions: the open one, or one with the given text. */
 	#document(file: string, text: string): TextDocument {
-		const open = this.#open.get(file);
-		if (open) return open;
-		if (this.#closed?.path !== file || this.#closed.document.getText() !== text)
-			this.#closed = { path: file, document: TextDocument.create(this.uriOf(file), '', 0, text) };
-		return this.#closed.document;
+		const document = this.#openDocuments.get(file);
+		if (document) return document;
+		if (this.#lastClosed?.path !== file || this.#lastClosed.document.getText() !== text)
+			this.#lastClosed = { path: file, document: TextDocument.create(this.uriOf(file), '', 0, text) };
+		return this.#lastClosed.document;
 	}
 
 	/** Converts offsets in a text to positions. */
@@ -60,15 +60,15 @@ export class Documents {
 
 	/** Converts a range in a file of the workspace; undefined if the file cannot be read. */
 	location(workspace: Workspace, { path: file, start, end }: FileRange): { uri: string; range: Range } | undefined {
-		const text = this.#open.get(file)?.getText() ?? workspace.syntax(file)?.text;
+		const text = this.#openDocuments.get(file)?.getText() ?? workspace.syntax(file)?.text;
 		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
 	}
 
 	/** Returns edits by path as edits of documents. The editor refuses those of open documents that have changed meanwhile. */
-	versioned(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
-		return [...edits].map(([file, list]) => ({
-			textDocument: { uri: this.uriOf(file), version: this.#open.get(file)?.version ?? null },
-			edits: list,
+	documentEdits(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
+		return [...edits].map(([file, textEdits]) => ({
+			textDocument: { uri: this.uriOf(file), version: this.#openDocuments.get(file)?.version ?? null },
+			edits: textEdits,
 		}));
 	}
 }

@@ -14,13 +14,13 @@ import { enclosingRanges, foldsOf, symbolsOf, type TextSymbol } from '../../comp
 import type { TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 import { ACTION_FEATURES, answerActions } from './actions.ts';
-import { type Asked, askedDocument } from './asked.ts';
 import type { DiagnosticsPublisher } from './diagnostics.ts';
 import type { Documents } from './documents.ts';
 import { answerLenses, LENS_FEATURES } from './lenses.ts';
+import { type RequestedDocument, requestedDocument } from './requested-document.ts';
 import { answerWords, WORD_FEATURES } from './words.ts';
 
-/** What the server tells a client that it can do. */
+/** The capabilities that the server announces to a client. */
 export const FEATURES: ServerCapabilities = {
 	documentFormattingProvider: true,
 	documentRangeFormattingProvider: true,
@@ -35,7 +35,7 @@ export const FEATURES: ServerCapabilities = {
 	...LENS_FEATURES,
 };
 
-/** What handlers need. */
+/** Dependencies of the handlers. */
 export interface FeatureDeps {
 	readonly documents: Documents;
 	readonly workspace: () => Workspace;
@@ -44,7 +44,7 @@ export interface FeatureDeps {
 	readonly canCreateFiles: () => boolean;
 }
 
-const SYMBOLS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
+const SYMBOL_KINDS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 	options: SymbolKind.Namespace,
 	site: SymbolKind.Class,
 	snippet: SymbolKind.Module,
@@ -62,58 +62,62 @@ export function answerFeatures(connection: Connection, deps: FeatureDeps): void 
 	answerWords(connection, deps);
 	answerActions(connection, deps);
 	answerLenses(connection, deps);
-	const asked = askedDocument(deps);
-	const rangeIn = ({ path, syntax }: Asked, range: TextRange) => documents.range(path, syntax.text, range);
+	const findDocument = requestedDocument(deps);
+	const rangeIn = ({ path, syntax }: RequestedDocument, range: TextRange) => documents.range(path, syntax.text, range);
 
 	connection.onDocumentFormatting(({ textDocument }) => {
-		const at = asked(textDocument.uri);
-		return at ? textEdits(at, formattingEdits(at.syntax.text)) : [];
+		const requested = findDocument(textDocument.uri);
+		return requested ? textEdits(requested, formattingEdits(requested.syntax.text)) : [];
 	});
 	connection.onDocumentRangeFormatting(({ textDocument, range }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		const within = { start: at.document.offsetAt(range.start), end: at.document.offsetAt(range.end) };
-		return textEdits(at, formattingEdits(at.syntax.text, within));
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
+		return textEdits(requested, formattingEdits(requested.syntax.text, offsets));
 	});
 	connection.onDocumentOnTypeFormatting(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		const offset = at.document.offsetAt(position);
-		return textEdits(at, formattingEdits(at.syntax.text, { start: offset, end: offset }));
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		const offset = requested.document.offsetAt(position);
+		return textEdits(requested, formattingEdits(requested.syntax.text, { start: offset, end: offset }));
 	});
-	const textEdits = (at: Asked, edits: readonly RangeEdit[]): TextEdit[] =>
-		edits.map(edit => ({ range: rangeIn(at, edit), newText: edit.text }));
+	const textEdits = (requested: RequestedDocument, edits: readonly RangeEdit[]): TextEdit[] =>
+		edits.map(edit => ({ range: rangeIn(requested, edit), newText: edit.text }));
 
 	connection.onDocumentSymbol(({ textDocument }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
 		const convert = ({ name, detail, kind, range, name_range, children }: TextSymbol): DocumentSymbol => ({
-			...{ name, detail, kind: SYMBOLS[kind] },
-			...{ range: rangeIn(at, range), selectionRange: rangeIn(at, name_range), children: children.map(convert) },
+			...{ name, detail, kind: SYMBOL_KINDS[kind] },
+			...{
+				range: rangeIn(requested, range),
+				selectionRange: rangeIn(requested, name_range),
+				children: children.map(convert),
+			},
 		});
-		return symbolsOf(at.syntax).map(convert);
+		return symbolsOf(requested.syntax).map(convert);
 	});
 	connection.onWorkspaceSymbol(({ query }) => {
 		const workspace = deps.workspace();
-		const wanted = query.toLowerCase();
+		const lowerQuery = query.toLowerCase();
 		return workspace.everyFile().flatMap(path => {
 			const syntax = workspace.syntax(path);
 			if (!syntax) return [];
 			return flatSymbols(symbolsOf(syntax))
-				.filter(({ symbol }) => symbol.name.toLowerCase().includes(wanted))
+				.filter(({ symbol }) => symbol.name.toLowerCase().includes(lowerQuery))
 				.map(({ symbol, container }) => ({
 					name: symbol.name,
-					kind: SYMBOLS[symbol.kind],
+					kind: SYMBOL_KINDS[symbol.kind],
 					location: { uri: documents.uriOf(path), range: documents.range(path, syntax.text, symbol.name_range) },
 					...(container === undefined ? {} : { containerName: container }),
 				}));
 		});
 	});
 	connection.onFoldingRanges(({ textDocument }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		return foldsOf(at.syntax).map(fold => {
-			const { start, end } = rangeIn(at, fold);
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		return foldsOf(requested.syntax).map(fold => {
+			const { start, end } = rangeIn(requested, fold);
 			const kind =
 				fold.kind === 'comment'
 					? FoldingRangeKind.Comment
@@ -126,20 +130,20 @@ export function answerFeatures(connection: Connection, deps: FeatureDeps): void 
 		});
 	});
 	connection.onSelectionRanges(({ textDocument, positions }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
 		return positions.map(position => {
 			let selection: SelectionRange | undefined;
-			for (const range of enclosingRanges(at.syntax, at.document.offsetAt(position)).toReversed())
-				selection = { range: rangeIn(at, range), ...(selection ? { parent: selection } : {}) };
+			for (const range of enclosingRanges(requested.syntax, requested.document.offsetAt(position)).toReversed())
+				selection = { range: rangeIn(requested, range), ...(selection ? { parent: selection } : {}) };
 			return selection!;
 		});
 	});
 	connection.onDocumentLinks(({ textDocument }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		return linksOf(at.workspace, at.syntax).map(link => ({
-			range: rangeIn(at, link),
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		return linksOf(requested.workspace, requested.syntax).map(link => ({
+			range: rangeIn(requested, link),
 			target: documents.uriOf(link.path),
 		}));
 	});

@@ -19,9 +19,9 @@ import {
 import { semanticTokens, TOKEN_TYPES } from '../../compiler/queries/semantic-tokens.ts';
 import { NOTHING_REAL } from '../../compiler/queries/workspace.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
-import { askedDocument } from './asked.ts';
 import { CONVERT, convertDocument } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
+import { requestedDocument } from './requested-document.ts';
 
 const RUN_TEST = 'svc.runTest';
 const EXPLAIN = 'svc.explainRequest';
@@ -39,17 +39,17 @@ const REQUEST_FAILED = -32803;
 /** Registers the handlers. */
 export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
-	const asked = askedDocument(deps);
-	/** What the tests of a configuration reach; they run again only after a change. */
-	let known:
+	const findDocument = requestedDocument(deps);
+	/** What the tests of a configuration reach. The tests run again only after a change. */
+	let reachedCache:
 		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: Reached }
 		| undefined;
 	const reachedBy = async (compiled: CompileResult): Promise<Reached> => {
 		const { document } = compiled;
 		const tests = compiled.tests.map(({ span }) => span.source.text.slice(span.start)).join('\0');
-		if (!known || known.document !== document || known.tests !== tests)
-			known = { document, tests, reached: await reachedByTests(compiled, NOTHING_REAL) };
-		return known.reached;
+		if (!reachedCache || reachedCache.document !== document || reachedCache.tests !== tests)
+			reachedCache = { document, tests, reached: await reachedByTests(compiled, NOTHING_REAL) };
+		return reachedCache.reached;
 	};
 
 	/** Returns the configuration that a file belongs to, in its current state. */
@@ -60,24 +60,28 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	};
 
 	connection.languages.semanticTokens.on(({ textDocument }) => {
-		const at = asked(textDocument.uri);
+		const requested = findDocument(textDocument.uri);
 		const data: number[] = [];
 		let line = 0;
 		let character = 0;
-		for (const { start, end, type, definition } of at ? semanticTokens(at.syntax) : []) {
+		for (const { start, end, type, definition } of requested ? semanticTokens(requested.syntax) : []) {
 			// Tokens of several lines are not supported by all editors.
-			for (const part of linesOf(at!.syntax.text, start, end)) {
-				const { start: from, end: to } = documents.range(at!.path, at!.syntax.text, part);
-				const column = from.line === line ? from.character - character : from.character;
+			for (const part of linesOf(requested!.syntax.text, start, end)) {
+				const { start: startPosition, end: endPosition } = documents.range(
+					requested!.path,
+					requested!.syntax.text,
+					part,
+				);
+				const column = startPosition.line === line ? startPosition.character - character : startPosition.character;
 				data.push(
-					from.line - line,
+					startPosition.line - line,
 					column,
-					to.character - from.character,
+					endPosition.character - startPosition.character,
 					TOKEN_TYPES.indexOf(type),
 					definition ? 1 : 0,
 				);
-				line = from.line;
-				character = from.character;
+				line = startPosition.line;
+				character = startPosition.character;
 			}
 		}
 		return { data };
@@ -85,18 +89,18 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	connection.languages.inlayHint.on(async ({ textDocument, range }) => {
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
-		const shown = await publisher.findings(path);
-		const at = asked(textDocument.uri);
-		if (!at || at.document.version !== version) return [];
-		const start = at.document.offsetAt(range.start);
-		const end = at.document.offsetAt(range.end);
+		const published = await publisher.findings(path);
+		const requested = findDocument(textDocument.uri);
+		if (!requested || requested.document.version !== version) return [];
+		const start = requested.document.offsetAt(range.start);
+		const end = requested.document.offsetAt(range.end);
 		return inlayHints(
-			at.syntax,
-			shown.map(({ finding }) => finding),
+			requested.syntax,
+			published.map(({ finding }) => finding),
 		)
 			.filter(({ offset }) => start <= offset && offset <= end)
 			.map(({ offset, label, tooltip, side }) => ({
-				position: at.document.positionAt(offset),
+				position: requested.document.positionAt(offset),
 				...{ label, tooltip, kind: InlayHintKind.Type },
 				...{ paddingLeft: side === 'after', paddingRight: side === 'before' },
 			}));
@@ -105,38 +109,38 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 		const path = documents.pathOf(textDocument.uri);
 		const compiled = await compiledOf(path);
 		const reached = compiled ? await reachedBy(compiled) : [];
-		const at = asked(textDocument.uri);
-		if (!at || !publisher.isCurrent) return [];
-		return lensesOf(at.syntax, compiled, reached).map(lens => ({
-			range: documents.range(at.path, at.syntax.text, lens),
+		const requested = findDocument(textDocument.uri);
+		if (!requested || !publisher.isCurrent) return [];
+		return lensesOf(requested.syntax, compiled, reached).map(lens => ({
+			range: documents.range(requested.path, requested.syntax.text, lens),
 			command: commandOf(lens, textDocument.uri),
 		}));
 	});
-	connection.onExecuteCommand(async ({ command, arguments: given = [] }) => {
-		if (command === CONVERT) return convertDocument(connection, deps, given);
-		// A client that shows the results itself says so by the third argument.
-		const [uri, what, quiet] = given as readonly unknown[];
+	connection.onExecuteCommand(async ({ command, arguments: commandArguments = [] }) => {
+		if (command === CONVERT) return convertDocument(connection, deps, commandArguments);
+		// If the third argument is true, the client shows the result itself.
+		const [uri, subject, isQuiet] = commandArguments as readonly unknown[];
 		const { window } = connection;
-		const failed = (message: string): ResponseError => new ResponseError(REQUEST_FAILED, message);
-		if (typeof uri !== 'string' || typeof what !== 'string')
-			return failed(`${command} needs a document and a name or request.`);
+		const requestFailed = (message: string): ResponseError => new ResponseError(REQUEST_FAILED, message);
+		if (typeof uri !== 'string' || typeof subject !== 'string')
+			return requestFailed(`${command} needs a document and a name or request.`);
 		const compiled = await compiledOf(documents.pathOf(uri));
-		if (!compiled?.plan) return failed('The configuration is not open, or it has errors.');
-		// The user has asked for it, so files below its roots may be read, as `svc validate` does.
-		const real = dryRunEnvironment(deps.workspace().reader.workingDirectory);
+		if (!compiled?.plan) return requestFailed('The configuration is not open, or it has errors.');
+		// The user has asked for this run, so files below the sites' roots may be read, as by `svc validate`.
+		const realEnvironment = dryRunEnvironment(deps.workspace().reader.workingDirectory);
 		if (command === RUN_TEST) {
-			const result = await runTest(compiled, what, real);
-			if (!result) return failed(`There is no test \`${what}\`.`);
+			const result = await runTest(compiled, subject, realEnvironment);
+			if (!result) return requestFailed(`There is no test \`${subject}\`.`);
 			const { passed, text, at } = result;
-			if (quiet !== true) void (passed ? window.showInformationMessage(text) : window.showErrorMessage(text));
+			if (isQuiet !== true) void (passed ? window.showInformationMessage(text) : window.showErrorMessage(text));
 			return { passed, text, location: at && documents.location(deps.workspace(), at) };
 		}
-		const text = await explainRequest(compiled, what, real);
+		const text = await explainRequest(compiled, subject, realEnvironment);
 		if (text === undefined)
-			return failed(
-				`Nothing listens where \`${what}\` leads, or it is not a request such as \`POST https://example.com/path\`.`,
+			return requestFailed(
+				`Nothing listens where \`${subject}\` leads, or it is not a request such as \`POST https://example.com/path\`.`,
 			);
-		if (quiet !== true) void window.showInformationMessage(text);
+		if (isQuiet !== true) void window.showInformationMessage(text);
 		return { text };
 	});
 }
@@ -160,8 +164,8 @@ function commandOf(lens: Lens, uri: string): { title: string; command: string; a
 function* linesOf(text: string, start: number, end: number): Generator<{ start: number; end: number }> {
 	for (let at = start; at < end; ) {
 		const newline = text.indexOf('\n', at);
-		const stop = newline === -1 || newline >= end ? end : newline;
-		if (stop > at) yield { start: at, end: stop };
-		at = stop + 1;
+		const lineEnd = newline === -1 || newline >= end ? end : newline;
+		if (lineEnd > at) yield { start: at, end: lineEnd };
+		at = lineEnd + 1;
 	}
 }

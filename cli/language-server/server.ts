@@ -36,7 +36,7 @@ class LanguageServer {
 	readonly #folders = new Set<string>();
 	readonly #publisher: DiagnosticsPublisher;
 	#workspace: Workspace;
-	#watches = false;
+	#watchesFiles = false;
 	#createsFiles = false;
 	isShutDown = false;
 
@@ -50,7 +50,7 @@ class LanguageServer {
 			this.isShutDown = true;
 			this.#publisher.stop();
 		});
-		this.#takeDocuments();
+		this.#handleDocumentEvents();
 		answerFeatures(connection, {
 			documents: this.#documents,
 			workspace: () => this.#workspace,
@@ -64,7 +64,7 @@ class LanguageServer {
 		for (const uri of uris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
 		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
 		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
-		this.#watches = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+		this.#watchesFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
 		this.#createsFiles = canCreateFiles(capabilities);
 		return {
 			serverInfo: { name: 'svc', version: version() },
@@ -77,44 +77,44 @@ class LanguageServer {
 	}
 
 	#initialized(): void {
-		if (!this.#watches) return;
-		// Imported files have any name.
+		if (!this.#watchesFiles) return;
+		// Imported files can have any name.
 		const watchers = [{ globPattern: '**/*' }];
 		void this.#connection.client.register(DidChangeWatchedFilesNotification.type, { watchers });
 	}
 
-	#takeDocuments(): void {
+	#handleDocumentEvents(): void {
 		const connection = this.#connection;
-		connection.onDidOpenTextDocument(({ textDocument: { uri, languageId, version: number, text } }) => {
+		connection.onDidOpenTextDocument(({ textDocument: { uri, languageId, version: documentVersion, text } }) => {
 			const file = this.#documents.pathOf(uri);
-			// Editors have a server for JSON, to which `svc schema` describes a document.
+			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
 			// A file opened on its own is a workspace of one folder.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
 				this.#folders.add(path.dirname(file));
-			this.#take(file, TextDocument.create(uri, languageId, number, text), 0);
+			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text), 0);
 		});
-		connection.onDidChangeTextDocument(({ textDocument: { uri, version: number }, contentChanges }) => {
+		connection.onDidChangeTextDocument(({ textDocument: { uri, version: documentVersion }, contentChanges }) => {
 			const file = this.#documents.pathOf(uri);
 			const document = this.#documents.get(file);
-			if (document) this.#take(file, TextDocument.update(document, contentChanges, number));
+			if (document) this.#updateDocument(file, TextDocument.update(document, contentChanges, documentVersion));
 		});
 		connection.onDidCloseTextDocument(({ textDocument: { uri } }) => {
 			const file = this.#documents.pathOf(uri);
 			this.#documents.delete(file);
 			this.#workspace.close(file);
-			this.#publisher.changed();
+			this.#publisher.scheduleCheck();
 		});
 		connection.onDidChangeWatchedFiles(() => {
 			this.#workspace.forgetFiles();
-			this.#publisher.changed();
+			this.#publisher.scheduleCheck();
 		});
 	}
 
-	#take(file: string, document: TextDocument, delay?: number): void {
+	#updateDocument(file: string, document: TextDocument, delay?: number): void {
 		this.#documents.set(file, document);
 		this.#workspace.open(file, { text: document.getText(), dialect: dialectOf(document.languageId, file) });
-		this.#publisher.changed(delay);
+		this.#publisher.scheduleCheck(delay);
 	}
 }
 

@@ -15,8 +15,8 @@ import { hoverAt, signatureAt } from '../../compiler/queries/hover.ts';
 import { importedFiles } from '../../compiler/queries/links.ts';
 import { nameAt, occurrencesAt, renameAt } from '../../compiler/queries/names.ts';
 import type { FileRange } from '../../compiler/queries/text-syntax.ts';
-import { askedDocument } from './asked.ts';
 import type { FeatureDeps } from './features.ts';
+import { requestedDocument } from './requested-document.ts';
 
 export const WORD_FEATURES: ServerCapabilities = {
 	completionProvider: { triggerCharacters: ['{', '@', '/', '.', '=', ' '] },
@@ -50,15 +50,15 @@ const KINDS: { readonly [kind in CompletionKind]: CompletionItemKind } = {
 /** Registers the handlers. */
 export function answerWords(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
-	const asked = askedDocument(deps);
+	const findDocument = requestedDocument(deps);
 	const locations = (ranges: readonly FileRange[]): Location[] =>
 		ranges.flatMap(range => documents.location(deps.workspace(), range) ?? []);
 
 	connection.onCompletion(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		const found = completionsAt(at.workspace, at.syntax, at.document.offsetAt(position));
-		return found.map(({ label, kind, detail, documentation, insert, snippet, range }, index) => ({
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		const completions = completionsAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
+		return completions.map(({ label, kind, detail, documentation, insert, snippet, range }, index) => ({
 			label,
 			kind: KINDS[kind],
 			...(detail === undefined ? {} : { detail }),
@@ -66,21 +66,21 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 			sortText: String(index).padStart(4, '0'),
 			filterText: label,
 			insertTextFormat: snippet ? InsertTextFormat.Snippet : InsertTextFormat.PlainText,
-			textEdit: { range: documents.range(at.path, at.syntax.text, range), newText: insert },
+			textEdit: { range: documents.range(requested.path, requested.syntax.text, range), newText: insert },
 		}));
 	});
 	connection.onHover(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		const hover = at && hoverAt(at.workspace, at.syntax, at.document.offsetAt(position));
-		if (!at || !hover) return null;
+		const requested = findDocument(textDocument.uri);
+		const hover = requested && hoverAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
+		if (!requested || !hover) return null;
 		return {
 			contents: { kind: MarkupKind.Markdown, value: hover.text },
-			range: documents.range(at.path, at.syntax.text, hover.range),
+			range: documents.range(requested.path, requested.syntax.text, hover.range),
 		};
 	});
 	connection.onSignatureHelp(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		const signature = at && signatureAt(at.syntax, at.document.offsetAt(position));
+		const requested = findDocument(textDocument.uri);
+		const signature = requested && signatureAt(requested.syntax, requested.document.offsetAt(position));
 		if (!signature) return null;
 		const { usage, documentation, parameters, active } = signature;
 		return {
@@ -92,48 +92,56 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		};
 	});
 	connection.onDefinition(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		const offset = at.document.offsetAt(position);
-		const uses = occurrencesAt(at.workspace, at.syntax, offset);
-		if (uses.length > 0) return locations(uses.filter(({ role }) => role === 'definition'));
-		return locations(importedFiles(at.workspace, at.syntax, offset));
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		const offset = requested.document.offsetAt(position);
+		const occurrences = occurrencesAt(requested.workspace, requested.syntax, offset);
+		if (occurrences.length > 0) return locations(occurrences.filter(({ role }) => role === 'definition'));
+		return locations(importedFiles(requested.workspace, requested.syntax, offset));
 	});
 	connection.onReferences(({ textDocument, position, context }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		const uses = occurrencesAt(at.workspace, at.syntax, at.document.offsetAt(position));
-		return locations(uses.filter(({ role }) => context.includeDeclaration || role === 'use'));
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		const occurrences = occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
+		return locations(occurrences.filter(({ role }) => context.includeDeclaration || role === 'use'));
 	});
 	connection.onDocumentHighlight(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		if (!at) return [];
-		return occurrencesAt(at.workspace, at.syntax, at.document.offsetAt(position))
-			.filter(({ path }) => path === at.path)
-			.map(use => ({ range: documents.range(at.path, at.syntax.text, use), kind: use.role === 'definition' ? 3 : 2 }));
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return [];
+		return occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position))
+			.filter(({ path }) => path === requested.path)
+			.map(occurrence => ({
+				range: documents.range(requested.path, requested.syntax.text, occurrence),
+				kind: occurrence.role === 'definition' ? 3 : 2,
+			}));
 	});
 	connection.onPrepareRename(({ textDocument, position }) => {
-		const at = asked(textDocument.uri);
-		const offset = at?.document.offsetAt(position);
-		const name = at && nameAt(at.syntax, offset!);
-		if (!at || !name || occurrencesAt(at.workspace, at.syntax, offset!).length === 0) return null;
-		return { range: documents.range(at.path, at.syntax.text, name), placeholder: name.name };
+		const requested = findDocument(textDocument.uri);
+		const offset = requested?.document.offsetAt(position);
+		const name = requested && nameAt(requested.syntax, offset!);
+		if (!requested || !name || occurrencesAt(requested.workspace, requested.syntax, offset!).length === 0) return null;
+		return { range: documents.range(requested.path, requested.syntax.text, name), placeholder: name.name };
 	});
 	connection.onRenameRequest(({ textDocument, position, newName }): WorkspaceEdit | ResponseError => {
-		const at = asked(textDocument.uri);
-		if (!at) return { documentChanges: [] };
-		const renamed = renameAt(at.workspace, at.syntax, at.document.offsetAt(position), newName);
+		const requested = findDocument(textDocument.uri);
+		if (!requested) return { documentChanges: [] };
+		const renameResult = renameAt(
+			requested.workspace,
+			requested.syntax,
+			requested.document.offsetAt(position),
+			newName,
+		);
 		// LSP 3.17: RequestFailed.
-		if ('problem' in renamed) return new ResponseError(-32803, renamed.problem);
-		const wanted = newName.replace(/^@/, '');
+		if ('problem' in renameResult) return new ResponseError(-32803, renameResult.problem);
+		const newText = newName.replace(/^@/, '');
 		const edits = new Map<string, TextEdit[]>();
-		for (const use of renamed) {
-			const location = documents.location(at.workspace, use);
+		for (const occurrence of renameResult) {
+			const location = documents.location(requested.workspace, occurrence);
 			if (!location) continue;
-			const list = edits.get(use.path) ?? [];
-			list.push({ range: location.range, newText: wanted });
-			edits.set(use.path, list);
+			const list = edits.get(occurrence.path) ?? [];
+			list.push({ range: location.range, newText });
+			edits.set(occurrence.path, list);
 		}
-		return { documentChanges: documents.versioned(edits) };
+		return { documentChanges: documents.documentEdits(edits) };
 	});
 }

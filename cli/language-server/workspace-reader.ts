@@ -1,4 +1,4 @@
-/** A reader that stays inside of the workspace: what links or paths lead out of it is withheld, and not even looked at. */
+/** A reader that stays inside the workspace: paths and links that lead out of it are refused without looking at their targets. */
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { ReadError, type Reader, WITHHELD } from '../../compiler/source/reader.ts';
@@ -6,26 +6,26 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 /** Returns a reader of the files in the given folders. `folders` may grow. */
 export function workspaceReader(folders: ReadonlySet<string>): Reader {
-	const [first] = folders;
-	const disk = diskReader(first ?? path.parse(process.cwd()).root);
+	const [firstFolder] = folders;
+	const disk = diskReader(firstFolder ?? path.parse(process.cwd()).root);
 	const realFolders = (): readonly string[] => [...folders].flatMap(folder => realPath(folder) ?? []);
-	const contained = (given: string): string => {
-		const absolute = path.resolve(disk.workingDirectory, given);
-		if (!isBelow(absolute, folders)) throw new ReadError(WITHHELD, given);
-		const real = realPath(absolute);
-		if (real === undefined) throw new ReadError('ENOENT', given);
-		if (real !== absolute && !isBelow(real, realFolders())) throw new ReadError(WITHHELD, given);
+	const resolveInside = (file: string): string => {
+		const absolutePath = path.resolve(disk.workingDirectory, file);
+		if (!isBelow(absolutePath, folders)) throw new ReadError(WITHHELD, file);
+		const resolvedPath = realPath(absolutePath);
+		if (resolvedPath === undefined) throw new ReadError('ENOENT', file);
+		if (resolvedPath !== absolutePath && !isBelow(resolvedPath, realFolders())) throw new ReadError(WITHHELD, file);
 		// Returns the resolved path, so that a link that is replaced meanwhile leads nowhere else.
-		return real;
+		return resolvedPath;
 	};
 	return {
 		workingDirectory: disk.workingDirectory,
-		readText: given => disk.readText(contained(given)),
-		readBytes: given => disk.readBytes(contained(given)),
-		list: given => disk.list(contained(given)),
-		kind: given => {
+		readText: file => disk.readText(resolveInside(file)),
+		readBytes: file => disk.readBytes(resolveInside(file)),
+		list: file => disk.list(resolveInside(file)),
+		kind: file => {
 			try {
-				return disk.kind(contained(given));
+				return disk.kind(resolveInside(file));
 			} catch (error) {
 				if (error instanceof ReadError) return error.code === WITHHELD ? 'withheld' : undefined;
 				throw error;

@@ -90,7 +90,7 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 
 function optionEntry(option: CommandOption): string[] {
 	const value = option.value === undefined ? '' : option.valueOptional ? `[=*${option.value}*]` : ` *${option.value}*`;
-	const names = [option.short, option.name, ...(option.also ?? [])]
+	const names = [option.short, option.name, ...(option.aliases ?? [])]
 		.filter(name => name !== undefined)
 		.map(name => `\`${name.length === 1 ? '-' : '--'}${name}\``);
 	const notes = [

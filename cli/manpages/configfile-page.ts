@@ -12,7 +12,7 @@ import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
 import { boldCode, codeParagraph, type ManualPage, paragraph, renderMarkdown, section, subsection } from './roff.ts';
 
 /** The documentation in a definition. */
-interface Documented {
+interface DocumentedModule {
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage: string;
 	readonly summary: string;
@@ -34,29 +34,29 @@ export function configfilePage(): ManualPage {
 					isWritten(option) ? option : { ...option, names: { configfile: [option.id], compatfile: [option.id] } },
 				)
 				.sort(byName)
-				.flatMap(documented),
+				.flatMap(definitionLines),
 			...section('Directives'),
-			...directives.filter(isWritten).sort(byName).flatMap(documented),
+			...directives.filter(isWritten).sort(byName).flatMap(definitionLines),
 			...section('Matchers'),
 			...matchers.flatMap(({ id, ...matcher }) =>
-				documented({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
+				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
 			),
 			...section('Balancing policies'),
 			...balancers.flatMap(({ id, ...balancer }) =>
-				documented({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
+				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
 			),
 			...section('Certificate issuers'),
-			...issuers.flatMap(module => documented(named(module))),
+			...issuers.flatMap(module => definitionLines(withNames(module))),
 			...section('DNS providers'),
-			...dnsProviders.flatMap(module => documented(named(module))),
+			...dnsProviders.flatMap(module => definitionLines(withNames(module))),
 			...section('Stores'),
-			...stores.flatMap(module => documented(named(module))),
+			...stores.flatMap(module => definitionLines(withNames(module))),
 			...section('Handlers without a directive'),
 			...paragraph('These handlers occur only in the JSON document that `svc adapt` prints.'),
 			...directives
 				.filter(directive => !isWritten(directive))
 				.flatMap(directive =>
-					documented({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
+					definitionLines({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
 				),
 			...section('Lint rules'),
 			...renderMarkdown(LINT_TEXT),
@@ -76,47 +76,47 @@ export function configfilePage(): ManualPage {
 }
 
 /** Adds the names of a module whose ID is its word in both languages. */
-function named<T extends { readonly id: string }>(module: T): T & Pick<Documented, 'names'> {
+function withNames<T extends { readonly id: string }>(module: T): T & Pick<DocumentedModule, 'names'> {
 	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }
 
-function isWritten({ names }: Pick<Documented, 'names'>): boolean {
+function isWritten({ names }: Pick<DocumentedModule, 'names'>): boolean {
 	return names.configfile.length + names.compatfile.length > 0;
 }
 
 /** Returns the word that users write. */
-function nameOf({ names }: Pick<Documented, 'names'>): string {
+function nameOf({ names }: Pick<DocumentedModule, 'names'>): string {
 	return names.configfile[0] ?? names.compatfile[0]!;
 }
 
-function byName(a: Pick<Documented, 'names'>, b: Pick<Documented, 'names'>): number {
+function byName(a: Pick<DocumentedModule, 'names'>, b: Pick<DocumentedModule, 'names'>): number {
 	return nameOf(a) < nameOf(b) ? -1 : 1;
 }
 
 /** Renders a definition: its usage, summary and documentation. */
-function documented(of: Documented): string[] {
-	const note = spellings(of);
+function definitionLines(definition: DocumentedModule): string[] {
+	const note = spellings(definition);
 	return [
-		...subsection(nameOf(of)),
-		...codeParagraph(of.usage),
-		...paragraph(of.summary),
-		...renderMarkdown(of.documentation),
+		...subsection(nameOf(definition)),
+		...codeParagraph(definition.usage),
+		...paragraph(definition.summary),
+		...renderMarkdown(definition.documentation),
 		...(note === '' ? [] : paragraph(note)),
 	];
 }
 
 /** Describes what the name alone does not show: aliases, and words that exist in only one language. */
-export function spellings({ names }: Pick<Documented, 'names'>): string {
+export function spellings({ names }: Pick<DocumentedModule, 'names'>): string {
 	const list = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
 	if (names.compatfile.length === 0) return 'Not available in a Compatfile.';
 	if (names.configfile.length === 0) return 'Only in a Compatfile.';
 	const name = names.configfile[0]!;
-	const other = names.configfile.slice(1);
-	const elsewhere = names.compatfile.filter(word => word !== name && !other.includes(word));
+	const aliases = names.configfile.slice(1);
+	const compatfileOnly = names.compatfile.filter(word => word !== name && !aliases.includes(word));
 	const sentences: string[] = [];
-	if (other.length > 0) sentences.push(`Also spelled ${list(other)}.`);
-	if (elsewhere.length > 0) {
-		sentences.push(`In a Compatfile ${names.compatfile.includes(name) ? 'also ' : ''}${list(elsewhere)}.`);
+	if (aliases.length > 0) sentences.push(`Also spelled ${list(aliases)}.`);
+	if (compatfileOnly.length > 0) {
+		sentences.push(`In a Compatfile ${names.compatfile.includes(name) ? 'also ' : ''}${list(compatfileOnly)}.`);
 	}
 	return sentences.join(' ');
 }

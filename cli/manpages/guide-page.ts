@@ -4,16 +4,16 @@ import { boldCode, type ManualPage, renderMarkdown, section } from './roff.ts';
 
 /** Returns the page of a guide. */
 export function guidePage({ topic, title, summary, sections }: Guide): ManualPage {
-	const [introduction, ...others] = sections;
-	const rest = introduction!.text.split('\n\n').slice(1).join('\n\n');
+	const [introduction, ...otherSections] = sections;
+	const remainingText = introduction!.text.split('\n\n').slice(1).join('\n\n');
 	return {
 		name: `svc-${topic}`,
 		section: 7,
 		summary: title,
 		body: [
 			...section('Description'),
-			...renderMarkdown(`${summary}.\n\n${rest}`),
-			...others.flatMap(({ title, text }) => [...section(title), ...renderMarkdown(text)]),
+			...renderMarkdown(`${summary}.\n\n${remainingText}`),
+			...otherSections.flatMap(({ title, text }) => [...section(title), ...renderMarkdown(text)]),
 			...section('See also'),
 			`${boldCode('svc')}(1),\n${boldCode('svc-configfile')}(5)`,
 		],

@@ -14,9 +14,9 @@ export interface ManualPage {
 /** Renders a page as its file holds it, with `version` in the footer. The output is reproducible byte for byte. */
 export function renderPage(page: ManualPage, version: string): string {
 	return [
-		`.TH ${argument(page.name.toUpperCase())} ${page.section} "" ${argument(`svc ${version}`)}`,
+		`.TH ${quoteArgument(page.name.toUpperCase())} ${page.section} "" ${quoteArgument(`svc ${version}`)}`,
 		...section('Name'),
-		`${literal(page.name)} \\- ${prose(page.summary)}`,
+		`${escapeLiteral(page.name)} \\- ${escapeProse(page.summary)}`,
 		...page.body,
 		'',
 	].join('\n');
@@ -24,34 +24,41 @@ export function renderPage(page: ManualPage, version: string): string {
 
 /** Returns a section heading, shown in capitals. */
 export function section(title: string): string[] {
-	return [`.SH ${argument(title.toUpperCase())}`];
+	return [`.SH ${quoteArgument(title.toUpperCase())}`];
 }
 
 /** Returns the heading of a subsection. */
 export function subsection(title: string): string[] {
-	return [`.SS ${argument(title)}`];
+	return [`.SS ${quoteArgument(title)}`];
 }
 
 /** Returns a paragraph of text with `boldCode`, **strong** and *emphasized* words. */
 export function paragraph(text: string): string[] {
-	return ['.PP', line(inline(text))];
+	return ['.PP', escapeLine(renderInline(text))];
 }
 
 /** Returns a list entry: a term and its meaning, both text as in {@link paragraph}. */
 export function listEntry(term: string, meaning: string): string[] {
-	return ['.TP', line(inline(term)), line(inline(meaning))];
+	return ['.TP', escapeLine(renderInline(term)), escapeLine(renderInline(meaning))];
 }
 
 /** Returns lines of code, indented. */
-export function example(lines: readonly string[]): string[] {
-	return ['.PP', '.RS 4', '.EX', ...lines.map(one => line(literal(one.replaceAll('\t', '    ')))), '.EE', '.RE'];
+export function codeBlock(lines: readonly string[]): string[] {
+	return [
+		'.PP',
+		'.RS 4',
+		'.EX',
+		...lines.map(codeLine => escapeLine(escapeLiteral(codeLine.replaceAll('\t', '    ')))),
+		'.EE',
+		'.RE',
+	];
 }
 
 /** Returns code to be typed: bold, every character literal, without hyphenation. */
 export function boldCode(text: string): string {
 	return `\\fB${text
 		.split(' ')
-		.map(word => `\\%${literal(word)}`)
+		.map(word => `\\%${escapeLiteral(word)}`)
 		.join(' ')}\\fR`;
 }
 
@@ -65,7 +72,7 @@ export function codeParagraph(text: string): string[] {
  * terms, and the other columns their descriptions.
  */
 export function renderMarkdown(text: string): string[] {
-	const out: string[] = [];
+	const output: string[] = [];
 	const lines = text.trim().split('\n');
 	for (let at = 0; at < lines.length; ) {
 		const first = lines[at]!;
@@ -73,58 +80,58 @@ export function renderMarkdown(text: string): string[] {
 			at++;
 		} else if (first.startsWith('```')) {
 			const end = lines.indexOf('```', at + 1);
-			const stop = end === -1 ? lines.length : end;
-			out.push(...example(lines.slice(at + 1, stop)));
-			at = stop + 1;
+			const blockEnd = end === -1 ? lines.length : end;
+			output.push(...codeBlock(lines.slice(at + 1, blockEnd)));
+			at = blockEnd + 1;
 		} else if (first.startsWith('|')) {
-			const stop = endOf(lines, at, one => one.startsWith('|'));
+			const blockEnd = endOf(lines, at, codeLine => codeLine.startsWith('|'));
 			// The header row and the line below it are omitted, because terms and descriptions need no titles.
-			for (const row of lines.slice(at + 2, stop)) {
-				const [term = '', ...rest] = cells(row);
-				out.push(...listEntry(term, rest.filter(cell => cell !== '').join('; ')));
+			for (const row of lines.slice(at + 2, blockEnd)) {
+				const [term = '', ...rest] = splitRow(row);
+				output.push(...listEntry(term, rest.filter(cell => cell !== '').join('; ')));
 			}
-			at = stop;
+			at = blockEnd;
 		} else if (first.startsWith('- ')) {
-			const stop = endOf(lines, at, one => one.startsWith('  '));
-			const item = [first.slice(2), ...lines.slice(at + 1, stop).map(one => one.trim())].join(' ');
-			out.push('.IP \\(bu 3', line(inline(item)));
-			at = stop;
+			const blockEnd = endOf(lines, at, codeLine => codeLine.startsWith('  '));
+			const item = [first.slice(2), ...lines.slice(at + 1, blockEnd).map(codeLine => codeLine.trim())].join(' ');
+			output.push('.IP \\(bu 3', escapeLine(renderInline(item)));
+			at = blockEnd;
 		} else {
-			const stop = endOf(lines, at, one => one.trim() !== '' && !/^(```|\||- )/.test(one));
-			out.push(...paragraph(lines.slice(at, stop).join(' ')));
-			at = stop;
+			const blockEnd = endOf(lines, at, codeLine => codeLine.trim() !== '' && !/^(```|\||- )/.test(codeLine));
+			output.push(...paragraph(lines.slice(at, blockEnd).join(' ')));
+			at = blockEnd;
 		}
 	}
-	return out;
+	return output;
 }
 
 /** Returns the index of the first line that no longer belongs to the block beginning at `at`. */
-function endOf(lines: readonly string[], at: number, goesOn: (line: string) => boolean): number {
-	let stop = at + 1;
-	while (stop < lines.length && goesOn(lines[stop]!)) stop++;
-	return stop;
+function endOf(lines: readonly string[], at: number, continues: (line: string) => boolean): number {
+	let blockEnd = at + 1;
+	while (blockEnd < lines.length && continues(lines[blockEnd]!)) blockEnd++;
+	return blockEnd;
 }
 
 /** Splits a table row into cells; `\|` is a literal bar. */
-function cells(row: string): string[] {
+function splitRow(row: string): string[] {
 	return row
 		.split(/(?<!\\)\|/)
 		.slice(1, -1)
 		.map(cell => cell.trim().replaceAll('\\|', '|'));
 }
 
-function inline(text: string): string {
-	let out = '';
-	let from = 0;
+function renderInline(text: string): string {
+	let output = '';
+	let proseStart = 0;
 	for (const match of text.matchAll(/(`+)(.+?)\1(?!`)|\*\*(\S(?:.*?\S)?)\*\*|\*([\w](?:[^*]*\w)?)\*/g)) {
-		out += prose(text.slice(from, match.index));
-		from = match.index + match[0].length;
+		output += escapeProse(text.slice(proseStart, match.index));
+		proseStart = match.index + match[0].length;
 		// `` ` `` is a code span with a backquote: the space on either side is not part of it.
-		if (match[2] !== undefined) out += boldCode(match[2].replace(/^ (.*) $/, '$1'));
-		else if (match[3] !== undefined) out += `\\fB${prose(match[3])}\\fR`;
-		else out += `\\fI${prose(match[4]!)}\\fR`;
+		if (match[2] !== undefined) output += boldCode(match[2].replace(/^ (.*) $/, '$1'));
+		else if (match[3] !== undefined) output += `\\fB${escapeProse(match[3])}\\fR`;
+		else output += `\\fI${escapeProse(match[4]!)}\\fR`;
 	}
-	return out + prose(text.slice(from));
+	return output + escapeProse(text.slice(proseStart));
 }
 
 const SPECIAL: { readonly [character: string]: string } = {
@@ -140,19 +147,19 @@ const SPECIAL: { readonly [character: string]: string } = {
 };
 
 /** Escapes text in which every character is literal. */
-function literal(text: string): string {
-	return ascii(text.replace(/[\\\-'`^~"…]/g, character => SPECIAL[character]!));
+function escapeLiteral(text: string): string {
+	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => SPECIAL[character]!));
 }
 
 /** Escapes prose, in which hyphens and apostrophes may be typeset. */
-function prose(text: string): string {
+function escapeProse(text: string): string {
 	// An ASCII terminal cannot show a section sign.
 	const words = text.replaceAll('§', 'section ');
-	return ascii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
+	return escapeNonAscii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
 }
 
 /** Escapes characters beyond ASCII by number, regardless of the locale in which the page is formatted. */
-function ascii(text: string): string {
+function escapeNonAscii(text: string): string {
 	return text.replace(/[^\x20-\x7e]/gu, character => {
 		const number = character.codePointAt(0)!;
 		return number < 0x20 || number === 0x7f ? ' ' : `\\[u${number.toString(16).toUpperCase().padStart(4, '0')}]`;
@@ -160,11 +167,11 @@ function ascii(text: string): string {
 }
 
 /** Escapes a line that would otherwise begin like a roff request. */
-function line(text: string): string {
+function escapeLine(text: string): string {
 	return /^[.']/.test(text) ? `\\&${text}` : text;
 }
 
 /** Quotes a macro argument. */
-function argument(text: string): string {
-	return `"${literal(text)}"`;
+function quoteArgument(text: string): string {
+	return `"${escapeLiteral(text)}"`;
 }

@@ -9,7 +9,7 @@ export interface FoundSection {
 	readonly score: number;
 }
 
-/** What a word counts for, by where it was found. A section that is named for a word is better than one that only mentions it. */
+/** Weights of words, by where they occur. A section named after a word is a better answer than one that only mentions it. */
 const WEIGHT = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 1 } as const;
 
 /** Returns the sections in which all words occur, or most of them if there is no such section; the best first. */
@@ -20,7 +20,7 @@ export function searchGuides(guides: readonly Guide[], question: string): FoundS
 	return rank(builder.index(), wordsOf(question)).map(({ document, score }) => ({ ...sections[document]!, score }));
 }
 
-/** Returns the texts in which a search looks for a section, each with what its words count for. */
+/** Returns the texts in which a search looks for a section, each with the weight of its words. */
 export function weightedTexts(guide: Guide, section: GuideSection): [text: string, weight: number][] {
 	// The introduction has the words of the whole guide. A section that answers the question itself is better.
 	const isIntroduction = section === guide.sections[0];

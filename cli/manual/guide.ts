@@ -9,7 +9,7 @@ import { TOPICS, type Topic } from './topics.ts';
 
 /** A part of a guide: a heading and everything up to the next one. */
 export interface GuideSection {
-	/** The heading; the title of the guide for what precedes the first one. */
+	/** The heading; for the introduction, the title of the guide. */
 	readonly title: string;
 	/** The words of the comment below the heading. */
 	readonly words: string;

@@ -5,16 +5,16 @@
  * without their types, and refer to nothing outside of themselves.
  */
 
-/** What a search needs to know about documents, as JSON. */
+/** The search index of a set of documents, as JSON. */
 export interface RankingIndex {
 	/** Number of documents. */
 	readonly count: number;
-	/** By word, as {@link wordsOf} returns it: the number of each document that has it, and what the word counts for there. */
+	/** For each word, as returned by {@link wordsOf}: the numbers of the documents that contain it, with its weight in each. */
 	readonly words: { readonly [word: string]: readonly (readonly [document: number, weight: number])[] };
 }
 
 /** A document that a search found. */
-export interface Ranked {
+export interface RankedDocument {
 	/** Its number. */
 	readonly document: number;
 	readonly score: number;
@@ -35,48 +35,52 @@ export function wordsOf(text: string): string[] {
 
 /**
  * Returns the documents in which all words of a question occur, or most of them if there is no such document; the best first.
- * `asked` is what {@link wordsOf} returns. With `completes`, the last word may be the beginning of a word.
+ * `questionWords` are those returned by {@link wordsOf}. With `completes`, the last word may be the beginning of a word.
  */
-export function rank(index: RankingIndex, asked: readonly string[], completes: boolean = false): Ranked[] {
+export function rank(
+	index: RankingIndex,
+	questionWords: readonly string[],
+	completes: boolean = false,
+): RankedDocument[] {
 	// Words of questions that say nothing about their subject.
 	const ignored = new Set(
 		'a an and are as at be by can cannot do does for from get have how i in is it me my of on or our set should so svc that the this to use using want what when where which why with without you your'.split(
 			' ',
 		),
 	);
-	const sought = [...new Set(asked)].filter(word => !ignored.has(word));
+	const searchWords = [...new Set(questionWords)].filter(word => !ignored.has(word));
 	const scores = new Map<number, { score: number; matched: number }>();
-	sought.forEach((word, at) => {
-		let having: readonly (readonly [number, number])[] = Object.hasOwn(index.words, word) ? index.words[word]! : [];
-		if (having.length === 0 && completes && at === sought.length - 1) {
+	searchWords.forEach((word, at) => {
+		let postings: readonly (readonly [number, number])[] = Object.hasOwn(index.words, word) ? index.words[word]! : [];
+		if (postings.length === 0 && completes && at === searchWords.length - 1) {
 			const best = new Map<number, number>();
-			for (const [known, documents] of Object.entries(index.words)) {
-				if (!known.startsWith(word)) continue;
+			for (const [indexedWord, documents] of Object.entries(index.words)) {
+				if (!indexedWord.startsWith(word)) continue;
 				for (const [document, weight] of documents) best.set(document, Math.max(weight, best.get(document) ?? 0));
 			}
-			having = [...best];
+			postings = [...best];
 		}
 		// A rare word says more about the subject than one that is everywhere.
-		const rarity = Math.log(1 + index.count / Math.max(1, having.length));
-		for (const [document, weight] of having) {
+		const rarity = Math.log(1 + index.count / Math.max(1, postings.length));
+		for (const [document, weight] of postings) {
 			const { score, matched } = scores.get(document) ?? { score: 0, matched: 0 };
 			scores.set(document, { score: score + weight * rarity, matched: matched + 1 });
 		}
 	});
-	const most = Math.max(0, ...[...scores.values()].map(({ matched }) => matched));
-	if (most === 0 || most < sought.length / 2) return [];
+	const maxMatched = Math.max(0, ...[...scores.values()].map(({ matched }) => matched));
+	if (maxMatched === 0 || maxMatched < searchWords.length / 2) return [];
 	return [...scores]
-		.filter(([, { matched }]) => matched === most)
+		.filter(([, { matched }]) => matched === maxMatched)
 		.map(([document, { score }]) => ({ document, score }))
 		.sort((a, b) => b.score - a.score || a.document - b.document);
 }
 
-/** Collects what {@link rank} needs to know. Documents are numbered in the order in which they are added. */
+/** Builds the index for {@link rank}. Documents are numbered in the order in which they are added. */
 export class RankingIndexBuilder {
-	#count = 0;
+	#documentCount = 0;
 	readonly #words = new Map<string, [document: number, weight: number][]>();
 
-	/** Adds a document: its texts, each with what its words count for. */
+	/** Adds a document: its texts, each with the weight of its words. */
 	add(texts: readonly (readonly [text: string, weight: number])[]): void {
 		const weights = new Map<string, number>();
 		for (const [text, weight] of texts) {
@@ -84,13 +88,13 @@ export class RankingIndexBuilder {
 		}
 		for (const [word, weight] of weights) {
 			const documents = this.#words.get(word) ?? [];
-			documents.push([this.#count, weight]);
+			documents.push([this.#documentCount, weight]);
 			this.#words.set(word, documents);
 		}
-		this.#count++;
+		this.#documentCount++;
 	}
 
 	index(): RankingIndex {
-		return { count: this.#count, words: Object.fromEntries(this.#words) };
+		return { count: this.#documentCount, words: Object.fromEntries(this.#words) };
 	}
 }

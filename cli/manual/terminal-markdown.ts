@@ -21,48 +21,48 @@ const CODE_BLANK = '\ue002';
 export function renderForTerminal(markdown: string, { width, styled }: TerminalOptions): string {
 	const style = (kind: keyof typeof STYLES, text: string): string =>
 		styled ? `${STYLES[kind][0]}${text}${STYLES[kind][1]}` : text;
-	const finished = (line: string): string =>
+	const restoreCode = (line: string): string =>
 		line
 			.replaceAll(CODE_BLANK, ' ')
 			.replaceAll(CODE_BEGIN, styled ? STYLES.code[0] : '`')
 			.replaceAll(CODE_END, styled ? STYLES.code[1] : '`');
-	const out: string[] = [];
+	const output: string[] = [];
 	const lines = markdown.trim().split('\n');
 	for (let at = 0; at < lines.length; ) {
-		const first = lines[at]!;
-		let stop = at + 1;
-		if (first.trim() === '') {
-			out.push('');
-		} else if (first.startsWith('```')) {
-			while (stop < lines.length && lines[stop] !== '```') stop++;
-			const file = /^```\S* (\S+)/.exec(first)?.[1];
-			if (file !== undefined) out.push(`    ${style('heading', `${file}:`)}`);
-			for (const code of lines.slice(at + 1, stop)) {
-				out.push(code === '' ? '' : `    ${style('code', code.replaceAll('\t', '    '))}`);
+		const firstLine = lines[at]!;
+		let blockEnd = at + 1;
+		if (firstLine.trim() === '') {
+			output.push('');
+		} else if (firstLine.startsWith('```')) {
+			while (blockEnd < lines.length && lines[blockEnd] !== '```') blockEnd++;
+			const file = /^```\S* (\S+)/.exec(firstLine)?.[1];
+			if (file !== undefined) output.push(`    ${style('heading', `${file}:`)}`);
+			for (const code of lines.slice(at + 1, blockEnd)) {
+				output.push(code === '' ? '' : `    ${style('code', code.replaceAll('\t', '    '))}`);
 			}
-			stop++;
-		} else if (first.startsWith('#')) {
-			out.push(style('heading', inline(first.replace(/^#+ /, ''), false)));
-		} else if (first.startsWith('|')) {
-			while (stop < lines.length && lines[stop]!.startsWith('|')) stop++;
-			out.push(...table(lines.slice(at, stop), width).map(finished));
-		} else if (/^(?:- |\d+\. )/.test(first)) {
-			while (stop < lines.length && lines[stop]!.startsWith('  ')) stop++;
-			const [, bullet, text] = /^(- |\d+\. )(.*)$/.exec(first)!;
-			const whole = [text!, ...lines.slice(at + 1, stop).map(line => line.trim())].join(' ');
-			const [begin = '', ...rest] = wrapText(inline(whole), ' '.repeat(bullet!.length), width);
-			out.push(finished(bullet + begin.trimStart()), ...rest.map(finished));
+			blockEnd++;
+		} else if (firstLine.startsWith('#')) {
+			output.push(style('heading', renderInline(firstLine.replace(/^#+ /, ''), false)));
+		} else if (firstLine.startsWith('|')) {
+			while (blockEnd < lines.length && lines[blockEnd]!.startsWith('|')) blockEnd++;
+			output.push(...renderTable(lines.slice(at, blockEnd), width).map(restoreCode));
+		} else if (/^(?:- |\d+\. )/.test(firstLine)) {
+			while (blockEnd < lines.length && lines[blockEnd]!.startsWith('  ')) blockEnd++;
+			const [, bullet, text] = /^(- |\d+\. )(.*)$/.exec(firstLine)!;
+			const itemText = [text!, ...lines.slice(at + 1, blockEnd).map(line => line.trim())].join(' ');
+			const [firstItemLine = '', ...rest] = wrapText(renderInline(itemText), ' '.repeat(bullet!.length), width);
+			output.push(restoreCode(bullet + firstItemLine.trimStart()), ...rest.map(restoreCode));
 		} else {
-			while (stop < lines.length && !/^(?:```|#|\||- |\d+\. |$)/.test(lines[stop]!)) stop++;
-			out.push(...wrapText(inline(lines.slice(at, stop).join(' ')), '', width).map(finished));
+			while (blockEnd < lines.length && !/^(?:```|#|\||- |\d+\. |$)/.test(lines[blockEnd]!)) blockEnd++;
+			output.push(...wrapText(renderInline(lines.slice(at, blockEnd).join(' ')), '', width).map(restoreCode));
 		}
-		at = stop;
+		at = blockEnd;
 	}
-	return `${out.join('\n')}\n`;
+	return `${output.join('\n')}\n`;
 }
 
 /** Replaces Markdown inside a line: code keeps its blanks together, emphasis loses its asterisks, links show their address. */
-function inline(text: string, marked: boolean = true): string {
+function renderInline(text: string, marksCode: boolean = true): string {
 	return text
 		.split(/(`[^`]+`)/)
 		.map(part => {
@@ -74,13 +74,13 @@ function inline(text: string, marked: boolean = true): string {
 					.replace(/\[([^\]]+)\]\([^)]+\)/g, '$1');
 			}
 			const code = part.slice(1, -1);
-			return marked ? CODE_BEGIN + code.replaceAll(' ', CODE_BLANK) + CODE_END : code;
+			return marksCode ? CODE_BEGIN + code.replaceAll(' ', CODE_BLANK) + CODE_END : code;
 		})
 		.join('');
 }
 
 /** Lays out a table in columns, separated by two blanks. Its last column is wrapped, and so are others if they are wide. */
-function table(rows: readonly string[], width: number): string[] {
+function renderTable(rows: readonly string[], width: number): string[] {
 	// The second line separates the header from the rest.
 	const cells = rows
 		.filter((_, index) => index !== 1)
@@ -88,15 +88,17 @@ function table(rows: readonly string[], width: number): string[] {
 			row
 				.split(/(?<!\\)\|/)
 				.slice(1, -1)
-				.map(cell => inline(cell.trim().replaceAll('\\|', '|'))),
+				.map(cell => renderInline(cell.trim().replaceAll('\\|', '|'))),
 		);
 	const count = Math.max(...cells.map(row => row.length));
-	const widest = Math.floor((width - 2 * (count - 1)) / count);
+	const evenWidth = Math.floor((width - 2 * (count - 1)) / count);
 	const widths = Array.from({ length: count }, (_, column) => Math.max(...cells.map(row => row[column]?.length ?? 0)));
-	// What narrow columns do not need is shared by the wide ones.
-	const wide = widths.filter(one => one > widest).length;
-	const spare = widths.reduce((sum, one) => sum + Math.max(0, widest - one), 0);
-	const limits = widths.map(one => (one > widest ? widest + Math.floor(spare / wide) : one));
+	// The width that narrow columns do not need is shared among the wide ones.
+	const wideCount = widths.filter(columnWidth => columnWidth > evenWidth).length;
+	const spareColumns = widths.reduce((sum, columnWidth) => sum + Math.max(0, evenWidth - columnWidth), 0);
+	const limits = widths.map(columnWidth =>
+		columnWidth > evenWidth ? evenWidth + Math.floor(spareColumns / wideCount) : columnWidth,
+	);
 	return cells.flatMap((row, index) => {
 		const wrapped = limits.map((limit, column) => wrapText(row[column] ?? '', '', limit));
 		const height = Math.max(...wrapped.map(lines => lines.length));

@@ -33,16 +33,16 @@ const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 const LOADER = 'program-loader.js';
 
 /** Files copied next to the binary. */
-const BESIDE: readonly string[] = [
+const INSTALLATION_FILES: readonly string[] = [
 	...['install.sh', 'svc.service', 'svc.socket'],
 	...['monitoring/grafana-dashboard.json', 'monitoring/prometheus-rules.yml'],
 	...['container/docker-compose.yml', 'container/kubernetes.yaml'],
 ];
 
 /** Runs this Node in a folder. Throws with its output if it fails. */
-function run(args: readonly string[], folder: string): void {
-	const made = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
-	if (made.status !== 0) throw new Error(`node ${args[0]} failed:\n${made.stdout}${made.stderr}`);
+function runNode(args: readonly string[], folder: string): void {
+	const result = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+	if (result.status !== 0) throw new Error(`node ${args[0]} failed:\n${result.stdout}${result.stderr}`);
 }
 
 function editFile(file: string, edit: (content: Buffer) => void): void {
@@ -51,7 +51,7 @@ function editFile(file: string, edit: (content: Buffer) => void): void {
 	writeFileSync(file, content);
 }
 
-/** What is built. */
+/** What to build. */
 interface BinaryOptions {
 	readonly release: string;
 	readonly output: string;
@@ -73,22 +73,22 @@ async function buildBinary({ release, output, platform, node, threadCode }: Bina
 		const bundles = await writeBundles(release, folder);
 		const caches = bundles.map(cacheAsset);
 		// V8's code caches hold only for the kind of processor on which they were made; an empty one is ignored.
-		const foreign = platform !== THIS_PLATFORM;
-		if (foreign) for (const cache of caches) writeFileSync(inFolder(cache), '');
+		const isForeign = platform !== THIS_PLATFORM;
+		if (isForeign) for (const cache of caches) writeFileSync(inFolder(cache), '');
 		else {
 			for (const maker of ['code-cache.ts', 'program-cache.ts']) {
-				run([...REPEATABLE_FLAGS, path.join(import.meta.dirname, maker)], folder);
+				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, maker)], folder);
 			}
 			for (const cache of caches) editFile(inFolder(cache), acceptRepeatableCaches);
 		}
 		const assets = [...bundles, ...caches].sort();
 		copyFileSync(path.join(import.meta.dirname, LOADER), inFolder(LOADER));
-		const linux = platform.startsWith('linux-');
+		const isLinux = platform.startsWith('linux-');
 		const config = {
-			...(linux ? { output: 'program' } : { executable: node, output: 'svc' }),
+			...(isLinux ? { output: 'program' } : { executable: node, output: 'svc' }),
 			main: LOADER,
 			disableExperimentalSEAWarning: true,
-			useCodeCache: !foreign,
+			useCodeCache: !isForeign,
 			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
 			// Users can do nothing about a part of Node being experimental.
@@ -97,10 +97,10 @@ async function buildBinary({ release, output, platform, node, threadCode }: Bina
 		};
 		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
 		// Paths become part of the program, so that they must be the same wherever it is built.
-		if (linux) run([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
-		else run(['--build-sea', 'sea.json'], folder);
-		if (linux) {
-			if (!foreign) editFile(inFolder('program'), acceptRepeatableCaches);
+		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
+		else runNode(['--build-sea', 'sea.json'], folder);
+		if (isLinux) {
+			if (!isForeign) editFile(inFolder('program'), acceptRepeatableCaches);
 			writeFileSync(inFolder('svc'), linuxExecutable(readFileSync(node), readFileSync(inFolder('program'))));
 		}
 		if (threadCode !== undefined) {
@@ -112,7 +112,7 @@ async function buildBinary({ release, output, platform, node, threadCode }: Bina
 		}
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
-		for (const name of BESIDE) {
+		for (const name of INSTALLATION_FILES) {
 			const target = path.join(path.dirname(output), name);
 			mkdirSync(path.dirname(target), { recursive: true });
 			copyFileSync(path.join(import.meta.dirname, name), target);

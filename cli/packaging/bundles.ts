@@ -24,7 +24,7 @@ export const FIRST_CHUNK = 'main.js';
 export const NODE_MODULES_SCRIPT = 'node-modules.js';
 
 /** Modules of Node that are loaded when they are used. Node itself loads the others before it runs a program. */
-const DEFERRED: readonly string[] = [
+const DEFERRED_MODULES: readonly string[] = [
 	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
 	...['module', 'net', 'os', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8', 'worker_threads', 'zlib'],
 ];
@@ -35,7 +35,7 @@ export function isChunk(name: string): boolean {
 }
 
 /** Replaces the modules with the content types, the guides and the documentation site's assets with their results. */
-const PREPARED: Plugin = {
+const PRECOMPUTED_MODULES: Plugin = {
 	name: 'prepared',
 	setup(builder) {
 		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
@@ -54,7 +54,7 @@ const PREPARED: Plugin = {
 };
 
 /** Returns build options for a bundle inside the binary. */
-function bundling(release: string): BuildOptions & { readonly write: false } {
+function bundleOptions(release: string): BuildOptions & { readonly write: false } {
 	return {
 		absWorkingDir: root,
 		// The bundle names modules by their paths. The paths must be the same whether node_modules is a folder or a symbolic link.
@@ -72,7 +72,7 @@ function bundling(release: string): BuildOptions & { readonly write: false } {
 		minifyWhitespace: true,
 		legalComments: 'none',
 		logLevel: 'warning',
-		plugins: [PREPARED],
+		plugins: [PRECOMPUTED_MODULES],
 	};
 }
 
@@ -81,7 +81,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 	const threads = await Promise.all(
 		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
 			const { outputFiles } = await build({
-				...bundling(release),
+				...bundleOptions(release),
 				...COMMON_JS,
 				entryPoints: [`runtime/${THREAD_ENTRIES[kind]}`],
 			});
@@ -89,7 +89,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 		}),
 	);
 	const { outputFiles, metafile } = await build({
-		...bundling(release),
+		...bundleOptions(release),
 		metafile: true,
 		format: 'esm',
 		splitting: true,
@@ -113,14 +113,14 @@ export async function writeBundles(release: string, folder: string): Promise<str
 			return [path.basename(file), isCommonJs(path.relative(root, file)) ? `${code};${EXPORT_DEFAULT}` : code] as const;
 		}),
 	);
-	const deferring = `return (${deferModules})(require, ${JSON.stringify(exportNames())})`;
+	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNames())})`;
 	const bundles = [
-		...threads.map(([name, code]) => [name, `require = (() => {${deferring}})();${code}`] as const),
+		...threads.map(([name, code]) => [name, `require = (() => {${deferScript}})();${code}`] as const),
 		...chunks,
-		[NODE_MODULES_SCRIPT, deferring] as const,
+		[NODE_MODULES_SCRIPT, deferScript] as const,
 	];
 	for (const [name, code] of bundles) {
-		writeFileSync(path.join(folder, name), `(function(require,module,exports){${ascii(code)}\n})`);
+		writeFileSync(path.join(folder, name), `(function(require,module,exports){${escapeNonAscii(code)}\n})`);
 	}
 	return bundles.map(([name]) => name);
 }
@@ -128,7 +128,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 /** Returns the exports of each deferred module. */
 function exportNames(): { readonly [module: string]: readonly string[] } {
 	const require = createRequire(import.meta.url);
-	return Object.fromEntries(DEFERRED.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
+	return Object.fromEntries(DEFERRED_MODULES.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
 }
 
 /** Lets `import()` of a CommonJS package name its exports. In chunks, esbuild makes all of them the default export. */
@@ -141,6 +141,6 @@ const COMMON_JS = { format: 'cjs', supported: { 'dynamic-import': false } } as c
  * Escapes characters that esbuild leaves in regular expressions. A source with a single one of them takes two bytes for each of
  * its millions of characters, in every thread.
  */
-function ascii(code: string): string {
+function escapeNonAscii(code: string): string {
 	return code.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -31,7 +31,7 @@ const scripts = new Map(
 );
 
 /** Runs a bundle like a thread of the given kind and returns the main thread's port. */
-function run(kind: ThreadKind, workerData: object): MessagePort {
+function runBundle(kind: ThreadKind, workerData: object): MessagePort {
 	const load = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();
 	const start = scripts.get(kind)!.runInThisContext() as (require: (name: string) => unknown) => void;
@@ -42,7 +42,7 @@ function run(kind: ThreadKind, workerData: object): MessagePort {
 }
 
 /** Sends a request to the compile thread. */
-function ask(port: MessagePort, request: CompilerRequest): Promise<unknown> {
+function askCompiler(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 	return new Promise(resolve => {
 		port.once('message', ({ answer }) => resolve(answer));
 		port.postMessage(request);
@@ -50,7 +50,7 @@ function ask(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 }
 
 /** Lets a worker thread build the prepared generation. */
-function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
+function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	const rows = new SharedRows(1);
 	const post = (message: MessageToWorker): void => port.postMessage(message);
 	return new Promise((resolve, reject) => {
@@ -65,15 +65,15 @@ function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 }
 
 const deps = { workingDirectory: process.cwd(), environment: {} };
-const compiler = run('compiler', {
+const compiler = runBundle('compiler', {
 	etagKey: new Uint8Array(32),
 	activity: new ThreadActivity().memory,
 	...deps,
 });
 const input = { format: 'configfile', text: SAMPLE_CONFIGURATION, name: 'Configfile' } as const;
-const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as PrepareResult;
+const prepared = (await askCompiler(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as PrepareResult;
 if (prepared.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepared)}`);
-await ask(compiler, { id: 2, op: 'commit' });
+await askCompiler(compiler, { id: 2, op: 'commit' });
 
 const data: WorkerStartData = {
 	index: 0,
@@ -88,6 +88,6 @@ const data: WorkerStartData = {
 	verbose: false,
 	...deps,
 };
-await build(run('worker', data), prepared.delta);
+await buildGeneration(runBundle('worker', data), prepared.delta);
 for (const [kind, script] of scripts) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
 process.exit();

@@ -21,32 +21,32 @@ const scripts = new Map<string, Script>();
 const chunks = new Map<string, Module>();
 
 /** Runs a script, which is a function, and returns that function. */
-function run(asset: string): (...args: unknown[]) => unknown {
+function loadFunction(asset: string): (...args: unknown[]) => unknown {
 	const script = new Script(readFileSync(path.join(folder, asset), 'latin1'), { filename: `svc-${asset}` });
 	scripts.set(asset, script);
 	return script.runInThisContext();
 }
 
-const requireOfNode = run(NODE_MODULES_SCRIPT)(createRequire(import.meta.url)) as (name: string) => unknown;
+const requireOfNode = loadFunction(NODE_MODULES_SCRIPT)(createRequire(import.meta.url)) as (name: string) => unknown;
 
 /** Loads a chunk, or a module of Node, as the binary does. */
 function load(name: string): unknown {
 	if (!name.startsWith('./')) return requireOfNode(name);
-	const loaded = chunks.get(name);
-	if (loaded) return loaded.exports;
+	const existing = chunks.get(name);
+	if (existing) return existing.exports;
 	const chunk = { exports: {} };
 	chunks.set(name, chunk);
-	run(name.slice(2))(load, chunk, chunk.exports);
+	loadFunction(name.slice(2))(load, chunk, chunk.exports);
 	return chunk.exports;
 }
 
-const site = mkdtempSync(path.join(folder, 'sample-'));
-writeFileSync(path.join(site, 'Configfile'), SAMPLE_CONFIGURATION.replace('/srv', '.'));
-process.chdir(site);
+const sampleFolder = mkdtempSync(path.join(folder, 'sample-'));
+writeFileSync(path.join(sampleFolder, 'Configfile'), SAMPLE_CONFIGURATION.replace('/srv', '.'));
+process.chdir(sampleFolder);
 process.argv = [process.execPath, 'svc', 'validate'];
 process.on('exit', status => {
 	process.chdir(folder);
-	rmSync(site, { recursive: true });
+	rmSync(sampleFolder, { recursive: true });
 	if (status !== 0) return;
 	for (const name of readdirSync(folder).filter(isChunk).sort()) load(`./${name}`);
 	for (const [asset, script] of scripts) writeFileSync(cacheAsset(asset), script.createCachedData());

@@ -43,16 +43,16 @@ function startDemoApi(): Promise<Server> {
 }
 
 /** Resolves once the port accepts connections or the server has ended. */
-async function listening(isOver: () => boolean): Promise<boolean> {
+async function waitForPort(isOver: () => boolean): Promise<boolean> {
 	while (!isOver()) {
-		const open = await new Promise<boolean>(resolve => {
+		const isOpen = await new Promise<boolean>(resolve => {
 			const socket = connect(port, '127.0.0.1', () => {
 				socket.destroy();
 				resolve(true);
 			});
 			socket.once('error', () => resolve(false));
 		});
-		if (open) return true;
+		if (isOpen) return true;
 		await new Promise(resolve => setTimeout(resolve, 100));
 	}
 	return false;
@@ -69,7 +69,7 @@ const api = await startDemoApi().catch((error: NodeJS.ErrnoException) => {
  * Runs the server together with a reader of the pipe on descriptor 3. The pipe closes when this process ends, however it
  * ends, and the reader then stops the server.
  */
-const GUARDED =
+const GUARD_SCRIPT =
 	'"$@" 3<&- & server=$!; { read -r _ <&3; kill -TERM $server; } 2>/dev/null & trap "" INT HUP TERM; wait $server';
 
 // The server gets its own session, so that Ctrl-C reaches only this process, which then stops the server.
@@ -77,7 +77,7 @@ const server = spawn(
 	'/bin/sh',
 	[
 		'-c',
-		GUARDED,
+		GUARD_SCRIPT,
 		'sh',
 		path.join(root, 'cli/svc'),
 		'run',
@@ -86,23 +86,23 @@ const server = spawn(
 	],
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
-const guard = server.stdio[3] as Writable;
+const guardPipe = server.stdio[3] as Writable;
 // The process that reads the pipe may end before the pipe is closed. The error that this causes is ignored.
-guard.on('error', () => {});
-let over = false;
+guardPipe.on('error', () => {});
+let hasEnded = false;
 server.on('exit', (status, signal) => {
-	over = true;
+	hasEnded = true;
 	api.close();
 	api.closeAllConnections();
 	process.exit(signal ? 1 : (status ?? 1));
 });
 
-let stopping = false;
+let isStopping = false;
 /** Stops the server gracefully the first time; a second call sends a second signal, which stops it at once. */
 function stop(): void {
-	if (stopping) process.kill(-server.pid!, 'SIGTERM');
-	else guard.end();
-	stopping = true;
+	if (isStopping) process.kill(-server.pid!, 'SIGTERM');
+	else guardPipe.end();
+	isStopping = true;
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 
@@ -112,11 +112,11 @@ if (process.env.npm_lifecycle_event !== undefined) {
 	const watch = setInterval(() => {
 		if (process.ppid === ppid) return;
 		clearInterval(watch);
-		if (!stopping) stop();
+		if (!isStopping) stop();
 	}, 500).unref();
 }
 
-if (await listening(() => over)) {
+if (await waitForPort(() => hasEnded)) {
 	console.log(`
 The quickstart site is at  http://localhost:${port}/
 

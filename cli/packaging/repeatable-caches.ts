@@ -30,28 +30,28 @@ const SOURCE_AT = 8;
 
 /** Lets V8 accept all code caches within a file that was made with {@link REPEATABLE_FLAGS}. Changes the file in place. */
 export function acceptRepeatableCaches(file: Buffer): void {
-	const made = header(REPEATABLE_FLAGS);
-	const wanted = header([]);
-	const others = (bytes: Buffer): string =>
+	const flaggedHeader = cacheHeader(REPEATABLE_FLAGS);
+	const plainHeader = cacheHeader([]);
+	const withoutFlags = (bytes: Buffer): string =>
 		bytes.toString('hex', 0, SOURCE_AT) + bytes.toString('hex', FLAGS_AT + 4, HEADER_SIZE);
-	if (made.equals(wanted) || others(made) !== others(wanted)) {
+	if (flaggedHeader.equals(plainHeader) || withoutFlags(flaggedHeader) !== withoutFlags(plainHeader)) {
 		throw new Error("V8's code caches no longer name its flags where the build expects them.");
 	}
-	let found = 0;
-	for (let at = file.indexOf(made.subarray(0, SOURCE_AT)); at !== -1; ) {
-		if (file.subarray(at + FLAGS_AT, at + HEADER_SIZE).equals(made.subarray(FLAGS_AT))) {
-			wanted.copy(file, at + FLAGS_AT, FLAGS_AT, FLAGS_AT + 4);
-			found++;
+	let cacheCount = 0;
+	for (let at = file.indexOf(flaggedHeader.subarray(0, SOURCE_AT)); at !== -1; ) {
+		if (file.subarray(at + FLAGS_AT, at + HEADER_SIZE).equals(flaggedHeader.subarray(FLAGS_AT))) {
+			plainHeader.copy(file, at + FLAGS_AT, FLAGS_AT, FLAGS_AT + 4);
+			cacheCount++;
 		}
-		at = file.indexOf(made.subarray(0, SOURCE_AT), at + 1);
+		at = file.indexOf(flaggedHeader.subarray(0, SOURCE_AT), at + 1);
 	}
-	if (found === 0) throw new Error('There is no code cache where the build expects one.');
+	if (cacheCount === 0) throw new Error('There is no code cache where the build expects one.');
 }
 
 /** Returns the header of a cache that Node makes with some flags. */
-function header(flags: readonly string[]): Buffer {
+function cacheHeader(flags: readonly string[]): Buffer {
 	const print = 'process.stdout.write(new vm.Script("").createCachedData().toString("hex"))';
-	const made = spawnSync(process.execPath, [...flags, '-e', print], { encoding: 'utf8' });
-	if (made.status !== 0) throw new Error(`node ${flags.join(' ')} failed:\n${made.stderr}`);
-	return Buffer.from(made.stdout, 'hex').subarray(0, HEADER_SIZE);
+	const nodeRun = spawnSync(process.execPath, [...flags, '-e', print], { encoding: 'utf8' });
+	if (nodeRun.status !== 0) throw new Error(`node ${flags.join(' ')} failed:\n${nodeRun.stderr}`);
+	return Buffer.from(nodeRun.stdout, 'hex').subarray(0, HEADER_SIZE);
 }

@@ -31,6 +31,6 @@ http://example.com, http://www.example.com {
 `;
 
 // Which code runs must not depend on the speed of the machine: some gives way to other work after a few milliseconds.
-let now = 0;
-performance.now = () => (now += 0.001);
+let currentMs = 0;
+performance.now = () => (currentMs += 0.001);
 Date.now = () => 1_700_000_000_000 + Math.floor(performance.now());

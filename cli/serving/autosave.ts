@@ -7,36 +7,36 @@ import { openFileStore } from '../../runtime/storage/file-store.ts';
 import { CommandFailure } from '../command/command.ts';
 import { unreadableFailure } from '../configuration/configuration.ts';
 
-const NAME = 'autosave.json';
+const FILE_NAME = 'autosave.json';
 
 /**
  * Returns the folder for state that outlives a server: the one that systemd made (`StateDirectory=`), otherwise the user's
  * state directory (XDG Base Directory specification).
  */
 export function stateFolder(environment: { readonly [name: string]: string | undefined }): string {
-	const [made] = (environment.STATE_DIRECTORY ?? '').split(':');
-	if (made && path.isAbsolute(made)) return made;
-	const state = environment.XDG_STATE_HOME;
-	if (state && path.isAbsolute(state)) return path.join(state, 'svc');
+	const [systemdFolder] = (environment.STATE_DIRECTORY ?? '').split(':');
+	if (systemdFolder && path.isAbsolute(systemdFolder)) return systemdFolder;
+	const stateHome = environment.XDG_STATE_HOME;
+	if (stateHome && path.isAbsolute(stateHome)) return path.join(stateHome, 'svc');
 	return path.join(environment.HOME || homedir(), '.local', 'state', 'svc');
 }
 
 /** Writes documents one at a time, skipping all but the newest of those that arrive during a write. Writes are atomic. */
 export class Autosave {
 	readonly #folder: string;
-	readonly #failed: (error: Error) => void;
-	#next: string | undefined = undefined;
+	readonly #onFailed: (error: Error) => void;
+	#nextDocument: string | undefined = undefined;
 	/** Callbacks for the outcome of `#next`. */
-	#waiting: ((failure: Error | undefined) => void)[] = [];
+	#callbacks: ((failure: Error | undefined) => void)[] = [];
 	#writing: Promise<void> | undefined = undefined;
-	readonly #cleaned: Promise<void>;
+	readonly #cleanup: Promise<void>;
 
 	/** `failed` is called if a document could not be written; the previously saved one remains. */
-	constructor(folder: string, failed: (error: Error) => void) {
+	constructor(folder: string, onFailed: (error: Error) => void) {
 		this.#folder = folder;
-		this.#failed = failed;
+		this.#onFailed = onFailed;
 		// Removes temporary files of processes killed while saving, even if nothing is saved this time.
-		this.#cleaned =
+		this.#cleanup =
 			openFileStore(folder)
 				.recover?.()
 				.catch(() => {}) ?? Promise.resolve();
@@ -47,32 +47,32 @@ export class Autosave {
 	 * error if writing failed.
 	 */
 	save(document: string): Promise<Error | undefined> {
-		this.#next = document;
-		const saved = new Promise<Error | undefined>(resolve => this.#waiting.push(resolve));
+		this.#nextDocument = document;
+		const saving = new Promise<Error | undefined>(resolve => this.#callbacks.push(resolve));
 		this.#writing ??= this.#write();
-		return saved;
+		return saving;
 	}
 
 	/** Resolves when everything queued has been written or has failed. */
-	async settled(): Promise<void> {
+	async whenWritten(): Promise<void> {
 		await this.#writing;
 	}
 
 	async #write(): Promise<void> {
 		const store = openFileStore(this.#folder);
-		await this.#cleaned;
-		while (this.#next !== undefined) {
-			const document = this.#next;
-			this.#next = undefined;
-			const waiting = this.#waiting.splice(0);
+		await this.#cleanup;
+		while (this.#nextDocument !== undefined) {
+			const document = this.#nextDocument;
+			this.#nextDocument = undefined;
+			const callbacks = this.#callbacks.splice(0);
 			let failure: Error | undefined;
 			try {
-				await store.write(NAME, `${document}\n`);
+				await store.write(FILE_NAME, `${document}\n`);
 			} catch (error) {
 				failure = error as Error;
-				this.#failed(failure);
+				this.#onFailed(failure);
 			}
-			for (const report of waiting) report(failure);
+			for (const callback of callbacks) callback(failure);
 		}
 		this.#writing = undefined;
 	}
@@ -80,7 +80,7 @@ export class Autosave {
 
 /** Returns the last saved configuration, or undefined. @throws {@link CommandFailure} if it cannot be read */
 export async function savedConfiguration(folder: string): Promise<ConfigInput | undefined> {
-	const file = path.join(folder, NAME);
+	const file = path.join(folder, FILE_NAME);
 	try {
 		return { format: 'json', text: await readFile(file, 'utf8'), name: file, path: file };
 	} catch (error) {

@@ -89,19 +89,23 @@ export function startSuccessor(
 	const { served, adminSocket, keeper } = predecessor;
 	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
-	const own = confirm && isSea() ? openExecutable() : undefined;
-	const moved = descriptors.of(inheritance);
+	const ownExecutable = confirm && isSea() ? openExecutable() : undefined;
+	const renumbered = descriptors.of(inheritance);
 	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
-	const wanted = configuredAddress(predecessor.adminSettings);
+	const configured = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = adminSocket &&
-		wanted !== undefined && { wanted, bound: adminSocket.bound, descriptor: descriptors.add(adminSocket.descriptor) };
-	const executable = own === undefined ? undefined : descriptors.add(own);
-	const keeps = keeper === OWN_KEEPER;
-	const pipe = keeper === undefined ? undefined : keeps ? descriptors.next : descriptors.add(keeper);
-	const added: SuccessorOffer = {
+		configured !== undefined && {
+			wanted: configured,
+			bound: adminSocket.bound,
+			descriptor: descriptors.add(adminSocket.descriptor),
+		};
+	const executable = ownExecutable === undefined ? undefined : descriptors.add(ownExecutable);
+	const isKeeper = keeper === OWN_KEEPER;
+	const keeperPipe = keeper === undefined ? undefined : isKeeper ? descriptors.next : descriptors.add(keeper);
+	const successorOffer: SuccessorOffer = {
 		served,
 		...(offeredAdmin && { admin: offeredAdmin }),
-		...(pipe !== undefined && { keeper: pipe }),
+		...(keeperPipe !== undefined && { keeper: keeperPipe }),
 		saves: request.shouldSave,
 		...(confirm && {
 			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
@@ -113,17 +117,17 @@ export function startSuccessor(
 		protocol: confirm ? CONFIRMED_HANDOVER_PROTOCOL : HANDOVER_PROTOCOL,
 		...(input && { input }),
 		...(standardError !== undefined && { standardError }),
-		inheritance: moved,
-		process: added,
+		inheritance: renumbered,
+		process: successorOffer,
 	};
 	const { binary } = request;
-	const named = binary === undefined ? undefined : { file: binary, args: process.argv.slice(2) };
-	const program = request.program ?? named ?? ownProgram();
-	const limit = request.within ?? READY_LIMIT;
+	const binaryProgram = binary === undefined ? undefined : { file: binary, args: process.argv.slice(2) };
+	const program = request.program ?? binaryProgram ?? ownProgram();
+	const readyLimitMs = request.within ?? READY_LIMIT;
 	try {
-		return new SuccessorProcess(program, offer, descriptors.own, keeps, limit, onGo, printError);
+		return new SuccessorProcess(program, offer, descriptors.own, isKeeper, readyLimitMs, onGo, printError);
 	} finally {
-		if (own !== undefined) closeSync(own);
+		if (ownExecutable !== undefined) closeSync(ownExecutable);
 	}
 }
 

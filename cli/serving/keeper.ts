@@ -10,15 +10,15 @@ import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
 /** The read end of the pipe, in the first process. */
 export class Keeper {
 	/** Resolves to the exit status once no process serves any longer; undefined if the last one did not report it. */
-	readonly ended: Promise<number | undefined>;
-	#serving: number;
+	readonly exitStatus: Promise<number | undefined>;
+	#servingPid: number;
 
-	/** @param serving PID of the process that serves now. */
-	constructor(pipe: Readable, serving: number) {
-		this.#serving = serving;
+	/** @param servingPid PID of the process that serves now. */
+	constructor(pipe: Readable, servingPid: number) {
+		this.#servingPid = servingPid;
 		// As PID 1, this process inherits the children of processes that have exited.
 		if (process.pid === 1) process.on('SIGCHLD', reapOrphans);
-		this.ended = new Promise(resolve => {
+		this.exitStatus = new Promise(resolve => {
 			let text = '';
 			let status: number | undefined;
 			pipe.setEncoding('utf8');
@@ -26,9 +26,9 @@ export class Keeper {
 				text += chunk;
 				const lines = text.split('\n');
 				text = lines.pop()!;
-				for (const [word, number] of lines.map(line => line.split(' '))) {
-					if (word === 'serving') this.#serving = Number(number);
-					else status = Number(number);
+				for (const [kind, value] of lines.map(line => line.split(' '))) {
+					if (kind === 'serving') this.#servingPid = Number(value);
+					else status = Number(value);
 				}
 			});
 			pipe.on('error', () => {});
@@ -39,7 +39,7 @@ export class Keeper {
 	/** Forwards a signal to the serving process. */
 	signal(signal: NodeJS.Signals): void {
 		try {
-			process.kill(this.#serving, signal);
+			process.kill(this.#servingPid, signal);
 		} catch {
 			// The process has just exited.
 		}
@@ -47,10 +47,10 @@ export class Keeper {
 }
 
 /** Reports to the first process, at the other end of the pipe, which process serves or how one has ended. */
-export function reportToKeeper(pipe: number | undefined, what: `serving ${number}` | `ended ${number}`): void {
+export function reportToKeeper(pipe: number | undefined, message: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {
-		writeSync(pipe, `${what}\n`);
+		writeSync(pipe, `${message}\n`);
 	} catch {
 		// The first process has been killed.
 	}

@@ -23,10 +23,10 @@ export function headerField(text: string): HeaderField {
 
 /** Returns header edits: a field given once replaces existing values; one given more than once is appended. */
 export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
-	const repeated = (field: HeaderField): boolean =>
+	const isRepeated = (field: HeaderField): boolean =>
 		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;
-	const add = fields.filter(repeated);
-	const set = fields.filter(field => !repeated(field));
+	const add = fields.filter(isRepeated);
+	const set = fields.filter(field => !isRepeated(field));
 	return { ...(add.length > 0 ? { add } : {}), ...(set.length > 0 ? { set } : {}) };
 }
 

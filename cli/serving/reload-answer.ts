@@ -21,7 +21,7 @@ export interface ReloadAnswer {
 type Environment = { readonly [name: string]: string | undefined };
 
 /** Milliseconds between two checks for the result. */
-const LOOK_INTERVAL_MS = 50;
+const CHECK_INTERVAL_MS = 50;
 
 /** Default number of milliseconds to wait for the result. systemd ends an `ExecReload` after 90 s, without saying why. */
 const ANSWER_LIMIT_MS = 80_000;
@@ -42,36 +42,36 @@ export function answerReload(answer: ReloadAnswer): void {
 
 /**
  * Sends the signal to a server, and resolves to its answer.
- * @param limit Maximum milliseconds to wait for the answer.
+ * @param limitMs Maximum milliseconds to wait for the answer.
  * @throws {@link CommandFailure} if none can come, or none has come in time
  */
-export async function reloadBySignal(pid: number, limit = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
+export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
 	const file = answerFile(process.env, pid);
 	if (file === undefined) {
 		throw new CommandFailure(
 			'`--pid` needs the environment variable RUNTIME_DIRECTORY, with the folder that the server was given by systemd.',
 		);
 	}
-	const sent = process.hrtime.bigint();
-	const deadline = performance.now() + limit;
-	signal(pid, 'SIGUSR1');
+	const sentAt = process.hrtime.bigint();
+	const deadline = performance.now() + limitMs;
+	sendSignal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
 		// The answer may be that of an earlier reload, which has ended only now.
-		if (answer !== undefined && BigInt(answer.began) >= sent) return answer;
+		if (answer !== undefined && BigInt(answer.began) >= sentAt) return answer;
 		if (performance.now() >= deadline) {
 			throw new CommandFailure(
-				`Process ${pid} has not reported the result of the reload within ${limit < 1000 ? `${limit} ms` : `${Math.round(limit / 1000)} s`}. The reload may still take effect; see the log of the server.`,
+				`Process ${pid} has not reported the result of the reload within ${limitMs < 1000 ? `${limitMs} ms` : `${Math.round(limitMs / 1000)} s`}. The reload may still take effect; see the log of the server.`,
 			);
 		}
-		await sleep(LOOK_INTERVAL_MS);
-		signal(pid, 0);
+		await sleep(CHECK_INTERVAL_MS);
+		sendSignal(pid, 0);
 	}
 }
 
-function signal(pid: number, which: 'SIGUSR1' | 0): void {
+function sendSignal(pid: number, name: 'SIGUSR1' | 0): void {
 	try {
-		process.kill(pid, which);
+		process.kill(pid, name);
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException;
 		const reason = code === 'ESRCH' ? 'it has ended' : code === 'EPERM' ? 'it belongs to another user' : code;

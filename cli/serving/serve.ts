@@ -63,38 +63,38 @@ export async function serve(options: ServeOptions): Promise<never> {
 
 class ServerProcess {
 	readonly #options: ServeOptions;
-	readonly #ended: Promise<number>;
-	#end: (status: number) => void = () => {};
+	readonly #exitStatus: Promise<number>;
+	#resolveExit: (status: number) => void = () => {};
 	#runtime: Runtime | undefined;
 	#admin: AdminServer | undefined;
 	#autosave: Autosave | undefined;
 	#watch: ConfigurationWatch | undefined;
-	#manager: ServiceManager | undefined;
+	#serviceManager: ServiceManager | undefined;
 	/** Set once the configuration is served. */
 	#isServing = false;
-	readonly #adminEntries: Parameters<AdminLog>[] = [];
+	readonly #heldAdminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
-	#stopping = false;
+	#isStopping = false;
 	/** A successor that has been started but does not serve yet. */
 	#successor: SuccessorProcess | undefined;
 	/** True if a stop was requested when the successor could no longer be stopped. */
 	#stopsAfterHandover = false;
 	/** Set once another process serves. */
-	#handedOver:
+	#completedHandover:
 		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
 		| undefined;
 	/** Set after a handover that must be confirmed. */
-	#guard: SuccessorGuard | undefined;
+	#successorGuard: SuccessorGuard | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
-	#keeper: number | undefined;
+	#keeperPipe: number | undefined;
 	/** The cause of a reload that is to be done once the start is complete. */
-	#reloadWanted: string | undefined;
-	#reloading: Promise<void> = Promise.resolve();
+	#pendingReloadCause: string | undefined;
+	#lastReload: Promise<void> = Promise.resolve();
 
 	constructor(options: ServeOptions) {
 		this.#options = options;
-		this.#ended = new Promise(resolve => {
-			this.#end = resolve;
+		this.#exitStatus = new Promise(resolve => {
+			this.#resolveExit = resolve;
 		});
 	}
 
@@ -108,17 +108,17 @@ class ServerProcess {
 		const { input, source, watch } = this.#options;
 		if (watch && source && input) {
 			const { ConfigurationWatch } = await import('./watch.ts');
-			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
+			this.#watch = new ConfigurationWatch(input, () => this.#requestReload('a file changed'));
 		}
-		const started = this.#start();
+		const starting = this.#start();
 		// A stop during the start takes precedence, because the outcome of the start no longer matters.
-		const failed = (error: unknown) => {
-			if (this.#stopping) return this.#ended;
+		const onFailure = (error: unknown) => {
+			if (this.#isStopping) return this.#exitStatus;
 			throw error;
 		};
-		const status = await Promise.race([this.#ended, started.then(() => this.#ended, failed)]);
+		const status = await Promise.race([this.#exitStatus, starting.then(() => this.#exitStatus, onFailure)]);
 		this.#watch?.close();
-		if (!this.#handedOver) reportToKeeper(this.#keeper, `ended ${status}`);
+		if (!this.#completedHandover) reportToKeeper(this.#keeperPipe, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
@@ -146,14 +146,14 @@ class ServerProcess {
 		if (succession) await this.#takeOver(runtime, succession);
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
-		if (this.#stopping) return;
+		if (this.#isStopping) return;
 		this.#isServing = true;
-		for (const entry of this.#adminEntries.splice(0)) this.#logAdmin(...entry);
-		if (!succession) await this.#tellManager(runtime);
-		if (this.#stopping) return;
+		for (const entry of this.#heldAdminEntries.splice(0)) this.#logAdmin(...entry);
+		if (!succession) await this.#notifyManager(runtime);
+		if (this.#isStopping) return;
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
-		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
+		if (this.#pendingReloadCause) this.#requestReload(this.#pendingReloadCause);
 	}
 
 	/** Starts serving in place of the predecessor. */
@@ -161,22 +161,24 @@ class ServerProcess {
 		const { channel, offer } = succession;
 		await runtime.accept(await channel.ready());
 		const { admin, saves, tentative } = offer.process;
-		const usesAdmin = admin !== undefined && this.#admin === undefined;
-		if (usesAdmin) await this.#listenOnAdmin(runtime, admin);
-		await this.#tellManager(runtime);
-		// If this process must be confirmed, its predecessor stays the main process until then, so that it can take back.
-		if (tentative) this.#manager?.reloaded('The new configuration awaits its confirmation.');
-		else if (this.#manager && !(await this.#manager.isMain('Took over from another process.'))) {
+		const usesInheritedAdmin = admin !== undefined && this.#admin === undefined;
+		if (usesInheritedAdmin) await this.#listenOnAdmin(runtime, admin);
+		await this.#notifyManager(runtime);
+		// If this process must be confirmed, its predecessor stays the main process until then, so that it can take over again.
+		if (tentative) this.#serviceManager?.reloaded('The new configuration awaits its confirmation.');
+		else if (this.#serviceManager && !(await this.#serviceManager.isMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
 		runtime.takeOver();
-		const savesNow = saves && !tentative && runtime.settings.persist_config !== false;
-		const failure = savesNow && (await this.#autosave?.save(runtime.document));
-		this.#keeper = offer.process.keeper;
-		reportToKeeper(this.#keeper, `serving ${process.pid}`);
-		const until = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
+		const shouldSaveNow = saves && !tentative && runtime.settings.persist_config !== false;
+		const failure = shouldSaveNow && (await this.#autosave?.save(runtime.document));
+		this.#keeperPipe = offer.process.keeper;
+		reportToKeeper(this.#keeperPipe, `serving ${process.pid}`);
+		const deadline = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
 		const unconfirmed =
-			until === undefined ? undefined : { until, used: [...runtime.usedSockets, ...(usesAdmin ? ['admin'] : [])] };
+			deadline === undefined
+				? undefined
+				: { until: deadline, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
 		await channel.done(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmed);
 	}
 
@@ -192,7 +194,7 @@ class ServerProcess {
 		};
 		const onKept = (): void => {
 			if (program.executable !== undefined) closeSync(program.executable);
-			void this.#manager?.isMain('The new configuration has been confirmed.');
+			void this.#serviceManager?.isMain('The new configuration has been confirmed.');
 			void channel.report('confirmed');
 		};
 		return this.#admin!.awaitConfirmation(
@@ -232,57 +234,57 @@ class ServerProcess {
 			inheritedSocket: inherited,
 		});
 		// A stop during the start had no Admin API to close yet, so it is closed here.
-		if (this.#stopping) await this.#admin.close();
+		if (this.#isStopping) await this.#admin.close();
 	}
 
 	/** Logs entries of the Admin API. They are held back until the configuration is served, because it determines where logs go. */
 	readonly #logAdmin: AdminLog = (level, message, fields) => {
 		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
-		else if (this.#adminEntries.length < MAX_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);
+		else if (this.#heldAdminEntries.length < MAX_ADMIN_ENTRIES) this.#heldAdminEntries.push([level, message, fields]);
 	};
 
-	async #tellManager(runtime: Runtime): Promise<void> {
+	async #notifyManager(runtime: Runtime): Promise<void> {
 		if (!process.env.NOTIFY_SOCKET) return;
 		const { ServiceManager } = await import('./service-manager.ts');
-		this.#manager = new ServiceManager(
+		this.#serviceManager = new ServiceManager(
 			process.env,
 			cause => runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
 			() => runtime.answering(),
 		);
-		this.#manager.ready();
+		this.#serviceManager.ready();
 	}
 
 	/** The first signal stops gracefully, the second at once. */
 	readonly #interrupt = (signal: NodeJS.Signals): void => {
-		if (this.#handedOver) this.#passOn(signal);
-		else if (this.#stopping) this.#quit('SIGQUIT');
+		if (this.#completedHandover) this.#forwardSignal(signal);
+		else if (this.#isStopping) this.#quit('SIGQUIT');
 		else this.#stop();
 	};
 
 	readonly #quit = (signal: NodeJS.Signals): void => {
-		if (this.#handedOver) {
-			this.#passOn(signal);
+		if (this.#completedHandover) {
+			this.#forwardSignal(signal);
 			return;
 		}
 		this.#runtime?.kill();
-		this.#end(EXIT_STATUS.forced);
+		this.#resolveExit(EXIT_STATUS.forced);
 	};
 
 	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
-	#passOn(signal: NodeJS.Signals): void {
-		const { keeper, successor, signaled } = this.#handedOver!;
+	#forwardSignal(signal: NodeJS.Signals): void {
+		const { keeper, successor, signaled } = this.#completedHandover!;
 		if (keeper) keeper.signal(signal);
 		// Until the successor is confirmed, the service manager knows only this process.
-		else if (this.#guard?.isWatching) successor.signal(signal);
-		const stops = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
+		else if (this.#successorGuard?.isWatching) successor.signal(signal);
+		const isStopSignal = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
 		if (signaled) this.#runtime?.kill();
 		// systemd has signaled the successor, too, and waits for both before it starts the service again.
-		else if (stops && !keeper) void successor.exited.then(() => this.#end(EXIT_STATUS.ok));
-		this.#handedOver!.signaled = stops;
+		else if (isStopSignal && !keeper) void successor.exited.then(() => this.#resolveExit(EXIT_STATUS.ok));
+		this.#completedHandover!.signaled = isStopSignal;
 	}
 
 	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
-		if (this.#handedOver) this.#passOn(signal);
+		if (this.#completedHandover) this.#forwardSignal(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
 		else if (this.#admin?.unconfirmedGeneration !== undefined) {
 			// The new process would have nothing to roll back to.
@@ -301,7 +303,7 @@ class ServerProcess {
 		try {
 			await runtime.handOver(async inheritance => {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
-				this.#manager?.reloading();
+				this.#serviceManager?.reloading();
 				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
 				try {
 					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.letGo());
@@ -313,13 +315,13 @@ class ServerProcess {
 					if (result.result === 'failed') return false;
 					if (guard && result.unconfirmed) {
 						guard.watch(successor, result.unconfirmed);
-						this.#guard = guard;
+						this.#successorGuard = guard;
 					}
-					this.#left(result.pid, successor);
+					this.#recordHandover(result.pid, successor);
 					return true;
 				} finally {
 					this.#successor = undefined;
-					if (this.#guard !== guard) guard?.settle();
+					if (this.#successorGuard !== guard) guard?.settle();
 				}
 			});
 		} catch (error) {
@@ -328,12 +330,12 @@ class ServerProcess {
 		if (result.result === 'done') {
 			runtime.log('info', 'runtime', 'a new process has taken over', { pid: result.pid });
 			if (this.#stopsAfterHandover) process.kill(result.pid, 'SIGTERM');
-			void this.#leave(runtime, predecessor);
+			void this.#exitAfterHandover(runtime, predecessor);
 			return result;
 		}
 		runtime.rollLogs(true);
-		if (!this.#stopping) {
-			void this.#manager?.isMain(`Handover failed: ${result.message}`);
+		if (!this.#isStopping) {
+			void this.#serviceManager?.isMain(`Handover failed: ${result.message}`);
 			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: result.message });
 		}
 		if (this.#stopsAfterHandover) this.#stop();
@@ -343,12 +345,12 @@ class ServerProcess {
 	get #predecessor(): Predecessor {
 		const { adminAnyway, source, madeOfFlags, verbose, watch, background } = this.#options;
 		const served = { adminAnyway, source, madeOfFlags, verbose, watch, background };
-		const first = this.#keeper === undefined && !background && !process.env.NOTIFY_SOCKET;
+		const isFirst = this.#keeperPipe === undefined && !background && !process.env.NOTIFY_SOCKET;
 		return {
 			served,
 			adminSocket: this.#admin?.socket,
 			adminSettings: this.#adminSettings,
-			keeper: first ? OWN_KEEPER : this.#keeper,
+			keeper: isFirst ? OWN_KEEPER : this.#keeperPipe,
 			input: this.#runtime && this.#runningInput(this.#runtime),
 		};
 	}
@@ -360,10 +362,10 @@ class ServerProcess {
 	}
 
 	/** Records that another process serves now. */
-	#left(pid: number, successor: SuccessorProcess): void {
+	#recordHandover(pid: number, successor: SuccessorProcess): void {
 		const { pipe } = successor;
-		this.#stopping = true;
-		this.#handedOver = { keeper: pipe && new Keeper(pipe, pid), successor, signaled: false };
+		this.#isStopping = true;
+		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, signaled: false };
 		void this.#options.succession?.channel.report('left');
 		this.#watch?.close();
 		this.#admin?.keepSocketFile();
@@ -373,35 +375,35 @@ class ServerProcess {
 	 * Exits once its open connections have ended, or once no process serves any longer. The first process also waits for its
 	 * successors.
 	 */
-	async #leave(runtime: Runtime, self: Predecessor): Promise<void> {
+	async #exitAfterHandover(runtime: Runtime, predecessor: Predecessor): Promise<void> {
 		try {
 			const drained = Promise.all([runtime.stop(), this.#admin?.close()])
-				.then(() => this.#autosave?.settled())
-				.then(() => this.#guard?.settled);
+				.then(() => this.#autosave?.whenWritten())
+				.then(() => this.#successorGuard?.settled);
 			// If no process serves any longer, whoever can restart the service must learn it at once, not after the last connection
 			// has ended.
-			const lost = await Promise.race([drained, this.#lost(runtime, self)]);
-			if (typeof lost === 'number') {
-				if (lost !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
+			const lossStatus = await Promise.race([drained, this.#waitForLoss(runtime, predecessor)]);
+			if (typeof lossStatus === 'number') {
+				if (lossStatus !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
 				// systemd restarts the service only if its main process fails and is a child of its own.
-				await this.#manager?.isMain('The process that had taken over has failed.');
+				await this.#serviceManager?.isMain('The process that had taken over has failed.');
 				await this.#options.succession?.channel.report('lost');
 				runtime.kill();
-				this.#end(lost);
+				this.#resolveExit(lossStatus);
 				return;
 			}
-			await this.#manager?.settled();
-			const { keeper } = this.#handedOver!;
+			await this.#serviceManager?.finish();
+			const { keeper } = this.#completedHandover!;
 			if (!keeper) {
-				this.#end(EXIT_STATUS.ok);
+				this.#resolveExit(EXIT_STATUS.ok);
 				return;
 			}
-			const status = await keeper.ended;
+			const status = await keeper.exitStatus;
 			if (status === undefined) printError('error: the process that served has ended unexpectedly.\n');
-			this.#end(status ?? EXIT_STATUS.endedInError);
+			this.#resolveExit(status ?? EXIT_STATUS.endedInError);
 		} catch (error) {
 			printError(`error: the handover could not be completed: ${firstLineOf(error)}\n`);
-			this.#end(EXIT_STATUS.endedInError);
+			this.#resolveExit(EXIT_STATUS.endedInError);
 		}
 	}
 
@@ -409,15 +411,15 @@ class ServerProcess {
 	 * Resolves to an exit status once the process that serves has failed. Stays pending if there is nobody to restart it: then the
 	 * connections that are left may end by themselves.
 	 */
-	async #lost(runtime: Runtime, self: Predecessor): Promise<number> {
-		const { keeper, successor } = this.#handedOver!;
-		const status = await (keeper ? keeper.ended : successor.exited);
-		const guard = this.#guard;
+	async #waitForLoss(runtime: Runtime, predecessor: Predecessor): Promise<number> {
+		const { keeper, successor } = this.#completedHandover!;
+		const status = await (keeper ? keeper.exitStatus : successor.exited);
+		const guard = this.#successorGuard;
 		if (guard?.isWatching) {
-			const isStopped = status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#handedOver!.signaled;
-			const isTakenBack = !isStopped && (await this.#takeBack(guard, runtime, self));
+			const isStopped = status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#completedHandover!.signaled;
+			const isTakenBack = !isStopped && (await this.#returnToPrevious(guard, runtime, predecessor));
 			guard.settle();
-			if (isTakenBack) return this.#lost(runtime, self);
+			if (isTakenBack) return this.#waitForLoss(runtime, predecessor);
 		}
 		const isLost =
 			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasHandedOver);
@@ -428,11 +430,11 @@ class ServerProcess {
 	 * Starts another process with the configuration of this one, in place of an unconfirmed successor that has died. Resolves to false
 	 * if that failed, too.
 	 */
-	async #takeBack(guard: SuccessorGuard, runtime: Runtime, self: Predecessor): Promise<boolean> {
+	async #returnToPrevious(guard: SuccessorGuard, runtime: Runtime, previous: Predecessor): Promise<boolean> {
 		const { sockets, adminSocket } = guard;
 		if (sockets === undefined) return false;
 		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
-		const predecessor = { ...self, adminSocket };
+		const predecessor = { ...previous, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
 		return await runtime.handOverAgain(sockets, async inheritance => {
 			const successor = startSuccessor(
@@ -443,33 +445,33 @@ class ServerProcess {
 			);
 			const result = await successor.run();
 			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
-			else this.#left(result.pid, successor);
+			else this.#recordHandover(result.pid, successor);
 			return result.result === 'done';
 		});
 	}
 
 	readonly #hangUp = (): void => {
-		if (this.#handedOver) {
-			this.#passOn('SIGHUP');
+		if (this.#completedHandover) {
+			this.#forwardSignal('SIGHUP');
 			return;
 		}
 		// With a file, SIGHUP reloads, as in other servers. Without one, closing the terminal must not end the server.
-		if (this.#options.source) this.#reloadSoon('SIGHUP');
+		if (this.#options.source) this.#requestReload('SIGHUP');
 		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
 
 	readonly #reloadFromSignal = (): void => {
-		if (this.#handedOver) this.#passOn('SIGUSR1');
-		else this.#reloadSoon('SIGUSR1');
+		if (this.#completedHandover) this.#forwardSignal('SIGUSR1');
+		else this.#requestReload('SIGUSR1');
 	};
 
-	#reloadSoon(cause: string): void {
-		if (!this.#isReady) this.#reloadWanted = cause;
+	#requestReload(cause: string): void {
+		if (!this.#isReady) this.#pendingReloadCause = cause;
 		else if (this.#options.source) this.#reload(cause);
 		else {
 			const began = String(process.hrtime.bigint());
-			const why = 'nothing can be reloaded: the configuration did not come from a file';
-			this.#runtime?.log('warn', 'signals', why);
+			const reason = 'nothing can be reloaded: the configuration did not come from a file';
+			this.#runtime?.log('warn', 'signals', reason);
 			this.#answerReload({
 				began,
 				isServed: false,
@@ -483,34 +485,34 @@ class ServerProcess {
 		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: firstLineOf(error) });
 		printError(`error: unexpected internal failure: ${firstLineOf(error)}\n`);
 		this.#runtime?.kill();
-		this.#end(EXIT_STATUS.endedInError);
+		this.#resolveExit(EXIT_STATUS.endedInError);
 	};
 
 	#stop(): void {
-		if (this.#stopping) return;
+		if (this.#isStopping) return;
 		if (this.#successor?.abort('The server was told to stop.') === false) {
 			this.#stopsAfterHandover = true;
 			return;
 		}
-		this.#stopping = true;
+		this.#isStopping = true;
 		this.#watch?.close();
 		const runtime = this.#runtime;
 		if (!runtime || !this.#isServing) {
 			runtime?.kill();
-			void Promise.resolve(this.#admin?.close()).then(() => this.#end(EXIT_STATUS.ok));
+			void Promise.resolve(this.#admin?.close()).then(() => this.#resolveExit(EXIT_STATUS.ok));
 			return;
 		}
-		this.#manager?.stopping();
+		this.#serviceManager?.stopping();
 		runtime
 			.stop()
 			.then(() => this.#admin?.close())
-			.then(() => this.#autosave?.settled())
-			.then(() => this.#manager?.settled())
+			.then(() => this.#autosave?.whenWritten())
+			.then(() => this.#serviceManager?.finish())
 			.then(
-				() => this.#end(EXIT_STATUS.ok),
+				() => this.#resolveExit(EXIT_STATUS.ok),
 				error => {
 					printError(`error: the stop failed: ${firstLineOf(error)}\n`);
-					this.#end(EXIT_STATUS.endedInError);
+					this.#resolveExit(EXIT_STATUS.endedInError);
 				},
 			);
 	}
@@ -526,37 +528,37 @@ class ServerProcess {
 
 	/** Reads the file and loads it. Reloads are serialized. */
 	#reload(cause: string): Promise<void> {
-		this.#reloading = this.#reloading.then(async () => {
+		this.#lastReload = this.#lastReload.then(async () => {
 			const { source } = this.#options;
 			const runtime = this.#runtime;
-			if (!source || !runtime || this.#stopping) return;
+			if (!source || !runtime || this.#isStopping) return;
 			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
-			this.#manager?.reloading();
+			this.#serviceManager?.reloading();
 			const began = String(process.hrtime.bigint());
 			let answer: Omit<ReloadAnswer, 'began'>;
 			try {
 				const input = await readConfiguration(source);
 				this.#watch?.follow(input);
 				const outcome = await runtime.load(input);
-				answer = answerOf(outcome, input.name);
+				answer = reloadAnswerOf(outcome, input.name);
 				// The log has the messages; a terminal also gets the source excerpts.
 				if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
 			} catch (error) {
 				answer = { isServed: false, message: firstLineOf(error), details: '' };
 				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: answer.message });
 			}
-			this.#manager?.reloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
+			this.#serviceManager?.reloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
 			this.#answerReload({ began, ...answer });
 		});
-		return this.#reloading;
+		return this.#lastReload;
 	}
 }
 
 /** Returns the answer to a reload from the file `name`. */
-function answerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
+function reloadAnswerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
 	if (outcome.result === 'applied') {
-		const what = outcome.unchanged ? 'has not changed' : 'is now being served';
-		return { isServed: true, message: `${name} ${what} (generation ${outcome.generation}).`, details: '' };
+		const state = outcome.unchanged ? 'has not changed' : 'is now being served';
+		return { isServed: true, message: `${name} ${state} (generation ${outcome.generation}).`, details: '' };
 	}
 	if (outcome.result === 'failed') return { isServed: false, message: outcome.message, details: '' };
 	if (outcome.result === 'restart_required') {
@@ -581,8 +583,8 @@ function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptio
 	if (failure.reason !== 'refused') return new CommandFailure(error.message);
 	const { diagnostics } = failure;
 	if (madeOfFlags) return new CommandFailure(error.message);
-	const before = diagnostics.map(({ text }) => `${text}\n\n`).join('');
-	return new CommandFailure(refusalSentence(input?.name ?? 'The configuration', diagnostics), { before });
+	const preamble = diagnostics.map(({ text }) => `${text}\n\n`).join('');
+	return new CommandFailure(refusalSentence(input?.name ?? 'The configuration', diagnostics), { preamble });
 }
 
 /** Returns a hint about an address in use if one of our servers uses it. */

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 const PROGRAM = 'systemd-notify';
 
 /** Milliseconds after which a notification is considered lost. */
-const NOTIFY_TIMEOUT = 10_000;
+const NOTIFY_TIMEOUT_MS = 10_000;
 
 /** Maximum characters of the unit's status line. */
 const MAX_STATUS = 300;
@@ -12,72 +12,73 @@ const MAX_STATUS = 300;
 /** Notifies the service manager that started this process. */
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
-	readonly #failed: (cause: string) => void;
-	readonly #alive: () => Promise<void>;
-	#asking = false;
-	#told: Promise<void> = Promise.resolve();
+	readonly #onFailed: (cause: string) => void;
+	readonly #threadsResponding: () => Promise<void>;
+	#isAsking = false;
+	#lastNotification: Promise<void> = Promise.resolve();
 	#watchdog: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
-	/** @param failed Called once, if a notification could not be sent. @param alive Resolves when every serving thread has responded. */
-	constructor(env: NodeJS.ProcessEnv, failed: (cause: string) => void, alive: () => Promise<void>) {
+	/** @param onFailed Called once, if a notification could not be sent. @param threadsResponding Resolves when every serving thread has responded. */
+	constructor(env: NodeJS.ProcessEnv, onFailed: (cause: string) => void, threadsResponding: () => Promise<void>) {
 		this.#env = env;
-		this.#failed = failed;
-		this.#alive = alive;
+		this.#onFailed = onFailed;
+		this.#threadsResponding = threadsResponding;
 	}
 
 	/** Reports that the server is ready. From then on, the watchdog is notified if the unit has one. */
 	ready(): void {
-		this.#tell('READY=1');
+		this.#notify('READY=1');
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
-		// The predecessor's last sign of life may be half a period old. Without one of its own at once, a series of handovers gave none.
-		this.#tell('WATCHDOG=1');
+		// The predecessor's last notification may be half a period old. If each process of a series of handovers waited for half a
+		// period, none of them would notify the watchdog in time.
+		this.#notify('WATCHDOG=1');
 		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
-		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
+		this.#watchdog ??= setInterval(() => void this.#notifyWatchdog(), Math.max(100, period / 2));
 		this.#watchdog.unref();
 	}
 
 	/** Notifies the watchdog if all threads respond: a hung thread is as bad as a hung process, because its connections would wait forever. */
-	async #tellOfLife(): Promise<void> {
-		if (this.#asking) return;
-		this.#asking = true;
-		await this.#alive();
-		this.#asking = false;
-		this.#tell('WATCHDOG=1');
+	async #notifyWatchdog(): Promise<void> {
+		if (this.#isAsking) return;
+		this.#isAsking = true;
+		await this.#threadsResponding();
+		this.#isAsking = false;
+		this.#notify('WATCHDOG=1');
 	}
 
 	/** Reports this process as the service's main process. Resolves to false if that failed. */
 	async isMain(status: string): Promise<boolean> {
-		this.#tell(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
-		await this.#told;
+		this.#notify(`MAINPID=${process.pid}`, 'READY=1', statusOf(status));
+		await this.#lastNotification;
 		return !this.#hasFailed;
 	}
 
 	reloading(): void {
-		this.#tell('RELOADING=1');
+		this.#notify('RELOADING=1');
 	}
 
 	/** Reports the end of a reload. `status` says how it ended, for `systemctl status`. */
 	reloaded(status: string): void {
-		this.#tell('READY=1', statusOf(status));
+		this.#notify('READY=1', statusOf(status));
 	}
 
 	/** Reports the beginning of a stop. The watchdog is still notified, because requests in flight may take time. */
 	stopping(): void {
-		this.#tell('STOPPING=1');
+		this.#notify('STOPPING=1');
 	}
 
-	/** Resolves when all notifications have been sent or have failed. The watchdog is no longer notified. */
-	settled(): Promise<void> {
+	/** Stops notifying the watchdog. Resolves when all notifications have been sent or have failed. */
+	finish(): Promise<void> {
 		clearInterval(this.#watchdog);
-		return this.#told;
+		return this.#lastNotification;
 	}
 
 	/** Sends notifications one after the other, because their order matters. */
-	#tell(...state: string[]): void {
-		this.#told = this.#told.then(() => this.#send(state));
+	#notify(...state: string[]): void {
+		this.#lastNotification = this.#lastNotification.then(() => this.#send(state));
 	}
 
 	#send(state: readonly string[]): Promise<void> {
@@ -85,22 +86,22 @@ export class ServiceManager {
 			const child = spawn(PROGRAM, state, {
 				env: this.#env,
 				stdio: 'ignore',
-				timeout: NOTIFY_TIMEOUT,
+				timeout: NOTIFY_TIMEOUT_MS,
 				killSignal: 'SIGKILL',
 			});
-			const end = (cause: string | undefined): void => {
+			const finish = (cause: string | undefined): void => {
 				if (cause !== undefined) this.#fail(cause);
 				resolve();
 			};
-			child.on('error', error => end(error.message));
-			child.on('exit', (status, signal) => end(failureOf(status, signal)));
+			child.on('error', error => finish(error.message));
+			child.on('exit', (status, signal) => finish(failureOf(status, signal)));
 		});
 	}
 
 	#fail(cause: string): void {
 		if (this.#hasFailed) return;
 		this.#hasFailed = true;
-		this.#failed(cause);
+		this.#onFailed(cause);
 	}
 }
 

@@ -11,16 +11,16 @@ import type { SuccessorProcess } from '../../runtime/main/handover/successor-pro
 import { canDuplicateDescriptors, duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
 
 /** Milliseconds by which a successor may miss the deadline before it counts as hung. */
-const HANG_LIMIT = 10_000;
+const HANG_LIMIT_MS = 10_000;
 
 /** Guards one successor from its first answer until it is confirmed or has failed. */
 export class SuccessorGuard {
-	/** Resolves once nothing has to be taken back any longer. */
+	/** Resolves once no rollback is possible any longer. */
 	readonly settled: Promise<void>;
 	/** Undefined where descriptors cannot be duplicated: then no other successor can be started. */
 	readonly sockets: KeptSockets | undefined;
 	#adminSocket: InheritedAdmin | undefined;
-	#settle: () => void = () => {};
+	#resolveSettled: () => void = () => {};
 	#isSettled = false;
 	#timer: NodeJS.Timeout | undefined;
 	#successor: SuccessorProcess | undefined;
@@ -28,7 +28,7 @@ export class SuccessorGuard {
 	/** Duplicates the sockets, before the successor is started. Throws an error with the system's code. */
 	constructor(inheritance: Inheritance, adminSocket: InheritedAdmin | undefined) {
 		this.settled = new Promise(resolve => {
-			this.#settle = resolve;
+			this.#resolveSettled = resolve;
 		});
 		if (!canDuplicateDescriptors()) return;
 		this.sockets = new KeptSockets(inheritance);
@@ -45,7 +45,7 @@ export class SuccessorGuard {
 		return this.#adminSocket;
 	}
 
-	/** False once nothing has to be taken back any longer. */
+	/** False once no rollback is possible any longer. */
 	get isWatching(): boolean {
 		return !this.#isSettled;
 	}
@@ -56,11 +56,11 @@ export class SuccessorGuard {
 		this.sockets?.keepOnly(used);
 		if (!used.includes('admin')) this.#closeAdmin();
 		successor.keepAlive(true);
-		successor.onReport = what => {
-			if (what === 'reverting') clearTimeout(this.#timer);
-			else if (what === 'confirmed' || what === 'left') this.settle();
+		successor.onReport = report => {
+			if (report === 'reverting') clearTimeout(this.#timer);
+			else if (report === 'confirmed' || report === 'left') this.settle();
 		};
-		this.#timer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT);
+		this.#timer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT_MS);
 	}
 
 	/** Stops watching, and closes the sockets. */
@@ -71,7 +71,7 @@ export class SuccessorGuard {
 		this.#successor?.keepAlive(false);
 		this.sockets?.close();
 		this.#closeAdmin();
-		this.#settle();
+		this.#resolveSettled();
 	}
 
 	#closeAdmin(): void {

@@ -20,14 +20,14 @@ export async function runSuccessor(): Promise<never> {
 		// The variable names the predecessor, although the service manager means the whole service.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
-		const served = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
-		return await Promise.race([served, channel.expired]);
+		const serving = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
+		return await Promise.race([serving, channel.expired]);
 	} catch (error) {
 		const { StartError } = await import('../../runtime/main/runtime.ts');
-		const refused = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
+		const refusal = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
 		const message = error instanceof Error ? error.message : firstLineOf(error);
 		if (!channel.isOpen) printError(`error: ${message}\n`);
-		await channel.failed({ message, ...(refused && { diagnostics: refused.diagnostics }) });
+		await channel.failed({ message, ...(refusal && { diagnostics: refusal.diagnostics }) });
 		// A thread that hangs, perhaps the reason for the failure, would keep the process alive.
 		exitWithoutThreads(EXIT_STATUS.failed);
 		throw error;

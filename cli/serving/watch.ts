@@ -7,33 +7,35 @@ import { parseConfig } from '../../compiler/syntax/parse-config.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 /** Milliseconds between polls. */
-const INTERVAL = 1000;
+const INTERVAL_MS = 1000;
 
 /** Calls back after each change of the files that a configuration reads. */
 export class ConfigurationWatch {
 	readonly #timer: NodeJS.Timeout;
 	/** The state of each path when it was last polled. */
-	#seen: ReadonlyMap<string, string>;
+	#fingerprints: ReadonlyMap<string, string>;
 
 	/** Must be created before the configuration is compiled, so that no later change is missed. */
-	constructor(input: ConfigInput, changed: () => void) {
-		const seen = looks(filesOf(input));
+	constructor(input: ConfigInput, onChange: () => void) {
+		const fingerprints = fingerprintsOf(filesOf(input));
 		// The file may have changed since its text was read. In that case, the first poll reports a change.
-		if (input.path !== undefined && textOf(input.path) !== input.text) seen.set(input.path, '');
-		this.#seen = seen;
+		if (input.path !== undefined && textOf(input.path) !== input.text) fingerprints.set(input.path, '');
+		this.#fingerprints = fingerprints;
 		this.#timer = setInterval(() => {
-			const now = looks(this.#seen.keys());
-			if ([...now].every(([path, look]) => this.#seen.get(path) === look)) return;
-			this.#seen = now;
-			changed();
-		}, INTERVAL);
+			const current = fingerprintsOf(this.#fingerprints.keys());
+			if ([...current].every(([path, fingerprint]) => this.#fingerprints.get(path) === fingerprint)) return;
+			this.#fingerprints = current;
+			onChange();
+		}, INTERVAL_MS);
 	}
 
 	/** Switches to the files of another configuration. Must be called before that configuration is loaded. */
 	follow(input: ConfigInput): void {
-		const before = this.#seen;
+		const previous = this.#fingerprints;
 		// Known files keep their last polled state, so that a change since the last poll is not missed.
-		this.#seen = new Map([...looks(filesOf(input))].map(([path, look]) => [path, before.get(path) ?? look]));
+		this.#fingerprints = new Map(
+			[...fingerprintsOf(filesOf(input))].map(([path, fingerprint]) => [path, previous.get(path) ?? fingerprint]),
+		);
 	}
 
 	close(): void {
@@ -49,7 +51,7 @@ function filesOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);
 	if (input.format !== 'json') {
 		try {
-			parseConfig(input, recording(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
+			parseConfig(input, recordingReader(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
 		} catch {
 			// Loading the configuration will report the error. Until then, the paths requested so far are watched.
 		}
@@ -57,20 +59,20 @@ function filesOf(input: ConfigInput): string[] {
 	return [...paths];
 }
 
-function recording(reader: Reader, paths: Set<string>): Reader {
-	const note = (path: string): string => {
+function recordingReader(reader: Reader, paths: Set<string>): Reader {
+	const record = (path: string): string => {
 		paths.add(resolve(reader.workingDirectory, path));
 		return path;
 	};
 	return {
 		workingDirectory: reader.workingDirectory,
-		readText: path => reader.readText(note(path)),
-		readBytes: path => reader.readBytes(note(path)),
-		list: path => reader.list(note(path)),
+		readText: path => reader.readText(record(path)),
+		readBytes: path => reader.readBytes(record(path)),
+		list: path => reader.list(record(path)),
 		kind: path => {
 			const kind = reader.kind(path);
 			// The modification time of a parent folder changes for unrelated reasons.
-			if (kind !== 'directory') note(path);
+			if (kind !== 'directory') record(path);
 			return kind;
 		},
 		env: name => reader.env(name),
@@ -86,12 +88,12 @@ function textOf(path: string): string | undefined {
 	}
 }
 
-function looks(paths: Iterable<string>): Map<string, string> {
-	return new Map([...paths].map(path => [path, look(path)]));
+function fingerprintsOf(paths: Iterable<string>): Map<string, string> {
+	return new Map([...paths].map(path => [path, fingerprintOf(path)]));
 }
 
 /** Returns a fingerprint of a file: its time, size and inode, because an editor may replace a file within one clock tick. */
-function look(path: string): string {
+function fingerprintOf(path: string): string {
 	try {
 		const { mtimeMs, size, ino } = statSync(path);
 		return `${mtimeMs} ${size} ${ino}`;

@@ -14,14 +14,14 @@ const command: Command = {
 		{ name: 'pretty', short: 'p', value: 'N', summary: 'A number' },
 		{ name: 'header', short: 'H', value: 'H', repeatable: true, summary: 'A header' },
 		{ name: 'watch', short: 'w', summary: 'A flag' },
-		{ name: 'overwrite', short: 'o', also: ['x', 'replace'], summary: 'Another flag' },
+		{ name: 'overwrite', short: 'o', aliases: ['x', 'replace'], summary: 'Another flag' },
 		{ name: 'no-compress', summary: 'A negative flag' },
 	],
 	run: () => 0,
 };
 
 function plain(...words: string[]): string[] {
-	return [...parseArguments(command, words).plain];
+	return [...parseArguments(command, words).normalized];
 }
 
 function refusal(...words: string[]): string {
@@ -78,17 +78,18 @@ parsing('invalid command lines are reported', () => {
 
 parsing('global flags may precede the command', () => {
 	const scanned = scanCommandLine(['-v', 'run', '-c', 'x']);
-	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false });
+	assert.equal(scanned, { command: 'run', wordsAfterCommand: ['-c', 'x'], verbose: true, help: false });
 	for (const words of [['-V'], ['-V', 'run'], ['--version', '-v', 'run', '-c', 'x']]) {
-		const { command, rest } = scanCommandLine(words);
-		assert.equal([command, rest], ['version', []], words.join(' '));
+		const { command, wordsAfterCommand } = scanCommandLine(words);
+		assert.equal([command, wordsAfterCommand], ['version', []], words.join(' '));
 	}
 	assert.is(scanCommandLine(['-h', '-V', 'run']).command, 'run', 'help takes precedence');
 	assert.throws(() => scanCommandLine(['--nope', 'run']), /not a global flag/);
 });
 
 parsing('storage export may be written as two words, also after help', () => {
-	const words = ({ command, rest }: ReturnType<typeof scanCommandLine>): string => [command, ...rest].join(' ');
+	const words = ({ command, wordsAfterCommand }: ReturnType<typeof scanCommandLine>): string =>
+		[command, ...wordsAfterCommand].join(' ');
 	assert.is(words(scanCommandLine(['storage', 'export', '-o', '-'])), 'storage-export -o -');
 	assert.is(words(scanCommandLine(['help', 'storage', 'import'])), 'help storage-import');
 	assert.is(words(scanCommandLine(['help', 'storage'])), 'help storage');
@@ -104,7 +105,9 @@ definitions('every command is listed with its definition, and no options collide
 		const definition = await entry.load();
 		assert.is(definition.name, entry.name);
 		assert.is(definition.summary, entry.summary);
-		const names = (definition.options ?? []).flatMap(({ name, short, also }) => [name, short ?? [], also ?? []].flat());
+		const names = (definition.options ?? []).flatMap(({ name, short, aliases }) =>
+			[name, short ?? [], aliases ?? []].flat(),
+		);
 		assert.equal(names.length, new Set(names).size, `${entry.name}: ${names}`);
 		assert.not(
 			names.some(name => ['v', 'h', 'verbose', 'help'].includes(name)),

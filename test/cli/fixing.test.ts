@@ -33,7 +33,7 @@ fixing('fixing again changes nothing', async () => {
 	const first = await fixConfiguration(inputOf(messy), OPTIONS, 'unsafe');
 	assert.is(first.input.text, ':8080 {\n\t@api path /api /api/*\n\trespond @api "{host}"\n}\n');
 	const second = await fixConfiguration(inputOf(first.input.text), OPTIONS, 'unsafe');
-	assert.equal([second.count, second.changed], [0, []]);
+	assert.equal([second.count, second.changedFiles], [0, []]);
 	assert.equal(second.validation.diagnostics, []);
 });
 
@@ -63,12 +63,12 @@ fixing('a file keeps its mode, its link and its byte order mark', async () => {
 	writeFileSync(target, `\ufeff${UNUSED}`);
 	chmodSync(target, 0o640);
 	symlinkSync('target', link);
-	const { changed } = await fixConfiguration(
+	const { changedFiles } = await fixConfiguration(
 		{ format: 'configfile', text: UNUSED, name: 'Configfile', path: link },
 		OPTIONS,
 		'safe',
 	);
-	writeFixes(changed);
+	writeFixes(changedFiles);
 	assert.is(readFileSync(target, 'utf8'), `\ufeff${USED}`);
 	assert.is(statSync(target).mode & 0o777, 0o640);
 	assert.ok(lstatSync(link).isSymbolicLink());
@@ -77,17 +77,17 @@ fixing('a file keeps its mode, its link and its byte order mark', async () => {
 
 fixing('a file that was changed meanwhile is not overwritten', async () => {
 	const input = inputOf(UNUSED);
-	const { changed } = await fixConfiguration(input, OPTIONS, 'safe');
+	const { changedFiles } = await fixConfiguration(input, OPTIONS, 'safe');
 	writeFileSync(input.path, `${UNUSED}# by someone else\n`);
-	assert.throws(() => writeFixes(changed), /was changed while it was being fixed; nothing was written/);
+	assert.throws(() => writeFixes(changedFiles), /was changed while it was being fixed; nothing was written/);
 	assert.is(readFileSync(input.path, 'utf8'), `${UNUSED}# by someone else\n`);
 });
 
 fixing('a file that has gone is an error, not a crash', async () => {
 	const input = inputOf(UNUSED);
-	const { changed } = await fixConfiguration(input, OPTIONS, 'safe');
+	const { changedFiles } = await fixConfiguration(input, OPTIONS, 'safe');
 	assert.throws(
-		() => writeFixes(changed.map(one => ({ ...one, path: `${input.path}.gone` }))),
+		() => writeFixes(changedFiles.map(one => ({ ...one, path: `${input.path}.gone` }))),
 		/cannot be read: ENOENT/,
 	);
 });

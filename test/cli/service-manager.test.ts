@@ -152,7 +152,7 @@ manager('a hanging thread suspends watchdog messages until it is replaced; a thr
 			assert.ok(signs() <= last + 1, `${signs() - last} watchdog messages while the thread hung`);
 			await eventually('one more', () => signs() > last + 1);
 		} finally {
-			await systemd.settled();
+			await systemd.finish();
 		}
 	});
 });

@@ -19,16 +19,16 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
 class Extension {
 	readonly #log = vscode.window.createOutputChannel('svc', { log: true });
 	readonly #traces = vscode.window.createOutputChannel('svc: Explained Requests');
-	readonly #registered: vscode.Disposable[] = [this.#log, this.#traces];
+	readonly #disposables: vscode.Disposable[] = [this.#log, this.#traces];
 	#client: LanguageClient | undefined;
 	#explorer: TestExplorer | undefined;
 	#binary: string | undefined;
-	/** Starts and stops run one after the other. */
-	#last: Promise<void> = Promise.resolve();
+	/** The last start or stop, because they run one after the other. */
+	#lastOperation: Promise<void> = Promise.resolve();
 
 	constructor() {
 		const { registerCommand } = vscode.commands;
-		this.#registered.push(
+		this.#disposables.push(
 			registerCommand('svc.restart', () => this.start()),
 			registerCommand('svc.showLog', () => this.#log.show()),
 			registerCommand('svc.validate', () => this.#validate()),
@@ -47,40 +47,42 @@ class Extension {
 
 	/** Starts the language server, or starts it again. */
 	start(): Promise<void> {
-		this.#last = this.#last.then(async () => {
+		this.#lastOperation = this.#lastOperation.then(async () => {
 			await this.#stop();
 			try {
-				await this.#begin();
+				await this.#startClient();
 			} catch (error) {
 				const reason = error instanceof Error ? error.message : String(error);
-				await this.#complain(`The language server of svc did not start: ${reason}`);
+				await this.#showProblem(`The language server of svc did not start: ${reason}`);
 			}
 		});
-		return this.#last;
+		return this.#lastOperation;
 	}
 
-	async #begin(): Promise<void> {
+	async #startClient(): Promise<void> {
 		const settings = vscode.workspace.getConfiguration('svc');
-		const found = await findBinary({
+		const search = await findBinary({
 			configured: settings.get<string>('path', '').trim(),
 			home: homedir(),
 			folders: programFolders(process.env.PATH ?? '', homedir()),
 		});
-		if ('problem' in found) return this.#complain(found.problem);
-		this.#binary = found.path;
-		this.#log.info(`starting ${found.path}`);
+		if ('problem' in search) return this.#showProblem(search.problem);
+		this.#binary = search.path;
+		this.#log.info(`starting ${search.path}`);
 		const client = new LanguageClient(
 			'svc',
 			'svc',
-			{ command: found.path, args: ['language-server'] },
+			{ command: search.path, args: ['language-server'] },
 			{
 				documentSelector: LANGUAGES.map(language => ({ language })),
 				outputChannel: this.#log,
 				middleware: {
 					executeCommand: (command, args, next) => {
-						// From the command palette, the document is the one in front.
-						const given = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
-						return command === EXPLAIN ? this.#explain(given, full => next(command, full)) : next(command, given);
+						// A command from the palette has no arguments. It is about the document in front.
+						const commandArguments = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
+						return command === EXPLAIN
+							? this.#explain(commandArguments, full => next(command, full))
+							: next(command, commandArguments);
 					},
 				},
 			},
@@ -99,8 +101,8 @@ class Extension {
 	}
 
 	/** Asks for a request, and shows its trace. */
-	async #explain(given: readonly unknown[], run: (args: unknown[]) => unknown): Promise<void> {
-		const [uri, example = 'https://example.com/'] = given as readonly [string?, string?];
+	async #explain(commandArguments: readonly unknown[], run: (args: unknown[]) => unknown): Promise<void> {
+		const [uri, example = 'https://example.com/'] = commandArguments as readonly [string?, string?];
 		if (uri === undefined) return;
 		const request = await vscode.window.showInputBox({
 			title: 'Explain a request',
@@ -115,8 +117,9 @@ class Extension {
 	}
 
 	async #validate(): Promise<void> {
-		const active = vscode.window.activeTextEditor?.document.uri;
-		const folder = (active && vscode.workspace.getWorkspaceFolder(active)) ?? vscode.workspace.workspaceFolders?.[0];
+		const activeUri = vscode.window.activeTextEditor?.document.uri;
+		const folder =
+			(activeUri && vscode.workspace.getWorkspaceFolder(activeUri)) ?? vscode.workspace.workspaceFolders?.[0];
 		if (folder) await vscode.tasks.executeTask(this.#task(folder));
 	}
 
@@ -135,20 +138,20 @@ class Extension {
 		return task;
 	}
 
-	async #complain(problem: string): Promise<void> {
+	async #showProblem(problem: string): Promise<void> {
 		this.#log.error(problem);
 		const settings = 'Open Settings';
-		// The answer may come much later.
-		void vscode.window.showErrorMessage(problem, settings, 'Show Log').then(chosen => {
-			if (chosen === settings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
-			else if (chosen) this.#log.show();
+		// Not awaited, because the user may answer much later.
+		void vscode.window.showErrorMessage(problem, settings, 'Show Log').then(choice => {
+			if (choice === settings) void vscode.commands.executeCommand('workbench.action.openSettings', 'svc.path');
+			else if (choice) this.#log.show();
 		});
 	}
 
 	/** Called by the editor when it ends the extension. */
 	async dispose(): Promise<void> {
-		await this.#last;
+		await this.#lastOperation;
 		await this.#stop();
-		for (const registered of this.#registered) registered.dispose();
+		for (const disposable of this.#disposables) disposable.dispose();
 	}
 }

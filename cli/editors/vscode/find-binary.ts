@@ -13,29 +13,30 @@ export interface BinarySearch {
 }
 
 /** Returns the folders of `PATH` and, because desktops start editors with a short one, the usual folders. */
-export function programFolders(searched: string, home: string): string[] {
-	const usual = [
+export function programFolders(searchPath: string, home: string): string[] {
+	const usualFolders = [
 		'/usr/local/bin',
 		'/usr/bin',
 		'/opt/homebrew/bin',
 		path.join(home, '.local/bin'),
 		path.join(home, 'bin'),
 	];
-	return [...new Set([...searched.split(path.delimiter).filter(folder => path.isAbsolute(folder)), ...usual])];
+	return [...new Set([...searchPath.split(path.delimiter).filter(folder => path.isAbsolute(folder)), ...usualFolders])];
 }
 
-/** What the search found. */
-export type FoundBinary = { readonly path: string } | { readonly problem: string };
+/** The result of the search. */
+export type BinarySearchResult = { readonly path: string } | { readonly problem: string };
 
-/** How long a program may take to say that it is svc, in milliseconds. */
+/** Milliseconds within which a program must show that it is svc. */
 const ANSWER_LIMIT_MS = 20_000;
 
-/** Returns the first program that is svc: other programs have the name, too. */
-export async function findBinary({ configured, home, folders }: BinarySearch): Promise<FoundBinary> {
+/** Returns the first program named svc that really is svc, because other programs have this name, too. */
+export async function findBinary({ configured, home, folders }: BinarySearch): Promise<BinarySearchResult> {
 	if (configured !== '') {
-		const given = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));
-		if (!isProgram(given)) return { problem: `The setting svc.path is "${configured}", which is not a program.` };
-		if (await isSvc(given)) return { path: given };
+		const configuredPath = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));
+		if (!isProgram(configuredPath))
+			return { problem: `The setting svc.path is "${configured}", which is not a program.` };
+		if (await isSvc(configuredPath)) return { path: configuredPath };
 		return {
 			problem: `The setting svc.path is "${configured}", which is not svc, or a version without a language server.`,
 		};
@@ -59,9 +60,9 @@ function isProgram(file: string): boolean {
 function isSvc(file: string): Promise<boolean> {
 	return new Promise(resolve => {
 		const limits = { timeout: ANSWER_LIMIT_MS, maxBuffer: 1 << 20 };
-		const asked = execFile(file, ['language-server', '--help'], limits, (error, output) =>
+		const child = execFile(file, ['language-server', '--help'], limits, (error, output) =>
 			resolve(!error && output.includes('svc language-server')),
 		);
-		asked.stdin?.end();
+		child.stdin?.end();
 	});
 }

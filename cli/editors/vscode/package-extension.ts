@@ -101,8 +101,8 @@ const CONTENT_TYPES = `<?xml version="1.0" encoding="utf-8"?>
 
 async function packageExtension(output: string): Promise<void> {
 	const { version } = JSON.parse(read(root, 'package.json')) as { version: string };
-	const { private: _, type: __, ...given } = JSON.parse(read(import.meta.dirname, 'package.json'));
-	const manifest: Manifest = { ...given, version };
+	const { private: _, type: __, ...packageFields } = JSON.parse(read(import.meta.dirname, 'package.json'));
+	const manifest: Manifest = { ...packageFields, version };
 	const files: { [name: string]: string } = {
 		'[Content_Types].xml': CONTENT_TYPES,
 		'extension.vsixmanifest': packageManifest(manifest),

@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import type { DocumentSymbol, Location } from 'vscode-languageclient';
 import type { LanguageClient } from 'vscode-languageclient/node';
 
-/** What the server answers when it has run a test. */
+/** The server's answer after it has run a test. */
 interface TestResult {
 	readonly passed: boolean;
 	readonly text: string;
@@ -14,58 +14,58 @@ interface TestResult {
 const TEST_SYMBOL = 24;
 /** Files that may have tests. */
 const FILES = '**/{Configfile,*.configfile}';
-/** A list is made after the user has stopped typing for this many milliseconds. */
-const PAUSE_MS = 400;
+/** Tests are listed once the user has not typed for this many milliseconds. */
+const DEBOUNCE_MS = 400;
 
 /** The tests of all configurations of a workspace. */
 export class TestExplorer {
 	readonly #client: LanguageClient;
 	readonly #controller = vscode.tests.createTestController('svc', 'svc');
-	readonly #registered: vscode.Disposable[];
-	readonly #due = new Map<string, NodeJS.Timeout>();
+	readonly #disposables: vscode.Disposable[];
+	readonly #timers = new Map<string, NodeJS.Timeout>();
 
 	constructor(client: LanguageClient, languages: readonly string[]) {
 		this.#client = client;
 		const { workspace } = vscode;
-		const changed = (document: vscode.TextDocument): void => {
-			if (languages.includes(document.languageId)) this.#listSoon(document);
+		const onChange = (document: vscode.TextDocument): void => {
+			if (languages.includes(document.languageId)) this.#scheduleListing(document);
 		};
 		this.#controller.resolveHandler = async item => {
 			if (!item) for (const uri of await workspace.findFiles(FILES, '**/node_modules/**')) this.#fileItem(uri);
-			else if (item.uri) await this.#list(await workspace.openTextDocument(item.uri));
+			else if (item.uri) await this.#listTests(await workspace.openTextDocument(item.uri));
 		};
 		this.#controller.refreshHandler = () => this.#controller.resolveHandler?.(undefined);
 		const run = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> =>
 			this.#run(request, token);
-		this.#registered = [
+		this.#disposables = [
 			this.#controller,
 			this.#controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, run, true),
-			workspace.onDidOpenTextDocument(changed),
-			workspace.onDidChangeTextDocument(({ document }) => changed(document)),
+			workspace.onDidOpenTextDocument(onChange),
+			workspace.onDidChangeTextDocument(({ document }) => onChange(document)),
 		];
-		for (const document of workspace.textDocuments) changed(document);
+		for (const document of workspace.textDocuments) onChange(document);
 	}
 
 	#fileItem(uri: vscode.Uri): vscode.TestItem {
 		const id = uri.toString();
-		const known = this.#controller.items.get(id);
-		if (known) return known;
+		const existing = this.#controller.items.get(id);
+		if (existing) return existing;
 		const item = this.#controller.createTestItem(id, vscode.workspace.asRelativePath(uri), uri);
 		item.canResolveChildren = true;
 		this.#controller.items.add(item);
 		return item;
 	}
 
-	#listSoon(document: vscode.TextDocument): void {
+	#scheduleListing(document: vscode.TextDocument): void {
 		const id = document.uri.toString();
-		clearTimeout(this.#due.get(id));
-		this.#due.set(
+		clearTimeout(this.#timers.get(id));
+		this.#timers.set(
 			id,
-			setTimeout(() => void this.#list(document), PAUSE_MS),
+			setTimeout(() => void this.#listTests(document), DEBOUNCE_MS),
 		);
 	}
 
-	async #list(document: vscode.TextDocument): Promise<void> {
+	async #listTests(document: vscode.TextDocument): Promise<void> {
 		const { uri } = document;
 		const params = { textDocument: { uri: uri.toString() } };
 		if (!this.#client.isRunning()) return;
@@ -86,15 +86,15 @@ export class TestExplorer {
 		const run = this.#controller.createTestRun(request);
 		const excluded = new Set(request.exclude);
 		const tests: vscode.TestItem[] = [];
-		const add = async (item: vscode.TestItem): Promise<void> => {
+		const collect = async (item: vscode.TestItem): Promise<void> => {
 			if (excluded.has(item)) return;
 			if (!item.canResolveChildren) return void tests.push(item);
 			if (item.children.size === 0) await this.#controller.resolveHandler?.(item);
-			for (const [, child] of item.children) await add(child);
+			for (const [, child] of item.children) await collect(child);
 		};
 		try {
-			if (request.include) for (const item of request.include) await add(item);
-			else for (const [, item] of this.#controller.items) await add(item);
+			if (request.include) for (const item of request.include) await collect(item);
+			else for (const [, item] of this.#controller.items) await collect(item);
 			for (const item of tests) run.enqueued(item);
 			for (const item of tests) {
 				if (token.isCancellationRequested) run.skipped(item);
@@ -107,8 +107,8 @@ export class TestExplorer {
 
 	async #runOne(run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
 		run.started(item);
-		const began = performance.now();
-		const elapsed = (): number => performance.now() - began;
+		const startedAt = performance.now();
+		const elapsed = (): number => performance.now() - startedAt;
 		try {
 			const { passed, text, location } = await this.#client.sendRequest<TestResult>('workspace/executeCommand', {
 				command: 'svc.runTest',
@@ -126,7 +126,7 @@ export class TestExplorer {
 	}
 
 	dispose(): void {
-		for (const timer of this.#due.values()) clearTimeout(timer);
-		for (const registered of this.#registered) registered.dispose();
+		for (const timer of this.#timers.values()) clearTimeout(timer);
+		for (const disposable of this.#disposables) disposable.dispose();
 	}
 }

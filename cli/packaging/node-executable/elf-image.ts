@@ -22,7 +22,7 @@ export const SEGMENT_ENTRY_SIZE = 56;
 const SYMBOL_SIZE = 24;
 export const RELOCATION_SIZE = 24;
 
-const MACHINES: { readonly [number: number]: 'x64' | 'arm64' } = { 62: 'x64', 183: 'arm64' };
+const MACHINES: { readonly [machine: number]: 'x64' | 'arm64' } = { 62: 'x64', 183: 'arm64' };
 const SECTION_HEADER_SIZE = 64;
 const DYNAMIC_ENTRY_SIZE = 16;
 const FLAG_ALLOCATED = 2;
@@ -79,41 +79,41 @@ export class ElfImage {
 		const machine = MACHINES[bytes.readUInt16LE(18)];
 		if (machine === undefined) throw new Error('The executable is neither for x86-64 nor for AArch64.');
 		this.machine = machine;
-		const programHeaders = number(bytes, 32);
+		const programHeaders = readNumber(bytes, 32);
 		for (let i = 0; i < bytes.readUInt16LE(56); i++) {
 			const at = programHeaders + i * SEGMENT_ENTRY_SIZE;
 			this.segments.push({
 				type: bytes.readUInt32LE(at),
 				flags: bytes.readUInt32LE(at + 4),
-				offset: number(bytes, at + 8),
-				address: number(bytes, at + 16),
-				fileSize: number(bytes, at + 32),
-				memorySize: number(bytes, at + 40),
-				alignment: number(bytes, at + 48),
+				offset: readNumber(bytes, at + 8),
+				address: readNumber(bytes, at + 16),
+				fileSize: readNumber(bytes, at + 32),
+				memorySize: readNumber(bytes, at + 40),
+				alignment: readNumber(bytes, at + 48),
 			});
 		}
 		const sections: Section[] = [];
 		for (let i = 0; i < bytes.readUInt16LE(60); i++) {
-			const at = number(bytes, 40) + i * SECTION_HEADER_SIZE;
+			const at = readNumber(bytes, 40) + i * SECTION_HEADER_SIZE;
 			sections.push({
 				name: bytes.readUInt32LE(at),
 				type: bytes.readUInt32LE(at + 4),
-				flags: number(bytes, at + 8),
-				address: number(bytes, at + 16),
-				offset: number(bytes, at + 24),
-				size: number(bytes, at + 32),
+				flags: readNumber(bytes, at + 8),
+				address: readNumber(bytes, at + 16),
+				offset: readNumber(bytes, at + 24),
+				size: readNumber(bytes, at + 32),
 				link: bytes.readUInt32LE(at + 40),
 				info: bytes.readUInt32LE(at + 44),
-				alignment: number(bytes, at + 48),
-				entrySize: number(bytes, at + 56),
+				alignment: readNumber(bytes, at + 48),
+				entrySize: readNumber(bytes, at + 56),
 			});
 		}
 		const names = sections[bytes.readUInt16LE(62)];
 		if (names === undefined) throw new Error('The executable has no section names.');
 		this.#sectionNames = Buffer.from(bytes.subarray(names.offset, names.offset + names.size));
-		const mapped = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
+		const mappedCount = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
 		// Symbols refer to sections by number, so none may be left out between others.
-		this.sections = sections.slice(0, mapped);
+		this.sections = sections.slice(0, mappedCount);
 	}
 
 	/** Returns the file offset of the bytes that are mapped to an address. */
@@ -138,12 +138,12 @@ export class ElfImage {
 	}
 
 	/** Removes the dependency on a shared library. Returns false if there is none. */
-	removeNeeded(library: string): boolean {
+	removeDependency(library: string): boolean {
 		const entries = this.#dynamicEntries();
-		const found = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
-		if (found === undefined) return false;
+		const needed = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
+		if (needed === undefined) return false;
 		const end = entries.at(-1)!.at + DYNAMIC_ENTRY_SIZE;
-		this.bytes.copyWithin(found.at, found.at + DYNAMIC_ENTRY_SIZE, end);
+		this.bytes.copyWithin(needed.at, needed.at + DYNAMIC_ENTRY_SIZE, end);
 		this.bytes.fill(0, end - DYNAMIC_ENTRY_SIZE, end);
 		return true;
 	}
@@ -154,20 +154,20 @@ export class ElfImage {
 		return this.bytes.toString('latin1', start, this.bytes.indexOf(0, start));
 	}
 
-	/** Returns the dynamic symbols for which `wanted` holds. */
-	symbols(wanted: (name: string, index: number) => boolean): DynamicSymbol[] {
+	/** Returns the dynamic symbols for which `isWanted` holds. */
+	symbols(isWanted: (name: string, index: number) => boolean): DynamicSymbol[] {
 		const table = this.offsetOf(this.dynamicValue(DYNAMIC.symbols));
 		// The table's size is nowhere in the dynamic entries, but linkers put the strings behind it.
 		const count = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
-		const found: DynamicSymbol[] = [];
+		const matches: DynamicSymbol[] = [];
 		for (let index = 1; index < Math.floor(count); index++) {
 			const at = table + index * SYMBOL_SIZE;
 			const name = this.string(this.bytes.readUInt32LE(at));
-			if (wanted(name, index)) {
-				found.push({ index, name, address: number(this.bytes, at + 8), size: number(this.bytes, at + 16) });
+			if (isWanted(name, index)) {
+				matches.push({ index, name, address: readNumber(this.bytes, at + 8), size: readNumber(this.bytes, at + 16) });
 			}
 		}
-		return found;
+		return matches;
 	}
 
 	/** Returns the executable with updated headers, without the range `cut` and without the bytes after the last mapped one. */
@@ -175,7 +175,7 @@ export class ElfImage {
 		const end = Math.max(
 			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),
 		);
-		const moved = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
+		const newOffset = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
 		const content = Buffer.concat([this.bytes.subarray(0, cut.start), this.bytes.subarray(cut.end, end)]);
 		const segments = Buffer.alloc(this.segments.length * SEGMENT_ENTRY_SIZE);
 		for (const [i, segment] of this.segments.entries()) {
@@ -183,7 +183,7 @@ export class ElfImage {
 			segments.writeUInt32LE(segment.type, at);
 			segments.writeUInt32LE(segment.flags, at + 4);
 			for (const [field, value] of [
-				[8, moved(segment.offset)],
+				[8, newOffset(segment.offset)],
 				[16, segment.address],
 				[24, segment.address],
 				[32, segment.fileSize],
@@ -193,16 +193,16 @@ export class ElfImage {
 				segments.writeBigUInt64LE(BigInt(value), at + field);
 			}
 		}
-		segments.copy(content, number(content, 32));
+		segments.copy(content, readNumber(content, 32));
 		const namesAt = content.length;
 		const sectionsAt = Math.ceil((namesAt + this.#sectionNames.length) / 8) * 8;
-		const written: Section[] = [
-			...this.sections.map(section => ({ ...section, offset: moved(section.offset) })),
+		const writtenSections: Section[] = [
+			...this.sections.map(section => ({ ...section, offset: newOffset(section.offset) })),
 			{ ...sectionNames(this.#sectionNames), offset: namesAt },
 		];
-		const tail = Buffer.alloc(sectionsAt - namesAt + written.length * SECTION_HEADER_SIZE);
+		const tail = Buffer.alloc(sectionsAt - namesAt + writtenSections.length * SECTION_HEADER_SIZE);
 		this.#sectionNames.copy(tail);
-		for (const [i, section] of written.entries()) {
+		for (const [i, section] of writtenSections.entries()) {
 			const at = sectionsAt - namesAt + i * SECTION_HEADER_SIZE;
 			tail.writeUInt32LE(section.name, at);
 			tail.writeUInt32LE(section.type, at + 4);
@@ -221,8 +221,8 @@ export class ElfImage {
 		}
 		content.writeBigUInt64LE(BigInt(sectionsAt), 40);
 		content.writeUInt16LE(this.segments.length, 56);
-		content.writeUInt16LE(written.length, 60);
-		content.writeUInt16LE(written.length - 1, 62);
+		content.writeUInt16LE(writtenSections.length, 60);
+		content.writeUInt16LE(writtenSections.length - 1, 62);
 		return Buffer.concat([content, tail]);
 	}
 
@@ -231,8 +231,8 @@ export class ElfImage {
 		if (segment === undefined) throw new Error('The executable is not linked dynamically.');
 		const entries = [];
 		for (let at = segment.offset; ; at += DYNAMIC_ENTRY_SIZE) {
-			const tag = number(this.bytes, at);
-			entries.push({ tag, value: number(this.bytes, at + 8), at });
+			const tag = readNumber(this.bytes, at);
+			entries.push({ tag, value: readNumber(this.bytes, at + 8), at });
 			if (tag === 0) return entries;
 		}
 	}
@@ -256,6 +256,6 @@ function sectionNames(names: Buffer): Section {
 }
 
 /** Reads a 64-bit number. Offsets, sizes and addresses of executables fit in a double. */
-export function number(bytes: Buffer, at: number): number {
+export function readNumber(bytes: Buffer, at: number): number {
 	return Number(bytes.readBigUInt64LE(at));
 }

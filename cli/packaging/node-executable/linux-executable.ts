@@ -48,10 +48,10 @@ function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: numb
 	const reduced = reduceIcuData(elf.bytes.subarray(at, at + data.size));
 	const contentAt = NOTE_HEADER_SIZE + NOTE_NAME.length;
 	const noteAt = Math.ceil((reduced.length + contentAt) / ALIGNMENT) * ALIGNMENT - contentAt;
-	const room = data.size - noteAt;
-	if (note.length > room) {
+	const roomBytes = data.size - noteAt;
+	if (note.length > roomBytes) {
 		throw new Error(
-			`The program has ${note.length} bytes; ${room} fit into the executable in place of its Unicode data.`,
+			`The program has ${note.length} bytes; ${roomBytes} fit into the executable in place of its Unicode data.`,
 		);
 	}
 	elf.bytes.fill(0, at, at + data.size);
@@ -63,9 +63,9 @@ function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: numb
 		({ type, address, fileSize }) =>
 			type === SEGMENT.load && address <= data.address && data.address < address + fileSize,
 	)!;
-	const page = segment.alignment;
-	const start = Math.ceil((data.address + noteAt + note.length) / page) * page;
-	const end = Math.max(start, Math.floor((data.address + data.size) / page) * page);
+	const pageSize = segment.alignment;
+	const start = Math.ceil((data.address + noteAt + note.length) / pageSize) * pageSize;
+	const end = Math.max(start, Math.floor((data.address + data.size) / pageSize) * pageSize);
 	const cut = { start: elf.offsetOf(start), end: elf.offsetOf(end) };
 	describeNote(elf.segments, data.address + noteAt, at + noteAt, note.length);
 	splitSegment(elf, segment, start, end);
@@ -100,25 +100,25 @@ function splitSegment(elf: ElfImage, segment: Segment, start: number, end: numbe
 	bytes.fill(0, interpreter.offset, notesEnd);
 	name.copy(bytes, interpreter.offset + SEGMENT_ENTRY_SIZE);
 	const section = sections.find(({ offset, size }) => offset === interpreter.offset && size === name.length);
-	for (const moved of section ? [interpreter, section] : [interpreter]) {
-		moved.offset += SEGMENT_ENTRY_SIZE;
-		moved.address += SEGMENT_ENTRY_SIZE;
+	for (const header of section ? [interpreter, section] : [interpreter]) {
+		header.offset += SEGMENT_ENTRY_SIZE;
+		header.address += SEGMENT_ENTRY_SIZE;
 	}
 	table.fileSize += SEGMENT_ENTRY_SIZE;
 	table.memorySize += SEGMENT_ENTRY_SIZE;
 	for (const note of notes) Object.assign(note, { type: SECTION.none, flags: 0, size: 0 });
 
-	const before = start - segment.address;
-	const until = end - segment.address;
+	const lowerSize = start - segment.address;
+	const upperOffset = end - segment.address;
 	segments.splice(segments.indexOf(segment) + 1, 0, {
 		...segment,
-		offset: segment.offset + until,
+		offset: segment.offset + upperOffset,
 		address: end,
-		fileSize: segment.fileSize - until,
-		memorySize: segment.memorySize - until,
+		fileSize: segment.fileSize - upperOffset,
+		memorySize: segment.memorySize - upperOffset,
 	});
-	segment.fileSize = before;
-	segment.memorySize = before;
+	segment.fileSize = lowerSize;
+	segment.memorySize = lowerSize;
 }
 
 /** Splits a section around a range of addresses. The second part comes last, because symbols count sections. */
@@ -127,7 +127,7 @@ function splitSection(sections: Section[], address: number, start: number, end: 
 		section => section.address !== 0 && section.address <= address && address < section.address + section.size,
 	);
 	if (section === undefined) return;
-	const until = end - section.address;
-	sections.push({ ...section, address: end, offset: section.offset + until, size: section.size - until });
+	const upperOffset = end - section.address;
+	sections.push({ ...section, address: end, offset: section.offset + upperOffset, size: section.size - upperOffset });
 	section.size = start - section.address;
 }

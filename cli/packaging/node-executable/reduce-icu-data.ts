@@ -7,9 +7,9 @@
  */
 
 /** Trees and files of which nothing is kept: names of languages, regions and units, words and lines, legacy charsets. */
-const DROPPED = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
+const DROPPED_ITEMS = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
 /** Data of one language, such as `de.res` and `curr/zh_Hant.res`. The list of all languages is called `res_index.res`. */
-const LANGUAGE = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
+const LANGUAGE_ITEM = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
 
 /** The alignment of each item. */
 const ALIGNMENT = 16;
@@ -21,15 +21,15 @@ export function reduceIcuData(data: Buffer): Buffer {
 		throw new Error('The Unicode data of the executable has a format that the build does not know.');
 	}
 	const content = data.subarray(headerSize);
-	const all = Array.from({ length: content.readUInt32LE(0) }, (_, i) => {
+	const allItems = Array.from({ length: content.readUInt32LE(0) }, (_, i) => {
 		const name = content.readUInt32LE(4 + 8 * i);
 		return {
 			name: content.toString('latin1', name, content.indexOf(0, name)),
 			start: content.readUInt32LE(8 + 8 * i),
 		};
 	});
-	const items = all.flatMap(({ name, start }, i) =>
-		isKept(name.slice(name.indexOf('/') + 1)) ? [{ name, data: content.subarray(start, all[i + 1]?.start) }] : [],
+	const items = allItems.flatMap(({ name, start }, i) =>
+		isKept(name.slice(name.indexOf('/') + 1)) ? [{ name, data: content.subarray(start, allItems[i + 1]?.start) }] : [],
 	);
 	const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 	const namesAt = 4 + 8 * items.length;
@@ -39,15 +39,15 @@ export function reduceIcuData(data: Buffer): Buffer {
 	const size = items.reduce((sum, item) => sum + align(item.data.length), dataAt);
 	const reduced = Buffer.alloc(headerSize + size);
 	data.copy(reduced, 0, 0, headerSize);
-	const written = reduced.subarray(headerSize);
-	written.writeUInt32LE(items.length, 0);
-	names.copy(written, namesAt);
+	const output = reduced.subarray(headerSize);
+	output.writeUInt32LE(items.length, 0);
+	names.copy(output, namesAt);
 	let nameAt = namesAt;
 	let at = dataAt;
 	for (const [i, item] of items.entries()) {
-		written.writeUInt32LE(nameAt, 4 + 8 * i);
-		written.writeUInt32LE(at, 8 + 8 * i);
-		item.data.copy(written, at);
+		output.writeUInt32LE(nameAt, 4 + 8 * i);
+		output.writeUInt32LE(at, 8 + 8 * i);
+		item.data.copy(output, at);
 		nameAt += item.name.length + 1;
 		at += align(item.data.length);
 	}
@@ -55,7 +55,7 @@ export function reduceIcuData(data: Buffer): Buffer {
 }
 
 function isKept(name: string): boolean {
-	if (DROPPED.test(name)) return false;
-	const language = LANGUAGE.exec(name)?.[1];
+	if (DROPPED_ITEMS.test(name)) return false;
+	const language = LANGUAGE_ITEM.exec(name)?.[1];
 	return language === undefined || language === 'en';
 }

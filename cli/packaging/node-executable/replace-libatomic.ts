@@ -6,13 +6,13 @@
  * segment, and the relocation that named the function takes its address. This cannot disagree with other accesses to the
  * same memory: for these sizes, libatomic takes no lock either, and all others are instructions within V8 itself.
  */
-import { DYNAMIC, type ElfImage, FLAG_EXECUTE, number, RELOCATION_SIZE, SECTION, SEGMENT } from './elf-image.ts';
+import { DYNAMIC, type ElfImage, FLAG_EXECUTE, RELOCATION_SIZE, readNumber, SECTION, SEGMENT } from './elf-image.ts';
 
 const LIBRARY = 'libatomic.so.1';
 const FUNCTION = '__atomic_compare_exchange';
 
 /** What differs between processors. */
-interface Machine {
+interface MachineCode {
 	/** Relocations that store the address of a symbol. */
 	readonly symbolRelocations: readonly number[];
 	/** The relocation that stores an address. */
@@ -24,7 +24,7 @@ interface Machine {
 	readonly code: string;
 }
 
-const MACHINES: { readonly [machine in ElfImage['machine']]: Machine } = {
+const MACHINES: { readonly [machine in ElfImage['machine']]: MachineCode } = {
 	x64: {
 		symbolRelocations: [6, 7],
 		relativeRelocation: 8,
@@ -136,18 +136,20 @@ export function compareExchangeCode(machine: ElfImage['machine']): Buffer {
 
 /** Removes the dependency on libatomic, if there is one. Throws if the executable needs more of it than is known here. */
 export function replaceLibatomic(elf: ElfImage): void {
-	if (!elf.removeNeeded(LIBRARY)) return;
+	if (!elf.removeDependency(LIBRARY)) return;
 	const versions = removeVersionNeeds(elf);
 	const versionTable = elf.offsetOf(elf.dynamicValue(DYNAMIC.versions));
 	const versionOf = (index: number): number => elf.bytes.readUInt16LE(versionTable + 2 * index) & 0x7fff;
 	const symbols = elf.symbols((_, index) => versions.has(versionOf(index)));
-	const others = symbols.filter(({ name }) => name !== FUNCTION).map(({ name }) => name);
-	if (others.length > 0) {
-		throw new Error(`The executable needs ${others.join(', ')} of ${LIBRARY}, for which the build has no replacement.`);
+	const otherSymbols = symbols.filter(({ name }) => name !== FUNCTION).map(({ name }) => name);
+	if (otherSymbols.length > 0) {
+		throw new Error(
+			`The executable needs ${otherSymbols.join(', ')} of ${LIBRARY}, for which the build has no replacement.`,
+		);
 	}
 	const address = addCode(elf, compareExchangeCode(elf.machine));
 	for (const { index } of symbols) {
-		redirect(elf, index, address);
+		redirectRelocations(elf, index, address);
 		// No version of a library is needed for it any more.
 		elf.bytes.writeUInt16LE(1, versionTable + 2 * index);
 	}
@@ -156,10 +158,10 @@ export function replaceLibatomic(elf: ElfImage): void {
 /** Removes the library from the list of needed versions. Returns the numbers that its versions had. */
 function removeVersionNeeds(elf: ElfImage): Set<number> {
 	const { bytes } = elf;
-	const first = elf.dynamicValue(DYNAMIC.versionNeeds);
+	const firstNeed = elf.dynamicValue(DYNAMIC.versionNeeds);
 	const versions = new Set<number>();
 	let previous: number | undefined;
-	for (let at = elf.offsetOf(first); ; ) {
+	for (let at = elf.offsetOf(firstNeed); ; ) {
 		const next = bytes.readUInt32LE(at + 12);
 		if (elf.string(bytes.readUInt32LE(at + 4)) === LIBRARY) {
 			for (let version = at + bytes.readUInt32LE(at + 8); ; ) {
@@ -171,7 +173,7 @@ function removeVersionNeeds(elf: ElfImage): Set<number> {
 			if (previous !== undefined) {
 				bytes.writeUInt32LE(next === 0 ? 0 : bytes.readUInt32LE(previous + 12) + next, previous + 12);
 			} else {
-				elf.setDynamicValue(DYNAMIC.versionNeeds, first + next);
+				elf.setDynamicValue(DYNAMIC.versionNeeds, firstNeed + next);
 			}
 			const count = elf.dynamicValue(DYNAMIC.versionNeedCount) - 1;
 			elf.setDynamicValue(DYNAMIC.versionNeedCount, count);
@@ -198,10 +200,10 @@ function addCode(elf: ElfImage, code: Buffer): number {
 	if (segment === undefined) throw new Error('The executable has no code.');
 	const address = Math.ceil((segment.address + segment.fileSize) / 16) * 16;
 	const size = address - segment.address + code.length;
-	const room = Math.ceil((segment.address + segment.fileSize) / 4096) * 4096 - segment.address;
+	const roomBytes = Math.ceil((segment.address + segment.fileSize) / 4096) * 4096 - segment.address;
 	const start = segment.offset + segment.fileSize;
-	const free = elf.bytes.subarray(start, segment.offset + size);
-	if (size > room || segment.memorySize !== segment.fileSize || free.some(byte => byte !== 0)) {
+	const freeBytes = elf.bytes.subarray(start, segment.offset + size);
+	if (size > roomBytes || segment.memorySize !== segment.fileSize || freeBytes.some(byte => byte !== 0)) {
 		throw new Error(`The executable has no room for the replacement of ${LIBRARY}.`);
 	}
 	code.copy(elf.bytes, segment.offset + address - segment.address);
@@ -211,10 +213,10 @@ function addCode(elf: ElfImage, code: Buffer): number {
 }
 
 /** Changes the relocations of a symbol so that they store the given address. */
-function redirect(elf: ElfImage, symbol: number, address: number): void {
+function redirectRelocations(elf: ElfImage, symbol: number, address: number): void {
 	const { symbolRelocations, relativeRelocation } = MACHINES[elf.machine];
 	const { bytes } = elf;
-	let found = 0;
+	let changedCount = 0;
 	for (const [table, size] of [
 		[DYNAMIC.relocations, DYNAMIC.relocationSize],
 		[DYNAMIC.pltRelocations, DYNAMIC.pltRelocationSize],
@@ -223,14 +225,14 @@ function redirect(elf: ElfImage, symbol: number, address: number): void {
 		for (let at = start; at < start + elf.dynamicValue(size); at += RELOCATION_SIZE) {
 			if (bytes.readUInt32LE(at + 12) !== symbol) continue;
 			const type = bytes.readUInt32LE(at + 8);
-			if (!symbolRelocations.includes(type) || number(bytes, at + 16) !== 0) {
+			if (!symbolRelocations.includes(type) || readNumber(bytes, at + 16) !== 0) {
 				throw new Error(`The executable uses ${FUNCTION} in a way for which the build has no replacement.`);
 			}
 			bytes.writeUInt32LE(relativeRelocation, at + 8);
 			bytes.writeUInt32LE(0, at + 12);
 			bytes.writeBigUInt64LE(BigInt(address), at + 16);
-			found++;
+			changedCount++;
 		}
 	}
-	if (found === 0) throw new Error(`The executable never uses ${FUNCTION}.`);
+	if (changedCount === 0) throw new Error(`The executable never uses ${FUNCTION}.`);
 }

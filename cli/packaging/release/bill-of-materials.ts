@@ -31,34 +31,35 @@ interface Bill {
  */
 function npmBill(): Bill {
 	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
-	const made = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
-	if (made.status !== 0) {
-		throw new Error(`npm sbom failed; it needs npm 10 or later:\n${made.error?.message ?? made.stderr}`);
+	const result = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
+	if (result.status !== 0) {
+		throw new Error(`npm sbom failed; it needs npm 10 or later:\n${result.error?.message ?? result.stderr}`);
 	}
-	const bill = JSON.parse(made.stdout) as Bill;
+	const bill = JSON.parse(result.stdout) as Bill;
 	const { dependencies } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
 		readonly dependencies: { readonly [name: string]: string };
 	};
-	const needed = new Set<string>();
-	const add = (reference: string): void => {
-		if (needed.has(reference)) return;
-		needed.add(reference);
-		for (const other of bill.dependencies.find(({ ref }) => ref === reference)?.dependsOn ?? []) add(other);
+	const neededReferences = new Set<string>();
+	const addDependencies = (reference: string): void => {
+		if (neededReferences.has(reference)) return;
+		neededReferences.add(reference);
+		for (const dependency of bill.dependencies.find(({ ref }) => ref === reference)?.dependsOn ?? [])
+			addDependencies(dependency);
 	};
-	for (const [name, version] of Object.entries(dependencies)) add(`${name}@${version}`);
-	bill.components = bill.components.filter(component => needed.has(component['bom-ref'] as string));
+	for (const [name, version] of Object.entries(dependencies)) addDependencies(`${name}@${version}`);
+	bill.components = bill.components.filter(component => neededReferences.has(component['bom-ref'] as string));
 	return bill;
 }
 
 /**
  * Returns the document, with the same bytes for the same components.
- * @param node The SHA-256 of Node's official executable for each platform.
- * @param others Further components, such as a container image's libraries.
+ * @param nodeHashes The SHA-256 of Node's official executable for each platform.
+ * @param otherComponents Further components, such as a container image's libraries.
  */
 export function billOfMaterials(
 	release: string,
-	node: { readonly [platform: string]: string },
-	others: readonly Component[] = [],
+	nodeHashes: { readonly [platform: string]: string },
+	otherComponents: readonly Component[] = [],
 ): string {
 	const bill = npmBill();
 	delete bill.serialNumber;
@@ -71,7 +72,7 @@ export function billOfMaterials(
 		version: release.replace(/^v/, ''),
 		licenses: [{ license: { id: 'Apache-2.0' } }],
 	};
-	const runtimes = Object.entries(node).map(
+	const runtimes = Object.entries(nodeHashes).map(
 		([platform, hash]): Component => ({
 			'bom-ref': `node-${platform}`,
 			type: 'platform',
@@ -86,14 +87,18 @@ export function billOfMaterials(
 				.map(([name, version]) => ({ type: 'library', name, version: version! })),
 		}),
 	);
-	bill.components = [...bill.components, ...runtimes, ...others.map(other => ({ 'bom-ref': other.purl, ...other }))];
+	bill.components = [
+		...bill.components,
+		...runtimes,
+		...otherComponents.map(other => ({ 'bom-ref': other.purl, ...other })),
+	];
 	const references = new Set(bill.components.map(component => component['bom-ref'] as string));
 	bill.dependencies = [
 		{
 			ref: program,
 			dependsOn: [
 				...(bill.dependencies.find(({ ref }) => /^svc@/.test(ref))?.dependsOn ?? []),
-				...Object.keys(node).map(platform => `node-${platform}`),
+				...Object.keys(nodeHashes).map(platform => `node-${platform}`),
 			],
 		},
 		...bill.dependencies.filter(({ ref }) => references.has(ref)),
@@ -103,7 +108,7 @@ export function billOfMaterials(
 
 /** Returns the licenses of the program, of Node and of the npm packages, one after the other. */
 export function licenses(nodeLicense: string): string {
-	const rule = `\n${'='.repeat(78)}\n`;
+	const separator = `\n${'='.repeat(78)}\n`;
 	const texts = npmBill().components.map(({ name, version }) => {
 		const folder = path.join(ROOT, 'node_modules', name);
 		const file = existsSync(folder) ? readdirSync(folder).find(entry => /^licen[cs]e/i.test(entry)) : undefined;
@@ -114,5 +119,5 @@ export function licenses(nodeLicense: string): string {
 		`svc\n\n${readFileSync(path.join(ROOT, 'LICENSE'), 'utf8').trim()}\n`,
 		`Node ${process.versions.node}\n\n${readFileSync(nodeLicense, 'utf8').trim()}\n`,
 		...texts,
-	].join(rule);
+	].join(separator);
 }

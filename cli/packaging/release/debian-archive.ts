@@ -22,23 +22,27 @@ export function downloadPackages(
 	const sources = SOURCES.find(existsSync);
 	if (sources === undefined)
 		throw new Error('The libraries of the image come from Debian; make the release on Debian.');
-	const state = path.join(folder, 'apt');
+	const stateFolder = path.join(folder, 'apt');
 	for (const part of ['lists/partial', 'cache/archives/partial'])
-		mkdirSync(path.join(state, part), { recursive: true });
-	writeFileSync(path.join(state, 'status'), '');
+		mkdirSync(path.join(stateFolder, part), { recursive: true });
+	writeFileSync(path.join(stateFolder, 'status'), '');
 	const options = [
 		...[`APT::Architecture=${architecture}`, `APT::Architectures=${architecture}`, 'APT::Sandbox::User=root'],
-		...[`Dir::State=${state}`, `Dir::State::lists=${state}/lists`, `Dir::State::status=${state}/status`],
-		...[`Dir::Cache=${state}/cache`, `Dir::Etc::sourcelist=${sources}`, 'Dir::Etc::sourceparts=/dev/null'],
+		...[
+			`Dir::State=${stateFolder}`,
+			`Dir::State::lists=${stateFolder}/lists`,
+			`Dir::State::status=${stateFolder}/status`,
+		],
+		...[`Dir::Cache=${stateFolder}/cache`, `Dir::Etc::sourcelist=${sources}`, 'Dir::Etc::sourceparts=/dev/null'],
 		...['Acquire::Languages=none', 'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false'],
 	].flatMap(option => ['-o', option]);
 	for (const command of [
 		['update', '-qq'],
 		['download', '-qq', ...names],
 	]) {
-		const made = spawnSync('apt-get', [...options, ...command], { cwd: folder, encoding: 'utf8' });
-		if (made.status !== 0) {
-			throw new Error(`apt-get ${command.join(' ')} failed:\n${made.error?.message ?? made.stderr}`);
+		const result = spawnSync('apt-get', [...options, ...command], { cwd: folder, encoding: 'utf8' });
+		if (result.status !== 0) {
+			throw new Error(`apt-get ${command.join(' ')} failed:\n${result.error?.message ?? result.stderr}`);
 		}
 	}
 	return readdirSync(folder)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type Effort, type PackedFile, tarFile, xzipped } from './tar-file.ts';
+import { compressXz, type Effort, type PackedFile, tarFile } from './tar-file.ts';
 
 const SCRIPTS = ['postinst', 'prerm', 'postrm'] as const;
 const MAINTAINER = 'svc maintainers <maintainers@users.noreply.svc.example>';
@@ -44,9 +44,9 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 		{ path: `${documents}/changelog.gz`, content: gzipSync(changelog(version, time), { level: 9 }) },
 	];
 	const configuration = data.filter(file => file.path.startsWith('etc/'));
-	const bytes = data.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
+	const sizeKib = data.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
 	const control: PackedFile[] = [
-		{ path: 'control', content: controlFile(version, debianArchitecture(platform), bytes) },
+		{ path: 'control', content: controlFile(version, debianArchitecture(platform), sizeKib) },
 		{ path: 'conffiles', content: configuration.map(file => `/${file.path}\n`).join('') },
 		{ path: 'md5sums', content: checksums(data.filter(file => !configuration.includes(file))) },
 		...SCRIPTS.map(name => ({
@@ -55,11 +55,11 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 			content: readFileSync(path.join(import.meta.dirname, 'debian', name)),
 		})),
 	];
-	return archive(
+	return arArchive(
 		[
 			['debian-binary', Buffer.from('2.0\n')],
-			['control.tar.xz', await xzipped(tarFile([{ path: '' }, ...control], time, './'), effort)],
-			['data.tar.xz', await xzipped(tarFile([{ path: '' }, ...data], time, './'), effort)],
+			['control.tar.xz', await compressXz(tarFile([{ path: '' }, ...control], time, './'), effort)],
+			['data.tar.xz', await compressXz(tarFile([{ path: '' }, ...data], time, './'), effort)],
 		],
 		time,
 	);
@@ -114,7 +114,7 @@ svc: maintainer-script-calls-systemctl *
 `;
 
 /** Returns an `ar` archive. See ar(5). */
-function archive(members: readonly (readonly [name: string, content: Buffer])[], time: number): Buffer {
+function arArchive(members: readonly (readonly [name: string, content: Buffer])[], time: number): Buffer {
 	const parts = members.flatMap(([name, content]) => [
 		Buffer.from(
 			`${name.padEnd(16)}${String(time).padEnd(12)}${'0'.padEnd(6)}${'0'.padEnd(6)}${'100644'.padEnd(8)}` +

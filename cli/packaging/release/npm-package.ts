@@ -12,7 +12,7 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 /** The folders of the program. */
 const SOURCES = ['admin', 'cli', 'compiler', 'runtime'] as const;
 /** What is not part of the running program. */
-const LEFT_OUT = /^cli\/(?:packaging|svc$)/;
+const EXCLUDED_FILES = /^cli\/(?:packaging|svc$)/;
 
 /** An entry of package-lock.json. */
 interface LockedPackage {
@@ -26,7 +26,7 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
 			.filter(entry => entry.isFile())
 			.map(entry => path.relative(ROOT, path.join(entry.parentPath, entry.name))),
-	).filter(file => !LEFT_OUT.test(file));
+	).filter(file => !EXCLUDED_FILES.test(file));
 	const files = await Promise.all(
 		sources.map(async (file): Promise<PackedFile> => {
 			const content = readFileSync(path.join(ROOT, file));
@@ -34,22 +34,22 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 			return { path: javaScriptName(file), content: await javaScript(String(content), release) };
 		}),
 	);
-	const manifest = read('package.json');
+	const manifest = readJson('package.json');
 	const { name, description, license, type, dependencies, optionalDependencies } = manifest;
-	const lock = read('package-lock.json');
-	const used = Object.entries(lock.packages as { [path: string]: LockedPackage }).filter(([, { dev }]) => !dev);
-	const published = {
+	const lock = readJson('package-lock.json');
+	const usedPackages = Object.entries(lock.packages as { [path: string]: LockedPackage }).filter(([, { dev }]) => !dev);
+	const publishedManifest = {
 		...{ name, version, description, license, type },
 		bin: { svc: 'bin/svc' },
 		engines: { node: '>=20' },
 		os: ['linux', 'darwin'],
 		...{ dependencies, optionalDependencies },
 	};
-	const packages = { ...Object.fromEntries(used), '': published };
+	const packages = { ...Object.fromEntries(usedPackages), '': publishedManifest };
 	const json = (value: object): string => `${JSON.stringify(value, null, '\t')}\n`;
 	return [
 		...files,
-		{ path: 'package.json', content: json(published) },
+		{ path: 'package.json', content: json(publishedManifest) },
 		// npm installs exactly these packages, and checks them.
 		{ path: 'npm-shrinkwrap.json', content: json({ ...lock, version, packages }) },
 		{ path: 'bin/svc', mode: 0o755, content: readFileSync(path.join(import.meta.dirname, 'npm-launcher')) },
@@ -59,7 +59,7 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 	].map(file => ({ ...file, path: `package/${file.path}` }));
 }
 
-function read(file: string): Record<string, unknown> {
+function readJson(file: string): Record<string, unknown> {
 	return JSON.parse(readFileSync(path.join(ROOT, file), 'utf8')) as Record<string, unknown>;
 }
 

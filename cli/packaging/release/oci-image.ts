@@ -10,7 +10,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { list, type ReadEntry } from 'tar';
 import { type DownloadedPackage, downloadPackages } from './debian-archive.ts';
-import { type Effort, gzipped, type PackedFile, tarFile } from './tar-file.ts';
+import { compressGzip, type Effort, type PackedFile, tarFile } from './tar-file.ts';
 
 /** The user that the program runs as, which has no name outside the image. Kubernetes wants its number. */
 export const IMAGE_USER = 65532;
@@ -18,14 +18,14 @@ export const IMAGE_USER = 65532;
 /** Debian's packages with files of the image. */
 const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
 
-/** What is used of these packages: shared libraries without converters of character sets, authorities, licenses. */
-const USED =
+/** The files used of these packages: shared libraries without converters of character sets, authorities, licenses. */
+const USED_FILES =
 	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
 
-const INDEX = 'application/vnd.oci.image.index.v1+json';
-const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
-const CONFIGURATION = 'application/vnd.oci.image.config.v1+json';
-const LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
+const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
+const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
+const CONFIGURATION_TYPE = 'application/vnd.oci.image.config.v1+json';
+const LAYER_TYPE = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
 /** A site to see that the image works, and the probes of a container platform on a port of their own. */
 const CONFIGFILE = `:8080 {
@@ -38,7 +38,7 @@ const CONFIGFILE = `:8080 {
 }
 `;
 
-/** What the image is for one processor. */
+/** The part of the image for one processor. */
 export interface ImagePart {
 	readonly architecture: 'amd64' | 'arm64';
 	readonly program: Buffer;
@@ -86,26 +86,26 @@ export async function imageLibraries(
 }
 
 /** Returns the used files of a Debian package. */
-async function filesOf(debian: string): Promise<PackedFile[]> {
-	const folder = mkdtempSync(`${debian}-`);
+async function filesOf(packageFile: string): Promise<PackedFile[]> {
+	const folder = mkdtempSync(`${packageFile}-`);
 	try {
 		const archive = path.join(folder, 'data.tar');
-		const made = spawnSync('sh', ['-c', 'dpkg-deb --fsys-tarfile "$1" >"$2"', 'sh', debian, archive], {
+		const result = spawnSync('sh', ['-c', 'dpkg-deb --fsys-tarfile "$1" >"$2"', 'sh', packageFile, archive], {
 			encoding: 'utf8',
 		});
-		if (made.status !== 0) throw new Error(`dpkg-deb cannot read ${debian}:\n${made.stderr}`);
-		const found: Promise<PackedFile>[] = [];
+		if (result.status !== 0) throw new Error(`dpkg-deb cannot read ${packageFile}:\n${result.stderr}`);
+		const files: Promise<PackedFile>[] = [];
 		const onReadEntry = (entry: ReadEntry): void => {
 			const name = path.normalize(entry.path);
-			if (!USED.test(name)) entry.resume();
-			else if (entry.type === 'SymbolicLink') found.push(Promise.resolve({ path: name, link: entry.linkpath! }));
+			if (!USED_FILES.test(name)) entry.resume();
+			else if (entry.type === 'SymbolicLink') files.push(Promise.resolve({ path: name, link: entry.linkpath! }));
 			else if (entry.type === 'File') {
 				const mode = entry.mode ?? 0o644;
-				found.push(entry.concat().then(content => ({ path: name, mode, content: Buffer.from(content) })));
+				files.push(entry.concat().then(content => ({ path: name, mode, content: Buffer.from(content) })));
 			}
 		};
 		await list({ file: archive, onReadEntry });
-		return await Promise.all(found);
+		return await Promise.all(files);
 	} finally {
 		rmSync(folder, { recursive: true, force: true });
 	}
@@ -114,7 +114,7 @@ async function filesOf(debian: string): Promise<PackedFile[]> {
 /** Returns the tar file of the image layout. */
 export async function ociImage({ release, parts, licenses, time, effort }: ImageOptions): Promise<Buffer> {
 	const blobs = new Map<string, Buffer>();
-	const add = (mediaType: string, content: Buffer | object): Descriptor => {
+	const addBlob = (mediaType: string, content: Buffer | object): Descriptor => {
 		const bytes = Buffer.isBuffer(content) ? content : Buffer.from(JSON.stringify(content));
 		const digest = createHash('sha256').update(bytes).digest('hex');
 		blobs.set(`blobs/sha256/${digest}`, bytes);
@@ -131,7 +131,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 		parts.map(async ({ architecture, program, libraries }) => {
 			// The program comes last, so that releases share the layer of libraries.
 			const layers = [
-				tarFile([...libraries, ...SYSTEM], time),
+				tarFile([...libraries, ...SYSTEM_FILES], time),
 				tarFile(
 					[
 						{ path: 'etc/svc/Configfile', content: CONFIGFILE },
@@ -142,8 +142,8 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 					time,
 				),
 			];
-			const packed = await Promise.all(layers.map(layer => gzipped(layer, effort)));
-			const configuration = add(CONFIGURATION, {
+			const packedLayers = await Promise.all(layers.map(layer => compressGzip(layer, effort)));
+			const configuration = addBlob(CONFIGURATION_TYPE, {
 				created,
 				architecture,
 				os: 'linux',
@@ -170,17 +170,17 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				},
 				history: ['libraries and certificate authorities of Debian', 'svc'].map(comment => ({ created, comment })),
 			});
-			const manifest = add(MANIFEST, {
+			const manifest = addBlob(MANIFEST_TYPE, {
 				schemaVersion: 2,
-				mediaType: MANIFEST,
+				mediaType: MANIFEST_TYPE,
 				config: configuration,
-				layers: packed.map(layer => add(LAYER, layer)),
+				layers: packedLayers.map(layer => addBlob(LAYER_TYPE, layer)),
 				annotations,
 			});
 			return { ...manifest, platform: { architecture, os: 'linux' } };
 		}),
 	);
-	const index = add(INDEX, { schemaVersion: 2, mediaType: INDEX, manifests, annotations });
+	const index = addBlob(INDEX_TYPE, { schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations });
 	const name = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
 	return tarFile(
 		[
@@ -189,7 +189,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				path: 'index.json',
 				content: JSON.stringify({
 					schemaVersion: 2,
-					mediaType: INDEX,
+					mediaType: INDEX_TYPE,
 					manifests: [{ ...index, annotations: name }],
 				}),
 			},
@@ -199,8 +199,8 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 	);
 }
 
-/** What programs expect of a system, beside libraries. */
-const SYSTEM: readonly PackedFile[] = [
+/** Files that programs expect on any system, in addition to libraries. */
+const SYSTEM_FILES: readonly PackedFile[] = [
 	{ path: 'etc/group', content: `root:x:0:\nsvc:x:${IMAGE_USER}:\n` },
 	{ path: 'etc/nsswitch.conf', content: 'passwd: files\ngroup: files\nhosts: files dns\n' },
 	{

@@ -7,7 +7,7 @@ import { verifyNode } from '../pinned-node.js';
 
 const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/node');
 
-/** What is used of Node's npm package for a platform. */
+/** The files used of Node's npm package for a platform. */
 export interface PlatformNode {
 	readonly executable: string;
 	/** The licenses of Node and of the software it includes. */
@@ -17,8 +17,8 @@ export interface PlatformNode {
 /** Returns the verified Node of a platform. Asks npm for its package if it is neither installed nor in the cache. */
 export async function platformNode(platform: string, version: string): Promise<PlatformNode> {
 	const name = `node-${platform}`;
-	const installed = path.resolve(CACHE, '../..', name);
-	const folder = existsSync(installed) ? installed : path.join(CACHE, `${name}-${version}`);
+	const installedFolder = path.resolve(CACHE, '../..', name);
+	const folder = existsSync(installedFolder) ? installedFolder : path.join(CACHE, `${name}-${version}`);
 	const executable = path.join(folder, 'bin/node');
 	if (!existsSync(executable)) await download(`${name}@${version}`, folder);
 	await verifyNode(executable, platform);
@@ -28,15 +28,15 @@ export async function platformNode(platform: string, version: string): Promise<P
 async function download(specifier: string, folder: string): Promise<void> {
 	rmSync(folder, { recursive: true, force: true });
 	mkdirSync(folder, { recursive: true });
-	const packed = spawnSync('npm', ['pack', specifier, '--loglevel=error', '--pack-destination', folder], {
+	const result = spawnSync('npm', ['pack', specifier, '--loglevel=error', '--pack-destination', folder], {
 		encoding: 'utf8',
 	});
 	const archive = readdirSync(folder).find(file => file.endsWith('.tgz'));
-	if (packed.status !== 0 || archive === undefined) {
-		throw new Error(`npm cannot get ${specifier}: ${packed.error?.message ?? packed.stderr}`);
+	if (result.status !== 0 || archive === undefined) {
+		throw new Error(`npm cannot get ${specifier}: ${result.error?.message ?? result.stderr}`);
 	}
 	const file = path.join(folder, archive);
-	const wanted = /^[^/]+\/(?:bin\/node|LICENSE)$/;
-	await extract({ file, cwd: folder, strip: 1, filter: name => wanted.test(name) });
+	const neededFiles = /^[^/]+\/(?:bin\/node|LICENSE)$/;
+	await extract({ file, cwd: folder, strip: 1, filter: name => neededFiles.test(name) });
 	rmSync(file);
 }

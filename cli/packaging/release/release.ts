@@ -18,7 +18,7 @@ import { installedFiles } from './installed-files.ts';
 import { npmPackage } from './npm-package.ts';
 import { type ImagePart, imageLibraries, ociImage } from './oci-image.ts';
 import { platformNode } from './platform-node.ts';
-import { type Effort, gzipped, type PackedFile, tarFile, xzipped } from './tar-file.ts';
+import { compressGzip, compressXz, type Effort, type PackedFile, tarFile } from './tar-file.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const BUILD = path.resolve(import.meta.dirname, '../build.ts');
@@ -28,16 +28,16 @@ const KINDS = ['archive', 'debian', 'image', 'npm'] as const;
 type Kind = (typeof KINDS)[number];
 const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 
-const BEST: Effort = 6;
-const FAST: Effort = 1;
+const BEST_EFFORT: Effort = 6;
+const FAST_EFFORT: Effort = 1;
 
 /** The time of all packed files without git and without SOURCE_DATE_EPOCH: the beginning of 2026. */
 const DEFAULT_TIME = 1_767_225_600;
 
 /** Returns the time of all packed files, in seconds since 1970: SOURCE_DATE_EPOCH, or that of the commit. */
 function packedTime(): number {
-	const given = process.env.SOURCE_DATE_EPOCH;
-	if (given !== undefined) return Number(given);
+	const epochText = process.env.SOURCE_DATE_EPOCH;
+	if (epochText !== undefined) return Number(epochText);
 	const commit = spawnSync('git', ['log', '-1', '--format=%ct'], { cwd: ROOT, encoding: 'utf8' });
 	return commit.status === 0 && commit.stdout !== '' ? Number(commit.stdout) : DEFAULT_TIME;
 }
@@ -46,8 +46,8 @@ function packedTime(): number {
 function build(release: string, folder: string, platform: string, node: string): string {
 	const output = path.join(folder, platform, 'svc');
 	const args = [BUILD, '--release', release, '--output', output, '--platform', platform, '--node', node];
-	const made = spawnSync(process.execPath, args, { encoding: 'utf8' });
-	if (made.status !== 0) throw new Error(made.stderr.trim() || `The build for ${platform} failed.`);
+	const result = spawnSync(process.execPath, args, { encoding: 'utf8' });
+	if (result.status !== 0) throw new Error(result.stderr.trim() || `The build for ${platform} failed.`);
 	return path.dirname(output);
 }
 
@@ -57,16 +57,16 @@ function filesOf(folder: string, name: string): PackedFile[] {
 		.filter(entry => entry.isFile())
 		.map(entry => {
 			const file = path.join(entry.parentPath, entry.name);
-			const program = /^(?:svc|install\.sh)$/.test(entry.name);
+			const isProgram = /^(?:svc|install\.sh)$/.test(entry.name);
 			return {
 				path: path.join(name, path.relative(folder, file)),
-				mode: program ? 0o755 : 0o644,
+				mode: isProgram ? 0o755 : 0o644,
 				content: readFileSync(file),
 			};
 		});
 }
 
-/** What is made. */
+/** What to make. */
 interface ReleaseOptions {
 	readonly release: string;
 	readonly output: string;
@@ -89,31 +89,31 @@ async function makeRelease({ release, output, platforms, kinds, effort }: Releas
 		const parts: ImagePart[] = [];
 		const libraries: Component[] = [];
 		// Manual pages and completions come from a binary that runs here.
-		const here = build(release, folder, THIS_PLATFORM, process.execPath);
+		const localBuild = build(release, folder, THIS_PLATFORM, process.execPath);
 		const { license } = await platformNode(THIS_PLATFORM, process.versions.node);
-		const texts = licenses(license);
+		const licenseTexts = licenses(license);
 		for (const platform of platforms) {
 			const node = await platformNode(platform, process.versions.node);
 			hashes[platform] = sha256(readFileSync(node.executable));
-			const built = platform === THIS_PLATFORM ? here : build(release, folder, platform, node.executable);
+			const buildFolder = platform === THIS_PLATFORM ? localBuild : build(release, folder, platform, node.executable);
 			const architecture = debianArchitecture(platform);
 			if (kinds.includes('archive')) {
 				const name = `svc-${release}-${platform}`;
 				const files: PackedFile[] = [
-					...filesOf(built, name),
+					...filesOf(buildFolder, name),
 					{ path: `${name}/README.md`, content: readFileSync(path.join(ROOT, 'README.md')) },
-					{ path: `${name}/LICENSES`, content: texts },
+					{ path: `${name}/LICENSES`, content: licenseTexts },
 				];
-				write(`${name}.tar.xz`, await xzipped(tarFile(files, time), effort));
+				write(`${name}.tar.xz`, await compressXz(tarFile(files, time), effort));
 			}
 			if (kinds.includes('debian')) {
-				const files = installedFiles(here, path.join(built, 'svc'));
+				const files = installedFiles(localBuild, path.join(buildFolder, 'svc'));
 				const name = `svc_${debianVersion(release)}_${architecture}.deb`;
-				write(name, await debianPackage({ release, platform, files, licenses: texts, time, effort }));
+				write(name, await debianPackage({ release, platform, files, licenses: licenseTexts, time, effort }));
 			}
 			if (kinds.includes('image')) {
 				const { files, packages } = await imageLibraries(path.join(folder, `packages-${platform}`), architecture);
-				parts.push({ architecture, program: readFileSync(path.join(built, 'svc')), libraries: files });
+				parts.push({ architecture, program: readFileSync(path.join(buildFolder, 'svc')), libraries: files });
 				for (const { name, version } of packages) {
 					const id = `${encodeURIComponent(name)}@${encodeURIComponent(version)}`;
 					const purl = `pkg:deb/debian/${id}?arch=${architecture}`;
@@ -122,11 +122,11 @@ async function makeRelease({ release, output, platforms, kinds, effort }: Releas
 			}
 		}
 		if (kinds.includes('image')) {
-			write(`svc-${release}.oci.tar`, await ociImage({ release, parts, licenses: texts, time, effort }));
+			write(`svc-${release}.oci.tar`, await ociImage({ release, parts, licenses: licenseTexts, time, effort }));
 		}
 		if (kinds.includes('npm')) {
-			const files = await npmPackage(release, texts);
-			write(`svc-${release.replace(/^v/, '')}.tgz`, await gzipped(tarFile(files, time), BEST));
+			const files = await npmPackage(release, licenseTexts);
+			write(`svc-${release.replace(/^v/, '')}.tgz`, await compressGzip(tarFile(files, time), BEST_EFFORT));
 		}
 		write(`svc-${release}.cdx.json`, billOfMaterials(release, hashes, libraries));
 		const sums = readdirSync(output)
@@ -144,9 +144,9 @@ function sha256(content: Buffer): string {
 
 /** Returns the member of a list that the command line names. */
 function memberOf<T extends string>(list: readonly T[], name: string): T {
-	const found = list.find(one => one === name);
-	if (found === undefined) throw new Error(`There is no release for ${name}, only for ${list.join(', ')}.`);
-	return found;
+	const member = list.find(candidate => candidate === name);
+	if (member === undefined) throw new Error(`There is no release for ${name}, only for ${list.join(', ')}.`);
+	return member;
 }
 
 const { values } = parseArgs({
@@ -165,7 +165,7 @@ try {
 		output: path.resolve(values.output),
 		platforms: values.platform.map(name => memberOf(PLATFORMS, name)),
 		kinds: values.kind.map(name => memberOf(KINDS, name)),
-		effort: values.fast ? FAST : BEST,
+		effort: values.fast ? FAST_EFFORT : BEST_EFFORT,
 	});
 } catch (error) {
 	console.error(`error: ${error instanceof Error ? error.message : String(error)}`);

@@ -20,7 +20,7 @@ export interface PackedFile {
 	readonly content?: Buffer | string;
 }
 
-const BLOCK = 512;
+const BLOCK_SIZE = 512;
 
 /**
  * Returns an archive with the given files, and the folders above them.
@@ -31,53 +31,53 @@ export function tarFile(files: readonly PackedFile[], time: number, prefix = '')
 	const blocks: Buffer[] = [];
 	for (const file of withFolders(files)) {
 		const content = Buffer.from(file.content ?? '');
-		const folder = file.content === undefined && file.link === undefined;
+		const isFolder = file.content === undefined && file.link === undefined;
 		const header = new Header({
-			path: prefix + file.path + (folder && file.path !== '' ? '/' : ''),
-			mode: file.mode ?? (folder ? 0o755 : file.link === undefined ? 0o644 : 0o777),
+			path: prefix + file.path + (isFolder && file.path !== '' ? '/' : ''),
+			mode: file.mode ?? (isFolder ? 0o755 : file.link === undefined ? 0o644 : 0o777),
 			uid: file.owner ?? 0,
 			gid: file.owner ?? 0,
 			...(file.owner === undefined ? { uname: 'root', gname: 'root' } : {}),
 			size: content.length,
 			mtime: new Date(time * 1000),
-			type: folder ? 'Directory' : file.link === undefined ? 'File' : 'SymbolicLink',
+			type: isFolder ? 'Directory' : file.link === undefined ? 'File' : 'SymbolicLink',
 			...(file.link === undefined ? {} : { linkpath: file.link }),
 		});
-		const block = Buffer.alloc(BLOCK);
+		const block = Buffer.alloc(BLOCK_SIZE);
 		if (header.encode(block)) throw new Error(`The path ${file.path} is too long for an archive.`);
-		blocks.push(block, content, Buffer.alloc(-content.length & (BLOCK - 1)));
+		blocks.push(block, content, Buffer.alloc(-content.length & (BLOCK_SIZE - 1)));
 	}
-	return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]);
+	return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK_SIZE)]);
 }
 
 /** How hard to compress, from 1 to 9. */
 export type Effort = number;
 
 /** Compresses an archive by gzip, which every system can open. */
-export function gzipped(archive: Buffer, effort: Effort): Promise<Buffer> {
+export function compressGzip(archive: Buffer, effort: Effort): Promise<Buffer> {
 	return promisify(gzip)(archive, { level: effort });
 }
 
 /** Compresses an archive by the program xz: a third smaller than by gzip. */
-export async function xzipped(archive: Buffer, effort: Effort): Promise<Buffer> {
+export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffer> {
 	// Always two threads: with one, the same content becomes other bytes.
 	const xz = spawn('xz', [`-${effort}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
-	const ended = once(xz, 'close');
+	const closed = once(xz, 'close');
 	xz.stdin.on('error', () => {});
 	xz.stdin.end(archive);
-	const [packed, [status]] = await Promise.all([buffer(xz.stdout), ended]);
+	const [compressed, [status]] = await Promise.all([buffer(xz.stdout), closed]);
 	if (status !== 0) throw new Error('xz failed; it is in the package xz-utils.');
-	return packed;
+	return compressed;
 }
 
 /** Returns the files in order, and before each the folders above it that are not listed. */
 function withFolders(files: readonly PackedFile[]): PackedFile[] {
-	const all = new Map(files.map(file => [file.path, file]));
+	const byPath = new Map(files.map(file => [file.path, file]));
 	for (const { path } of files) {
 		for (let end = path.lastIndexOf('/'); end !== -1; end = path.lastIndexOf('/', end - 1)) {
 			const folder = path.slice(0, end);
-			if (!all.has(folder)) all.set(folder, { path: folder });
+			if (!byPath.has(folder)) byPath.set(folder, { path: folder });
 		}
 	}
-	return [...all.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+	return [...byPath.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -1,13 +1,13 @@
 /** Conversion of plain text and Markdown to roff. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { example, listEntry, paragraph, renderMarkdown, renderPage } from '../../../cli/manpages/roff.ts';
+import { codeBlock, listEntry, paragraph, renderMarkdown, renderPage } from '../../../cli/manpages/roff.ts';
 
 const roff = suite('roff');
 
 roff('hyphens, quotes, backslashes and carets can be copied from the page and pasted', () => {
 	assert.equal(paragraph("`-c 'a' \\d ^~`"), ['.PP', '\\fB\\%\\-c \\%\\(aqa\\(aq \\%\\ed \\%\\(ha\\(ti\\fR']);
-	assert.equal(example(["'a'", '.b', '\tc']), ['.PP', '.RS 4', '.EX', '\\(aqa\\(aq', '\\&.b', '    c', '.EE', '.RE']);
+	assert.equal(codeBlock(["'a'", '.b', '\tc']), ['.PP', '.RS 4', '.EX', '\\(aqa\\(aq', '\\&.b', '    c', '.EE', '.RE']);
 });
 
 roff('a line that starts like a roff request is printed as text', () => {

@@ -36,18 +36,18 @@ const service = (key: string): string | undefined => keys.get(`Service.${key}`);
 unit('ExecStart is a valid command line', async () => {
 	const [program, ...words] = service('ExecStart')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
-	const { command, rest } = scanCommandLine(words);
+	const { command, wordsAfterCommand } = scanCommandLine(words);
 	assert.is(command, 'run');
 	const run = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
+	assert.equal(parseArguments(run, wordsAfterCommand).normalized, ['--config=/etc/svc/Configfile', '--']);
 });
 
 unit('a reload waits for the result, and a child process may report readiness', async () => {
 	const [program, ...words] = service('ExecReload')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
-	const { command, rest } = scanCommandLine(words);
+	const { command, wordsAfterCommand } = scanCommandLine(words);
 	const reload = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(reload, rest).plain, ['--pid=$MAINPID', '--']);
+	assert.equal(parseArguments(reload, wordsAfterCommand).normalized, ['--pid=$MAINPID', '--']);
 	assert.is(service('RuntimeDirectory'), 'svc');
 	assert.is(service('Type'), 'notify');
 	assert.is(service('NotifyAccess'), 'all');
@@ -56,11 +56,11 @@ unit('a reload waits for the result, and a child process may report readiness', 
 unit('a stop waits until the main process has ended', async () => {
 	const [program, ...words] = service('ExecStop')!.split(' ');
 	assert.is(program, '/usr/local/bin/svc');
-	const { command, rest } = scanCommandLine(words);
+	const { command, wordsAfterCommand } = scanCommandLine(words);
 	const stop = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(stop, rest).plain, [`--pid=\${MAINPID}`, '--']);
+	assert.equal(parseArguments(stop, wordsAfterCommand).normalized, [`--pid=\${MAINPID}`, '--']);
 	// Without a main process, the variable is empty.
-	assert.equal(parseArguments(stop, ['--pid=']).plain, ['--pid=', '--']);
+	assert.equal(parseArguments(stop, ['--pid=']).normalized, ['--pid=', '--']);
 });
 
 unit('the service may bind low ports and has no other privilege', () => {

@@ -5,7 +5,7 @@ import type { Workspace } from '../../compiler/queries/workspace.ts';
 import type { FeatureDeps } from './features.ts';
 
 /** An open document in a request. */
-export interface Asked {
+export interface RequestedDocument {
 	readonly document: TextDocument;
 	readonly path: string;
 	readonly syntax: TextSyntax;
@@ -13,12 +13,15 @@ export interface Asked {
 }
 
 /** Returns a function that finds an open document by its URI. */
-export function askedDocument({ documents, workspace }: FeatureDeps): (uri: string) => Asked | undefined {
+export function requestedDocument({
+	documents,
+	workspace,
+}: FeatureDeps): (uri: string) => RequestedDocument | undefined {
 	return uri => {
 		const path = documents.pathOf(uri);
 		const document = documents.get(path);
-		const now = workspace();
-		const syntax = document && now.syntax(path);
-		return syntax && { document, path, syntax, workspace: now };
+		const currentWorkspace = workspace();
+		const syntax = document && currentWorkspace.syntax(path);
+		return syntax && { document, path, syntax, workspace: currentWorkspace };
 	};
 }
