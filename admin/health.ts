@@ -33,8 +33,8 @@ export const ready: AdminEndpoint = {
 			answer: { description: 'The server is ready.', type: 'application/json', schema: flagSchema('ready') },
 			errors: ['not_ready'],
 			run: (x, { runtime }) => {
-				const { ready, unready = 'The server is not ready for requests.' } = runtime;
-				if (!ready) throw new AdminError(503, 'not_ready', unready);
+				const { ready, unreadyReason = 'The server is not ready for requests.' } = runtime;
+				if (!ready) throw new AdminError(503, 'not_ready', unreadyReason);
 				answerJson(x, 200, READY_ANSWER);
 			},
 		},

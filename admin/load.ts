@@ -199,7 +199,7 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	}
 	const outcome = await cx.recordChange(x, await runtime.load(input, loadOptions), terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
-		confirmation.awaitLoad(outcome.generation, outcome.replaced!, terms);
+		confirmation.awaitLoad(outcome.generation, outcome.replacedDocument!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
 	} else answerOutcome(x, outcome);
 }

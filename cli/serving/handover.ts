@@ -13,7 +13,7 @@ import {
 	HANDOVER_PROTOCOL,
 	type Inheritance,
 	type Offer,
-	READY_LIMIT,
+	READY_LIMIT_MS,
 } from '../../runtime/main/handover/handover-protocol.ts';
 import {
 	InheritedDescriptors,
@@ -90,7 +90,7 @@ export function startSuccessor(
 	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
 	const ownExecutable = confirm && isSea() ? openExecutable() : undefined;
-	const renumbered = descriptors.of(inheritance);
+	const renumbered = descriptors.renumber(inheritance);
 	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
 	const configured = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = adminSocket &&
@@ -123,9 +123,9 @@ export function startSuccessor(
 	const { binary } = request;
 	const binaryProgram = binary === undefined ? undefined : { file: binary, args: process.argv.slice(2) };
 	const program = request.program ?? binaryProgram ?? ownProgram();
-	const readyLimitMs = request.within ?? READY_LIMIT;
+	const readyLimitMs = request.within ?? READY_LIMIT_MS;
 	try {
-		return new SuccessorProcess(program, offer, descriptors.own, isKeeper, readyLimitMs, onGo, printError);
+		return new SuccessorProcess(program, offer, descriptors.all, isKeeper, readyLimitMs, onGo, printError);
 	} finally {
 		if (ownExecutable !== undefined) closeSync(ownExecutable);
 	}

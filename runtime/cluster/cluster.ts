@@ -20,8 +20,8 @@ export class Cluster {
 	#connection: RedisConnection | undefined;
 	#sealed: SealedValues | undefined;
 	/** The state that was logged last. */
-	#logged: 'none' | 'connected' | 'failed' = 'none';
-	#closed = false;
+	#loggedState: 'none' | 'connected' | 'failed' = 'none';
+	#isClosed = false;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {
 		this.#settings = settings;
@@ -54,11 +54,11 @@ export class Cluster {
 		return this.#connection?.isConnected === true;
 	}
 
-	/** Sends a command. Rejects with ClusterError, at the latest after `limit` milliseconds. */
-	async command(args: readonly (string | Buffer)[], limit: number = this.timeout): Promise<RedisReply> {
+	/** Sends a command. Rejects with ClusterError, at the latest after `limitMs`. */
+	async command(args: readonly (string | Buffer)[], limitMs: number = this.timeout): Promise<RedisReply> {
 		this.#redis ??= this.#connect();
 		const connection = this.#connection ?? (await this.#redis);
-		return connection.command(args, limit);
+		return connection.command(args, limitMs);
 	}
 
 	/** Runs a Lua script. Rejects like {@link command}. */
@@ -66,24 +66,24 @@ export class Cluster {
 		text: string,
 		keys: readonly string[],
 		args: readonly (string | Buffer)[],
-		limit?: number,
+		limitMs?: number,
 	): Promise<RedisReply> {
-		return this.command(['EVAL', text, String(keys.length), ...keys, ...args], limit);
+		return this.command(['EVAL', text, String(keys.length), ...keys, ...args], limitMs);
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		this.#connection?.close();
 	}
 
 	async #connect(): Promise<RedisConnection> {
 		const { RedisConnection } = await import('./redis-connection.ts');
 		this.#connection = new RedisConnection(this.#settings, {
-			connected: () => this.#report('connected', 'info', 'connected to Redis', {}),
-			failed: cause =>
+			onConnected: () => this.#report('connected', 'info', 'connected to Redis', {}),
+			onFailed: cause =>
 				this.#report('failed', 'warn', 'Redis is unavailable; the server continues without it', { cause }),
 		});
-		if (this.#closed) this.#connection.close();
+		if (this.#isClosed) this.#connection.close();
 		return this.#connection;
 	}
 
@@ -94,8 +94,8 @@ export class Cluster {
 		message: string,
 		fields: { readonly cause?: string },
 	): void {
-		if (this.#logged === state) return;
-		this.#logged = state;
+		if (this.#loggedState === state) return;
+		this.#loggedState = state;
 		this.#deps.log(level, 'cluster', message, { address: this.address, ...fields });
 	}
 }

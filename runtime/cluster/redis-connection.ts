@@ -10,24 +10,24 @@ export type RedisReply = Buffer | number | null | readonly RedisReply[];
 /** Dependencies of {@link RedisConnection}. */
 export interface RedisConnectionDeps {
 	/** Called when the connection is established. */
-	connected(): void;
+	onConnected(): void;
 	/** Called when the connection or an attempt to connect has failed. The cause contains no credential. */
-	failed(cause: string): void;
+	onFailed(cause: string): void;
 }
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
-const CONNECT_LIMIT = 3000;
+const CONNECT_LIMIT_MS = 3000;
 /** Milliseconds after the first and after later failed attempts to connect. */
-const FIRST_PAUSE = 100;
-const LONGEST_PAUSE = 2000;
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 2000;
 /** Milliseconds without any reply, although one is due, after which the connection is replaced. */
-const SILENCE_LIMIT = 3000;
+const SILENCE_LIMIT_MS = 3000;
 /** Maximum commands that wait for a reply. */
 const MAX_PENDING = 10_000;
 
 const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer } } as const;
 
-interface Client {
+interface RedisClient {
 	sendCommand(args: readonly (string | Buffer)[], options: typeof AS_BYTES): Promise<unknown>;
 	connect(): Promise<unknown>;
 	destroy(): void;
@@ -38,16 +38,16 @@ interface Client {
 export class RedisConnection {
 	readonly #settings: ClusterSettings;
 	readonly #deps: RedisConnectionDeps;
-	#client: Client | undefined;
+	#client: RedisClient | undefined;
 	/** The attempt to connect in progress. Resolves to false if it failed. */
-	#attempt: Promise<boolean> | undefined;
+	#connecting: Promise<boolean> | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	#pause = FIRST_PAUSE;
+	#pauseMs = FIRST_PAUSE_MS;
 	#cause = 'not connected yet';
-	#closed = false;
-	#pending = 0;
+	#isClosed = false;
+	#pendingCommands = 0;
 	/** Time of the last reply, or of the first command that has none, by `performance.now()`. */
-	#heardAt = 0;
+	#lastReplyAt = 0;
 
 	constructor(settings: ClusterSettings, deps: RedisConnectionDeps) {
 		this.#settings = settings;
@@ -66,22 +66,22 @@ export class RedisConnection {
 
 	/**
 	 * Sends a command. Waits for an attempt to connect that is in progress, but not for the next one. Rejects with ClusterError, at
-	 * the latest after `limit` milliseconds; Redis may execute the command nevertheless.
+	 * the latest after `limitMs`; Redis may execute the command nevertheless.
 	 */
-	async command(args: readonly (string | Buffer)[], limit: number): Promise<RedisReply> {
-		if (this.#pending >= MAX_PENDING) throw unavailable('too many commands wait for a reply');
+	async command(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
+		if (this.#pendingCommands >= MAX_PENDING) throw unavailableError('too many commands wait for a reply');
 		let timer: NodeJS.Timeout | undefined;
 		const timeout = new Promise<never>((_, reject) => {
-			timer = setTimeout(() => reject(unavailable(`no answer within ${limit} ms`)), limit);
+			timer = setTimeout(() => reject(unavailableError(`no answer within ${limitMs} ms`)), limitMs);
 		});
 		try {
-			if (!this.#client) await Promise.race([this.#attempt, timeout]);
+			if (!this.#client) await Promise.race([this.#connecting, timeout]);
 			const client = this.#client;
-			if (!client) throw unavailable(this.#cause);
+			if (!client) throw unavailableError(this.#cause);
 			return await Promise.race([this.#send(client, args), timeout]);
 		} catch (error) {
-			if (this.#client && this.#pending > 0 && performance.now() - this.#heardAt > SILENCE_LIMIT) {
-				this.#fail(this.#client, `no answer for ${SILENCE_LIMIT / 1000} seconds`);
+			if (this.#client && this.#pendingCommands > 0 && performance.now() - this.#lastReplyAt > SILENCE_LIMIT_MS) {
+				this.#fail(this.#client, `no answer for ${SILENCE_LIMIT_MS / 1000} seconds`);
 			}
 			throw error;
 		} finally {
@@ -90,40 +90,40 @@ export class RedisConnection {
 	}
 
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		clearTimeout(this.#timer);
 		const client = this.#client;
 		this.#client = undefined;
 		if (client?.isOpen) client.destroy();
 	}
 
-	async #send(client: Client, args: readonly (string | Buffer)[]): Promise<RedisReply> {
-		if (this.#pending++ === 0) this.#heardAt = performance.now();
+	async #send(client: RedisClient, args: readonly (string | Buffer)[]): Promise<RedisReply> {
+		if (this.#pendingCommands++ === 0) this.#lastReplyAt = performance.now();
 		try {
 			const reply = (await client.sendCommand(args, AS_BYTES)) as RedisReply;
-			this.#heardAt = performance.now();
+			this.#lastReplyAt = performance.now();
 			return reply;
 		} catch (error) {
 			const text = (error as Error).message;
 			const [, code] = /^(?:-)?([A-Z][A-Z0-9]{2,})\b/.exec(text) ?? [];
-			if (code === undefined) throw unavailable(this.#client === client ? plainCause(error) : this.#cause);
-			this.#heardAt = performance.now();
+			if (code === undefined) throw unavailableError(this.#client === client ? plainCause(error) : this.#cause);
+			this.#lastReplyAt = performance.now();
 			throw new ClusterError('cluster/refused', replyCause(code), code);
 		} finally {
-			this.#pending--;
+			this.#pendingCommands--;
 		}
 	}
 
 	#connect(): void {
-		this.#attempt = this.#open().then(
+		this.#connecting = this.#open().then(
 			client => {
-				if (this.#closed) {
+				if (this.#isClosed) {
 					client.destroy();
 					return false;
 				}
 				this.#client = client;
-				this.#pause = FIRST_PAUSE;
-				this.#deps.connected();
+				this.#pauseMs = FIRST_PAUSE_MS;
+				this.#deps.onConnected();
 				return true;
 			},
 			error => {
@@ -133,10 +133,10 @@ export class RedisConnection {
 		);
 	}
 
-	async #open(): Promise<Client> {
+	async #open(): Promise<RedisClient> {
 		const { address, tls, user, password, database } = this.#settings;
 		const [, host = '', port = ''] = /^\[?([^\]]+)\]?:(\d+)$/.exec(address) ?? [];
-		const common = { host, port: Number(port), connectTimeout: CONNECT_LIMIT, reconnectStrategy: false as const };
+		const common = { host, port: Number(port), connectTimeout: CONNECT_LIMIT_MS, reconnectStrategy: false as const };
 		const socket = tls ? { ...common, tls: true as const, ...(await this.#tlsOptions(host)) } : common;
 		const client = createClient({
 			RESP: 2,
@@ -147,16 +147,19 @@ export class RedisConnection {
 			disableOfflineQueue: true,
 		});
 		// A client without a listener would end the process.
-		client.on('error', error => this.#fail(client as unknown as Client, plainCause(error)));
+		client.on('error', error => this.#fail(client as unknown as RedisClient, plainCause(error)));
 		let timer: NodeJS.Timeout | undefined;
 		const timeout = new Promise<never>((_, reject) => {
-			timer = setTimeout(() => reject(unavailable(`no connection within ${CONNECT_LIMIT} ms`)), CONNECT_LIMIT);
+			timer = setTimeout(
+				() => reject(unavailableError(`no connection within ${CONNECT_LIMIT_MS} ms`)),
+				CONNECT_LIMIT_MS,
+			);
 		});
 		try {
 			const connecting = client.connect();
 			connecting.catch(() => {});
 			await Promise.race([connecting, timeout]);
-			return client as unknown as Client;
+			return client as unknown as RedisClient;
 		} catch (error) {
 			if (client.isOpen) client.destroy();
 			throw error;
@@ -169,7 +172,7 @@ export class RedisConnection {
 		const { ca, server_name: name, client } = this.#settings.tls!;
 		const read = (file: string): Promise<Buffer> =>
 			readFile(file).catch(error => {
-				throw unavailable(`${file} cannot be read: ${error.code}`);
+				throw unavailableError(`${file} cannot be read: ${error.code}`);
 			});
 		const servername = name ?? (/^[\d.]+$|:/.test(host) ? undefined : host);
 		return {
@@ -180,21 +183,21 @@ export class RedisConnection {
 	}
 
 	/** Gives up a client and schedules the next attempt. */
-	#fail(client: Client | undefined, cause: string): void {
-		if (this.#closed || client !== this.#client) return;
+	#fail(client: RedisClient | undefined, cause: string): void {
+		if (this.#isClosed || client !== this.#client) return;
 		this.#client = undefined;
 		this.#cause = cause;
-		this.#attempt = undefined;
+		this.#connecting = undefined;
 		if (client?.isOpen) client.destroy();
-		this.#deps.failed(cause);
+		this.#deps.onFailed(cause);
 		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => this.#connect(), this.#pause * (0.75 + Math.random() / 2));
+		this.#timer = setTimeout(() => this.#connect(), this.#pauseMs * (0.75 + Math.random() / 2));
 		this.#timer.unref();
-		this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+		this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
 	}
 }
 
-function unavailable(cause: string): ClusterError {
+function unavailableError(cause: string): ClusterError {
 	return new ClusterError('cluster/unavailable', cause);
 }
 

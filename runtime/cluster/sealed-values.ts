@@ -42,10 +42,10 @@ export class SealedValues {
 		if (sealed.length < HEAD_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
 		const id = sealed.subarray(1, 1 + KEY_ID_BYTES);
 		const nonce = sealed.subarray(1 + KEY_ID_BYTES, HEAD_BYTES);
-		const found = this.#keys.find(one => one.id.equals(id));
-		if (!found) return undefined;
+		const sealingKey = this.#keys.find(candidate => candidate.id.equals(id));
+		if (!sealingKey) return undefined;
 		try {
-			const decipher = createDecipheriv(CIPHER, found.key, nonce, { authTagLength: TAG_BYTES });
+			const decipher = createDecipheriv(CIPHER, sealingKey.key, nonce, { authTagLength: TAG_BYTES });
 			decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(-TAG_BYTES));
 			return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
 		} catch {

@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
 /** Maximum bytes of a file. A configuration may name a device or a pipe that never ends. */
-const LARGEST_FILE = 64 * 1024 * 1024;
-const PIECE = 64 * 1024;
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
+const PIECE_BYTES = 64 * 1024;
 
 /**
  * Returns a reader of regular files of up to 64 MiB. Relative paths resolve against `workingDirectory`; `environment`
@@ -15,7 +15,7 @@ export function diskReader(
 	workingDirectory: string,
 	environment: { readonly [name: string]: string | undefined } = process.env,
 ): Reader {
-	const guarded = <T>(path: string, read: (absolute: string) => T): T => {
+	const withReadError = <T>(path: string, read: (absolute: string) => T): T => {
 		try {
 			return read(resolve(workingDirectory, path));
 		} catch (error) {
@@ -24,13 +24,13 @@ export function diskReader(
 	};
 	return {
 		workingDirectory,
-		readText: path => guarded(path, absolute => textOf(readRegular(absolute))),
-		readBytes: path => guarded(path, readRegular),
-		list: path => guarded(path, absolute => readdirSync(absolute).sort()),
+		readText: path => withReadError(path, absolute => textOf(readRegular(absolute))),
+		readBytes: path => withReadError(path, readRegular),
+		list: path => withReadError(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
-				const found = statSync(resolve(workingDirectory, path));
-				return found.isDirectory() ? 'directory' : found.isFile() ? 'file' : 'other';
+				const stats = statSync(resolve(workingDirectory, path));
+				return stats.isDirectory() ? 'directory' : stats.isFile() ? 'file' : 'other';
 			} catch {
 				return undefined;
 			}
@@ -55,9 +55,9 @@ function textOf(bytes: Buffer): string {
 
 /** Reads a regular file. A pipe without a writer, or a terminal, would block the compiler forever. */
 function readRegular(path: string): Buffer {
-	const found = statSync(path);
-	if (found.isFile()) return readBounded(path);
-	throw Object.assign(new Error('not a regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL' });
+	const stats = statSync(path);
+	if (stats.isFile()) return readBounded(path);
+	throw Object.assign(new Error('not a regular file'), { code: stats.isDirectory() ? 'EISDIR' : 'EINVAL' });
 }
 
 function readBounded(path: string): Buffer {
@@ -67,14 +67,14 @@ function readBounded(path: string): Buffer {
 		let size = 0;
 		for (;;) {
 			// Requests one byte more than the reported size, so that a single read returns a typical file and also shows its end.
-			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
-			const piece = Buffer.allocUnsafe(told > 0 ? Math.min(LARGEST_FILE + 1, told + 1) : PIECE);
+			const { size: reportedSize } = pieces.length === 0 ? statSync(path) : { size: 0 };
+			const piece = Buffer.allocUnsafe(reportedSize > 0 ? Math.min(MAX_FILE_BYTES + 1, reportedSize + 1) : PIECE_BYTES);
 			const read = readSync(file, piece, 0, piece.length, null);
 			if (read === 0) return Buffer.concat(pieces, size);
 			size += read;
 			// A regular file returns fewer bytes than requested only at its end.
-			if (told > 0 && read === told) return piece.subarray(0, read);
-			if (size > LARGEST_FILE) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
+			if (reportedSize > 0 && read === reportedSize) return piece.subarray(0, read);
+			if (size > MAX_FILE_BYTES) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
 			pieces.push(piece.subarray(0, read));
 		}
 	} finally {

@@ -11,7 +11,7 @@ import { diskReader } from './disk-reader.ts';
 
 /** Returns the dependencies of a dry run in this process. None of them opens a socket. */
 export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
-	const real: {
+	const realLeases: {
 		readonly files: FileReader;
 		readonly password_verifier: PasswordVerifier;
 		readonly compressor: Compressor;
@@ -38,7 +38,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 				const accounts = readAccountFile(path, diskReader(workingDirectory));
 				return { accounts: () => accounts } as LeaseKinds[typeof kind]['lease'];
 			}
-			return (real as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
+			return (realLeases as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
 				| LeaseKinds[K]['lease']
 				| undefined;
 		},

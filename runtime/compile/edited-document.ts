@@ -32,39 +32,39 @@ export function editedDocument(
 	etagOf: (path: readonly string[]) => string,
 ): ConfigInput | EditRefused {
 	const base = edit.id === undefined ? [] : pathOfId(document, edit.id);
-	if (base === undefined) return refused('missing', `No object has the \`@id\` \`${edit.id}\`.`, '');
+	if (base === undefined) return editRefused('missing', `No object has the \`@id\` \`${edit.id}\`.`, '');
 	const path = [...base, ...edit.path];
-	if (edit.ifMatch !== undefined && !matches(edit.ifMatch, document, path, etagOf)) {
-		return refused('changed', 'The configuration has changed since it was read; read it again.', '');
+	if (edit.ifMatch !== undefined && !etagMatches(edit.ifMatch, document, path, etagOf)) {
+		return editRefused('changed', 'The configuration has changed since it was read; read it again.', '');
 	}
 	let value: unknown;
 	if (edit.method !== 'DELETE') {
 		try {
 			value = JSON.parse(edit.text);
 		} catch (error) {
-			return refused('value', `The body is not JSON: ${(error as Error).message}.`, '');
+			return editRefused('value', `The body is not JSON: ${(error as Error).message}.`, '');
 		}
 	}
 	const result = editDocument(document, { method: edit.method, path, value });
 	if ('refusal' in result) return { result: 'edit_refused', ...result.refusal };
-	const whole = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
-	return { format: 'json', text: JSON.stringify(whole), name: '<request>' };
+	const restored = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
+	return { format: 'json', text: JSON.stringify(restored), name: '<request>' };
 }
 
 /** Evaluates If-Match, which compares strongly (RFC 9110 §13.1.1). `*` matches any existing value. */
-function matches(
+function etagMatches(
 	list: string,
 	document: unknown,
 	path: readonly string[],
 	etagOf: (path: readonly string[]) => string,
 ): boolean {
-	const read = path.at(-1) === '...' ? path.slice(0, -1) : path;
-	if (list.trim() === '*') return valueAtPath(document, read) !== undefined;
-	const etag = etagOf(read);
+	const readPath = path.at(-1) === '...' ? path.slice(0, -1) : path;
+	if (list.trim() === '*') return valueAtPath(document, readPath) !== undefined;
+	const etag = etagOf(readPath);
 	// Our Etags may contain commas, so the list is searched, not split.
-	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(one => one === etag);
+	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag === etag);
 }
 
-function refused(reason: EditRefused['reason'], message: string, nearest: string): EditRefused {
+function editRefused(reason: EditRefused['reason'], message: string, nearest: string): EditRefused {
 	return { result: 'edit_refused', reason, message, nearest };
 }

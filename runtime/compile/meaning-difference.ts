@@ -12,10 +12,10 @@ import { ReadError, type Reader, WITHHELD } from '../../compiler/source/reader.t
 import type { MeaningDifference } from './load-results.ts';
 
 /** Maximum characters of a document. Larger ones would keep loads waiting for too long. */
-const LARGEST = 1_000_000;
+const MAX_DOCUMENT_CHARACTERS = 1_000_000;
 const MAX_REQUESTS = 2000;
 /** Maximum milliseconds of a comparison. */
-const MAX_TIME = 2000;
+const MAX_TIME_MS = 2000;
 
 /**
  * Compares two documents without revealing more than the client may know: secrets are replaced by numbers, equal secrets by the
@@ -27,13 +27,19 @@ export async function meaningDifference(
 	workingDirectory: string,
 ): Promise<MeaningDifference> {
 	const numbers = new Map<string, number>();
-	const one = comparedDocument(before, workingDirectory, numbers);
-	const other = comparedDocument(after, workingDirectory, numbers);
-	if (typeof one === 'string') return { unavailable: `The running document ${one}.` };
-	if (typeof other === 'string') return { unavailable: `The new document ${other}.` };
-	const end = performance.now() + MAX_TIME;
+	const oldConfiguration = comparedDocument(before, workingDirectory, numbers);
+	const newConfiguration = comparedDocument(after, workingDirectory, numbers);
+	if (typeof oldConfiguration === 'string') return { unavailable: `The running document ${oldConfiguration}.` };
+	if (typeof newConfiguration === 'string') return { unavailable: `The new document ${newConfiguration}.` };
+	const deadline = performance.now() + MAX_TIME_MS;
 	const deps = { facts: UNKNOWN_HOST_FACTS, lease: () => undefined };
-	const diff = await diffConfigurations(one, other, deps, MAX_REQUESTS, () => performance.now() < end);
+	const diff = await diffConfigurations(
+		oldConfiguration,
+		newConfiguration,
+		deps,
+		MAX_REQUESTS,
+		() => performance.now() < deadline,
+	);
 	const blindSpots = [...diff.blindSpots, 'files and the environment are not read'];
 	return diffAsJson({ ...diff, blindSpots }) as MeaningDifference;
 }
@@ -49,18 +55,18 @@ function comparedDocument(
 		numbers.set(secret, number);
 		return number;
 	};
-	const numbered = redactSecrets(document, ({ parts, mark }, text) => {
-		if (mark === true) return standInFor(text, numberOf(text));
-		let shown = '';
+	const redacted = redactSecrets(document, ({ parts, mark }, text) => {
+		if (mark === true) return replacementFor(text, numberOf(text));
+		let redactedText = '';
 		let at = 0;
-		for (const { start, end } of parts) {
-			shown += `${text.slice(at, start)}secret-${numberOf(text.slice(start, end))}`;
-			at = end;
+		for (const { start, end: deadline } of parts) {
+			redactedText += `${text.slice(at, start)}secret-${numberOf(text.slice(start, deadline))}`;
+			at = deadline;
 		}
-		return shown + text.slice(at);
+		return redactedText + text.slice(at);
 	});
-	const text = JSON.stringify(numbered);
-	if (text.length > LARGEST) return 'is too large to be compared while a server runs';
+	const text = JSON.stringify(redacted);
+	if (text.length > MAX_DOCUMENT_CHARACTERS) return 'is too large to be compared while a server runs';
 	const { plan } = compile({ format: 'json', text, name: '<document>' }, withoutFiles(workingDirectory));
 	return plan ? { plan, locate: () => undefined } : 'cannot be compared without its secrets and files';
 }
@@ -69,11 +75,11 @@ function comparedDocument(
  * Returns the replacement for a secret. If the secret is a password hash, so is the replacement, because the form of hashes is
  * checked.
  */
-function standInFor(secret: string, number: number): string {
-	const plain = secret.startsWith('$') ? secret : Buffer.from(secret, 'base64').toString('latin1');
+function replacementFor(secret: string, number: number): string {
+	const decoded = secret.startsWith('$') ? secret : Buffer.from(secret, 'base64').toString('latin1');
 	const digits = String(number);
-	if (plain.startsWith('$2')) return `$2b$10$${'u'.repeat(22)}${digits.padStart(31, 'u')}`;
-	if (plain.startsWith('$argon2id$'))
+	if (decoded.startsWith('$2')) return `$2b$10$${'u'.repeat(22)}${digits.padStart(31, 'u')}`;
+	if (decoded.startsWith('$argon2id$'))
 		return `$argon2id$v=19$m=65536,t=3,p=1$${'A'.repeat(22)}$${digits.padStart(42, 'A')}A`;
 	return `{secret.${digits}}`;
 }

@@ -41,7 +41,7 @@ export function restartReasons(
 }
 
 /** Maximum number of reported reasons about host names. More would not help. */
-const MOST_NAMES = 50;
+const MAX_NAMES = 50;
 
 /** Adds the Admin API to the document of a process that was started without a configuration and always has one. */
 function withAdmin(document: Document, always: boolean): Document {
@@ -64,12 +64,14 @@ function tlsReasons(
 		if (served.has(name) || coveringWildcards(name).some(wildcard => served.has(wildcard))) continue;
 		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
 		reasons.push({ code: 'tls_hostname_added', subject: name, message });
-		if (reasons.length >= MOST_NAMES) break;
+		if (reasons.length >= MAX_NAMES) break;
 	}
-	const mutual = new Set(before.certificates?.mutual);
-	const open = new Set(before.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')));
+	const mutualListeners = new Set(before.certificates?.mutual);
+	const httpsListeners = new Set(
+		before.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')),
+	);
 	for (const listener of after.certificates?.mutual ?? []) {
-		if (mutual.has(listener) || !open.has(listener)) continue;
+		if (mutualListeners.has(listener) || !httpsListeners.has(listener)) continue;
 		const message = `Asking for client certificates on ${listener} needs a restart: sessions begun without one could be resumed.`;
 		reasons.push({ code: 'mutual_tls_with_resumption', subject: listener, message });
 	}
@@ -81,11 +83,11 @@ function listenerReasons(
 	mayAddPlain: boolean,
 	reasons: RestartReason[],
 ): void {
-	const id = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
-	const old = new Set(before.listeners.map(listener => id(listener.address)));
-	const next = new Set(after.listeners.map(listener => id(listener.address)));
+	const identify = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
+	const oldListeners = new Set(before.listeners.map(listener => identify(listener.address)));
+	const newListeners = new Set(after.listeners.map(listener => identify(listener.address)));
 	for (const { address } of after.listeners) {
-		if (old.has(id(address)) || (mayAddPlain && address.scheme === 'http')) continue;
+		if (oldListeners.has(identify(address)) || (mayAddPlain && address.scheme === 'http')) continue;
 		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_added',
@@ -94,7 +96,7 @@ function listenerReasons(
 		});
 	}
 	for (const { address } of before.listeners) {
-		if (next.has(id(address))) continue;
+		if (newListeners.has(identify(address))) continue;
 		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_removed',

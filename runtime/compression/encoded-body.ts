@@ -11,36 +11,36 @@ export class EncodedBody implements BodySource {
 	/** Number of bytes produced so far, after encoding. */
 	bytesOut = 0;
 	readonly #source: BodySource;
-	readonly #open: () => CodingStream;
+	readonly #createEncoder: () => CodingStream;
 	#stream: CodingStream | undefined = undefined;
 	readonly #flush: boolean;
-	readonly #ended: (whole: boolean) => void;
-	#first: Uint8Array | undefined;
-	#ready: Buffer[] = [];
-	#over = false;
-	#encoding = false;
+	readonly #onEnd: (isComplete: boolean) => void;
+	#firstChunk: Uint8Array | undefined;
+	#encodedPieces: Buffer[] = [];
+	#isOver = false;
+	#isEncoding = false;
 	#failure: unknown;
 	/** Ends the wait for the stream's last operation. */
-	#done: () => void = () => {};
+	#onOperationDone: () => void = () => {};
 
 	/**
-	 * @param open Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
-	 * @param first The first chunk, which has been pulled already.
+	 * @param createEncoder Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
+	 * @param firstChunk The first chunk, which has been pulled already.
 	 * @param flush If true, data is sent before waiting for more.
-	 * @param ended Called once, with whether the whole source was encoded.
+	 * @param onEnd Called once, with whether the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,
-		open: () => CodingStream,
+		createEncoder: () => CodingStream,
 		flush: boolean,
-		first: Uint8Array | undefined,
-		ended: (whole: boolean) => void,
+		firstChunk: Uint8Array | undefined,
+		onEnd: (isComplete: boolean) => void,
 	) {
 		this.#source = source;
-		this.#open = open;
+		this.#createEncoder = createEncoder;
 		this.#flush = flush;
-		this.#first = first;
-		this.#ended = ended;
+		this.#firstChunk = firstChunk;
+		this.#onEnd = onEnd;
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -48,38 +48,38 @@ export class EncodedBody implements BodySource {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		const piece = this.#ready.shift();
+		const piece = this.#encodedPieces.shift();
 		if (piece) return piece;
-		if (this.#over) return null;
+		if (this.#isOver) return null;
 		return this.#encodeMore();
 	}
 
 	onIdle(): void {
-		if (!this.#encoding) this.#source.onIdle?.();
+		if (!this.#isEncoding) this.#source.onIdle?.();
 	}
 
 	cancel(reason?: unknown): void {
 		this.#source.cancel(reason);
 		this.#end(false);
-		this.#ready = [];
+		this.#encodedPieces = [];
 	}
 
 	async #encodeMore(): Promise<Uint8Array | null> {
-		this.#encoding = true;
+		this.#isEncoding = true;
 		try {
 			await this.#encode();
 		} finally {
-			this.#encoding = false;
+			this.#isEncoding = false;
 		}
-		return this.#ready.shift() ?? null;
+		return this.#encodedPieces.shift() ?? null;
 	}
 
 	async #encode(): Promise<void> {
-		while (this.#ready.length === 0 && !this.#over) {
-			const bytes = this.#first ?? (await this.#pullSource());
-			this.#first = undefined;
+		while (this.#encodedPieces.length === 0 && !this.#isOver) {
+			const bytes = this.#firstChunk ?? (await this.#pullSource());
+			this.#firstChunk = undefined;
 			// The body has been canceled in the meantime.
-			if (this.#over) break;
+			if (this.#isOver) break;
 			if (bytes === null) await this.#finish();
 			else await this.#write(bytes);
 			if (this.#failure) {
@@ -93,15 +93,15 @@ export class EncodedBody implements BodySource {
 	/** The encoder, created on first use. */
 	get #encoder(): CodingStream {
 		if (this.#stream !== undefined) return this.#stream;
-		const stream = this.#open();
+		const stream = this.#createEncoder();
 		this.#stream = stream;
 		stream.on('data', (piece: Buffer) => {
 			this.bytesOut += piece.length;
-			this.#ready.push(piece);
+			this.#encodedPieces.push(piece);
 		});
 		stream.on('error', error => {
 			this.#failure = error;
-			this.#done();
+			this.#onOperationDone();
 		});
 		return stream;
 	}
@@ -121,7 +121,7 @@ export class EncodedBody implements BodySource {
 		this.bytesIn += bytes.byteLength;
 		const stream = this.#encoder;
 		return new Promise(resolve => {
-			this.#done = resolve;
+			this.#onOperationDone = resolve;
 			stream.write(bytes, () => {
 				if (this.#flush && !this.#failure) stream.flush(resolve);
 				else resolve();
@@ -132,19 +132,19 @@ export class EncodedBody implements BodySource {
 	#finish(): Promise<void> {
 		const stream = this.#encoder;
 		return new Promise(resolve => {
-			this.#done = () => {
+			this.#onOperationDone = () => {
 				this.#end(this.#failure === undefined);
 				resolve();
 			};
-			stream.once('end', this.#done);
+			stream.once('end', this.#onOperationDone);
 			stream.end();
 		});
 	}
 
-	#end(whole: boolean): void {
-		if (this.#over) return;
-		this.#over = true;
-		if (!whole) this.#stream?.destroy();
-		this.#ended(whole);
+	#end(isComplete: boolean): void {
+		if (this.#isOver) return;
+		this.#isOver = true;
+		if (!isComplete) this.#stream?.destroy();
+		this.#onEnd(isComplete);
 	}
 }

@@ -9,10 +9,10 @@ import { type CodingStream, createCodingStream, encodeWhole, MAX_ONE_SHOT_BYTES,
 import { EncodedBody } from './encoded-body.ts';
 
 /** Maximum bytes that a thread caches. */
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
 /** Maximum size of an encoded form that is cached. Larger files are read and encoded in chunks. */
-const LARGEST_KEPT: number = 1024 * 1024;
+const MAX_FORM_BYTES: number = 1024 * 1024;
 
 /** An LRU cache of encoded forms. */
 class EncodedFiles {
@@ -31,13 +31,13 @@ class EncodedFiles {
 	}
 
 	set(file: ServedFile, coding: Coding, form: Uint8Array): void {
-		if (form.byteLength > LARGEST_KEPT) return;
+		if (form.byteLength > MAX_FORM_BYTES) return;
 		const key = keyOf(file, coding);
 		this.#bytes += form.byteLength - (this.#forms.get(key)?.byteLength ?? 0);
 		this.#forms.delete(key);
 		this.#forms.set(key, form);
 		for (const [oldest, { byteLength }] of this.#forms) {
-			if (this.#bytes <= MAX_BYTES) break;
+			if (this.#bytes <= MAX_CACHED_BYTES) break;
 			this.#forms.delete(oldest);
 			this.#bytes -= byteLength;
 		}
@@ -52,7 +52,7 @@ function keyOf({ path, size, modified }: ServedFile, { name, level, checksum }: 
 const MAX_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
-type Encoded = ReturnType<Compressor['encode']>;
+type EncodeReturn = ReturnType<Compressor['encode']>;
 
 export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
@@ -61,71 +61,77 @@ export class ThreadCompressor implements Compressor {
 	/** Output buffers. Output longer than the longest input is not worth sending. */
 	readonly #pages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
 	readonly #counters: Float64Array;
-	#streams = 0;
+	#streamCount = 0;
 
 	/** @param counters The thread's counter row. */
 	constructor(counters: Float64Array = new Float64Array(FILE_SLOTS_END)) {
 		this.#counters = counters;
 	}
 
-	encode(body: Exclude<Body, null>, coding: Coding, options: EncodeOptions): Encoded {
+	encode(body: Exclude<Body, null>, coding: Coding, options: EncodeOptions): EncodeReturn {
 		const { identity } = options;
-		const kept = identity && this.#files.get(identity, coding);
-		if (kept) {
+		const cachedForm = identity && this.#files.get(identity, coding);
+		if (cachedForm) {
 			if (isStream(body)) body.cancel();
 			this.#counters[ENCODING_SLOT.kept]!++;
-			return { body: kept, encoded: true };
+			return { body: cachedForm, encoded: true };
 		}
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-			if (bytes.byteLength <= maxOneShotBytes(coding)) return this.#whole(bytes, coding, identity);
+			if (bytes.byteLength <= maxOneShotBytes(coding)) return this.#encodeAtOnce(bytes, coding, identity);
 			// The bytes are copied, because the caller may reuse the memory.
-			return this.#streamed(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
+			return this.#encodeStreaming(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
 		if (body.length !== undefined && body.length <= maxOneShotBytes(coding))
-			return this.#short(body, [], coding, identity);
-		if (!options.flush) return this.#streamed(body, undefined, coding, options);
-		return this.#ofUnknownLength(body, coding, options);
+			return this.#encodeShort(body, [], coding, identity);
+		if (!options.flush) return this.#encodeStreaming(body, undefined, coding, options);
+		return this.#encodeUnknownLength(body, coding, options);
 	}
 
 	/** Reads a short stream, such as an upstream's response, completely before encoding it. Returns a promise only if it must wait. */
-	#short(source: BodySource, pieces: Uint8Array[], coding: Coding, identity: ServedFile | undefined): Encoded {
+	#encodeShort(
+		source: BodySource,
+		pieces: Uint8Array[],
+		coding: Coding,
+		identity: ServedFile | undefined,
+	): EncodeReturn {
 		for (;;) {
 			const piece = source.pull();
 			if (piece instanceof Promise) {
 				return piece.then(
 					bytes =>
-						this.#taken(bytes, source, pieces, coding, identity) ?? this.#short(source, pieces, coding, identity),
+						this.#onShortChunk(bytes, source, pieces, coding, identity) ??
+						this.#encodeShort(source, pieces, coding, identity),
 				);
 			}
-			const result = this.#taken(piece, source, pieces, coding, identity);
+			const result = this.#onShortChunk(piece, source, pieces, coding, identity);
 			if (result) return result;
 		}
 	}
 
 	/** Handles a chunk of a short stream. Returns undefined before the last one. */
-	#taken(
+	#onShortChunk(
 		bytes: Uint8Array | null,
 		source: BodySource,
 		pieces: Uint8Array[],
 		coding: Coding,
 		identity: ServedFile | undefined,
-	): Encoded | undefined {
+	): EncodeReturn | undefined {
 		if (bytes === null) {
 			const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-			return this.#whole(whole, coding, identity);
+			return this.#encodeAtOnce(whole, coding, identity);
 		}
 		if (pieces.length > 0 || bytes.byteLength !== source.length) {
 			// The bytes are copied, because they are valid only until the next pull.
 			pieces.push(Uint8Array.from(bytes));
 			return undefined;
 		}
-		const result = this.#whole(bytes, coding, identity);
+		const result = this.#encodeAtOnce(bytes, coding, identity);
 		const end = source.pull();
 		return end instanceof Promise ? end.then(() => result) : result;
 	}
 
-	#whole(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
+	#encodeAtOnce(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
 		const page = this.#pages.take();
 		const length = this.#encoder(coding)?.(bytes, page.memory, RESPONSE_HEAD_ROOM_BYTES);
 		if (length !== undefined && identity === undefined) {
@@ -152,32 +158,38 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	/** Handles a source of unknown length. If what is available already is the complete response, it may be too short to be worth encoding. */
-	#ofUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): Encoded {
+	#encodeUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): EncodeReturn {
 		const first = source.pull();
-		if (first instanceof Promise) return this.#streamed(new Resumed(first, source), undefined, coding, options);
+		if (first instanceof Promise)
+			return this.#encodeStreaming(new ResumedBody(first, source), undefined, coding, options);
 		if (first === null) return { body: EMPTY, encoded: false };
 		const start = Uint8Array.from(first);
-		if (start.byteLength > options.minimum) return this.#streamed(source, start, coding, options);
-		return { body: new Resumed(start, source), encoded: false };
+		if (start.byteLength > options.minimum) return this.#encodeStreaming(source, start, coding, options);
+		return { body: new ResumedBody(start, source), encoded: false };
 	}
 
-	#streamed(source: BodySource, first: Uint8Array | undefined, coding: Coding, options: EncodeOptions): Encoded {
-		if (this.#streams >= MAX_STREAMS) {
+	#encodeStreaming(
+		source: BodySource,
+		first: Uint8Array | undefined,
+		coding: Coding,
+		options: EncodeOptions,
+	): EncodeReturn {
+		if (this.#streamCount >= MAX_STREAMS) {
 			this.#counters[ENCODING_SLOT.skipped]!++;
-			return { body: first ? new Resumed(first, source) : source, encoded: false };
+			return { body: first ? new ResumedBody(first, source) : source, encoded: false };
 		}
-		this.#streams++;
-		const keeps = options.identity !== undefined && (source.length ?? Infinity) <= 8 * LARGEST_KEPT;
+		this.#streamCount++;
+		const isCacheable = options.identity !== undefined && (source.length ?? Infinity) <= 8 * MAX_FORM_BYTES;
 		const pieces: Buffer[] = [];
 		const open = (): CodingStream => {
 			const stream = createCodingStream(coding, source.length);
-			if (keeps) stream.on('data', (piece: Buffer) => pieces.push(piece));
+			if (isCacheable) stream.on('data', (piece: Buffer) => pieces.push(piece));
 			return stream;
 		};
 		const body = new EncodedBody(source, open, options.flush, first, whole => {
-			this.#streams--;
+			this.#streamCount--;
 			countEncodedResponse(this.#counters, coding.name, body.bytesIn, body.bytesOut);
-			if (whole && keeps) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
+			if (whole && isCacheable) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
 		});
 		return { body, encoded: true };
 	}
@@ -214,13 +226,13 @@ class WholeBody implements BodySource {
 }
 
 /** A source whose first chunk has been pulled already. */
-class Resumed implements BodySource {
+class ResumedBody implements BodySource {
 	readonly length = undefined;
 	readonly #source: BodySource;
-	#first: Uint8Array | Promise<Uint8Array | null> | undefined;
+	#firstChunk: Uint8Array | Promise<Uint8Array | null> | undefined;
 
 	constructor(first: Uint8Array | Promise<Uint8Array | null>, source: BodySource) {
-		this.#first = first;
+		this.#firstChunk = first;
 		this.#source = source;
 		// If the body is canceled before the first pull, nobody else handles a rejection.
 		if (first instanceof Promise) first.catch(() => {});
@@ -235,14 +247,14 @@ class Resumed implements BodySource {
 	}
 
 	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const first = this.#first;
+		const first = this.#firstChunk;
 		if (first === undefined) return this.#source.pull(most);
-		this.#first = undefined;
+		this.#firstChunk = undefined;
 		return first;
 	}
 
 	cancel(reason?: unknown): void {
-		this.#first = undefined;
+		this.#firstChunk = undefined;
 		this.#source.cancel(reason);
 	}
 }

@@ -14,7 +14,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
 /** Milliseconds before a broken store is reset, and between attempts. In this time, all writers notice that it is broken. */
-const HEALING = 1000;
+const HEALING_MS = 1000;
 
 /** Size and counters of one store. */
 export interface CacheReport {
@@ -34,8 +34,8 @@ export interface CacheReport {
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
-	/** Milliseconds before a broken store is reset; defaults to {@link HEALING}. */
-	readonly healing?: number;
+	/** Milliseconds before a broken store is reset; defaults to {@link HEALING_MS}. */
+	readonly healingMs?: number;
 }
 
 interface Store {
@@ -51,15 +51,15 @@ export class CacheRegistry implements CacheWatcher {
 	readonly #stores = new Map<string, Store>();
 	/** The latest disk tier of each folder. Another tier for the same folder waits until this one is closed. */
 	readonly #disks = new Map<string, DiskTier>();
-	readonly #with: CacheRegistryDeps;
+	readonly #deps: CacheRegistryDeps;
 
 	constructor(deps: CacheRegistryDeps) {
-		this.#with = deps;
+		this.#deps = deps;
 	}
 
 	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const { ceiling } = settings;
-		const folder = settings.disk && path.resolve(this.#with.workingDirectory, settings.disk.folder);
+		const folder = settings.disk && path.resolve(this.#deps.workingDirectory, settings.disk.folder);
 		const seed = folder === undefined ? undefined : this.#seedOf(folder);
 		CacheMemory.prepare(buffer, seed);
 		const memory = new CacheMemory(buffer, ceiling, rows, rows, settings.disk?.size);
@@ -73,7 +73,7 @@ export class CacheRegistry implements CacheWatcher {
 		const disk = new DiskTier(
 			{
 				...{ folder, size, cache, lock: () => lockFolder(folder), changed: (a, by) => memory.onDisk(a, by) },
-				log: (level, message, fields) => this.#with.log(level, 'http.cache', message, fields),
+				log: (level, message, fields) => this.#deps.log(level, 'http.cache', message, fields),
 			},
 			this.#disks.get(folder)?.closed ?? Promise.resolve(),
 		);
@@ -101,15 +101,15 @@ export class CacheRegistry implements CacheWatcher {
 		const { cache, disk } = this.#stores.get(key) ?? {};
 		if (request.errand === 'recall') await disk?.recall(request.key);
 		else {
-			const { host, path: of, query } = request;
-			const written = disk?.invalidated(host, of, query);
+			const { host, path: requestPath, query } = request;
+			const recorded = disk?.invalidated(host, requestPath, query);
 			// Also invalidates responses that were recalled from disk after the thread's own invalidation.
 			try {
-				await cache?.invalidate(host, of, query);
+				await cache?.invalidate(host, requestPath, query);
 			} catch (error) {
 				if (!(error instanceof LockLost)) throw error;
 			}
-			await written;
+			await recorded;
 		}
 		return true;
 	}
@@ -154,9 +154,9 @@ export class CacheRegistry implements CacheWatcher {
 		let purged = 0;
 		let failure: PurgeNotKept | undefined;
 		for (const { memory, disk } of this.#stores.values()) {
-			const fromMemory = (): Promise<number> => purgeMemory(memory, selection);
+			const purgeFromMemory = (): Promise<number> => purgeMemory(memory, selection);
 			try {
-				purged += disk === undefined ? await fromMemory() : await disk.purge(selection, fromMemory);
+				purged += disk === undefined ? await purgeFromMemory() : await disk.purge(selection, purgeFromMemory);
 			} catch (error) {
 				if (!(error instanceof PurgeNotKept)) throw error;
 				failure = error;
@@ -175,7 +175,7 @@ export class CacheRegistry implements CacheWatcher {
 			return folderSeed(folder);
 		} catch (error) {
 			const reason = (error as Error).message;
-			this.#with.log('error', 'http.cache', 'the cache disk is not used', { folder, reason });
+			this.#deps.log('error', 'http.cache', 'the cache disk is not used', { folder, reason });
 			return undefined;
 		}
 	}
@@ -183,19 +183,20 @@ export class CacheRegistry implements CacheWatcher {
 	/** Closes the memory's in-memory files once no thread sends from them. */
 	#closeFilesLater(memory: CacheMemory): void {
 		if (memory.closeFiles()) return;
-		setTimeout(() => this.#closeFilesLater(memory), this.#with.healing ?? HEALING).unref();
+		setTimeout(() => this.#closeFilesLater(memory), this.#deps.healingMs ?? HEALING_MS).unref();
 	}
 
 	/** Resets a broken store once no thread reads it. */
 	#healLater(key: string, store: Store): void {
 		const timer = setTimeout(() => {
-			if (this.#stores.get(key) === store && store.memory.isBroken && !heals(store.memory)) this.#healLater(key, store);
-		}, this.#with.healing ?? HEALING);
+			if (this.#stores.get(key) === store && store.memory.isBroken && !tryHeal(store.memory))
+				this.#healLater(key, store);
+		}, this.#deps.healingMs ?? HEALING_MS);
 		timer.unref();
 	}
 }
 
-function heals(memory: CacheMemory): boolean {
+function tryHeal(memory: CacheMemory): boolean {
 	try {
 		return memory.heal();
 	} catch (error) {

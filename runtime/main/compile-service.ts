@@ -6,9 +6,9 @@ import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */
-const RESTART_DELAY = 200;
+const RESTART_DELAY_MS = 200;
 /** Time limits on one request. For comparison: compiling ten thousand sites takes a few seconds. */
-const LIMITS: CompilerLimits = { long: 10_000, most: 60_000 };
+const LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 60_000 };
 
 /** Writes an entry to the process log. */
 type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
@@ -25,13 +25,13 @@ export class CompileService {
 	readonly #log: CompilerLog;
 	readonly #limits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
-	#running: ArrayBuffer | undefined;
+	#runningDocument: ArrayBuffer | undefined;
 	/** Host names served over TLS since the start. */
-	readonly #served = new Set<string>();
+	readonly #servedNames = new Set<string>();
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
 	/** Resolves when a dead thread has been replaced. */
-	#replaced: Promise<void> | undefined;
+	#replacement: Promise<void> | undefined;
 
 	constructor(start: Omit<CompilerStart, 'activity' | 'vitals'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
 		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
@@ -39,24 +39,24 @@ export class CompileService {
 		this.#start = { ...start, vitals: memory };
 		this.#log = log;
 		this.#limits = limits;
-		this.#client = this.#open();
+		this.#client = this.#startClient();
 	}
 
 	/** Sends a request. If a thread is being started, waits for it. Rejects with CompilerFailure. */
 	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
-		await this.#replaced;
+		await this.#replacement;
 		return this.#client.ask(op, request);
 	}
 
 	/** JSON of the running document, secrets included; `{}` before the first. */
-	get running(): string {
-		return this.#running ? Buffer.from(this.#running).toString() : '{}';
+	get runningDocument(): string {
+		return this.#runningDocument ? Buffer.from(this.#runningDocument).toString() : '{}';
 	}
 
 	/** Makes the candidate the running document. `names` are the host names that it serves over TLS. */
 	async commit(names: readonly string[]): Promise<void> {
-		this.#running = await this.ask('commit', {});
-		for (const name of names) this.#served.add(name);
+		this.#runningDocument = await this.ask('commit', {});
+		for (const name of names) this.#servedNames.add(name);
 	}
 
 	/** Ends the thread permanently. Resolves to false if it cannot be ended. */
@@ -65,28 +65,28 @@ export class CompileService {
 		return this.#client.end();
 	}
 
-	#open(): CompilerClient {
+	#startClient(): CompilerClient {
 		return new CompilerClient(
-			{ ...this.#start, running: this.#running, served: [...this.#served] },
-			{ lost: (reason, stalled) => this.#lost(reason, stalled), busy: (...of) => this.#busy(...of) },
+			{ ...this.#start, running: this.#runningDocument, served: [...this.#servedNames] },
+			{ onLost: (reason, stalled) => this.#onLost(reason, stalled), onBusy: (...of) => this.#onBusy(...of) },
 			this.#limits,
 		);
 	}
 
-	#lost(cause: string, stalled: boolean): void {
+	#onLost(cause: string, stalled: boolean): void {
 		if (stalled) this.stalls++;
-		const what = stalled ? 'stopped responding' : 'died';
-		this.#log('error', `the compile thread ${what} and is being replaced`, { cause });
-		this.#replaced = new Promise(resolve => {
+		const problem = stalled ? 'stopped responding' : 'died';
+		this.#log('error', `the compile thread ${problem} and is being replaced`, { cause });
+		this.#replacement = new Promise(resolve => {
 			this.#timer = setTimeout(() => {
-				this.#client = this.#open();
-				this.#replaced = undefined;
+				this.#client = this.#startClient();
+				this.#replacement = undefined;
 				resolve();
-			}, RESTART_DELAY);
+			}, RESTART_DELAY_MS);
 		});
 	}
 
-	#busy(request: string, milliseconds: number): void {
+	#onBusy(request: string, milliseconds: number): void {
 		const fields = { request, unanswered_ms: Math.round(milliseconds) };
 		this.#log('warn', 'the compile thread has been busy for a long time', fields);
 	}

@@ -10,15 +10,15 @@ import { withTimeLimit } from '../threads/within.ts';
 /** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
 	/** Called when the thread has died, or was abandoned because it did not respond (`stalled`). */
-	lost(reason: string, stalled: boolean): void;
+	onLost(reason: string, stalled: boolean): void;
 	/** Called when the thread has been working on one request for a long time. */
-	busy(request: string, milliseconds: number): void;
+	onBusy(request: string, milliseconds: number): void;
 }
 
-/** Limits on one request, in milliseconds of the thread's own time: after `long` it is reported, after `most` abandoned. */
+/** Limits on one request, in milliseconds of the thread's own time: after `reportAfterMs` it is reported, after `abandonAfterMs` abandoned. */
 export interface CompilerLimits {
-	readonly long: number;
-	readonly most: number;
+	readonly reportAfterMs: number;
+	readonly abandonAfterMs: number;
 }
 
 /** A failure of the compile thread itself: it died, or hit a bug. Never a mistake in the input. */
@@ -35,25 +35,25 @@ export class CompilerFailure extends Error {
 
 type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
 
-interface Waiting {
+interface PendingRequest {
 	readonly op: string;
 	readonly resolve: (answer: never) => void;
 	readonly reject: (error: Error) => void;
 }
 
-/** Sends requests to the compile thread. If it dies or is abandoned, pending requests fail and `lost` is called once. */
+/** Sends requests to the compile thread. If it dies or is abandoned, pending requests fail and `onLost` is called once. */
 export class CompilerClient {
 	readonly #thread: Worker;
-	readonly #waiting = new Map<number, Waiting>();
+	readonly #pendingRequests = new Map<number, PendingRequest>();
 	readonly #watch = new ThreadWatch();
 	readonly #events: CompilerEvents;
 	readonly #limits: CompilerLimits;
-	#looks: NodeJS.Timeout | undefined;
-	#lookedAt = 0;
+	#checkTimer: NodeJS.Timeout | undefined;
+	#lastCheckAt = 0;
 	/** Whether the current request has been reported as taking long. */
-	#reported = false;
+	#isReported = false;
 	#nextId = 1;
-	#ended = false;
+	#isEnded = false;
 
 	constructor(start: Omit<CompilerStart, 'activity'>, events: CompilerEvents, limits: CompilerLimits) {
 		this.#events = events;
@@ -64,76 +64,76 @@ export class CompilerClient {
 		this.#thread.on('error', error => {
 			reason = `The compile thread failed: ${error instanceof Error ? error.message : String(error)}`;
 		});
-		this.#thread.on('exit', () => this.#lost(reason, false));
+		this.#thread.on('exit', () => this.#onThreadLost(reason, false));
 	}
 
 	/** Sends a request. Rejects with CompilerFailure. */
 	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
-		if (this.#ended) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
+		if (this.#isEnded) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
 		const id = this.#nextId++;
 		return new Promise<CompilerReplies[Op]>((resolve, reject) => {
-			this.#waiting.set(id, { op, resolve, reject });
-			this.#look();
+			this.#pendingRequests.set(id, { op, resolve, reject });
+			this.#startChecking();
 			this.#thread.postMessage({ ...request, id, op });
 		});
 	}
 
 	/** Ends the thread. Resolves to false if it cannot be ended. */
 	async end(): Promise<boolean> {
-		this.#ended = true;
-		this.#fail('The server is stopping.');
-		let ended = false;
+		this.#isEnded = true;
+		this.#rejectPending('The server is stopping.');
+		let hasExited = false;
 		const exit = this.#thread.terminate().then(() => {
-			ended = true;
+			hasExited = true;
 		});
 		await withTimeLimit(exit, THREAD_END_LIMIT_MS);
-		return ended;
+		return hasExited;
 	}
 
 	/** Checks the thread periodically while a request is pending. */
-	#look(): void {
-		if (this.#looks !== undefined) return;
-		this.#lookedAt = performance.now();
-		this.#looks = setInterval(() => {
+	#startChecking(): void {
+		if (this.#checkTimer !== undefined) return;
+		this.#lastCheckAt = performance.now();
+		this.#checkTimer = setInterval(() => {
 			const now = performance.now();
-			this.#watch.look(now - this.#lookedAt);
-			this.#lookedAt = now;
-			const { unanswered } = this.#watch;
-			const request = this.#waiting.values().next().value?.op ?? '';
-			if (unanswered < this.#limits.long) this.#reported = false;
-			else if (!this.#reported) {
-				this.#reported = true;
-				this.#events.busy(request, unanswered);
+			this.#watch.check(now - this.#lastCheckAt);
+			this.#lastCheckAt = now;
+			const { unansweredMs } = this.#watch;
+			const request = this.#pendingRequests.values().next().value?.op ?? '';
+			if (unansweredMs < this.#limits.reportAfterMs) this.#isReported = false;
+			else if (!this.#isReported) {
+				this.#isReported = true;
+				this.#events.onBusy(request, unansweredMs);
 			}
-			if (unanswered < this.#limits.most) return;
+			if (unansweredMs < this.#limits.abandonAfterMs) return;
 			void this.#thread.terminate();
-			const seconds = this.#limits.most / 1000;
-			this.#lost(`The compile thread did not finish \`${request}\` within ${seconds} s.`, true);
+			const seconds = this.#limits.abandonAfterMs / 1000;
+			this.#onThreadLost(`The compile thread did not finish \`${request}\` within ${seconds} s.`, true);
 		}, CHECK_INTERVAL_MS).unref();
 	}
 
-	#lost(reason: string, stalled: boolean): void {
-		const expected = this.#ended;
-		this.#ended = true;
-		this.#fail(reason);
-		if (!expected) this.#events.lost(reason, stalled);
+	#onThreadLost(reason: string, stalled: boolean): void {
+		const isExpected = this.#isEnded;
+		this.#isEnded = true;
+		this.#rejectPending(reason);
+		if (!isExpected) this.#events.onLost(reason, stalled);
 	}
 
-	#fail(reason: string): void {
-		clearInterval(this.#looks);
-		for (const waiting of this.#waiting.values()) waiting.reject(new CompilerFailure(reason));
-		this.#waiting.clear();
+	#rejectPending(reason: string): void {
+		clearInterval(this.#checkTimer);
+		for (const request of this.#pendingRequests.values()) request.reject(new CompilerFailure(reason));
+		this.#pendingRequests.clear();
 	}
 
 	#settle(reply: CompilerReply): void {
-		const waiting = this.#waiting.get(reply.id);
-		this.#waiting.delete(reply.id);
-		if (this.#waiting.size === 0) {
-			clearInterval(this.#looks);
-			this.#looks = undefined;
+		const request = this.#pendingRequests.get(reply.id);
+		this.#pendingRequests.delete(reply.id);
+		if (this.#pendingRequests.size === 0) {
+			clearInterval(this.#checkTimer);
+			this.#checkTimer = undefined;
 		}
-		if (!waiting) return;
-		if (reply.failure !== undefined) waiting.reject(new CompilerFailure(reply.failure, reply.stack));
-		else waiting.resolve(reply.answer as never);
+		if (!request) return;
+		if (reply.failure !== undefined) request.reject(new CompilerFailure(reply.failure, reply.stack));
+		else request.resolve(reply.answer as never);
 	}
 }

@@ -25,7 +25,7 @@ export type LoadOutcome =
 			readonly unchanged: boolean;
 			readonly diagnostics: readonly DiagnosticReport[];
 			/** JSON of the replaced document, secrets included. Set only for a load that can be reverted. */
-			readonly replaced?: string;
+			readonly replacedDocument?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	| IrreversibleLoad
@@ -68,7 +68,7 @@ export interface RuntimeControl {
 	/** True once every listener is bound, until a stop begins; false while a thread does not respond. */
 	readonly ready: boolean;
 	/** Why the server is not ready, as a sentence. */
-	readonly unready?: string | undefined;
+	readonly unreadyReason?: string | undefined;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
 	/** Returns every upstream that the running configuration names, used or not, and those that its dynamic sources have found. */

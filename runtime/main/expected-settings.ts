@@ -3,6 +3,6 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 /** Returns the number of threads that a configuration seems to ask for, before it is compiled. */
 export function expectedSettings({ text }: ConfigInput): Settings {
-	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
-	return found ? { threads: Number(found[1]) } : {};
+	const match = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
+	return match ? { threads: Number(match[1]) } : {};
 }

@@ -30,11 +30,11 @@ export function refusedOutcome(
 }
 
 /**
- * Returns the reason why a load that asks for `threads` threads needs a restart. `room` is the number of threads that could still
+ * Returns the reason why a load that asks for `threads` threads needs a restart. `availableThreads` is the number of threads that could still
  * be started in this process.
  */
-export function tooManyThreads(threads: number, room: number): RestartReason {
-	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${room} more.`;
+export function tooManyThreads(threads: number, availableThreads: number): RestartReason {
+	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableThreads} more.`;
 	return { code: 'setting_changed', subject: 'threads', message };
 }
 

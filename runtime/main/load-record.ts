@@ -13,7 +13,7 @@ export interface Rollbacks {
 	readonly succeeded: number;
 	readonly failed: number;
 	/** True if the last rollback failed and the load that it was to undo is still being served. */
-	readonly stuck: boolean;
+	readonly isStuck: boolean;
 }
 
 export class LoadRecord {
@@ -21,32 +21,32 @@ export class LoadRecord {
 	#succeeded = 0;
 	#failed = 0;
 	/** The generation that a failed rollback left in place. */
-	#stuckAt: number | undefined;
+	#stuckGeneration: number | undefined;
 
 	get lastReload(): LastReload {
 		return this.#lastReload;
 	}
 
 	/** Records that the initial configuration is being served. */
-	started(): void {
+	recordStart(): void {
 		this.#lastReload = { successful: true, successAt: Date.now() / 1000 };
 	}
 
 	/** Records a load. */
-	loaded({ result }: LoadOutcome): void {
+	recordLoad({ result }: LoadOutcome): void {
 		const successful = result === 'applied';
 		this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
 	}
 
 	/** Records a rollback. `generation` is the one being served afterwards. */
-	rolledBack(succeeded: boolean, generation: number): void {
+	recordRollback(succeeded: boolean, generation: number): void {
 		if (succeeded) this.#succeeded++;
 		else this.#failed++;
-		this.#stuckAt = succeeded ? undefined : generation;
+		this.#stuckGeneration = succeeded ? undefined : generation;
 	}
 
 	/** Returns the rollbacks so far. `generation` is the one being served. */
 	rollbacks(generation: number): Rollbacks {
-		return { succeeded: this.#succeeded, failed: this.#failed, stuck: this.#stuckAt === generation };
+		return { succeeded: this.#succeeded, failed: this.#failed, isStuck: this.#stuckGeneration === generation };
 	}
 }

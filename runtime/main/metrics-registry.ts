@@ -75,27 +75,27 @@ export class MetricsRegistry {
 	readonly #exposition = new Exposition();
 	readonly #totals: ThreadTotals;
 	readonly #gauges: RuntimeGauges;
-	readonly #admin = new Map<string, AdminRequests>();
+	readonly #adminRequests = new Map<string, AdminRequests>();
 
 	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
 		this.#totals = totals;
 		this.#gauges = gauges;
 		this.#series = [
 			...SERIES_FAMILIES.map(family => seriesFamily(family, totals)),
-			garbageCollectionFamily(() => this.#threads()),
+			garbageCollectionFamily(() => this.#allVitals()),
 		];
 		this.#collected = new CollectedFamilies([
 			{
 				name: 'std_admin_http_requests_total',
 				help: 'Admin API requests.',
 				type: 'counter',
-				samples: () => [...this.#admin.values()],
+				samples: () => [...this.#adminRequests.values()],
 			},
 			{
 				name: 'std_admin_http_request_errors_total',
 				help: 'Admin API requests answered with a status of 400 or more.',
 				type: 'counter',
-				samples: () => [...this.#admin.values()].filter(({ failed }) => failed),
+				samples: () => [...this.#adminRequests.values()].filter(({ failed }) => failed),
 			},
 			...runtimeFamilies(gauges),
 			...rowFamilies(totals),
@@ -126,16 +126,16 @@ export class MetricsRegistry {
 			...concurrencyFamilies(gauges.concurrency),
 			...certificateFamilies(gauges.certificates),
 			...processFamilies(),
-			...vitalFamilies(() => this.#threads()),
+			...vitalFamilies(() => this.#allVitals()),
 		]);
 	}
 
 	/** Counts Admin API responses. */
 	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const key = `${path} ${method} ${status}`;
-		const known = this.#admin.get(key);
-		if (known) known.value += count;
-		else this.#admin.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
+		const counted = this.#adminRequests.get(key);
+		if (counted) counted.value += count;
+		else this.#adminRequests.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
 	}
 
 	/** Names of all metric families, as in the Prometheus format. */
@@ -145,13 +145,13 @@ export class MetricsRegistry {
 
 	/** Renders all metrics as UTF-8. Does not wait for other threads. */
 	async render(format: MetricsFormat): Promise<ScrapeResult> {
-		const rest = await this.#collected.render(format);
-		const scrape = this.#exposition.render(this.#series, format, rest);
-		for (const [, vitals] of this.#threads()) vitals.scraped();
+		const collectedText = await this.#collected.render(format);
+		const scrape = this.#exposition.render(this.#series, format, collectedText);
+		for (const [, vitals] of this.#allVitals()) vitals.scraped();
 		return scrape;
 	}
 
-	#threads(): readonly NamedVitals[] {
+	#allVitals(): readonly NamedVitals[] {
 		const workers = this.#totals.vitals().map(([index, vitals]): NamedVitals => [`worker-${index}`, vitals]);
 		return [...this.#gauges.vitals, ...workers];
 	}
@@ -191,7 +191,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 			'svc_config_rollback_failed',
 			'Whether the configuration being served could not be rolled back.',
 			'gauge',
-			() => (gauges.rollbacks().stuck ? 1 : 0),
+			() => (gauges.rollbacks().isStuck ? 1 : 0),
 		),
 		{
 			name: 'svc_build_info',
@@ -273,17 +273,17 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 }
 
 function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: ThreadTotals): PlainFamily {
-	const labelled = slots.map(([value, slot]) => ({ labels: { [label]: value }, slot }));
-	const samples = () => labelled.map(({ labels, slot }) => ({ labels, value: totals.total(slot) }));
+	const slotLabels = slots.map(([value, slot]) => ({ labels: { [label]: value }, slot }));
+	const samples = () => slotLabels.map(({ labels, slot }) => ({ labels, value: totals.total(slot) }));
 	return { name, help, type: 'counter', samples };
 }
 
 function seriesFamily({ name, help, type, buckets }: SeriesFamily, totals: ThreadTotals): MetricFamily {
 	if (!buckets || type !== 'histogram') {
 		const samples = () => {
-			const all: MetricSample[] = [];
-			totals.each(name, (labels, values) => all.push({ labels, value: values[0]! }));
-			return all;
+			const collected: MetricSample[] = [];
+			totals.each(name, (labels, values) => collected.push({ labels, value: values[0]! }));
+			return collected;
 		};
 		return { name, help, type: type === 'gauge' ? 'gauge' : 'counter', samples };
 	}

@@ -17,7 +17,7 @@ export class RuntimeMetrics {
 	readonly #totals: ThreadTotals;
 	readonly #gauges: RuntimeGauges;
 	#registry: MetricsRegistry | undefined;
-	readonly #counted = new Map<string, AdminRequests>();
+	readonly #earlyRequests = new Map<string, AdminRequests>();
 
 	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
 		this.#totals = totals;
@@ -31,25 +31,25 @@ export class RuntimeMetrics {
 			return;
 		}
 		const key = `${path} ${method} ${status}`;
-		const counted = this.#counted.get(key);
-		if (counted) counted.count++;
-		else this.#counted.set(key, { path, method, status, count: 1 });
+		const request = this.#earlyRequests.get(key);
+		if (request) request.count++;
+		else this.#earlyRequests.set(key, { path, method, status, count: 1 });
 	}
 
 	/** Renders all metrics as UTF-8. */
 	async render(format: MetricsFormat): Promise<ScrapeResult> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');
-			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));
+			this.#registry ??= this.#transferCounts(new MetricsRegistry(this.#totals, this.#gauges));
 		}
 		return this.#registry.render(format);
 	}
 
-	#filled(registry: MetricsRegistry): MetricsRegistry {
-		for (const { path, method, status, count } of this.#counted.values()) {
+	#transferCounts(registry: MetricsRegistry): MetricsRegistry {
+		for (const { path, method, status, count } of this.#earlyRequests.values()) {
 			registry.countAdminRequests(path, method, status, count);
 		}
-		this.#counted.clear();
+		this.#earlyRequests.clear();
 		return registry;
 	}
 }

@@ -225,10 +225,10 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get ready(): boolean {
-		return this.unready === undefined;
+		return this.unreadyReason === undefined;
 	}
 
-	get unready(): string | undefined {
+	get unreadyReason(): string | undefined {
 		if (!this.#ready) return 'The server is not ready for requests.';
 		const stalled = this.#pool?.unresponsive ?? [];
 		if (stalled.length > 0) {
@@ -296,7 +296,9 @@ export class Runtime implements RuntimeControl {
 		const taken = this.#take(input.name, async () => {
 			const replaced = terms.reversible ? this.document : undefined;
 			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
-			return outcome.result === 'applied' && replaced !== undefined ? { ...outcome, replaced } : outcome;
+			return outcome.result === 'applied' && replaced !== undefined
+				? { ...outcome, replacedDocument: replaced }
+				: outcome;
 		});
 		return taken as Promise<LoadOutcome>;
 	}
@@ -327,7 +329,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get document(): string {
-		return this.#compiler.running;
+		return this.#compiler.runningDocument;
 	}
 
 	get traffic(): { readonly requests: number; readonly serverErrors: number } {
@@ -348,7 +350,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	countRollback(succeeded: boolean): void {
-		this.#loads.rolledBack(succeeded, this.#generation);
+		this.#loads.recordRollback(succeeded, this.#generation);
 	}
 
 	stop(): Promise<void> {
@@ -514,7 +516,7 @@ export class Runtime implements RuntimeControl {
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		if (outcome.result === 'refused') throw configurationRefusedError(outcome.diagnostics);
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
-		this.#loads.started();
+		this.#loads.recordStart();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
 		if (this.#waits) {
 			onStep?.('check');
@@ -590,7 +592,7 @@ export class Runtime implements RuntimeControl {
 	/** Returns the reason for a restart if this process cannot start the threads that the settings ask for. */
 	#threadShortage(settings: Settings): RestartReason | undefined {
 		const threads = this.#threadsFor(settings);
-		const { room } = this.#threads;
+		const { freeThreads: room } = this.#threads;
 		return threads !== this.threads && threads > room ? tooManyThreads(threads, room) : undefined;
 	}
 
@@ -615,11 +617,11 @@ export class Runtime implements RuntimeControl {
 			concurrency: this.#concurrency,
 			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
-			spans: (text, spans) => this.#spans.take(text, spans),
+			spans: (text, spans) => this.#spans.queue(text, spans),
 			answer: question => {
 				const queues = { passwords: this.#passwords, accountFiles: this.#accountFiles, pageWork: this.#pageWork };
 				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
-				return answerThreadRequest(question, { ...queues, ...parts, unready: this.unready });
+				return answerThreadRequest(question, { ...queues, ...parts, unready: this.unreadyReason });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
@@ -633,7 +635,7 @@ export class Runtime implements RuntimeControl {
 		return this.#serialize(async () => {
 			const outcome = await apply();
 			if (outcome.result === 'edit_refused') return outcome;
-			this.#loads.loaded(outcome);
+			this.#loads.recordLoad(outcome);
 			this.#log.entry(loadEntry(source, outcome));
 			return outcome;
 		});
@@ -657,7 +659,7 @@ export class Runtime implements RuntimeControl {
 				return { result: 'restart_required', reasons: [reason], diagnostics: prepared.diagnostics };
 			}
 			const threads = this.#threadsFor(prepared.facts.settings);
-			this.#threads.hasten();
+			this.#threads.closeIdleConnections();
 			const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 			return outcome.result === 'applied' && threads !== this.threads ? await this.#resize(threads, outcome) : outcome;
 		} catch (error) {

@@ -29,15 +29,15 @@ export function configurationRefusedError(diagnostics: readonly DiagnosticReport
 }
 
 /** Returns the error for an invalid value of SVC_IO. */
-export function unknownIoModeError(wanted: string): StartError {
-	return new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
+export function unknownIoModeError(value: string): StartError {
+	return new StartError(`SVC_IO is \`${value}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
 		reason: 'failed',
 	});
 }
 
 /** Returns the error for an invalid value of SVC_TLS. */
-export function unknownTlsModeError(wanted: string): StartError {
-	return new StartError(`SVC_TLS is \`${wanted}\`: set it to ${TLS_MODES.join(' or ')}, or unset it.`, {
+export function unknownTlsModeError(value: string): StartError {
+	return new StartError(`SVC_TLS is \`${value}\`: set it to ${TLS_MODES.join(' or ')}, or unset it.`, {
 		reason: 'failed',
 	});
 }

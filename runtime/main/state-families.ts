@@ -17,15 +17,15 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 		name: string,
 		help: string,
 		value: (report: UpstreamReport) => number,
-		join: (a: number, b: number) => number,
+		combine: (a: number, b: number) => number,
 	): PlainFamily => {
 		const samples = () => {
 			const values = new Map<string, number>();
 			for (const report of reports()) {
-				const known = values.get(report.address);
-				values.set(report.address, known === undefined ? value(report) : join(known, value(report)));
+				const previous = values.get(report.address);
+				values.set(report.address, previous === undefined ? value(report) : combine(previous, value(report)));
 			}
-			return [...values].map(([upstream, joined]) => ({ labels: { upstream }, value: joined }));
+			return [...values].map(([upstream, combined]) => ({ labels: { upstream }, value: combined }));
 		};
 		return { name, help, type: 'gauge', samples };
 	};
@@ -62,31 +62,39 @@ export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[])
 		return { name, help, type: 'gauge', samples };
 	};
 	return [
-		gauge('svc_limit_concurrent_running', 'Requests of a zone of `limit_concurrent` that run.', one => one.running),
-		gauge('svc_limit_concurrent_waiting', 'Requests of a zone of `limit_concurrent` that wait.', one => one.waiting),
+		gauge(
+			'svc_limit_concurrent_running',
+			'Requests of a zone of `limit_concurrent` that run.',
+			report => report.running,
+		),
+		gauge(
+			'svc_limit_concurrent_waiting',
+			'Requests of a zone of `limit_concurrent` that wait.',
+			report => report.waiting,
+		),
 	];
 }
 
 /** Metrics of the disk tier of response caches: name, help, type and value. */
 const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskTierReport) => number])[] = [
-	['svc_cache_disk_bytes', 'Size of the disk files of response caches in bytes.', 'gauge', one => one.bytes],
+	['svc_cache_disk_bytes', 'Size of the disk files of response caches in bytes.', 'gauge', report => report.bytes],
 	[
 		'svc_cache_disk_ceiling_bytes',
 		'Maximum size of the disk files of response caches in bytes.',
 		'gauge',
-		one => one.ceiling,
+		report => report.ceiling,
 	],
-	['svc_cache_disk_entries', 'Responses stored on disk.', 'gauge', one => one.entries],
-	['svc_cache_disk_writes_total', 'Responses written to disk.', 'counter', one => one.written],
+	['svc_cache_disk_entries', 'Responses stored on disk.', 'gauge', report => report.entries],
+	['svc_cache_disk_writes_total', 'Responses written to disk.', 'counter', report => report.written],
 	[
 		'svc_cache_disk_skipped_total',
 		'Responses not written to disk because too many were waiting.',
 		'counter',
-		one => one.skipped,
+		report => report.skipped,
 	],
-	['svc_cache_disk_recalls_total', 'Responses loaded from disk into memory.', 'counter', one => one.recalled],
-	['svc_cache_disk_damaged_total', 'Responses found damaged on disk.', 'counter', one => one.damaged],
-	['svc_cache_disk_failures_total', 'Failed disk operations.', 'counter', one => one.failures],
+	['svc_cache_disk_recalls_total', 'Responses loaded from disk into memory.', 'counter', report => report.recalled],
+	['svc_cache_disk_damaged_total', 'Responses found damaged on disk.', 'counter', report => report.damaged],
+	['svc_cache_disk_failures_total', 'Failed disk operations.', 'counter', report => report.failures],
 ];
 
 /** Returns the events of response caches on all threads, and the total size of all caches. */
@@ -113,31 +121,31 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 			'svc_cache_evictions_total',
 			'Stored responses evicted to make room.',
 			'counter',
-			sum(one => one.evictions),
+			sum(report => report.evictions),
 		),
 		plainFamily(
 			'svc_cache_purged_total',
 			'Stored responses purged.',
 			'counter',
-			sum(one => one.purged),
+			sum(report => report.purged),
 		),
 		plainFamily(
 			'svc_cache_entries',
 			'Responses currently stored.',
 			'gauge',
-			sum(one => one.entries),
+			sum(report => report.entries),
 		),
 		plainFamily(
 			'svc_cache_bytes',
 			'Bytes used by stored responses, including tables.',
 			'gauge',
-			sum(one => one.bytes),
+			sum(report => report.bytes),
 		),
 		plainFamily(
 			'svc_cache_ceiling_bytes',
 			'Maximum bytes for stored responses.',
 			'gauge',
-			sum(one => one.ceiling),
+			sum(report => report.ceiling),
 		),
 		...DISK_FAMILIES.map(([name, help, type, value]) =>
 			plainFamily(
@@ -157,7 +165,7 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 			name: 'svc_tls_certificate_expiry_timestamp_seconds',
 			help: 'Expiry of served certificates, by subject and issuer.',
 			type: 'gauge',
-			samples: () => distinct(readings().expiry),
+			samples: () => distinctSamples(readings().expiry),
 		},
 		{
 			name: 'svc_tls_certificate_attempts_total',
@@ -181,12 +189,12 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 }
 
 /** Keeps the sample with the lowest value of those with equal labels. Duplicate series would make the exposition invalid. */
-function distinct(samples: CertificateReadings['expiry']): MetricSample[] {
+function distinctSamples(samples: CertificateReadings['expiry']): MetricSample[] {
 	const byLabels = new Map<string, MetricSample>();
 	for (const sample of samples) {
 		const key = JSON.stringify(sample.labels);
-		const known = byLabels.get(key);
-		if (!known || sample.value < known.value) byLabels.set(key, sample);
+		const previous = byLabels.get(key);
+		if (!previous || sample.value < previous.value) byLabels.set(key, sample);
 	}
 	return [...byLabels.values()];
 }

@@ -25,32 +25,32 @@ export interface MainThreadServices {
 
 /** Answers one request of a worker thread. */
 export async function answerThreadRequest(
-	question: MainThreadRequest,
+	request: MainThreadRequest,
 	{ passwords, accountFiles, pageWork, metrics, tls, caches, unready, settings }: MainThreadServices,
 ): Promise<MainThreadReplies[keyof MainThreadReplies]> {
-	switch (question.about) {
+	switch (request.about) {
 		case 'password':
-			return passwords.verify(question.check);
+			return passwords.verify(request.check);
 		case 'password_withdrawn':
-			passwords.withdraw(question.id);
+			passwords.withdraw(request.id);
 			return true;
 		case 'account_file':
-			return accountFiles.answer(question.question);
+			return accountFiles.answer(request.question);
 		case 'metrics':
-			return scrapeToString(await metrics.render(question.format));
+			return scrapeToString(await metrics.render(request.format));
 		case 'health':
 			return unready;
 		case 'page_work':
-			return pageWork.run(question.task);
+			return pageWork.run(request.task);
 		case 'challenge':
-			return tls.answerChallenge(question.wanted);
+			return tls.answerChallenge(request.wanted);
 		case 'certificate':
-			return tls.obtain(question.wanted);
+			return tls.obtain(request.wanted);
 		case 'upstream_tls':
-			return tls.provideUpstreams(question.wanted);
+			return tls.provideUpstreams(request.wanted);
 		case 'cache':
-			return caches.run(question.store, question.errand);
+			return caches.run(request.store, request.errand);
 		case 'acme':
-			return tls.answerAcme(question.request, question.settings, settings);
+			return tls.answerAcme(request.request, request.settings, settings);
 	}
 }

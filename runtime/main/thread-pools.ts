@@ -1,5 +1,5 @@
 /**
- * The pools of worker threads: the one that serves, and those that finish their connections since the number of threads has changed.
+ * The pools of worker threads: the one that serves, and those that only finish their connections after the number of threads has changed.
  *
  * A change of the number works like a handover within the process. A new pool takes over the listening sockets of the old one,
  * builds the generation that is being served, and accepts; then the old pool drains. No connection is lost, whichever of the two
@@ -34,7 +34,7 @@ export class ThreadPools {
 	#memory: SharedRows | undefined;
 	#serving: WorkerPool | undefined;
 	/** Pools that do not accept connections: those that drain, and possibly one that is being started. */
-	readonly #others = new Set<WorkerPool>();
+	readonly #otherPools = new Set<WorkerPool>();
 	/** Number of restarts in pools that have ended. The number of stalls follows. */
 	#restarts = 0;
 	#stalls = 0;
@@ -51,16 +51,16 @@ export class ThreadPools {
 
 	/** Number of threads that died or stopped responding and were replaced. */
 	get restarts(): number {
-		return this.#all.reduce((sum, pool) => sum + pool.restarts, this.#restarts);
+		return this.#allPools.reduce((sum, pool) => sum + pool.restarts, this.#restarts);
 	}
 
 	/** Number of times that a thread stopped responding. */
 	get stalls(): number {
-		return this.#all.reduce((sum, pool) => sum + pool.stalls, this.#stalls);
+		return this.#allPools.reduce((sum, pool) => sum + pool.stalls, this.#stalls);
 	}
 
-	get #all(): WorkerPool[] {
-		return this.#serving ? [this.#serving, ...this.#others] : [...this.#others];
+	get #allPools(): WorkerPool[] {
+		return this.#serving ? [this.#serving, ...this.#otherPools] : [...this.#otherPools];
 	}
 
 	/** Starts the first pool. A second call replaces that pool, whose threads must have ended by then. */
@@ -76,81 +76,86 @@ export class ThreadPools {
 	}
 
 	/** Number of threads that {@link resize} could start at the moment. */
-	get room(): number {
+	get freeThreads(): number {
 		return this.#memory?.free ?? 0;
 	}
 
 	/**
-	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most `grace`
-	 * milliseconds. Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
-	 * @param order The generation that is being served, as a new thread builds it.
+	 * Changes the number of threads. Resolves once the new ones accept connections; the old ones drain for at most
+	 * `graceMs`. Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
+	 * @param request The generation that is being served, as a new thread builds it.
 	 */
-	async resize(threads: number, order: GenerationBuildRequest, grace: number | undefined): Promise<void> {
-		const old = this.#serving!;
-		const next = this.#create(threads);
-		this.#others.add(next);
-		const datagrams = await old.bequeathAll();
+	async resize(threads: number, request: GenerationBuildRequest, graceMs: number | undefined): Promise<void> {
+		const oldPool = this.#serving!;
+		const newPool = this.#create(threads);
+		this.#otherPools.add(newPool);
+		const datagrams = await oldPool.bequeathAll();
 		try {
-			const listeners = order.listeners.map(address => handedOver(address, old, datagrams));
-			await next.prepareAll({ ...order, listeners });
-			next.activateAll();
-			await next.checkAll();
-			await next.acceptAll();
+			const listeners = request.listeners.map(address => withOldSockets(address, oldPool, datagrams));
+			await newPool.prepareAll({ ...request, listeners });
+			newPool.activateAll();
+			await newPool.checkAll();
+			await newPool.acceptAll();
 		} catch (error) {
-			next.discardAll();
-			await this.#end(next);
+			newPool.discardAll();
+			await this.#endPool(newPool);
 			throw error;
 		} finally {
 			closeChannels(datagrams);
 		}
-		this.#others.delete(next);
-		this.#others.add(old);
-		this.#serving = next;
-		void withTimeLimit(old.drain(HANDOVER_WAITS), grace).then(() => this.#end(old));
+		this.#otherPools.delete(newPool);
+		this.#otherPools.add(oldPool);
+		this.#serving = newPool;
+		void withTimeLimit(oldPool.drain(HANDOVER_WAITS), graceMs).then(() => this.#endPool(oldPool));
 	}
 
-	async #end(pool: WorkerPool): Promise<void> {
+	async #endPool(pool: WorkerPool): Promise<void> {
 		await pool.terminate();
-		if (!this.#others.delete(pool)) return;
+		if (!this.#otherPools.delete(pool)) return;
 		this.#restarts += pool.restarts;
 		this.#stalls += pool.stalls;
 	}
 
 	/** Closes idle connections of old pools, because their next requests would be served with an old configuration. */
-	hasten(): void {
-		for (const pool of this.#others) void pool.drain(NO_WAIT);
+	closeIdleConnections(): void {
+		for (const pool of this.#otherPools) void pool.drain(NO_WAIT);
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
 	tell(message: MessageToWorker): number[] {
-		return this.#all.flatMap(pool => pool.tell(message));
+		return this.#allPools.flatMap(pool => pool.tell(message));
 	}
 
 	/** Makes every thread finish its exchanges. Resolves when all threads have. */
 	async drain(waits: RequestWaits): Promise<void> {
-		await Promise.all(this.#all.map(pool => pool.drain(waits)));
+		await Promise.all(this.#allPools.map(pool => pool.drain(waits)));
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
-		const ended = await Promise.all(this.#all.map(pool => pool.terminate()));
+		const ended = await Promise.all(this.#allPools.map(pool => pool.terminate()));
 		return !ended.includes(false);
 	}
 }
 
 /** Returns an address with the sockets of the old pool's threads. The new threads must not use them before they accept connections. */
-function handedOver(
+function withOldSockets(
 	address: ListenerAddress,
-	old: WorkerPool,
+	oldPool: WorkerPool,
 	datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>,
 ): ListenerAddress {
 	if (address.descriptor !== undefined) return { ...address, deferred: true };
-	const inherited = distinctSockets(old.descriptorsOf(address.key));
-	const found = datagrams.get(address.key);
-	return { ...address, deferred: true, ...(inherited.length > 0 && { inherited }), ...(found && { datagrams: found }) };
+	const inherited = distinctSockets(oldPool.descriptorsOf(address.key));
+	const datagramSockets = datagrams.get(address.key);
+	return {
+		...address,
+		deferred: true,
+		...(inherited.length > 0 && { inherited }),
+		...(datagramSockets && { datagrams: datagramSockets }),
+	};
 }
 
 /** Closes this thread's copies of channels to the threads or the process that take over. Otherwise, nobody would notice when those end. */
 export function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
-	for (const one of [...datagrams.values()].flat()) for (const channel of channelsOf(one)) closeSync(channel);
+	for (const socket of [...datagrams.values()].flat()) for (const channel of channelsOf(socket)) closeSync(channel);
 }

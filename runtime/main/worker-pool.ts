@@ -28,48 +28,48 @@ import {
 } from './worker-pool-host.ts';
 
 /** Maximum milliseconds that a thread may take to build a generation. */
-const BUILD_LIMIT = 60_000;
+const BUILD_LIMIT_MS = 60_000;
 /**
  * A thread that dies within this many milliseconds of its start probably died of something that will recur, so its
  * replacement is delayed.
  */
-const SHORT_LIFE = 10_000;
+const SHORT_LIFE_MS = 10_000;
 /** Milliseconds before a replacement is started, by the number of consecutive threads that died soon after their start. */
-const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
+const RESTART_DELAYS_MS = [0, 100, 500, 2000, 5000, 10_000];
 /**
  * If a dead thread's replacement starts within this many milliseconds, new connections wait for it in the dead thread's sockets. If
  * it starts later, these sockets are closed, so that other threads accept the connections.
  */
-const LONGEST_WAIT = 500;
+const MAX_SOCKET_WAIT_MS = 500;
 
-interface Attempt {
+interface PendingStep {
 	readonly number: number;
 	readonly resolve: () => void;
 	readonly reject: (error: Error) => void;
 }
 
-interface Slot {
+interface WorkerSlot {
 	/** Index of the thread's row in shared memory, which identifies the thread in all messages. */
 	readonly index: number;
 	/** Position of the thread within the pool, starting at 0. */
-	readonly place: number;
+	readonly position: number;
 	thread: Worker | undefined;
 	watch: ThreadWatch;
 	/** True from when the thread is found unresponsive until it responds again or its replacement serves. */
 	unresponsive: boolean;
 	/** Timer that is set while the thread is being terminated because it does not respond. */
-	ending: NodeJS.Timeout | undefined;
+	terminationTimer: NodeJS.Timeout | undefined;
 	/** True once the thread serves a generation of the configuration. From then on it takes part in reloads. */
 	serving: boolean;
 	startedAt: number;
 	shortLives: number;
-	attempt: Attempt | undefined;
+	attempt: PendingStep | undefined;
 	drained: boolean;
-	timer: NodeJS.Timeout | undefined;
+	restartTimer: NodeJS.Timeout | undefined;
 	/** Log writers that the thread uses. */
 	readonly sinks: Set<string>;
 	/** Callbacks that wait for the thread's reply to a ping, by the ping's number. */
-	readonly pinged: Map<number, () => void>;
+	readonly pongCallbacks: Map<number, () => void>;
 }
 
 /** The pool of worker threads. */
@@ -84,57 +84,57 @@ export class WorkerPool {
 	#bequeathed = new Map<string, readonly BequeathedDatagrams[]>();
 	/** Channels between threads that have not been duplicated yet; see `withBranches`. */
 	readonly #channels: number[] = [];
-	readonly #outstanding: Int32Array;
-	readonly #slots: Slot[] = [];
+	readonly #controlWords: Int32Array;
+	readonly #slots: WorkerSlot[] = [];
 	readonly #memory: SharedRows;
 	/** True once the threads serve a generation. */
-	#begun = false;
+	#hasGeneration = false;
 	/** Threads that take part in the current start or reload. */
-	#building: Slot[] = [];
+	#buildingSlots: WorkerSlot[] = [];
 	readonly #sockets = new WorkerSockets();
 	/** Keys of the listeners that are being served. */
-	#served: ReadonlySet<string> = new Set();
+	#servedKeys: ReadonlySet<string> = new Set();
 	/** Keys of the listeners in the configuration that is being loaded. */
-	#wanted: ReadonlySet<string> = new Set();
+	#loadingKeys: ReadonlySet<string> = new Set();
 	/** Threads that have not ended, including abandoned ones. */
-	readonly #running = new Set<Worker>();
-	#lookedAt = performance.now();
-	readonly #looks: NodeJS.Timeout;
+	readonly #runningThreads = new Set<Worker>();
+	#lastCheckAt = performance.now();
+	readonly #checkTimer: NodeJS.Timeout;
 	/** Callbacks to invoke when a thread has been started. */
-	#onStart: (() => void)[] = [];
-	#attempts = 0;
-	#pings = 0;
-	#stopping = false;
+	#startCallbacks: (() => void)[] = [];
+	#lastAttempt = 0;
+	#lastPing = 0;
+	#isStopping = false;
 	readonly #drained = Promise.withResolvers<void>();
 
 	/** @param memory The memory that the threads share, also with those of other pools. Must have a free row for each thread. */
 	constructor(threads: number, memory: SharedRows, control: SharedArrayBuffer, host: WorkerPoolHost) {
 		this.#host = host;
 		this.#control = control;
-		this.#outstanding = new Int32Array(control);
+		this.#controlWords = new Int32Array(control);
 		this.#memory = memory;
-		for (const [place, index] of memory.claim(threads).entries()) {
-			const slot: Slot = {
+		for (const [position, index] of memory.claim(threads).entries()) {
+			const slot: WorkerSlot = {
 				index,
-				place,
+				position,
 				thread: undefined,
 				watch: new ThreadWatch(),
 				unresponsive: false,
-				ending: undefined,
+				terminationTimer: undefined,
 				serving: false,
 				startedAt: 0,
 				shortLives: 0,
 				attempt: undefined,
 				drained: false,
-				timer: undefined,
+				restartTimer: undefined,
 				sinks: new Set(),
-				pinged: new Map(),
+				pongCallbacks: new Map(),
 			};
 			this.#slots.push(slot);
 		}
 		// Threads start only after all slots exist, because each thread is told how many there are.
 		for (const slot of this.#slots) this.#start(slot);
-		this.#looks = setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
+		this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_INTERVAL_MS).unref();
 	}
 
 	/** Number of threads in the pool, including dead ones. */
@@ -149,7 +149,7 @@ export class WorkerPool {
 
 	/** Whether any thread serves requests. */
 	get serves(): boolean {
-		return this.#slots.some(slot => slot.serving && !slot.ending);
+		return this.#slots.some(slot => slot.serving && !slot.terminationTimer);
 	}
 
 	/**
@@ -157,36 +157,36 @@ export class WorkerPool {
 	 * `discardAll`. A thread that does not respond is left out and terminated, because it would keep serving its old generation.
 	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
-	async prepareAll(order: GenerationBuildRequest): Promise<void> {
-		const slots = this.#slots.filter(slot => (slot.serving || !this.#begun) && !slot.ending);
+	async prepareAll(request: GenerationBuildRequest): Promise<void> {
+		const slots = this.#slots.filter(slot => (slot.serving || !this.#hasGeneration) && !slot.terminationTimer);
 		if (slots.length === 0) {
 			throw this.unresponsive.length > 0
 				? new NoResponsiveThread()
 				: new WorkerLostError('No worker thread is running.');
 		}
-		this.#wanted = new Set(order.listeners.map(listener => listener.key));
-		this.#building = slots;
-		const { listeners: all, channels } = withBranches(order.listeners, this.size);
+		this.#loadingKeys = new Set(request.listeners.map(listener => listener.key));
+		this.#buildingSlots = slots;
+		const { listeners: allListeners, channels } = withBranches(request.listeners, this.size);
 		this.#channels.push(...channels);
 		const prepared = Promise.all(
 			slots.map(slot => {
-				const listeners = addressesForThread(all, slot.place, this.size);
-				return this.#prepare(slot, { ...order, listeners });
+				const listeners = addressesForThread(allListeners, slot.position, this.size);
+				return this.#prepare(slot, { ...request, listeners });
 			}),
 		);
 		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
 		await prepared;
-		if (this.#building.length === 0) throw new NoResponsiveThread();
+		if (this.#buildingSlots.length === 0) throw new NoResponsiveThread();
 	}
 
 	/** Makes every thread check that each of its listeners answers a request. Rejects with BuildRefused or WorkerLostError. */
 	async checkAll(): Promise<void> {
-		await Promise.all(this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'check', attempt }))));
+		await Promise.all(this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'check', attempt }))));
 	}
 
 	/** Makes every thread accept connections on the addresses whose listening was deferred. Rejects with BuildRefused or WorkerLostError. */
 	async acceptAll(): Promise<void> {
-		const accepted = this.#slots.map(slot => this.#attempt(slot, attempt => ({ type: 'accept', attempt })));
+		const accepted = this.#slots.map(slot => this.#runStep(slot, attempt => ({ type: 'accept', attempt })));
 		await Promise.all(accepted);
 		this.#closeChannels();
 	}
@@ -207,15 +207,15 @@ export class WorkerPool {
 	async bequeathAll(): Promise<ReadonlyMap<string, readonly BequeathedDatagrams[]>> {
 		this.#bequeathed = new Map();
 		const slots = this.#slots.filter(slot => slot.serving && !slot.unresponsive);
-		await Promise.allSettled(slots.map(slot => this.#attempt(slot, attempt => ({ type: 'bequeath', attempt }))));
+		await Promise.allSettled(slots.map(slot => this.#runStep(slot, attempt => ({ type: 'bequeath', attempt }))));
 		return this.#bequeathed;
 	}
 
 	/** Waits until a thread can serve. Resolves to the indices of threads that have been started but do not serve yet. */
 	async started(): Promise<number[]> {
-		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.ending);
-		while (!this.#stopping && startedSlots().length === 0) {
-			await new Promise<void>(resolve => this.#onStart.push(resolve));
+		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.terminationTimer);
+		while (!this.#isStopping && startedSlots().length === 0) {
+			await new Promise<void>(resolve => this.#startCallbacks.push(resolve));
 		}
 		return startedSlots().map(slot => slot.index);
 	}
@@ -224,10 +224,10 @@ export class WorkerPool {
 	 * Makes a replacement thread build the current generation and accept connections. Resolves to false if the thread does so
 	 * already. Rejects like `prepareAll`.
 	 */
-	async bringUp(index: number, order: GenerationBuildRequest): Promise<boolean> {
+	async bringUp(index: number, request: GenerationBuildRequest): Promise<boolean> {
 		const slot = this.#slotOf(index);
 		if (!slot || slot.serving) return false;
-		await this.#prepare(slot, { ...order, listeners: this.#sockets.inherited(index, order.listeners) });
+		await this.#prepare(slot, { ...request, listeners: this.#sockets.inherited(index, request.listeners) });
 		slot.serving = true;
 		slot.unresponsive = false;
 		this.#post(slot, { type: 'activate' });
@@ -236,24 +236,24 @@ export class WorkerPool {
 
 	/** Tells all threads that the generation has been activated. */
 	activateAll(): void {
-		this.#begun = true;
-		for (const slot of this.#building.splice(0)) {
+		this.#hasGeneration = true;
+		for (const slot of this.#buildingSlots.splice(0)) {
 			slot.serving = slot.thread !== undefined;
 			this.#post(slot, { type: 'activate' });
 		}
-		this.#served = this.#wanted;
-		this.#sockets.keepOnly(this.#served);
+		this.#servedKeys = this.#loadingKeys;
+		this.#sockets.keepOnly(this.#servedKeys);
 	}
 
 	/** Discards the generation being built. */
 	discardAll(): void {
 		this.#closeChannels();
-		for (const slot of this.#building.splice(0)) {
+		for (const slot of this.#buildingSlots.splice(0)) {
 			// Ends the attempt's timer, which would otherwise keep the process alive, even if its start was refused.
 			slot.attempt?.reject(new WorkerLostError('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
-		this.#sockets.keepOnly(this.#served);
+		this.#sockets.keepOnly(this.#servedKeys);
 	}
 
 	/** Makes every thread finish its exchanges. Resolves when all threads have. Another call changes how long idle connections wait. */
@@ -271,31 +271,31 @@ export class WorkerPool {
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
 		this.#stop();
-		clearInterval(this.#looks);
+		clearInterval(this.#checkTimer);
 		await withTimeLimit(
-			Promise.all([...this.#running].map(endThread)).then(() => {}),
+			Promise.all([...this.#runningThreads].map(endThread)).then(() => {}),
 			THREAD_END_LIMIT_MS,
 		);
-		return this.#running.size === 0;
+		return this.#runningThreads.size === 0;
 	}
 
 	#stop(): void {
-		if (this.#stopping) return;
-		this.#stopping = true;
+		if (this.#isStopping) return;
+		this.#isStopping = true;
 		for (const slot of this.#slots) {
-			clearTimeout(slot.timer);
+			clearTimeout(slot.restartTimer);
 			if (!slot.thread) this.#memory.giveBack(slot.index);
 		}
 		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these duplicates.
 		this.#sockets.close();
-		for (const resolve of this.#onStart.splice(0)) resolve();
+		for (const resolve of this.#startCallbacks.splice(0)) resolve();
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
 	tell(message: MessageToWorker): number[] {
-		const told = this.#slots.filter(slot => slot.thread);
-		for (const slot of told) this.#post(slot, message);
-		return told.map(slot => slot.index);
+		const receivers = this.#slots.filter(slot => slot.thread);
+		for (const slot of receivers) this.#post(slot, message);
+		return receivers.map(slot => slot.index);
 	}
 
 	/** Terminates one thread, as a crash would. */
@@ -305,19 +305,19 @@ export class WorkerPool {
 	}
 
 	/** Makes a thread throw an error outside any request, or hang. */
-	fail(index: number, how: 'crash' | StallKind): void {
+	fail(index: number, kind: 'crash' | StallKind): void {
 		const slot = this.#slotOf(index);
-		if (slot) this.#post(slot, { type: how });
+		if (slot) this.#post(slot, { type: kind });
 	}
 
 	/** Resolves once every thread has replied to a ping, or has been terminated because it did not. */
 	async answering(): Promise<void> {
-		const number = ++this.#pings;
+		const number = ++this.#lastPing;
 		await Promise.all(
 			this.#slots.map(slot => {
 				if (!slot.thread) return undefined;
 				this.#post(slot, { type: 'ping', number });
-				return new Promise<void>(resolve => slot.pinged.set(number, resolve));
+				return new Promise<void>(resolve => slot.pongCallbacks.set(number, resolve));
 			}),
 		);
 	}
@@ -330,11 +330,11 @@ export class WorkerPool {
 		if (slot.thread) void endThread(slot.thread);
 	}
 
-	#slotOf(index: number): Slot | undefined {
+	#slotOf(index: number): WorkerSlot | undefined {
 		return this.#slots.find(slot => slot.index === index);
 	}
 
-	#start(slot: Slot): void {
+	#start(slot: WorkerSlot): void {
 		slot.watch = new ThreadWatch();
 		const descriptors = new OwnedDescriptors();
 		const data: WorkerStartData = {
@@ -348,43 +348,43 @@ export class WorkerPool {
 			sharePorts: CAN_SHARE_PORTS,
 			...this.#host.deps,
 		};
-		Atomics.store(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, 0);
+		Atomics.store(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, 0);
 		const thread = startThread('worker', data);
 		slot.thread = thread;
-		this.#running.add(thread);
+		this.#runningThreads.add(thread);
 		slot.startedAt = Date.now();
 		slot.serving = false;
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
 		thread.on('message', (message: MessageFromWorker) => {
 			// An abandoned thread may recover and send messages, which are ignored.
-			if (slot.thread === thread) this.#take(slot, message);
+			if (slot.thread === thread) this.#onMessage(slot, message);
 		});
 		thread.on('error', error => {
 			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
 		});
 		thread.on('exit', () => {
-			this.#running.delete(thread);
+			this.#runningThreads.delete(thread);
 			descriptors.closeAll();
-			if (slot.thread === thread) this.#ended(slot, cause);
+			if (slot.thread === thread) this.#onThreadEnd(slot, cause);
 		});
-		for (const resolve of this.#onStart.splice(0)) resolve();
+		for (const resolve of this.#startCallbacks.splice(0)) resolve();
 	}
 
 	/** Checks every thread that serves or drains. */
-	#look(): void {
+	#checkThreads(): void {
 		const now = performance.now();
-		const elapsed = now - this.#lookedAt;
-		this.#lookedAt = now;
+		const elapsed = now - this.#lastCheckAt;
+		this.#lastCheckAt = now;
 		for (const slot of this.#slots) {
-			if (!slot.thread || slot.ending || !(slot.serving || this.#stopping)) continue;
-			slot.watch.look(elapsed);
-			if (slot.watch.isUnresponsive) this.#stalled(slot);
-			else if (slot.unresponsive) this.#answersAgain(slot);
+			if (!slot.thread || slot.terminationTimer || !(slot.serving || this.#isStopping)) continue;
+			slot.watch.check(elapsed);
+			if (slot.watch.isUnresponsive) this.#onStall(slot);
+			else if (slot.unresponsive) this.#onRecovery(slot);
 		}
 	}
 
-	#stalled(slot: Slot): void {
+	#onStall(slot: WorkerSlot): void {
 		const { watch, index } = slot;
 		if (!slot.unresponsive) {
 			slot.unresponsive = true;
@@ -393,80 +393,82 @@ export class WorkerPool {
 		}
 		// While a thread builds, only the time limit of the load applies.
 		if (slot.attempt && watch.isBuilding) return;
-		if (slot.attempt || this.#stopping || watch.isOverdue) this.#replace(slot);
+		if (slot.attempt || this.#isStopping || watch.isOverdue) this.#replace(slot);
 	}
 
-	#answersAgain(slot: Slot): void {
+	#onRecovery(slot: WorkerSlot): void {
 		slot.unresponsive = false;
 		this.#log('info', 'a worker thread responds again', { thread: slot.index });
 	}
 
 	/** Terminates an unresponsive thread. A reload in progress continues without it. */
-	#replace(slot: Slot): void {
+	#replace(slot: WorkerSlot): void {
 		const { thread } = slot;
-		if (!thread || slot.ending) return;
+		if (!thread || slot.terminationTimer) return;
 		// A thread that cannot be terminated is abandoned. It never runs any of our code again.
-		slot.ending = setTimeout(() => this.#ended(slot, ''), THREAD_END_LIMIT_MS);
-		this.#building = this.#building.filter(building => building !== slot);
+		slot.terminationTimer = setTimeout(() => this.#onThreadEnd(slot, ''), THREAD_END_LIMIT_MS);
+		this.#buildingSlots = this.#buildingSlots.filter(building => building !== slot);
 		slot.attempt?.resolve();
 		this.#sockets.detach(slot.index);
 		void endThread(thread);
 	}
 
-	#ended(slot: Slot, cause: string): void {
-		const { ending } = slot;
-		clearTimeout(ending);
-		slot.ending = undefined;
+	#onThreadEnd(slot: WorkerSlot, cause: string): void {
+		const { terminationTimer } = slot;
+		clearTimeout(terminationTimer);
+		slot.terminationTimer = undefined;
 		slot.thread = undefined;
 		slot.serving = false;
 		this.#host.totals.end(slot.index);
 		this.#host.ended(slot.index);
 		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
 		slot.sinks.clear();
-		for (const answered of slot.pinged.values()) answered();
-		slot.pinged.clear();
+		for (const answered of slot.pongCallbacks.values()) answered();
+		slot.pongCallbacks.clear();
 		this.#memory.releaseAll(slot.index);
 		const { attempt } = slot;
 		slot.attempt = undefined;
-		if (this.#stopping) {
+		if (this.#isStopping) {
 			this.#memory.giveBack(slot.index);
 			attempt?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;
 		}
 		// Only threads that died by themselves soon after their start delay their replacement, not threads that hung.
-		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
-		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
-		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);
+		if (!terminationTimer) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE_MS ? slot.shortLives + 1 : 0;
+		const delay = terminationTimer
+			? 0
+			: (RESTART_DELAYS_MS[Math.min(slot.shortLives, RESTART_DELAYS_MS.length) - 1] ?? 0);
+		if (delay > MAX_SOCKET_WAIT_MS) this.#sockets.release(slot.index);
 		this.restarts++;
-		const fields = ending ? slot.watch.fields : { cause, after_ms: delay };
-		const what = ending ? 'stopped responding' : 'died';
-		this.#log('error', `a worker thread ${what} and is being replaced`, { thread: slot.index, ...fields });
-		slot.timer = setTimeout(() => {
+		const fields = terminationTimer ? slot.watch.fields : { cause, after_ms: delay };
+		const problem = terminationTimer ? 'stopped responding' : 'died';
+		this.#log('error', `a worker thread ${problem} and is being replaced`, { thread: slot.index, ...fields });
+		slot.restartTimer = setTimeout(() => {
 			this.#start(slot);
 			this.#host.replaced(slot.index);
 		}, delay);
-		const [first] = cause.split('\n');
-		attempt?.reject(new WorkerLostError(`A worker thread died while it was building the configuration: ${first}.`));
+		const [firstLine] = cause.split('\n');
+		attempt?.reject(new WorkerLostError(`A worker thread died while it was building the configuration: ${firstLine}.`));
 	}
 
-	#prepare(slot: Slot, order: GenerationBuildRequest): Promise<void> {
-		return this.#attempt(slot, attempt => ({ type: 'prepare', attempt, ...order }));
+	#prepare(slot: WorkerSlot, request: GenerationBuildRequest): Promise<void> {
+		return this.#runStep(slot, attempt => ({ type: 'prepare', attempt, ...request }));
 	}
 
 	/** Sends a message that starts a step, and waits for the thread's reply: it has completed the step, or refuses it. */
-	#attempt(slot: Slot, message: (attempt: number) => MessageToWorker): Promise<void> {
+	#runStep(slot: WorkerSlot, message: (attempt: number) => MessageToWorker): Promise<void> {
 		if (!slot.thread) return Promise.reject(new WorkerLostError('A worker thread has died.'));
-		const number = ++this.#attempts;
+		const number = ++this.#lastAttempt;
 		return new Promise((resolve, reject) => {
-			const settle = (then: () => void) => {
-				clearTimeout(timer);
+			const settle = (finish: () => void) => {
+				clearTimeout(restartTimer);
 				if (slot.attempt?.number === number) slot.attempt = undefined;
-				then();
+				finish();
 			};
-			const timer = setTimeout(
+			const restartTimer = setTimeout(
 				() => settle(() => reject(new WorkerLostError('A worker thread did not build the configuration in time.'))),
-				BUILD_LIMIT,
+				BUILD_LIMIT_MS,
 			);
 			slot.attempt = {
 				number,
@@ -477,7 +479,7 @@ export class WorkerPool {
 		});
 	}
 
-	#take(slot: Slot, message: MessageFromWorker): void {
+	#onMessage(slot: WorkerSlot, message: MessageFromWorker): void {
 		switch (message.type) {
 			case 'listening':
 				this.#sockets.add(slot.index, message.key, message.sockets);
@@ -489,7 +491,7 @@ export class WorkerPool {
 				for (const [key, datagrams] of message.datagrams) {
 					if (slot.attempt?.number === message.attempt) {
 						this.#bequeathed.set(key, [...(this.#bequeathed.get(key) ?? []), ...datagrams]);
-					} else for (const one of datagrams) for (const channel of channelsOf(one)) closeSync(channel);
+					} else for (const socket of datagrams) for (const channel of channelsOf(socket)) closeSync(channel);
 				}
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
 				return;
@@ -528,7 +530,7 @@ export class WorkerPool {
 				this.#host.sinkReleased(message.sink);
 				return;
 			case 'access':
-				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
+				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
 				this.#host.access(message.sink, message.text, message.entries);
 				return;
 			case 'access_dropped':
@@ -541,16 +543,16 @@ export class WorkerPool {
 				this.#host.tracingOpened();
 				return;
 			case 'spans':
-				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
+				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
 				this.#host.spans(message.text, message.spans);
 				return;
 			case 'log':
-				Atomics.sub(this.#outstanding, CONTROL_LOG_IN_TRANSIT + slot.index, LOG_ENTRY_WEIGHT);
+				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, LOG_ENTRY_WEIGHT);
 				this.#host.log(message.entry);
 				return;
 			case 'pong':
-				slot.pinged.get(message.number)?.();
-				slot.pinged.delete(message.number);
+				slot.pongCallbacks.get(message.number)?.();
+				slot.pongCallbacks.delete(message.number);
 				return;
 			case 'ask':
 				this.#answer(slot.thread, message.id, message.question);
@@ -579,21 +581,21 @@ export class WorkerPool {
 	}
 
 	#checkDrained(): void {
-		if (this.#stopping && this.#slots.every(slot => !slot.thread || slot.drained)) this.#drained.resolve();
+		if (this.#isStopping && this.#slots.every(slot => !slot.thread || slot.drained)) this.#drained.resolve();
 	}
 
 	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {
 		this.#host.log({ level, logger: 'runtime', message, fields });
 	}
 
-	#post(slot: Slot, message: MessageToWorker): void {
+	#post(slot: WorkerSlot, message: MessageToWorker): void {
 		slot.thread?.postMessage(message);
 	}
 }
 
-/** Returns the number of worker threads: `wanted`, up to a maximum, or one if the kernel does not distribute connections. */
-export function workerThreadCount(wanted: number = availableParallelism()): number {
-	return CAN_SHARE_PORTS ? Math.max(1, Math.min(wanted, MAX_THREADS)) : 1;
+/** Returns the number of worker threads: `requested`, up to a maximum, or one if the kernel does not distribute connections. */
+export function workerThreadCount(requested: number = availableParallelism()): number {
+	return CAN_SHARE_PORTS ? Math.max(1, Math.min(requested, MAX_THREADS)) : 1;
 }
 
 /** Whether this platform's kernel distributes connections among sockets that share a port. */

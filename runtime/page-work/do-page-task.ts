@@ -27,16 +27,16 @@ export function runPageTask(task: ComputedTask): string {
 function privateKey(kind: PageKeyKind): string {
 	switch (kind) {
 		case 'rsa':
-			return pem(generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey, 'pkcs1');
+			return exportPem(generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey, 'pkcs1');
 		case 'ecdsa':
-			return pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'sec1');
+			return exportPem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'sec1');
 		case 'ed25519':
-			return pem(generateKeyPairSync('ed25519').privateKey, 'pkcs8');
+			return exportPem(generateKeyPairSync('ed25519').privateKey, 'pkcs8');
 		case 'dsa':
 			return dsaKeyPem(generateKeyPairSync('dsa', { modulusLength: 2048, divisorLength: 256 }).privateKey);
 	}
 }
 
-function pem(key: KeyObject, type: 'pkcs1' | 'sec1' | 'pkcs8'): string {
+function exportPem(key: KeyObject, type: 'pkcs1' | 'sec1' | 'pkcs8'): string {
 	return key.export({ type, format: 'pem' }) as string;
 }

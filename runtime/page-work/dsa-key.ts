@@ -6,37 +6,37 @@ const SEQUENCE = 0x30;
 /** The DER tag of an integer. */
 const INTEGER = 0x02;
 /** The DER tag of an octet string. */
-const OCTETS = 0x04;
+const OCTET_STRING = 0x04;
 
 /** Returns a private key as PEM. It contains a DER sequence of 0, p, q, g, the public y and the private x. */
 export function dsaKeyPem(key: KeyObject): string {
-	const [, algorithm, wrapped] = contents(key.export({ type: 'pkcs8', format: 'der' }));
-	const [, parameters] = contents(algorithm!);
-	const [p, q, g] = contents(parameters!).map(integerOf) as [bigint, bigint, bigint];
-	const x = integerOf(elementsOf(wrapped!, OCTETS)[0]!);
-	const body = Buffer.concat([0n, p, q, g, power(g, x, p), x].map(integer));
-	const lines = element(SEQUENCE, body)
+	const [, algorithm, wrapped] = sequenceElements(key.export({ type: 'pkcs8', format: 'der' }));
+	const [, parameters] = sequenceElements(algorithm!);
+	const [p, q, g] = sequenceElements(parameters!).map(integerOf) as [bigint, bigint, bigint];
+	const x = integerOf(elementsOf(wrapped!, OCTET_STRING)[0]!);
+	const body = Buffer.concat([0n, p, q, g, modularPower(g, x, p), x].map(encodeInteger));
+	const lines = encodeElement(SEQUENCE, body)
 		.toString('base64')
 		.match(/.{1,64}/g)!;
 	return `-----BEGIN DSA PRIVATE KEY-----\n${lines.join('\n')}\n-----END DSA PRIVATE KEY-----\n`;
 }
 
 /** Returns the elements of a DER sequence. */
-function contents(bytes: Buffer): Buffer[] {
+function sequenceElements(bytes: Buffer): Buffer[] {
 	return elementsOf(bytes, SEQUENCE);
 }
 
 /** Returns the elements within a DER element of the given tag, each with its own tag and length. */
 function elementsOf(bytes: Buffer, tag: number): Buffer[] {
 	if (bytes[0] !== tag) throw new Error(`expected tag ${tag} in a key`);
-	const list: Buffer[] = [];
+	const elements: Buffer[] = [];
 	for (let at = headLength(bytes); at < bytes.length; ) {
 		const rest = bytes.subarray(at);
 		const size = headLength(rest) + contentLength(rest);
-		list.push(rest.subarray(0, size));
+		elements.push(rest.subarray(0, size));
 		at += size;
 	}
-	return list;
+	return elements;
 }
 
 function headLength(bytes: Buffer): number {
@@ -52,21 +52,21 @@ function integerOf(bytes: Buffer): bigint {
 	return BigInt(`0x${bytes.toString('hex', headLength(bytes))}`);
 }
 
-function integer(value: bigint): Buffer {
+function encodeInteger(value: bigint): Buffer {
 	let hex = value.toString(16);
 	if (hex.length % 2 === 1) hex = `0${hex}`;
 	// The first bit is the sign: a positive number whose first bit is set needs a leading zero byte.
 	if (Number.parseInt(hex.slice(0, 2), 16) >= 0x80) hex = `00${hex}`;
-	return element(INTEGER, Buffer.from(hex, 'hex'));
+	return encodeElement(INTEGER, Buffer.from(hex, 'hex'));
 }
 
-function element(tag: number, content: Buffer): Buffer {
+function encodeElement(tag: number, content: Buffer): Buffer {
 	const { length } = content;
 	const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
 	return Buffer.concat([Buffer.from([tag, ...size]), content]);
 }
 
-function power(base: bigint, exponent: bigint, modulus: bigint): bigint {
+function modularPower(base: bigint, exponent: bigint, modulus: bigint): bigint {
 	let result = 1n;
 	let square = base % modulus;
 	for (let rest = exponent; rest > 0n; rest >>= 1n) {

@@ -4,9 +4,9 @@ import type { ComputedTask } from './do-page-task.ts';
 import type { PageTaskResult } from './page-work-thread.ts';
 
 /** Timeout of a task in milliseconds. Generating a key takes several seconds, with a large variance. */
-const LIMIT = 60_000;
+const TASK_LIMIT_MS = 60_000;
 /** Maximum number of waiting and running tasks. */
-const MOST = 64;
+const MAX_TASKS = 64;
 
 /** The reply to a worker thread. Null means that too many tasks are waiting. */
 export type PageTaskReply = PageTaskResult | null;
@@ -16,15 +16,21 @@ export class PageWorkQueue {
 	readonly #threads: TaskThreads<ComputedTask, PageTaskResult>;
 	#pending = 0;
 
-	/** `failed` is called with the reason if the thread died or was terminated. */
-	constructor(failed: OnThreadFailure) {
-		const tooLong = `a template function did not finish within ${LIMIT} ms`;
-		this.#threads = new TaskThreads({ kind: 'pages', most: 1, limit: LIMIT, tooLong, failed });
+	/** `onFailure` is called with the reason if the thread died or was terminated. */
+	constructor(onFailure: OnThreadFailure) {
+		const timeoutMessage = `a template function did not finish within ${TASK_LIMIT_MS} ms`;
+		this.#threads = new TaskThreads({
+			kind: 'pages',
+			maxThreads: 1,
+			limitMs: TASK_LIMIT_MS,
+			timeoutMessage,
+			onFailure,
+		});
 	}
 
 	/** Runs a task and resolves to its result, or to null if too many tasks are waiting. */
 	async run(task: ComputedTask): Promise<PageTaskReply> {
-		if (this.#pending >= MOST) return null;
+		if (this.#pending >= MAX_TASKS) return null;
 		this.#pending++;
 		try {
 			return (await this.#threads.run(task)) ?? { failure: 'the task was canceled' };

@@ -8,9 +8,9 @@ import type { PageTaskReply } from './page-work-queue.ts';
 /** Maximum concurrent lookups: each occupies a thread of the pool that also reads files. */
 const MAX_LOOKUPS = 8;
 /** Milliseconds after which a name lookup times out. */
-const LOOKUP_LIMIT = 5000;
+const LOOKUP_LIMIT_MS = 5000;
 /** `Retry-After` in seconds for clients that are turned away. */
-const RETRY_AFTER = 5;
+const RETRY_AFTER_SECONDS = 5;
 
 export class ThreadPageWork implements PageWork {
 	readonly #ask: (task: ComputedTask) => Promise<PageTaskReply>;
@@ -24,39 +24,39 @@ export class ThreadPageWork implements PageWork {
 	async run(task: PageTask): Promise<string> {
 		if (task.task === 'addresses') return this.#addresses(task.host);
 		const answer = await this.#ask(task);
-		if (answer === null) throw tooMuch();
+		if (answer === null) throw tooManyError();
 		if ('failure' in answer) throw new Error(answer.failure);
 		return answer.result;
 	}
 
 	/** Resolves a host name. Concurrent lookups of one name share the result. */
 	#addresses(host: string): Promise<string> {
-		const known = this.#lookups.get(host);
-		if (known) return inTime(known, host);
-		if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(tooMuch());
-		const found = lookup(host, { all: true }).then(
+		const pending = this.#lookups.get(host);
+		if (pending) return withLookupLimit(pending, host);
+		if (this.#lookups.size >= MAX_LOOKUPS) return Promise.reject(tooManyError());
+		const lookupResult = lookup(host, { all: true }).then(
 			list => list.map(({ address }) => address).join(' '),
 			error => {
 				throw new Error(`lookup ${host}: ${(error as { code?: string }).code ?? 'failed'}`);
 			},
 		);
-		const over = (): void => void this.#lookups.delete(host);
-		this.#lookups.set(host, found);
-		found.then(over, over);
-		return inTime(found, host);
+		const forget = (): void => void this.#lookups.delete(host);
+		this.#lookups.set(host, lookupResult);
+		lookupResult.then(forget, forget);
+		return withLookupLimit(lookupResult, host);
 	}
 }
 
 /** Adds a timeout to a lookup, because name servers may never answer. */
-function inTime(found: Promise<string>, host: string): Promise<string> {
+function withLookupLimit(lookupResult: Promise<string>, host: string): Promise<string> {
 	return new Promise((resolve, reject) => {
-		const timer = setTimeout(() => reject(new Error(`lookup ${host}: no answer in time`)), LOOKUP_LIMIT);
-		found.then(resolve, reject).finally(() => clearTimeout(timer));
+		const timer = setTimeout(() => reject(new Error(`lookup ${host}: no answer in time`)), LOOKUP_LIMIT_MS);
+		lookupResult.then(resolve, reject).finally(() => clearTimeout(timer));
 	});
 }
 
-function tooMuch(): HttpError {
+function tooManyError(): HttpError {
 	return new HttpError(503, 'Too many pages are waiting for expensive template functions.', {
-		headers: [['Retry-After', String(RETRY_AFTER)]],
+		headers: [['Retry-After', String(RETRY_AFTER_SECONDS)]],
 	});
 }

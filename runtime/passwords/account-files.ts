@@ -9,20 +9,20 @@ import {
 import type { LogLevel } from '../logs/log-entry.ts';
 
 /** Milliseconds for which a file is not checked again. */
-export const ACCOUNT_CHECK_INTERVAL = 1000;
+export const ACCOUNT_CHECK_INTERVAL_MS = 1000;
 /** Milliseconds after a modification during which another one may have the same time. */
-const SETTLING = 100;
+const SETTLING_MS = 100;
 /** Maximum number of files to remember. */
 const MAX_FILES = 256;
 
-/** What a thread asks. */
+/** A thread's question about a file. */
 export interface AccountFileQuestion {
 	readonly path: string;
 	/** The version that the thread has; 0 if none. */
 	readonly version: number;
 }
 
-/** The last valid version of a file, without its contents if the thread has them. 0 if there has been none. */
+/** The last valid version of a file; 0 if there has been none. The contents are omitted if the thread has them. */
 export interface AccountFileAnswer {
 	readonly version: number;
 	readonly bytes: Uint8Array | undefined;
@@ -45,7 +45,7 @@ interface KnownFile {
 	checkedAt: number;
 	checking: Promise<void> | undefined;
 	/** The last failure that was logged. */
-	reported: string | undefined;
+	lastReported: string | undefined;
 }
 
 /** Reads account files for all threads. */
@@ -60,13 +60,13 @@ export class AccountFiles {
 
 	/** Resolves to the last valid version, after a check if the last one is too long ago. Never rejects. */
 	async answer({ path, version }: AccountFileQuestion): Promise<AccountFileAnswer> {
-		const known = this.#files.get(path);
-		const file = known ?? newFile();
+		const existing = this.#files.get(path);
+		const file = existing ?? newFile();
 		// The most recently used file is the last.
 		this.#files.delete(path);
 		this.#files.set(path, file);
 		if (this.#files.size > MAX_FILES) this.#files.delete(this.#files.keys().next().value!);
-		if (performance.now() - file.checkedAt >= ACCOUNT_CHECK_INTERVAL / 2) {
+		if (performance.now() - file.checkedAt >= ACCOUNT_CHECK_INTERVAL_MS / 2) {
 			file.checking ??= this.#check(path, file).finally(() => {
 				file.checking = undefined;
 			});
@@ -81,17 +81,17 @@ export class AccountFiles {
 			// Without O_NONBLOCK, opening a pipe that nobody writes to would never end.
 			handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
 			// The state is taken before reading, so that the next check notices a change in between.
-			const facts = await handle.stat({ bigint: true });
-			if (!facts.isFile()) throw new AccountFileError('auth/htpasswd-unreadable', 'it is not a regular file');
-			const { dev, ino, size, mtimeNs, ctimeNs } = facts;
+			const stats = await handle.stat({ bigint: true });
+			if (!stats.isFile()) throw new AccountFileError('auth/htpasswd-unreadable', 'it is not a regular file');
+			const { dev, ino, size, mtimeNs, ctimeNs } = stats;
 			const state = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 			if (state === file.state) return;
 			const bytes = await readBounded(handle);
 			// An invalid version is not parsed again, either.
-			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING;
+			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING_MS;
 			file.state = isSettled ? state : '';
 			parseAccountFile(bytes, path);
-			file.reported = undefined;
+			file.lastReported = undefined;
 			if (file.bytes && Buffer.compare(bytes, file.bytes) === 0) return;
 			const message = file.bytes ? 'the file of accounts was read again' : 'the file of accounts was read';
 			file.bytes = bytes;
@@ -100,10 +100,10 @@ export class AccountFiles {
 		} catch (error) {
 			const { message, hint } = error as AccountFileError | (Error & { readonly hint?: undefined });
 			if (!(error instanceof AccountFileError && error.code === 'auth/htpasswd-invalid')) file.state = '';
-			if (file.reported === message) return;
-			file.reported = message;
-			const stays = file.bytes ? 'its previous version stays in use' : 'nobody can log in';
-			this.#log('error', 'passwords', `the file of accounts cannot be used; ${stays}`, {
+			if (file.lastReported === message) return;
+			file.lastReported = message;
+			const consequence = file.bytes ? 'its previous version stays in use' : 'nobody can log in';
+			this.#log('error', 'passwords', `the file of accounts cannot be used; ${consequence}`, {
 				path,
 				error: message,
 				...(hint === undefined ? {} : { hint }),
@@ -134,6 +134,6 @@ function newFile(): KnownFile {
 		bytes: undefined,
 		checkedAt: Number.NEGATIVE_INFINITY,
 		checking: undefined,
-		reported: undefined,
+		lastReported: undefined,
 	};
 }

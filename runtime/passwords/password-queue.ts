@@ -15,7 +15,7 @@ const MAX_TOTAL = 64;
 /** Number of milliseconds that a verification is assumed to take until one has been measured. */
 const INITIAL_ESTIMATE_MS = 1000;
 /** Weight of the latest measurement in the moving average. */
-const WEIGHT = 0.25;
+const LATEST_WEIGHT = 0.25;
 /** Maximum `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER = 60;
 
@@ -26,8 +26,8 @@ interface Verification {
 	/** The clients that sent the password. It is verified as soon as any one of them is scheduled. */
 	readonly clients: Set<Client>;
 	/** Callbacks that wait for the verdict, by the IDs of their checks. */
-	readonly asking: Map<string, (answer: PasswordAnswer) => void>;
-	started: boolean;
+	readonly resolvers: Map<string, (answer: PasswordAnswer) => void>;
+	isStarted: boolean;
 }
 
 interface Client {
@@ -46,7 +46,7 @@ export class PasswordQueue {
 	readonly #verdicts = new VerdictMemory();
 	readonly #verifications = new Map<string, Verification>();
 	/** Unanswered checks by ID. */
-	readonly #asked = new Map<string, Verification>();
+	readonly #checks = new Map<string, Verification>();
 	/** Clients with pending verifications, ordered by how long they have waited. */
 	readonly #clients = new Map<string, Client>();
 	#running = 0;
@@ -57,9 +57,9 @@ export class PasswordQueue {
 		this.#verifier = verifier;
 	}
 
-	/** Returns a queue that verifies on dedicated threads. `failed` is called with the reason if a thread dies or is terminated. */
-	static onThreads(failed: OnThreadFailure): PasswordQueue {
-		return new PasswordQueue(new PasswordThreads(failed));
+	/** Returns a queue that verifies on dedicated threads. `onFailure` is called with the reason if a thread dies or is terminated. */
+	static onThreads(onFailure: OnThreadFailure): PasswordQueue {
+		return new PasswordQueue(new PasswordThreads(onFailure));
 	}
 
 	/** Number of waiting and running verifications. */
@@ -70,29 +70,29 @@ export class PasswordQueue {
 	/** Verifies a password. Resolves to the verdict, or to a refusal if too many are pending. */
 	verify({ id, client, user, task }: PasswordCheck): Promise<PasswordAnswer> {
 		const key = this.#verdicts.keyOf(user, task.hash.text, task.password);
-		const known = this.#verdicts.recall(key);
-		if (known !== undefined) return Promise.resolve(known);
-		const found = this.#verifications.get(key);
-		const refusal = found ? undefined : this.#refusal(client);
+		const verdict = this.#verdicts.recall(key);
+		if (verdict !== undefined) return Promise.resolve(verdict);
+		const existing = this.#verifications.get(key);
+		const refusal = existing ? undefined : this.#refusal(client);
 		if (refusal) return Promise.resolve(refusal);
-		const verification = found ?? { key, task, clients: new Set(), asking: new Map(), started: false };
+		const verification = existing ?? { key, task, clients: new Set(), resolvers: new Map(), isStarted: false };
 		this.#verifications.set(key, verification);
-		this.#asked.set(id, verification);
-		if (!verification.started) this.#enqueue(verification, client);
+		this.#checks.set(id, verification);
+		if (!verification.isStarted) this.#enqueue(verification, client);
 		return new Promise(resolve => {
-			verification.asking.set(id, resolve);
-			this.#next();
+			verification.resolvers.set(id, resolve);
+			this.#startNext();
 		});
 	}
 
 	/** Withdraws a check. The verification is canceled unless it has started or another check needs it. */
 	withdraw(id: string): void {
-		const verification = this.#asked.get(id);
+		const verification = this.#checks.get(id);
 		if (!verification) return;
-		this.#asked.delete(id);
-		verification.asking.get(id)!(null);
-		verification.asking.delete(id);
-		if (verification.asking.size === 0 && !verification.started) this.#drop(verification);
+		this.#checks.delete(id);
+		verification.resolvers.get(id)!(null);
+		verification.resolvers.delete(id);
+		if (verification.resolvers.size === 0 && !verification.isStarted) this.#drop(verification);
 	}
 
 	/** Stops verifying. Waiting checks get no verdict. */
@@ -106,16 +106,16 @@ export class PasswordQueue {
 	 */
 	#refusal(name: string): PasswordRefusal | undefined {
 		const client = this.#clients.get(name);
-		const own = client ? load(client) : 0;
-		if (own >= MAX_CHECKS_PER_CLIENT) return this.#refuse('client', own, this.#share);
+		const ownCount = client ? pendingCount(client) : 0;
+		if (ownCount >= MAX_CHECKS_PER_CLIENT) return this.#refuse('client', ownCount, this.#maxPerClient);
 		if (this.#verifications.size < MAX_TOTAL) return undefined;
 		const [busiest] = [...this.#clients.values()].sort((a, b) => b.waiting.size - a.waiting.size);
-		if (!busiest || busiest.waiting.size === 0 || load(busiest) <= own + 1)
-			return this.#refuse('all', MAX_TOTAL, this.#verifier.most);
-		const last = [...busiest.waiting].at(-1)!;
-		const refusal = this.#refuse('client', load(busiest), this.#share);
-		this.#drop(last);
-		this.#answer(last, refusal);
+		if (!busiest || busiest.waiting.size === 0 || pendingCount(busiest) <= ownCount + 1)
+			return this.#refuse('all', MAX_TOTAL, this.#verifier.maxThreads);
+		const lastVerification = [...busiest.waiting].at(-1)!;
+		const refusal = this.#refuse('client', pendingCount(busiest), this.#maxPerClient);
+		this.#drop(lastVerification);
+		this.#answer(lastVerification, refusal);
 		return undefined;
 	}
 
@@ -125,8 +125,8 @@ export class PasswordQueue {
 	}
 
 	/** Maximum threads per client. One thread is left for other clients. */
-	get #share(): number {
-		return Math.max(1, this.#verifier.most - 1);
+	get #maxPerClient(): number {
+		return Math.max(1, this.#verifier.maxThreads - 1);
 	}
 
 	#enqueue(verification: Verification, name: string): void {
@@ -136,18 +136,18 @@ export class PasswordQueue {
 		verification.clients.add(client);
 	}
 
-	#next(): void {
-		while (this.#running < this.#verifier.most) {
-			const client = this.#turn();
+	#startNext(): void {
+		while (this.#running < this.#verifier.maxThreads) {
+			const client = this.#nextClient();
 			if (!client) return;
 			void this.#run(client, client.waiting.values().next().value!);
 		}
 	}
 
-	#turn(): Client | undefined {
+	#nextClient(): Client | undefined {
 		let next: Client | undefined;
 		for (const client of this.#clients.values()) {
-			if (client.waiting.size === 0 || client.running >= this.#share) continue;
+			if (client.waiting.size === 0 || client.running >= this.#maxPerClient) continue;
 			if (!next || client.running < next.running) next = client;
 		}
 		return next;
@@ -156,22 +156,22 @@ export class PasswordQueue {
 	async #run(client: Client, verification: Verification): Promise<void> {
 		this.#running++;
 		client.running++;
-		verification.started = true;
+		verification.isStarted = true;
 		this.#dequeue(verification);
-		const begin = performance.now();
+		const startedAt = performance.now();
 		const verdict = await this.#verifier.verify(verification.task);
 		this.#running--;
 		client.running--;
 		// The client has just been served, so it moves to the end of the order.
 		this.#clients.delete(client.name);
-		if (load(client) > 0) this.#clients.set(client.name, client);
+		if (pendingCount(client) > 0) this.#clients.set(client.name, client);
 		this.#verifications.delete(verification.key);
 		if (verdict !== null) {
-			this.#averageMs += WEIGHT * (performance.now() - begin - this.#averageMs);
+			this.#averageMs += LATEST_WEIGHT * (performance.now() - startedAt - this.#averageMs);
 			this.#verdicts.remember(verification.key, verdict);
 		}
 		this.#answer(verification, verdict);
-		this.#next();
+		this.#startNext();
 	}
 
 	/** Cancels a verification that has not started. */
@@ -183,20 +183,20 @@ export class PasswordQueue {
 	#dequeue(verification: Verification): void {
 		for (const client of verification.clients) {
 			client.waiting.delete(verification);
-			if (load(client) === 0) this.#clients.delete(client.name);
+			if (pendingCount(client) === 0) this.#clients.delete(client.name);
 		}
 		verification.clients.clear();
 	}
 
-	#answer({ asking }: Verification, answer: PasswordAnswer): void {
-		for (const [id, resolve] of asking) {
-			this.#asked.delete(id);
+	#answer({ resolvers }: Verification, answer: PasswordAnswer): void {
+		for (const [id, resolve] of resolvers) {
+			this.#checks.delete(id);
 			resolve(answer);
 		}
-		asking.clear();
+		resolvers.clear();
 	}
 }
 
-function load(client: Client): number {
+function pendingCount(client: Client): number {
 	return client.waiting.size + client.running;
 }

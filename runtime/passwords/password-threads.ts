@@ -4,12 +4,12 @@ import { type OnThreadFailure, TaskThreads } from '../threads/task-threads.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */
-const LIMIT = 30_000;
+const VERIFICATION_LIMIT_MS = 30_000;
 
 /** Runs verifications. */
 export interface PasswordVerificationRunner {
 	/** Maximum concurrent verifications. */
-	readonly most: number;
+	readonly maxThreads: number;
 	/** Resolves to the verdict. Never rejects. */
 	verify(task: PasswordTask): Promise<PasswordVerdict>;
 	/** Terminates the threads. Waiting checks get no verdict. Resolves to false if a thread cannot be terminated. */
@@ -18,13 +18,19 @@ export interface PasswordVerificationRunner {
 
 /** Verifies passwords on dedicated threads. */
 export class PasswordThreads implements PasswordVerificationRunner {
-	readonly most: number = passwordThreadCount(availableParallelism());
+	readonly maxThreads: number = passwordThreadCount(availableParallelism());
 	readonly #threads: TaskThreads<PasswordTask, PasswordVerdict>;
 
-	/** @param limit Timeout of a verification in milliseconds. */
-	constructor(failed: OnThreadFailure, limit: number = LIMIT) {
-		const tooLong = `a password was not verified within ${limit} ms: the cost of its hash is too high`;
-		this.#threads = new TaskThreads({ kind: 'passwords', most: this.most, limit, tooLong, failed });
+	/** @param limitMs Timeout of a verification in milliseconds. */
+	constructor(onFailure: OnThreadFailure, limitMs: number = VERIFICATION_LIMIT_MS) {
+		const timeoutMessage = `a password was not verified within ${limitMs} ms: the cost of its hash is too high`;
+		this.#threads = new TaskThreads({
+			kind: 'passwords',
+			maxThreads: this.maxThreads,
+			limitMs,
+			timeoutMessage,
+			onFailure,
+		});
 	}
 
 	/** Resolves to the verdict, or to null on failure. The caller limits the number of waiting tasks. */

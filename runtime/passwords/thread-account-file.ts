@@ -5,7 +5,7 @@ import {
 	type Accounts,
 	parseAccountFile,
 } from '../../compiler/modules/directives/basic-auth/account-file.ts';
-import { ACCOUNT_CHECK_INTERVAL, type AccountFileAnswer, type AccountFileQuestion } from './account-files.ts';
+import { ACCOUNT_CHECK_INTERVAL_MS, type AccountFileAnswer, type AccountFileQuestion } from './account-files.ts';
 
 /** The accounts of one file. Requests that arrive during a check wait for it together. */
 export class ThreadAccountFile implements AccountFile {
@@ -24,7 +24,7 @@ export class ThreadAccountFile implements AccountFile {
 	}
 
 	accounts(): Accounts | Promise<Accounts> {
-		if (this.#accounts && performance.now() - this.#checkedAt < ACCOUNT_CHECK_INTERVAL) return this.#accounts;
+		if (this.#accounts && performance.now() - this.#checkedAt < ACCOUNT_CHECK_INTERVAL_MS) return this.#accounts;
 		this.#checking ??= this.#check().finally(() => {
 			this.#checking = undefined;
 		});

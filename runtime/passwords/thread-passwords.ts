@@ -14,11 +14,11 @@ import {
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** For this many milliseconds, a refused client is refused again without asking the main thread, which is thus spared floods. */
-const PAUSE_MS = 250;
+const REFUSAL_PAUSE_MS = 250;
 /** Maximum number of paused clients to remember. */
 const MAX_PAUSES = 1024;
 /** `Retry-After` in seconds after a failed verification. */
-const RETRY_AFTER_FAILURE = 2;
+const RETRY_AFTER_FAILURE_SECONDS = 2;
 
 /** The connection of a thread's verifier to the main thread. */
 export interface PasswordPort {
@@ -29,10 +29,10 @@ export interface PasswordPort {
 	/** Returns the client's address, as reported by trusted proxies. */
 	clientOf(x: Exchange): string;
 	/** Counts a check that was refused because too many are pending. */
-	refused(): void;
+	countRefusal(): void;
 }
 
-interface Pending {
+interface PendingCheck {
 	readonly id: string;
 	readonly client: string;
 	readonly waiters: { readonly x: Exchange; resolve(verdict: boolean): void; reject(error: HttpError): void }[];
@@ -50,13 +50,13 @@ export class ThreadPasswords implements PasswordVerifier {
 	readonly #port: PasswordPort;
 	readonly #verdicts = new VerdictMemory();
 	/** Checks sent to the main thread. Equal checks are coalesced. */
-	readonly #pending = new Map<string, Pending>();
+	readonly #pending = new Map<string, PendingCheck>();
 	/** Number of pending checks by client. */
-	readonly #clients = new Map<string, number>();
+	readonly #pendingByClient = new Map<string, number>();
 	readonly #pauses = new Map<string, Pause>();
 	/** Prefix of this thread's check IDs. A replacement thread has a different one. */
-	readonly #name = randomUUID();
-	#last = 0;
+	readonly #idPrefix = randomUUID();
+	#lastId = 0;
 
 	constructor(port: PasswordPort) {
 		this.#port = port;
@@ -69,32 +69,33 @@ export class ThreadPasswords implements PasswordVerifier {
 
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean> {
 		const key = this.#verdicts.keyOf(user, hash.text, password);
-		const known = this.#verdicts.recall(key);
-		if (known !== undefined) return known;
+		const verdict = this.#verdicts.recall(key);
+		if (verdict !== undefined) return verdict;
 		return new Promise((resolve, reject) => {
 			const pending = this.#pending.get(key) ?? this.#ask(key, clientKey(this.#port.clientOf(x)), user, hash, password);
 			pending.waiters.push({ x, resolve, reject });
-			x.onGone(() => this.#gone(key, pending));
+			x.onGone(() => this.#onGone(key, pending));
 		});
 	}
 
 	/** Sends a check. Throws HttpError if the client has too many pending checks. */
-	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): Pending {
-		const ofClient = this.#clients.get(client) ?? 0;
-		const paused = this.#pauses.get(client);
-		if (paused && performance.now() < paused.until) throw this.#refuse(paused.refusal);
-		if (ofClient >= MAX_CHECKS_PER_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
-		const pending: Pending = { id: `${this.#name} ${++this.#last}`, client, waiters: [] };
-		this.#clients.set(client, ofClient + 1);
+	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): PendingCheck {
+		const clientCount = this.#pendingByClient.get(client) ?? 0;
+		const pause = this.#pauses.get(client);
+		if (pause && performance.now() < pause.until) throw this.#refuse(pause.refusal);
+		if (clientCount >= MAX_CHECKS_PER_CLIENT)
+			throw this.#refuse(pause?.refusal ?? { refused: 'client', retryAfter: 1 });
+		const pending: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastId}`, client, waiters: [] };
+		this.#pendingByClient.set(client, clientCount + 1);
 		this.#pending.set(key, pending);
 		this.#port.ask({ id: pending.id, client, user, task: { hash, password } }).then(
-			answer => this.#answered(key, pending, answer),
-			() => this.#answered(key, pending, null),
+			answer => this.#onAnswer(key, pending, answer),
+			() => this.#onAnswer(key, pending, null),
 		);
 		return pending;
 	}
 
-	#answered(key: string, pending: Pending, answer: PasswordAnswer): void {
+	#onAnswer(key: string, pending: PendingCheck, answer: PasswordAnswer): void {
 		// The check has been withdrawn, and perhaps sent again.
 		if (this.#pending.get(key) !== pending) return;
 		this.#forget(key, pending);
@@ -104,41 +105,41 @@ export class ThreadPasswords implements PasswordVerifier {
 			return;
 		}
 		if (answer) this.#pause(pending.client, answer);
-		for (const { reject } of pending.waiters) reject(answer ? this.#refuse(answer) : unverified());
+		for (const { reject } of pending.waiters) reject(answer ? this.#refuse(answer) : unverifiedError());
 	}
 
 	#pause(client: string, refusal: PasswordRefusal): void {
 		this.#pauses.delete(client);
-		this.#pauses.set(client, { until: performance.now() + PAUSE_MS, refusal });
+		this.#pauses.set(client, { until: performance.now() + REFUSAL_PAUSE_MS, refusal });
 		if (this.#pauses.size > MAX_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
 	}
 
-	#refuse({ refused, retryAfter }: PasswordRefusal): HttpError {
-		this.#port.refused();
+	#refuse({ refused: countRefusal, retryAfter }: PasswordRefusal): HttpError {
+		this.#port.countRefusal();
 		const headers = [['Retry-After', String(retryAfter)]] as const;
-		return refused === 'client'
+		return countRefusal === 'client'
 			? new HttpError(429, 'Too many passwords from this client are waiting to be verified.', { headers })
 			: new HttpError(503, 'Too many passwords are waiting to be verified.', { headers });
 	}
 
 	/** Handles the disconnect of a client. Withdraws the check if no other client waits for its verdict. */
-	#gone(key: string, pending: Pending): void {
+	#onGone(key: string, pending: PendingCheck): void {
 		if (this.#pending.get(key) !== pending || pending.waiters.some(({ x }) => !x.isGone)) return;
 		this.#forget(key, pending);
 		this.#port.withdraw(pending.id);
 		for (const { resolve } of pending.waiters) resolve(false);
 	}
 
-	#forget(key: string, { client }: Pending): void {
+	#forget(key: string, { client }: PendingCheck): void {
 		this.#pending.delete(key);
-		const left = (this.#clients.get(client) ?? 1) - 1;
-		if (left === 0) this.#clients.delete(client);
-		else this.#clients.set(client, left);
+		const remaining = (this.#pendingByClient.get(client) ?? 1) - 1;
+		if (remaining === 0) this.#pendingByClient.delete(client);
+		else this.#pendingByClient.set(client, remaining);
 	}
 }
 
-function unverified(): HttpError {
+function unverifiedError(): HttpError {
 	return new HttpError(503, 'The password could not be verified.', {
-		headers: [['Retry-After', String(RETRY_AFTER_FAILURE)]],
+		headers: [['Retry-After', String(RETRY_AFTER_FAILURE_SECONDS)]],
 	});
 }

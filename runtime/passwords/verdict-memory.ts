@@ -2,9 +2,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
 /** Maximum valid credentials to remember; more than a large site has accounts. */
-const MAX_RIGHT = 16_384;
+const MAX_VALID = 16_384;
 /** Maximum invalid credentials. They have their own limit, so that guesses cannot evict valid credentials. */
-const MAX_WRONG = 1024;
+const MAX_INVALID = 1024;
 
 /**
  * A bounded table of verdicts. Its keys are HMACs with a secret that never leaves this object. Therefore a dump of the table
@@ -13,12 +13,12 @@ const MAX_WRONG = 1024;
  */
 export class VerdictMemory {
 	readonly #secret = randomBytes(32);
-	readonly #right: BoundedSet;
-	readonly #wrong: BoundedSet;
+	readonly #valid: BoundedSet;
+	readonly #invalid: BoundedSet;
 
-	constructor(mostRight: number = MAX_RIGHT, mostWrong: number = MAX_WRONG) {
-		this.#right = new BoundedSet(mostRight);
-		this.#wrong = new BoundedSet(mostWrong);
+	constructor(maxValid: number = MAX_VALID, maxInvalid: number = MAX_INVALID) {
+		this.#valid = new BoundedSet(maxValid);
+		this.#invalid = new BoundedSet(maxInvalid);
 	}
 
 	/**
@@ -32,22 +32,22 @@ export class VerdictMemory {
 
 	/** Returns the verdict on credentials, or undefined if it is not in the table. */
 	recall(key: string): boolean | undefined {
-		if (this.#right.use(key)) return true;
-		return this.#wrong.use(key) ? false : undefined;
+		if (this.#valid.use(key)) return true;
+		return this.#invalid.use(key) ? false : undefined;
 	}
 
 	/** Adds a verdict. If the table is full, the least recently used one is evicted. */
 	remember(key: string, verdict: boolean): void {
-		(verdict ? this.#right : this.#wrong).add(key);
+		(verdict ? this.#valid : this.#invalid).add(key);
 	}
 }
 
 class BoundedSet {
-	readonly #most: number;
+	readonly #maxSize: number;
 	readonly #members = new Set<string>();
 
-	constructor(most: number) {
-		this.#most = most;
+	constructor(maxSize: number) {
+		this.#maxSize = maxSize;
 	}
 
 	/** Reports whether a key is a member, and marks it as the most recently used. */
@@ -59,6 +59,6 @@ class BoundedSet {
 
 	add(key: string): void {
 		this.#members.add(key);
-		if (this.#members.size > this.#most) this.#members.delete(this.#members.values().next().value!);
+		if (this.#members.size > this.#maxSize) this.#members.delete(this.#members.values().next().value!);
 	}
 }

@@ -21,16 +21,16 @@ import type { MessageFromWorker } from '../worker/worker-messages.ts';
 import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Rejects requests to the main thread. None are made while a generation is built. */
-const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
+const rejectRequest = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
 /** Returns what would prevent the generation from being built, and warnings about tracing. */
 export async function buildFindings(plan: Plan, machine: TargetMachine): Promise<PreflightFinding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);
-	const rows = new SharedRows(1, undefined, CACHES);
-	let traces = false;
+	const rows = new SharedRows(1, undefined, CACHE_WATCHER);
+	let isTracing = false;
 	const send = (message: MessageFromWorker): void => {
-		if (message.type === 'tracing_opened') traces = true;
+		if (message.type === 'tracing_opened') isTracing = true;
 		if (message.type !== 'memory_wanted') return;
 		const { key, wanted } = message;
 		// Answers asynchronously, as another thread would.
@@ -54,13 +54,13 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 			clientIp: () => '',
 			trustsPeer: () => false,
 			environment,
-			provideTls: NOBODY,
+			provideTls: rejectRequest,
 			onCutShort: () => {},
 			onStderr: () => {},
 			upstreamObserver: undefined,
 		},
 		send,
-		ask: NOBODY,
+		ask: rejectRequest,
 		batchPort: () => port,
 		sampler: createSampler(environment),
 		spanPort: port,
@@ -70,7 +70,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 	try {
 		const build = new GenerationBuild(leases, facts, () => {}, new StepPlaceTable(''));
 		await build.run(delta, 1, new Generations(control, leases.registry), shared);
-		return traces ? await tracingFindings(environment) : [];
+		return isTracing ? await tracingFindings(environment) : [];
 	} catch (error) {
 		return [{ ...toBuildProblem(error), severity: 'error' }];
 	} finally {
@@ -79,7 +79,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 }
 
 /** Prepares the memory of response caches, without their disk tier. */
-const CACHES = {
+const CACHE_WATCHER = {
 	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
 	cacheClosed: (): void => {},
 	threadEnded: (): void => {},
@@ -88,11 +88,11 @@ const CACHES = {
 
 /** Returns mistakes in the environment variables that configure the export of spans. */
 async function tracingFindings(environment: TargetMachine['environment']): Promise<PreflightFinding[]> {
-	const found: PreflightFinding[] = [];
+	const findings: PreflightFinding[] = [];
 	const spans = new SpanExport(environment, (_level, message) => {
-		found.push({ code: 'tracing/environment', severity: 'warning', message });
+		findings.push({ code: 'tracing/environment', severity: 'warning', message });
 	});
 	spans.open();
 	await spans.close(0);
-	return found;
+	return findings;
 }

@@ -13,40 +13,40 @@ export async function certificateFindings(
 	{ document, certificates }: Plan,
 	machine: TargetMachine,
 ): Promise<PreflightFinding[]> {
-	const found: PreflightFinding[] = [];
+	const findings: PreflightFinding[] = [];
 	const { sites = [], settings = {} } = document;
-	const own = settings.storage as StoreSelection | undefined;
-	const around: TrustDeps = {
+	const configuredStore = settings.storage as StoreSelection | undefined;
+	const trustDeps: TrustDeps = {
 		workingDirectory: machine.workingDirectory,
 		manager: () => Promise.reject(new TrustError('There is no certificate manager.')),
-		store: async selection => openStore(selection ?? own, machine),
+		store: async selection => openStore(selection ?? configuredStore, machine),
 	};
 	for (const [site, { tls }] of sites.entries()) {
 		if (!tls?.client_auth) continue;
-		const message = await trustProblem(tls.client_auth, around);
+		const message = await trustProblem(tls.client_auth, trustDeps);
 		if (message === undefined) continue;
-		found.push({ code: 'tls/unavailable', severity: 'error', message, pointer: `/sites/${site}/tls/client_auth` });
+		findings.push({ code: 'tls/unavailable', severity: 'error', message, pointer: `/sites/${site}/tls/client_auth` });
 	}
-	const seen = new Set<string>();
+	const checkedIssuers = new Set<string>();
 	for (const { issuers, subjects } of certificates?.managed.policies ?? []) {
 		for (const issuer of issuers) {
 			const key = canonicalJson(issuer);
-			if (seen.has(key)) continue;
-			seen.add(key);
+			if (checkedIssuers.has(key)) continue;
+			checkedIssuers.add(key);
 			const problem = await issuerProblem(issuer, machine);
 			if (!problem) continue;
 			const site = sites.findIndex(({ addresses }) => addresses.some(address => subjects.includes(hostOf(address))));
 			const pointer = site === -1 ? undefined : `/sites/${site}${sites[site]!.tls ? '/tls' : ''}`;
-			found.push({ ...problem, severity: 'error', ...(pointer === undefined ? {} : { pointer }) });
+			findings.push({ ...problem, severity: 'error', ...(pointer === undefined ? {} : { pointer }) });
 		}
 	}
-	return found;
+	return findings;
 }
 
-async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, around: TrustDeps) {
+async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, trustDeps: TrustDeps) {
 	try {
 		const local = pool && localPart(pool);
-		await loadClientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, around);
+		await loadClientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, trustDeps);
 		return undefined;
 	} catch (error) {
 		return (error as Error).message;

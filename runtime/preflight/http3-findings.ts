@@ -8,13 +8,13 @@ import type { PreflightFinding } from './finding.ts';
 /** Returns why a start would reject `h3`, or nothing if it would accept it. */
 export function http3Findings(document: Document): PreflightFinding[] {
 	const io = chooseIoMode(document.settings?.io);
-	const missing = io === 'direct' ? findQuicLibrary().missing : 'it needs `direct` I/O';
-	if (missing === undefined) return [];
+	const unavailableReason = io === 'direct' ? findQuicLibrary().missing : 'it needs `direct` I/O';
+	if (unavailableReason === undefined) return [];
 	return http3Pointers(document).map(pointer => ({
 		code: 'servers/http3-unavailable',
 		severity: 'error',
 		pointer,
-		message: `HTTP/3 (\`h3\`) is unavailable here: ${missing}.`,
+		message: `HTTP/3 (\`h3\`) is unavailable here: ${unavailableReason}.`,
 		hint: 'Leave `h3` out: h1 and h2 are served over TLS.',
 	}));
 }

@@ -16,44 +16,50 @@ export function listenerFindings(
 	{ workingDirectory, environment }: TargetMachine,
 ): PreflightFinding[] {
 	const expand = machineText(hostFacts(workingDirectory, environment));
-	const found: PreflightFinding[] = [];
+	const findings: PreflightFinding[] = [];
 	for (const listener of listeners) {
 		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostBindError(listener.host);
 		if (code === undefined) continue;
 		const { message } = new ListenError(code, socketText(listener));
-		const site = listener.sites.find(one => one.site >= 0)?.site;
-		found.push({
+		const site = listener.sites.find(siteEntry => siteEntry.site >= 0)?.site;
+		findings.push({
 			code: 'listen',
-			severity: WARNINGS.has(code) ? 'warning' : 'error',
+			severity: WARNING_CODES.has(code) ? 'warning' : 'error',
 			message,
 			...(site === undefined ? {} : { pointer: `/sites/${site}/bind` }),
 		});
 	}
-	return found;
+	return findings;
 }
 
 /** Error codes reported as warnings only, because the result may differ for another user or at another time. */
-const WARNINGS: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
+const WARNING_CODES: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
 
 /** Returns the system's error code for binding a listener, or undefined if no problem is known. */
 function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | undefined {
-	let incomplete = false;
+	let isIncomplete = false;
 	const parsed = parseListenHost(
 		expand(host, () => {
-			incomplete = true;
+			isIncomplete = true;
 		}),
 	);
-	if (incomplete || !('network' in parsed)) return 'EINVAL';
+	if (isIncomplete || !('network' in parsed)) return 'EINVAL';
 	// Only the process that a service manager starts knows the sockets passed to it.
 	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
 }
 
 /** Returns `EADDRNOTAVAIL` if `host` is an address that this machine does not have. */
 export function hostBindError(host: string): string | undefined {
-	const plain = host.replace(/%.*$/, '');
-	if (isIP(plain) === 0 || plain === '0.0.0.0' || plain === '::' || plain === '::1' || plain.startsWith('127.')) {
+	const withoutZone = host.replace(/%.*$/, '');
+	if (
+		isIP(withoutZone) === 0 ||
+		withoutZone === '0.0.0.0' ||
+		withoutZone === '::' ||
+		withoutZone === '::1' ||
+		withoutZone.startsWith('127.')
+	) {
 		return undefined;
 	}
-	const own = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? []);
-	return own.some(({ address }) => address === plain) ? undefined : 'EADDRNOTAVAIL';
+	const localAddresses = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? []);
+	return localAddresses.some(({ address }) => address === withoutZone) ? undefined : 'EADDRNOTAVAIL';
 }

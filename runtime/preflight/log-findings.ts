@@ -11,16 +11,16 @@ import type { PreflightFinding, TargetMachine } from './finding.ts';
 /** Returns what would prevent log outputs from being opened. Does not contact network collectors. */
 export function logFindings({ settings = {}, sites = [] }: Document, machine: TargetMachine): PreflightFinding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
-	const found: PreflightFinding[] = [];
+	const findings: PreflightFinding[] = [];
 	const check = (log: SiteLog, pointer: string): void => {
 		const finding = logFinding(log, machine, expand);
-		if (finding) found.push({ ...finding, pointer });
+		if (finding) findings.push({ ...finding, pointer });
 	};
 	for (const [name, log] of Object.entries(settings.logs ?? {})) check(log, `/settings/logs/${escapePointer(name)}`);
 	for (const [site, { logs = [] }] of sites.entries()) {
 		for (const [at, log] of logs.entries()) check(log, `/sites/${site}/logs/${at}`);
 	}
-	return found;
+	return findings;
 }
 
 function logFinding(

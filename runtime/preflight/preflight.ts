@@ -11,26 +11,26 @@ import type { PreflightFinding, TargetMachine } from './finding.ts';
 /** Returns what a start would reject or warn about. Loads each check's code only if there is something to check. */
 export async function preflight(plan: Plan, machine: TargetMachine): Promise<readonly PreflightFinding[]> {
 	const { settings = {}, sites = [] } = plan.document;
-	const found: PreflightFinding[] = [];
+	const findings: PreflightFinding[] = [];
 	if (settings.logs !== undefined || sites.some(({ logs }) => logs !== undefined)) {
 		const { logFindings } = await import('./log-findings.ts');
-		found.push(...logFindings(plan.document, machine));
+		findings.push(...logFindings(plan.document, machine));
 	}
 	if (plan.listeners.some(({ host }) => host !== '')) {
 		const { listenerFindings } = await import('./listener-findings.ts');
-		found.push(...listenerFindings(plan, machine));
+		findings.push(...listenerFindings(plan, machine));
 	}
 	if (http3Pointers(plan.document).length > 0) {
 		const { http3Findings } = await import('./http3-findings.ts');
-		found.push(...http3Findings(plan.document));
+		findings.push(...http3Findings(plan.document));
 	}
 	if ((plan.certificates?.managed.policies.length ?? 0) > 0 || sites.some(({ tls }) => tls?.client_auth)) {
 		const { certificateFindings } = await import('./certificate-findings.ts');
-		found.push(...(await certificateFindings(plan, machine)));
+		findings.push(...(await certificateFindings(plan, machine)));
 	}
 	if (sites.length > 0) {
 		const { buildFindings } = await import('./build-findings.ts');
-		found.push(...(await buildFindings(plan, machine)));
+		findings.push(...(await buildFindings(plan, machine)));
 	}
-	return found;
+	return findings;
 }

@@ -3,7 +3,7 @@ import { Header, Pax } from 'tar';
 import { ArchiveError } from './archive-error.ts';
 import type { Store } from './store.ts';
 
-const BLOCK = 512;
+const BLOCK_BYTES = 512;
 
 export interface ExportTotals {
 	readonly values: number;
@@ -26,13 +26,13 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 		const stat = await store.stat(key);
 		await write(headerOf(key, value.length, new Date(stat?.modified ?? Date.now())));
 		await write(value);
-		const padding = (BLOCK - (value.length % BLOCK)) % BLOCK;
+		const padding = (BLOCK_BYTES - (value.length % BLOCK_BYTES)) % BLOCK_BYTES;
 		if (padding > 0) await write(Buffer.alloc(padding));
 		values++;
 		bytes += value.length;
 	}
 	if (values === 0) throw new ArchiveError(`The store (${store.description}) is empty; there is nothing to export.`);
-	await write(Buffer.alloc(2 * BLOCK));
+	await write(Buffer.alloc(2 * BLOCK_BYTES));
 	return { values, bytes };
 }
 
@@ -40,7 +40,7 @@ function headerOf(path: string, size: number, modified: Date): Buffer {
 	// Fractions of a second would need an extended header for every value.
 	const mtime = new Date(Math.floor(modified.getTime() / 1000) * 1000);
 	const data = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;
-	const block = Buffer.alloc(BLOCK);
-	const needsMore = new Header(data).encode(block, 0);
-	return needsMore ? Buffer.concat([new Pax({ path, size, mode: 0o600, mtime }).encode(), block]) : block;
+	const block = Buffer.alloc(BLOCK_BYTES);
+	const needsExtendedHeader = new Header(data).encode(block, 0);
+	return needsExtendedHeader ? Buffer.concat([new Pax({ path, size, mode: 0o600, mtime }).encode(), block]) : block;
 }

@@ -28,7 +28,7 @@ const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 const MAX_ARCHIVE_BYTES: number = 2 * 1024 * 1024 * 1024;
 /** Maximum number of values. */
 const MAX_VALUES = 1_000_000;
-const NOTHING = 'The archive contains nothing to restore.';
+const NOTHING_TO_RESTORE = 'The archive contains nothing to restore.';
 
 export interface ImportTotals {
 	readonly values: number;
@@ -39,20 +39,20 @@ export interface ImportTotals {
 export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<ImportTotals> {
 	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
 	if (!lock) throw new ArchiveError('Another process is importing into this store.');
-	const aside = path.join(folder, `${IMPORT_FOLDER_PREFIX}${randomBytes(6).toString('hex')}`);
+	const temporaryFolder = path.join(folder, `${IMPORT_FOLDER_PREFIX}${randomBytes(6).toString('hex')}`);
 	try {
 		await rollBackImports(folder);
-		await mkdir(path.join(aside, NEW_FILES_FOLDER), { recursive: true, mode: 0o700 });
-		await mkdir(path.join(aside, OLD_FILES_FOLDER), { mode: 0o700 });
-		const unpacked = await unpack(archive, path.join(aside, NEW_FILES_FOLDER));
-		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
-		await swap(unpacked.keys, folder, aside);
+		await mkdir(path.join(temporaryFolder, NEW_FILES_FOLDER), { recursive: true, mode: 0o700 });
+		await mkdir(path.join(temporaryFolder, OLD_FILES_FOLDER), { mode: 0o700 });
+		const unpacked = await unpack(archive, path.join(temporaryFolder, NEW_FILES_FOLDER));
+		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
+		await moveIntoPlace(unpacked.keys, folder, temporaryFolder);
 		return { values: unpacked.keys.length, bytes: unpacked.bytes };
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
 		// If a plan remains, the temporary folder contains the replaced files. The next process that opens the store rolls back.
-		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
+		if (!(await hasPlan(temporaryFolder))) await rm(temporaryFolder, { recursive: true, force: true });
 		await lock.release();
 		// Removes the folder of locks, so that an empty store is left as it was. The folder stays if it holds the locks of other
 		// processes.
@@ -65,26 +65,27 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
  * the store fails then, the import can be repeated.
  */
 export async function importIntoStore(archive: AsyncIterable<Uint8Array>, store: Store): Promise<ImportTotals> {
-	const aside = await mkdtemp(path.join(tmpdir(), 'svc-import-'));
+	const temporaryFolder = await mkdtemp(path.join(tmpdir(), 'svc-import-'));
 	try {
-		const unpacked = await unpack(archive, aside);
-		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
-		for (const key of unpacked.keys) await store.write(key, await readFile(path.join(aside, ...key.split('/'))));
+		const unpacked = await unpack(archive, temporaryFolder);
+		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
+		for (const key of unpacked.keys)
+			await store.write(key, await readFile(path.join(temporaryFolder, ...key.split('/'))));
 		return { values: unpacked.keys.length, bytes: unpacked.bytes };
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
-		await rm(aside, { recursive: true, force: true });
+		await rm(temporaryFolder, { recursive: true, force: true });
 	}
 }
 
-interface Unpacked {
+interface UnpackedArchive {
 	readonly keys: readonly string[];
 	readonly bytes: number;
 }
 
 /** Unpacks the archive entry by entry. The parser waits while a file is being written. */
-async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Unpacked> {
+async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<UnpackedArchive> {
 	const keys = new Map<string, true>();
 	let bytes = 0;
 	let failure: unknown;
@@ -92,7 +93,7 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	const refuse = (message: string): void => {
 		failure ??= new ArchiveError(message);
 	};
-	const take = (entry: ReadEntry): void => {
+	const onEntry = (entry: ReadEntry): void => {
 		if (failure !== undefined) {
 			entry.resume();
 			return;
@@ -118,9 +119,9 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 			entry.resume();
 		}
 	};
-	const parser = new Parser({ strict: true, onReadEntry: take });
+	const parser = new Parser({ strict: true, onReadEntry: onEntry });
 	parser.on('ignoredEntry', (entry: ReadEntry) =>
-		refuse(`\`${shown(entry.path)}\` in the archive has a type that a store cannot contain.`),
+		refuse(`\`${printableName(entry.path)}\` in the archive has a type that a store cannot contain.`),
 	);
 	const parsed = new Promise<void>(resolve => {
 		parser.on('error', (error: Error) => {
@@ -129,16 +130,16 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 		});
 		parser.on('end', () => resolve());
 	});
-	let first = true;
+	let isFirst = true;
 	for await (const chunk of archive) {
-		if (first) refuseCompressed(chunk);
-		first = false;
+		if (isFirst) refuseCompressed(chunk);
+		isFirst = false;
 		if (failure !== undefined) break;
 		if (!parser.write(Buffer.from(chunk))) {
 			await Promise.race([new Promise<void>(resolve => parser.once('drain', () => resolve())), parsed]);
 		}
 	}
-	if (first) refuse(NOTHING);
+	if (isFirst) refuse(NOTHING_TO_RESTORE);
 	if (failure === undefined) {
 		parser.end();
 		await parsed;
@@ -151,7 +152,7 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 /** Returns the key of an entry; undefined for folders. Throws for entries that a store cannot contain. */
 function keyOf(entry: ReadEntry): string | undefined {
 	const { type } = entry;
-	const name = shown(entry.path);
+	const name = printableName(entry.path);
 	if (type !== 'File' && type !== 'OldFile' && type !== 'ContiguousFile' && type !== 'Directory') {
 		throw new ArchiveError(`\`${name}\` in the archive is a ${kindOf(type)}; a store can contain only files.`);
 	}
@@ -186,22 +187,22 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 }
 
 /** Moves every file into place. If that fails midway, all replaced files are restored. */
-async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
-	await writePlan(aside, keys);
+async function moveIntoPlace(keys: readonly string[], folder: string, temporaryFolder: string): Promise<void> {
+	await writePlan(temporaryFolder, keys);
 	try {
 		for (const [at, key] of keys.entries()) {
 			const target = path.join(folder, ...key.split('/'));
 			await makeFolders(folder, key);
-			const found = await lstat(target).catch(() => undefined);
-			if (found?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			if (found) await rename(target, path.join(aside, OLD_FILES_FOLDER, String(at)));
-			await rename(path.join(aside, NEW_FILES_FOLDER, ...key.split('/')), target);
+			const existing = await lstat(target).catch(() => undefined);
+			if (existing?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
+			if (existing) await rename(target, path.join(temporaryFolder, OLD_FILES_FOLDER, String(at)));
+			await rename(path.join(temporaryFolder, NEW_FILES_FOLDER, ...key.split('/')), target);
 		}
 	} catch (error) {
 		await rollBackImports(folder);
 		throw error;
 	}
-	await deletePlan(aside);
+	await deletePlan(temporaryFolder);
 }
 
 /** Creates the folders above a value. None of them may be a symbolic link, which could lead out of the store. */
@@ -211,8 +212,8 @@ async function makeFolders(root: string, key: string): Promise<void> {
 		folder = path.join(folder, segment);
 		await mkdir(folder, { mode: 0o700 }).catch(async error => {
 			if (error.code !== 'EEXIST') throw error;
-			const found = await lstat(folder);
-			if (!found.isDirectory()) throw new ArchiveError(`\`${folder}\` is not a folder.`);
+			const stats = await lstat(folder);
+			if (!stats.isDirectory()) throw new ArchiveError(`\`${folder}\` is not a folder.`);
 		});
 	}
 }
@@ -240,7 +241,7 @@ function kindOf(type: string): string {
 	return kinds[type] ?? 'special entry';
 }
 
-function shown(name: string): string {
+function printableName(name: string): string {
 	return name.replace(/\p{C}/gu, '?').slice(0, 200);
 }
 

@@ -29,8 +29,8 @@ export class FencedStore implements Store {
 		return this.#store.read(key, urgent);
 	}
 
-	list(below: StoreKey): Promise<StoreKey[]> {
-		return this.#store.list(below);
+	list(prefix: StoreKey): Promise<StoreKey[]> {
+		return this.#store.list(prefix);
 	}
 
 	stat(key: StoreKey): Promise<StoreEntry | undefined> {
@@ -51,11 +51,11 @@ export class FencedStore implements Store {
 
 	#check(): void {
 		if (!this.#lock.lost.aborted) return;
-		throw lockLost();
+		throw lockLostError();
 	}
 }
 
 /** Returns the error of a write under a lock that another process has taken over. */
-export function lockLost(): StoreError {
+export function lockLostError(): StoreError {
 	return new StoreError('store/lock-lost', 'Another process took over the lock; nothing was written.');
 }

@@ -8,16 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type StoreLock, toKeySegment } from './store.ts';
 
 /** Milliseconds between two heartbeats. */
-const HEARTBEAT = 5000;
+const HEARTBEAT_MS = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
-const DEAD_AFTER = 30_000;
+const DEAD_AFTER_MS = 30_000;
 /** The first wait between two attempts to take a lock that is held, in milliseconds. */
-const POLL = 100;
+const FIRST_POLL_MS = 100;
 /** Maximum wait between two such attempts, in milliseconds. */
-const SLOWEST_POLL = 1000;
+const MAX_POLL_MS = 1000;
 
 /** The contents of a lock file. */
-interface Holder {
+interface LockHolder {
 	readonly id: string;
 	readonly machine: string;
 	readonly pid: number;
@@ -37,7 +37,7 @@ export class FileLocks {
 
 	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
-		for (let pause = POLL; ; pause = Math.min(pause * 1.3, SLOWEST_POLL)) {
+		for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 1.3, MAX_POLL_MS)) {
 			signal?.throwIfAborted();
 			const lock = await this.tryTake(name);
 			if (lock) return lock;
@@ -50,7 +50,7 @@ export class FileLocks {
 	/** Takes the lock if it is free or its holder is dead. Resolves to undefined otherwise. */
 	async tryTake(name: string): Promise<StoreLock | undefined> {
 		const file = path.join(this.#folder, `${toKeySegment(name)}.lock`);
-		const holder: Holder = { id: randomBytes(12).toString('hex'), ...self() };
+		const holder: LockHolder = { id: randomBytes(12).toString('hex'), ...currentHolder() };
 		if (await this.#create(file, holder)) return new FileLock(file, holder.id);
 		if (!(await clearIfDead(file))) return undefined;
 		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
@@ -59,21 +59,21 @@ export class FileLocks {
 	/** Deletes temporary files of dead processes that were taking a lock. Never rejects. */
 	async clean(): Promise<void> {
 		const names = await readdir(this.#folder).catch(() => []);
-		for (const name of names.filter(one => /\.lock\.[0-9a-f]+$/.test(one))) {
+		for (const name of names.filter(entry => /\.lock\.[0-9a-f]+$/.test(entry))) {
 			const file = path.join(this.#folder, name);
-			const [holder, facts] = await Promise.all([
+			const [holder, stats] = await Promise.all([
 				readHolder(file).catch(() => undefined),
 				stat(file).catch(() => undefined),
 			]);
-			if (facts && isDead(holder, facts.mtimeMs)) await unlink(file).catch(() => {});
+			if (stats && isDead(holder, stats.mtimeMs)) await unlink(file).catch(() => {});
 		}
 	}
 
 	/** Creates the lock file together with its contents, by linking a complete file, so that nobody reads a partial one. */
-	async #create(file: string, holder: Holder): Promise<boolean> {
-		const aside = `${file}.${holder.id}`;
+	async #create(file: string, holder: LockHolder): Promise<boolean> {
+		const temporaryFile = `${file}.${holder.id}`;
 		const write = async () => {
-			const handle = await open(aside, 'wx', 0o600);
+			const handle = await open(temporaryFile, 'wx', 0o600);
 			await handle.writeFile(JSON.stringify(holder)).finally(() => handle.close());
 		};
 		await write().catch(async error => {
@@ -82,13 +82,13 @@ export class FileLocks {
 			await write();
 		});
 		try {
-			await link(aside, file);
+			await link(temporaryFile, file);
 			return true;
 		} catch (error) {
 			if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
 			throw error;
 		} finally {
-			await unlink(aside).catch(() => {});
+			await unlink(temporaryFile).catch(() => {});
 		}
 	}
 }
@@ -102,7 +102,7 @@ class FileLock implements StoreLock {
 	constructor(file: string, id: string) {
 		this.#file = file;
 		this.#id = id;
-		this.#timer = setInterval(() => void this.#beat(), HEARTBEAT);
+		this.#timer = setInterval(() => void this.#sendHeartbeat(), HEARTBEAT_MS);
 		this.#timer.unref();
 	}
 
@@ -117,7 +117,7 @@ class FileLock implements StoreLock {
 		if (holder?.id === this.#id) await unlink(this.#file).catch(() => {});
 	}
 
-	async #beat(): Promise<void> {
+	async #sendHeartbeat(): Promise<void> {
 		try {
 			const holder = await readHolder(this.#file);
 			if (holder?.id === this.#id) {
@@ -138,37 +138,37 @@ class FileLock implements StoreLock {
  * rename its file. A process that has renamed the file of a live successor by mistake puts it back.
  */
 async function clearIfDead(file: string): Promise<boolean> {
-	const before = await readHolder(file).catch(() => undefined);
+	const oldHolder = await readHolder(file).catch(() => undefined);
 	let modified: number;
 	try {
 		modified = (await stat(file)).mtimeMs;
 	} catch {
 		return true;
 	}
-	if (!isDead(before, modified)) return false;
-	const aside = `${file}.${randomBytes(8).toString('hex')}`;
+	if (!isDead(oldHolder, modified)) return false;
+	const temporaryFile = `${file}.${randomBytes(8).toString('hex')}`;
 	try {
-		await rename(file, aside);
+		await rename(file, temporaryFile);
 	} catch {
 		return true;
 	}
-	const taken = await readHolder(aside).catch(() => undefined);
-	if (taken?.id !== before?.id) await link(aside, file).catch(() => {});
-	await unlink(aside).catch(() => {});
-	return taken?.id === before?.id;
+	const renamedHolder = await readHolder(temporaryFile).catch(() => undefined);
+	if (renamedHolder?.id !== oldHolder?.id) await link(temporaryFile, file).catch(() => {});
+	await unlink(temporaryFile).catch(() => {});
+	return renamedHolder?.id === oldHolder?.id;
 }
 
-function isDead(holder: Holder | undefined, modified: number): boolean {
-	if (Date.now() - modified > DEAD_AFTER) return true;
-	const own = self();
-	if (holder === undefined || holder.machine !== own.machine) return false;
+function isDead(holder: LockHolder | undefined, modified: number): boolean {
+	if (Date.now() - modified > DEAD_AFTER_MS) return true;
+	const current = currentHolder();
+	if (holder === undefined || holder.machine !== current.machine) return false;
 	return processStartTime(holder.pid) !== holder.started;
 }
 
-async function readHolder(file: string): Promise<Holder | undefined> {
+async function readHolder(file: string): Promise<LockHolder | undefined> {
 	const text = await readFile(file, 'utf8');
 	try {
-		const value = JSON.parse(text) as Partial<Holder> | null;
+		const value = JSON.parse(text) as Partial<LockHolder> | null;
 		const { id, machine, pid, started } = value ?? {};
 		if (typeof id !== 'string' || typeof machine !== 'string') return undefined;
 		if (typeof pid !== 'number' || typeof started !== 'string') return undefined;
@@ -178,7 +178,7 @@ async function readHolder(file: string): Promise<Holder | undefined> {
 	}
 }
 
-function self(): Omit<Holder, 'id'> {
+function currentHolder(): Omit<LockHolder, 'id'> {
 	return { machine: machineId(), pid: process.pid, started: processStartTime(process.pid) };
 }
 

@@ -40,7 +40,7 @@ class FileStore implements Store {
 			return await handle.readFile();
 		} catch (error) {
 			if (isMissing(error)) return undefined;
-			throw unreadable(key, error);
+			throw unreadableError(key, error);
 		} finally {
 			await handle?.close();
 		}
@@ -49,14 +49,14 @@ class FileStore implements Store {
 	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
 		const file = this.#fileOf(key);
 		const folder = path.dirname(file);
-		const aside = unfinishedName(file);
+		const temporaryFile = unfinishedName(file);
 		try {
-			await this.#writeAside(folder, aside, value);
-			await rename(aside, file);
+			await this.#writeTemporary(folder, temporaryFile, value);
+			await rename(temporaryFile, file);
 			await syncFolder(folder);
 		} catch (error) {
-			await unlink(aside).catch(() => {});
-			throw unwritable(key, error);
+			await unlink(temporaryFile).catch(() => {});
+			throw unwritableError(key, error);
 		}
 	}
 
@@ -71,24 +71,24 @@ class FileStore implements Store {
 		} catch (error) {
 			const { code } = error as NodeJS.ErrnoException;
 			if (code === 'ENOTEMPTY' || code === 'EEXIST' || isMissing(error)) return;
-			throw unwritable(key, error);
+			throw unwritableError(key, error);
 		}
 	}
 
-	async list(below: StoreKey): Promise<StoreKey[]> {
-		if (below !== '') checkKey(below);
+	async list(prefix: StoreKey): Promise<StoreKey[]> {
+		if (prefix !== '') checkKey(prefix);
 		const keys: StoreKey[] = [];
-		await this.#collect(below, keys);
+		await this.#collect(prefix, keys);
 		return keys.sort();
 	}
 
 	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
 		try {
-			const found = await lstat(this.#fileOf(key));
-			return found.isFile() ? { key, size: found.size, modified: found.mtimeMs } : undefined;
+			const stats = await lstat(this.#fileOf(key));
+			return stats.isFile() ? { key, size: stats.size, modified: stats.mtimeMs } : undefined;
 		} catch (error) {
 			if (isMissing(error)) return undefined;
-			throw unreadable(key, error);
+			throw unreadableError(key, error);
 		}
 	}
 
@@ -102,7 +102,7 @@ class FileStore implements Store {
 		try {
 			await rollBackImports(this.#root);
 		} catch (error) {
-			throw new StoreError('store/unwritable', `An interrupted import cannot be rolled back: ${reason(error)}.`);
+			throw new StoreError('store/unwritable', `An interrupted import cannot be rolled back: ${reasonOf(error)}.`);
 		} finally {
 			await lock.release();
 		}
@@ -125,12 +125,12 @@ class FileStore implements Store {
 		return path.join(this.#root, ...key.split('/'));
 	}
 
-	async #writeAside(folder: string, aside: string, value: string | Uint8Array): Promise<void> {
+	async #writeTemporary(folder: string, temporaryFile: string, value: string | Uint8Array): Promise<void> {
 		const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-		const handle = await open(aside, flags, 0o600).catch(async error => {
+		const handle = await open(temporaryFile, flags, 0o600).catch(async error => {
 			if (!isMissing(error)) throw error;
 			await this.#makeFolder(folder);
-			return open(aside, flags, 0o600);
+			return open(temporaryFile, flags, 0o600);
 		});
 		try {
 			// Sets the exact mode, because the umask may have removed permissions of the owner.
@@ -146,18 +146,18 @@ class FileStore implements Store {
 		await mkdir(folder, { recursive: true, mode: 0o700 });
 	}
 
-	async #collect(below: StoreKey, keys: StoreKey[]): Promise<void> {
-		const folder = path.join(this.#root, ...below.split('/'));
+	async #collect(prefix: StoreKey, keys: StoreKey[]): Promise<void> {
+		const folder = path.join(this.#root, ...prefix.split('/'));
 		let entries: import('node:fs').Dirent[];
 		try {
 			entries = await readdir(folder, { withFileTypes: true });
 		} catch (error) {
 			if (isMissing(error)) return;
-			throw unreadable(below, error);
+			throw unreadableError(prefix, error);
 		}
 		for (const entry of entries) {
-			if (below === '' && (entry.name === LOCKS_FOLDER || entry.name.startsWith(IMPORT_FOLDER_PREFIX))) continue;
-			const key = below === '' ? entry.name : `${below}/${entry.name}`;
+			if (prefix === '' && (entry.name === LOCKS_FOLDER || entry.name.startsWith(IMPORT_FOLDER_PREFIX))) continue;
+			const key = prefix === '' ? entry.name : `${prefix}/${entry.name}`;
 			if (entry.isDirectory()) await this.#collect(key, keys);
 			else if (!entry.isFile()) continue;
 			else if (entry.name.endsWith(UNFINISHED_SUFFIX)) await removeIfAbandoned(path.join(folder, entry.name));
@@ -183,22 +183,22 @@ function isMissing(error: unknown): boolean {
 	return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-function unreadable(key: StoreKey, error: unknown): StoreError {
+function unreadableError(key: StoreKey, error: unknown): StoreError {
 	if (error instanceof StoreError) return error;
-	return new StoreError('store/unreadable', `\`${key}\` in the store cannot be read: ${reason(error)}.`);
+	return new StoreError('store/unreadable', `\`${key}\` in the store cannot be read: ${reasonOf(error)}.`);
 }
 
-function unwritable(key: StoreKey, error: unknown): StoreError {
+function unwritableError(key: StoreKey, error: unknown): StoreError {
 	if (error instanceof StoreError) return error;
-	return new StoreError('store/unwritable', `\`${key}\` in the store cannot be written: ${reason(error)}.`);
+	return new StoreError('store/unwritable', `\`${key}\` in the store cannot be written: ${reasonOf(error)}.`);
 }
 
 function lockFailure(error: unknown): never {
 	if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-	throw new StoreError('store/unwritable', `The store cannot be locked: ${reason(error)}.`);
+	throw new StoreError('store/unwritable', `The store cannot be locked: ${reasonOf(error)}.`);
 }
 
-function reason(error: unknown): string {
+function reasonOf(error: unknown): string {
 	const { code, message } = error as NodeJS.ErrnoException;
 	const reasons: { readonly [code: string]: string } = {
 		EACCES: 'permission denied',

@@ -23,49 +23,49 @@ class MemoryStore implements Store {
 	}
 
 	async remove(key: StoreKey): Promise<void> {
-		for (const known of this.#values.keys()) {
-			if (known === key || known.startsWith(`${key}/`)) this.#values.delete(known);
+		for (const storedKey of this.#values.keys()) {
+			if (storedKey === key || storedKey.startsWith(`${key}/`)) this.#values.delete(storedKey);
 		}
 	}
 
-	async list(below: StoreKey): Promise<StoreKey[]> {
-		return [...this.#values.keys()].filter(key => below === '' || key.startsWith(`${below}/`)).sort();
+	async list(prefix: StoreKey): Promise<StoreKey[]> {
+		return [...this.#values.keys()].filter(key => prefix === '' || key.startsWith(`${prefix}/`)).sort();
 	}
 
 	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
-		const found = this.#values.get(key);
-		return found && { key, size: found.value.length, modified: found.modified };
+		const entry = this.#values.get(key);
+		return entry && { key, size: entry.value.length, modified: entry.modified };
 	}
 
 	async lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
-		for (let held = this.#locks.get(name); held; held = this.#locks.get(name)) {
-			await held;
+		for (let released = this.#locks.get(name); released; released = this.#locks.get(name)) {
+			await released;
 			signal?.throwIfAborted();
 		}
-		return this.#take(name);
+		return this.#takeLock(name);
 	}
 
 	async tryLock(name: string): Promise<StoreLock | undefined> {
-		return this.#locks.has(name) ? undefined : this.#take(name);
+		return this.#locks.has(name) ? undefined : this.#takeLock(name);
 	}
 
 	fenced(): Store {
 		return this;
 	}
 
-	#take(name: string): StoreLock {
-		let free = () => {};
+	#takeLock(name: string): StoreLock {
+		let resolveReleased = () => {};
 		this.#locks.set(
 			name,
 			new Promise(resolve => {
-				free = resolve;
+				resolveReleased = resolve;
 			}),
 		);
 		return {
 			lost: new AbortController().signal,
 			release: async () => {
 				this.#locks.delete(name);
-				free();
+				resolveReleased();
 			},
 		};
 	}

@@ -3,7 +3,7 @@ import { ArchiveError } from './archive-error.ts';
 import type { Store, StoreKey } from './store.ts';
 
 /** Maximum keys that a message names. */
-const NAMED = 5;
+const MAX_NAMED_KEYS = 5;
 
 /** Number of values, by what happened to them. */
 export interface MigrationTotals {
@@ -17,37 +17,37 @@ export interface MigrationTotals {
  * true; otherwise nothing is written and the promise rejects with ArchiveError. Rejects with StoreError if a store fails; the migration
  * can then be repeated.
  */
-export async function migrateStore(from: Store, to: Store, replace: boolean): Promise<MigrationTotals> {
-	await from.recover?.();
-	const keys = await from.list('');
+export async function migrateStore(source: Store, target: Store, replace: boolean): Promise<MigrationTotals> {
+	await source.recover?.();
+	const keys = await source.list('');
 	if (keys.length === 0)
-		throw new ArchiveError(`The store (${from.description}) is empty; there is nothing to migrate.`);
+		throw new ArchiveError(`The store (${source.description}) is empty; there is nothing to migrate.`);
 	const missing: StoreKey[] = [];
 	const different: StoreKey[] = [];
 	let same = 0;
 	for (const key of keys) {
-		const [value, existing] = [await from.read(key), await to.read(key)];
+		const [value, existing] = [await source.read(key), await target.read(key)];
 		if (!value) continue;
 		if (!existing) missing.push(key);
 		else if (existing.equals(value)) same++;
 		else different.push(key);
 	}
 	if (different.length > 0 && !replace) {
-		const named = different.slice(0, NAMED).map(key => `\`${key}\``);
-		const more = different.length > NAMED ? ` and ${different.length - NAMED} more` : '';
+		const namedKeys = different.slice(0, MAX_NAMED_KEYS).map(key => `\`${key}\``);
+		const more = different.length > MAX_NAMED_KEYS ? ` and ${different.length - MAX_NAMED_KEYS} more` : '';
 		throw new ArchiveError(
-			`The store (${to.description}) has other values at ${named.join(', ')}${more}. Nothing was written; to replace them, add --replace.`,
+			`The store (${target.description}) has other values at ${namedKeys.join(', ')}${more}. Nothing was written; to replace them, add --replace.`,
 		);
 	}
 	let copied = 0;
 	for (const key of [...missing, ...different]) {
-		const value = await from.read(key);
+		const value = await source.read(key);
 		// A running server has removed the value since it was listed.
 		if (!value) continue;
-		await to.write(key, value);
-		const written = await to.read(key);
-		if (!written?.equals(value)) {
-			throw new ArchiveError(`\`${key}\` was written to the store (${to.description}), but does not read back.`);
+		await target.write(key, value);
+		const readBack = await target.read(key);
+		if (!readBack?.equals(value)) {
+			throw new ArchiveError(`\`${key}\` was written to the store (${target.description}), but does not read back.`);
 		}
 		copied++;
 	}

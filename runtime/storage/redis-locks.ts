@@ -9,19 +9,19 @@ import { ClusterError } from '../cluster/cluster-error.ts';
 import type { StoreLock } from './store.ts';
 
 /** Milliseconds after which a lock that is not renewed is free. */
-const LIFETIME = 15_000;
+const LIFETIME_MS = 15_000;
 /** Milliseconds between two renewals. */
-const RENEWAL = 3000;
+const RENEWAL_INTERVAL_MS = 3000;
 /** Milliseconds that Redis remembers the last token of a lock. */
-const TOKEN_LIFETIME = 7 * 86_400_000;
+const TOKEN_LIFETIME_MS = 7 * 86_400_000;
 /** The first and the longest wait between two attempts to take a lock that is held, in milliseconds. */
-const POLL = 50;
-const SLOWEST_POLL = 500;
+const FIRST_POLL_MS = 50;
+const MAX_POLL_MS = 500;
 /** Milliseconds that one command may take. No request waits for it. */
-const LIMIT = 5000;
+const COMMAND_LIMIT_MS = 5000;
 
 /** Takes the lock and returns its token, or returns 0. Tokens follow the clock, so that they also grow if Redis lost its data. */
-const TAKE = `
+const TAKE_SCRIPT = `
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
 if held then
@@ -38,7 +38,7 @@ redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
 return token`;
 
 /** Renews the lock, also if it has expired or Redis lost its data, unless somebody has taken it since. */
-const RENEW = `
+const RENEW_SCRIPT = `
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
 local mine = ARGV[1] .. ' ' .. ARGV[2]
@@ -47,7 +47,7 @@ redis.call('SET', KEYS[1], mine, 'PX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[4])
 return 1`;
 
-const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[2] then redis.call('DEL', KEYS[1]) end`;
+const RELEASE_SCRIPT = `if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[2] then redis.call('DEL', KEYS[1]) end`;
 
 /** The name of the Redis key with the last token of a lock. */
 export function tokenKey(cluster: Cluster, name: string): string {
@@ -65,7 +65,7 @@ export class RedisLocks {
 	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
 		const owner = randomBytes(12).toString('hex');
-		for (let pause = POLL; ; pause = Math.min(pause * 1.3, SLOWEST_POLL)) {
+		for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 1.3, MAX_POLL_MS)) {
 			signal?.throwIfAborted();
 			const lock = await this.tryTake(name, owner);
 			if (lock) return lock;
@@ -78,10 +78,10 @@ export class RedisLocks {
 	/** Takes the lock if it is free. Resolves to undefined otherwise. */
 	async tryTake(name: string, owner: string = randomBytes(12).toString('hex')): Promise<StoreLock | undefined> {
 		const keys = [this.#cluster.key(`lock:${name}`), tokenKey(this.#cluster, name)];
-		const asked = performance.now();
-		const args = [owner, String(LIFETIME), String(TOKEN_LIFETIME)];
-		const token = await this.#cluster.script(TAKE, keys, args, LIMIT);
-		return Buffer.isBuffer(token) ? new RedisLock(this.#cluster, name, owner, token.toString(), asked) : undefined;
+		const sentAt = performance.now();
+		const args = [owner, String(LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
+		const token = await this.#cluster.script(TAKE_SCRIPT, keys, args, COMMAND_LIMIT_MS);
+		return Buffer.isBuffer(token) ? new RedisLock(this.#cluster, name, owner, token.toString(), sentAt) : undefined;
 	}
 }
 
@@ -95,16 +95,16 @@ export class RedisLock implements StoreLock {
 	readonly #lost = new AbortController();
 	readonly #timer: NodeJS.Timeout;
 	/** When the last successful renewal was sent, by `performance.now()`. */
-	#renewed: number;
-	#renewing = false;
+	#renewedAt: number;
+	#isRenewing = false;
 
-	constructor(cluster: Cluster, name: string, owner: string, token: string, asked: number) {
+	constructor(cluster: Cluster, name: string, owner: string, token: string, sentAt: number) {
 		this.#cluster = cluster;
 		this.name = name;
 		this.#owner = owner;
 		this.token = token;
-		this.#renewed = asked;
-		this.#timer = setInterval(() => void this.#renew(), RENEWAL);
+		this.#renewedAt = sentAt;
+		this.#timer = setInterval(() => void this.#renew(), RENEWAL_INTERVAL_MS);
 		this.#timer.unref();
 	}
 
@@ -116,7 +116,9 @@ export class RedisLock implements StoreLock {
 		clearInterval(this.#timer);
 		if (this.#lost.signal.aborted) return;
 		// A lock that cannot be released ends with its lifetime.
-		await this.#cluster.script(RELEASE, this.#keys.slice(0, 1), [this.#owner, this.token], LIMIT).catch(() => {});
+		await this.#cluster
+			.script(RELEASE_SCRIPT, this.#keys.slice(0, 1), [this.#owner, this.token], COMMAND_LIMIT_MS)
+			.catch(() => {});
 	}
 
 	get #keys(): string[] {
@@ -124,23 +126,23 @@ export class RedisLock implements StoreLock {
 	}
 
 	async #renew(): Promise<void> {
-		if (performance.now() - this.#renewed >= LIFETIME) return this.#lose();
-		if (this.#renewing) return;
-		this.#renewing = true;
-		const asked = performance.now();
+		if (performance.now() - this.#renewedAt >= LIFETIME_MS) return this.#markLost();
+		if (this.#isRenewing) return;
+		this.#isRenewing = true;
+		const sentAt = performance.now();
 		try {
-			const args = [this.#owner, this.token, String(LIFETIME), String(TOKEN_LIFETIME)];
-			const renewed = await this.#cluster.script(RENEW, this.#keys, args, LIMIT);
-			if (renewed === 1) this.#renewed = asked;
-			else this.#lose();
+			const args = [this.#owner, this.token, String(LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
+			const reply = await this.#cluster.script(RENEW_SCRIPT, this.#keys, args, COMMAND_LIMIT_MS);
+			if (reply === 1) this.#renewedAt = sentAt;
+			else this.#markLost();
 		} catch (error) {
 			if (!(error instanceof ClusterError)) throw error;
 		} finally {
-			this.#renewing = false;
+			this.#isRenewing = false;
 		}
 	}
 
-	#lose(): void {
+	#markLost(): void {
 		clearInterval(this.#timer);
 		if (!this.#lost.signal.aborted) this.#lost.abort(new Error('Another process took over the lock.'));
 	}

@@ -2,31 +2,31 @@
 import type { Cluster } from '../cluster/cluster.ts';
 import { ClusterError } from '../cluster/cluster-error.ts';
 import type { SealedValues } from '../cluster/sealed-values.ts';
-import { lockLost } from './fenced-store.ts';
+import { lockLostError } from './fenced-store.ts';
 import { type RedisLock, RedisLocks, tokenKey } from './redis-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 
 /** Milliseconds that one command may take if no request waits for it. */
-const LIMIT = 5000;
+const COMMAND_LIMIT_MS = 5000;
 /** Maximum bytes of a value. Keys and chains have a few thousand. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 /** The first word of the error with which Redis rejects a write under a lock that has been lost. */
-const FENCED = 'FENCED';
+const FENCED_REPLY = 'FENCED';
 
 /** Rejects the script if the token in the argument is not the latest of its lock. Without a token, there is no lock. */
 const CHECK_TOKEN = `
 if ARGV[1] ~= '' then
 	local last = redis.call('GET', KEYS[2])
-	if last and last ~= ARGV[1] then return redis.error_reply('${FENCED} lock lost') end
+	if last and last ~= ARGV[1] then return redis.error_reply('${FENCED_REPLY} lock lost') end
 end`;
 
-const WRITE = `${CHECK_TOKEN}
+const WRITE_SCRIPT = `${CHECK_TOKEN}
 redis.call('HSET', KEYS[3], 'value', ARGV[2], 'size', ARGV[3], 'modified', ARGV[4])
 redis.call('ZADD', KEYS[1], 0, ARGV[5])
 return 1`;
 
 /** Removes a value and everything below its key. */
-const REMOVE = `${CHECK_TOKEN}
+const REMOVE_SCRIPT = `${CHECK_TOKEN}
 local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[2] .. '/', '(' .. ARGV[2] .. '0')
 names[#names + 1] = ARGV[2]
 for _, name in ipairs(names) do
@@ -63,10 +63,10 @@ class RedisStore implements Store {
 		checkKey(key);
 		let sealed: Buffer | null;
 		try {
-			const limit = urgent ? this.#cluster.timeout : LIMIT;
+			const limit = urgent ? this.#cluster.timeout : COMMAND_LIMIT_MS;
 			sealed = (await this.#cluster.command(['HGET', this.#valueKey(key), 'value'], limit)) as Buffer | null;
 		} catch (error) {
-			throw unreadable(key, error);
+			throw unreadableError(key, error);
 		}
 		if (sealed === null) return undefined;
 		const value = this.#sealed.open(key, sealed);
@@ -82,33 +82,33 @@ class RedisStore implements Store {
 			throw new StoreError('store/unwritable', `\`${key}\` is too large for the store.`);
 		}
 		const args = [this.#sealed.seal(key, bytes), String(bytes.length), String(Date.now()), key];
-		await this.#change(key, WRITE, [this.#valueKey(key)], args);
+		await this.#change(key, WRITE_SCRIPT, [this.#valueKey(key)], args);
 	}
 
 	async remove(key: StoreKey): Promise<void> {
 		checkKey(key);
-		await this.#change(key, REMOVE, [], [key, this.#valueKey('')]);
+		await this.#change(key, REMOVE_SCRIPT, [], [key, this.#valueKey('')]);
 	}
 
-	async list(below: StoreKey): Promise<StoreKey[]> {
-		if (below !== '') checkKey(below);
-		const range = below === '' ? ['-', '+'] : [`[${below}/`, `(${below}0`];
+	async list(prefix: StoreKey): Promise<StoreKey[]> {
+		if (prefix !== '') checkKey(prefix);
+		const range = prefix === '' ? ['-', '+'] : [`[${prefix}/`, `(${prefix}0`];
 		try {
-			const names = await this.#cluster.command(['ZRANGEBYLEX', this.#indexKey, ...range], LIMIT);
+			const names = await this.#cluster.command(['ZRANGEBYLEX', this.#indexKey, ...range], COMMAND_LIMIT_MS);
 			return (names as readonly Buffer[]).map(name => name.toString()).sort();
 		} catch (error) {
-			throw unreadable(below, error);
+			throw unreadableError(prefix, error);
 		}
 	}
 
 	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
 		checkKey(key);
 		try {
-			const fields = await this.#cluster.command(['HMGET', this.#valueKey(key), 'size', 'modified'], LIMIT);
+			const fields = await this.#cluster.command(['HMGET', this.#valueKey(key), 'size', 'modified'], COMMAND_LIMIT_MS);
 			const [size, modified] = fields as readonly (Buffer | null)[];
 			return size && modified ? { key, size: Number(size), modified: Number(modified) } : undefined;
 		} catch (error) {
-			throw unreadable(key, error);
+			throw unreadableError(key, error);
 		}
 	}
 
@@ -144,24 +144,29 @@ class RedisStore implements Store {
 		args: readonly (string | Buffer)[],
 	): Promise<void> {
 		const fence = this.#fence;
-		if (fence?.lost.aborted) throw lockLost();
+		if (fence?.lost.aborted) throw lockLostError();
 		const lockKey = fence ? tokenKey(this.#cluster, fence.name) : this.#indexKey;
 		try {
-			await this.#cluster.script(script, [this.#indexKey, lockKey, ...keys], [fence?.token ?? '', ...args], LIMIT);
+			await this.#cluster.script(
+				script,
+				[this.#indexKey, lockKey, ...keys],
+				[fence?.token ?? '', ...args],
+				COMMAND_LIMIT_MS,
+			);
 		} catch (error) {
-			if (error instanceof ClusterError && error.reply === FENCED) throw lockLost();
-			throw unwritable(key, error);
+			if (error instanceof ClusterError && error.reply === FENCED_REPLY) throw lockLostError();
+			throw unwritableError(key, error);
 		}
 	}
 }
 
-function unreadable(key: StoreKey, error: unknown): unknown {
+function unreadableError(key: StoreKey, error: unknown): unknown {
 	if (!(error instanceof ClusterError)) return error;
-	const what = key === '' ? 'The store' : `\`${key}\` in the store`;
-	return new StoreError('store/unreadable', `${what} cannot be read from Redis: ${error.message}.`);
+	const subject = key === '' ? 'The store' : `\`${key}\` in the store`;
+	return new StoreError('store/unreadable', `${subject} cannot be read from Redis: ${error.message}.`);
 }
 
-function unwritable(key: StoreKey, error: unknown): unknown {
+function unwritableError(key: StoreKey, error: unknown): unknown {
 	if (!(error instanceof ClusterError)) return error;
 	return new StoreError('store/unwritable', `\`${key}\` cannot be written to Redis: ${error.message}.`);
 }

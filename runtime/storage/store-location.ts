@@ -16,11 +16,11 @@ export function storeFolder(
 	environment: { readonly [name: string]: string | undefined },
 ): string {
 	if (storage?.root) return path.resolve(storage.root);
-	const named = environment[STORE_VARIABLE];
-	if (named) return path.resolve(named);
-	const data = environment.XDG_DATA_HOME;
+	const configuredFolder = environment[STORE_VARIABLE];
+	if (configuredFolder) return path.resolve(configuredFolder);
+	const dataHome = environment.XDG_DATA_HOME;
 	// The XDG specification requires relative paths to be ignored.
-	if (data && path.isAbsolute(data)) return path.join(data, 'svc');
+	if (dataHome && path.isAbsolute(dataHome)) return path.join(dataHome, 'svc');
 	if (process.platform === 'win32' && environment.AppData) return path.join(environment.AppData, 'svc');
 	const home = environment.HOME || homedir();
 	if (process.platform === 'darwin') return path.join(home, 'Library', 'Application Support', 'svc');

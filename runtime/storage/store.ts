@@ -36,7 +36,7 @@ export interface Store {
 	/** Removes a value, or everything below a key. A missing value is not an error. */
 	remove(key: StoreKey): Promise<void>;
 	/** Lists the keys below a key at any depth, sorted; `''` lists the whole store. */
-	list(below: StoreKey): Promise<StoreKey[]>;
+	list(prefix: StoreKey): Promise<StoreKey[]>;
 	/** Returns the metadata of a value. Resolves to undefined if there is none. */
 	stat(key: StoreKey): Promise<StoreEntry | undefined>;
 	/** Rolls back an import that was interrupted by a crash. Absent in stores without imports. */
@@ -72,7 +72,7 @@ const MAX_SEGMENT_BYTES = 240;
 /** Throws {@link StoreError} if a key is invalid. */
 export function checkKey(key: StoreKey): void {
 	const segments = key.split('/');
-	const wrong = segments.find(
+	const invalidSegment = segments.find(
 		segment =>
 			segment === '' ||
 			segment === '.' ||
@@ -80,7 +80,8 @@ export function checkKey(key: StoreKey): void {
 			/[\0\\]/.test(segment) ||
 			Buffer.byteLength(segment) > MAX_SEGMENT_BYTES,
 	);
-	if (wrong !== undefined) throw new StoreError('store/bad-key', `\`${key}\` is not a valid key of the store.`);
+	if (invalidSegment !== undefined)
+		throw new StoreError('store/bad-key', `\`${key}\` is not a valid key of the store.`);
 }
 
 /** Converts a name of a certificate, issuer or account to a key segment: `*.example.com` becomes `wildcard_.example.com`. */

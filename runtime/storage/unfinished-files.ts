@@ -7,20 +7,20 @@ import { machineId, processStartTime } from './file-locks.ts';
 /** The suffix of the names of unfinished files. */
 export const UNFINISHED_SUFFIX = '.unfinished';
 /** Minimum age in milliseconds at which a file is considered abandoned if its writer cannot be checked from this machine. */
-const ABANDONED = 3_600_000;
+const ABANDONED_AFTER_MS = 3_600_000;
 /** Maximum characters taken from the file's own name, each of up to three bytes. */
-const NAME = 60;
+const MAX_NAME_CHARACTERS = 60;
 const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
 /** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be told apart. */
-const HERE = processStartTime(process.pid) === '' ? undefined : digest(machineId());
+const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : digest(machineId());
 
 /** Returns the name under which a file is written before it is renamed to `file`. */
 export function unfinishedName(file: string): string {
 	const random = randomBytes(6).toString('hex');
-	const start = unfinishedPrefix(file);
-	if (HERE === undefined) return `${start}${random}${UNFINISHED_SUFFIX}`;
-	return `${start}${HERE}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
+	const prefix = unfinishedPrefix(file);
+	if (MACHINE_DIGEST === undefined) return `${prefix}${random}${UNFINISHED_SUFFIX}`;
+	return `${prefix}${MACHINE_DIGEST}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
 }
 
 /**
@@ -28,14 +28,14 @@ export function unfinishedName(file: string): string {
  */
 export function unfinishedPrefix(file: string): string {
 	const { dir, base } = path.parse(file);
-	return path.join(dir, `${base.slice(0, NAME)}.`);
+	return path.join(dir, `${base.slice(0, MAX_NAME_CHARACTERS)}.`);
 }
 
 /** Deletes an unfinished file unless its writer may still be alive. Never rejects. */
 export async function removeIfAbandoned(file: string): Promise<void> {
 	try {
 		const { mtimeMs } = await lstat(file);
-		if (isOrphan(file) || Date.now() - mtimeMs > ABANDONED) await unlink(file);
+		if (isOrphan(file) || Date.now() - mtimeMs > ABANDONED_AFTER_MS) await unlink(file);
 	} catch {
 		// Another process has already deleted it.
 	}
@@ -44,7 +44,7 @@ export async function removeIfAbandoned(file: string): Promise<void> {
 /** Reports whether the writer ran on this machine and has exited. */
 function isOrphan(file: string): boolean {
 	const writer = WRITER.exec(file);
-	return writer !== null && writer[1] === HERE && processStartTime(Number(writer[2])) !== writer[3];
+	return writer !== null && writer[1] === MACHINE_DIGEST && processStartTime(Number(writer[2])) !== writer[3];
 }
 
 function digest(text: string): string {

@@ -12,11 +12,15 @@ export const NEW_FILES_FOLDER = 'new';
 /** Subfolder of the replaced files, by their index in the plan. */
 export const OLD_FILES_FOLDER = 'old';
 /** The list of keys. It exists while only some of the files may be in place. */
-const PLAN = 'plan.json';
+const PLAN_FILE = 'plan.json';
 
 /** Writes the plan: the keys in the order in which their files will be moved into place. */
-export async function writePlan(aside: string, keys: readonly string[]): Promise<void> {
-	const handle = await open(path.join(aside, PLAN), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+export async function writePlan(importFolder: string, keys: readonly string[]): Promise<void> {
+	const handle = await open(
+		path.join(importFolder, PLAN_FILE),
+		constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL,
+		0o600,
+	);
 	try {
 		await handle.writeFile(JSON.stringify(keys));
 		await handle.sync();
@@ -26,13 +30,13 @@ export async function writePlan(aside: string, keys: readonly string[]): Promise
 }
 
 /** Deletes the plan, either because all files are in place or because none is. */
-export async function deletePlan(aside: string): Promise<void> {
-	await unlink(path.join(aside, PLAN));
+export async function deletePlan(importFolder: string): Promise<void> {
+	await unlink(path.join(importFolder, PLAN_FILE));
 }
 
 /** Reports whether a plan exists, that is, whether only some of the files may be in place. */
-export async function hasPlan(aside: string): Promise<boolean> {
-	return exists(path.join(aside, PLAN));
+export async function hasPlan(importFolder: string): Promise<boolean> {
+	return exists(path.join(importFolder, PLAN_FILE));
 }
 
 /** Reports whether an import is in progress or was interrupted. */
@@ -45,28 +49,28 @@ export async function hasUnfinishedImport(folder: string): Promise<boolean> {
 export async function rollBackImports(folder: string): Promise<void> {
 	for (const name of await readdir(folder).catch(() => [])) {
 		if (!name.startsWith(IMPORT_FOLDER_PREFIX)) continue;
-		const aside = path.join(folder, name);
-		const keys = await readPlan(aside);
-		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
+		const importFolder = path.join(folder, name);
+		const keys = await readPlan(importFolder);
+		for (let at = keys.length - 1; at >= 0; at--) await rollBackFile(folder, importFolder, keys[at]!, at);
 		// The plan is deleted first, because it would be misread without the files beside it.
-		await rm(path.join(aside, PLAN), { force: true });
-		await rm(aside, { recursive: true, force: true });
+		await rm(path.join(importFolder, PLAN_FILE), { force: true });
+		await rm(importFolder, { recursive: true, force: true });
 	}
 }
 
 /** Rolls back one file. The new file moves back to where it was unpacked, so that an interrupted rollback can be repeated. */
-async function undo(folder: string, aside: string, key: string, at: number): Promise<void> {
+async function rollBackFile(folder: string, importFolder: string, key: string, at: number): Promise<void> {
 	const target = path.join(folder, ...key.split('/'));
-	const restored = path.join(aside, NEW_FILES_FOLDER, ...key.split('/'));
-	const replaced = path.join(aside, OLD_FILES_FOLDER, String(at));
-	if (!(await exists(restored)) && (await exists(target))) await rename(target, restored);
-	if (await exists(replaced)) await rename(replaced, target);
+	const unpackedFile = path.join(importFolder, NEW_FILES_FOLDER, ...key.split('/'));
+	const replacedFile = path.join(importFolder, OLD_FILES_FOLDER, String(at));
+	if (!(await exists(unpackedFile)) && (await exists(target))) await rename(target, unpackedFile);
+	if (await exists(replacedFile)) await rename(replacedFile, target);
 }
 
 /** Reads the plan. A missing or incomplete plan is empty, because no file is moved before the plan is complete. */
-async function readPlan(aside: string): Promise<readonly string[]> {
+async function readPlan(importFolder: string): Promise<readonly string[]> {
 	try {
-		return JSON.parse(await readFile(path.join(aside, PLAN), 'utf8')) as string[];
+		return JSON.parse(await readFile(path.join(importFolder, PLAN_FILE), 'utf8')) as string[];
 	} catch (error) {
 		if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return [];
 		throw error;
@@ -75,7 +79,7 @@ async function readPlan(aside: string): Promise<readonly string[]> {
 
 async function exists(file: string): Promise<boolean> {
 	return lstat(file).then(
-		found => !found.isDirectory(),
+		stats => !stats.isDirectory(),
 		() => false,
 	);
 }

@@ -18,28 +18,28 @@ export const CLIENT_SLOTS: number = SEED_SLOT + 1;
 export class ClientCounts {
 	readonly #cells: Int32Array;
 	readonly #rows: number;
-	readonly #own: number;
+	readonly #rowStart: number;
 	readonly #seed: number;
 
 	/** @param buffer `rows` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
 	constructor(buffer: SharedArrayBuffer, rows: number, row: number) {
 		this.#cells = new Int32Array(buffer);
 		this.#rows = rows;
-		this.#own = row * CLIENT_SLOTS;
+		this.#rowStart = row * CLIENT_SLOTS;
 		this.#seed = this.#agreedSeed();
 	}
 
 	/** Adds to the count of a kind for a client, named as by {@link clientKey}. */
 	add(client: string, kind: number, by: 1 | -1): void {
 		const hash = hashText(client, this.#seed + kind);
-		Atomics.add(this.#cells, this.#own + first(hash), by);
-		Atomics.add(this.#cells, this.#own + second(hash), by);
+		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), by);
+		Atomics.add(this.#cells, this.#rowStart + secondCell(hash), by);
 	}
 
 	/** Returns a client's count in all threads. */
 	count(client: string, kind: number): number {
 		const hash = hashText(client, this.#seed + kind);
-		return Math.min(this.#sum(first(hash)), this.#sum(second(hash)));
+		return Math.min(this.#sum(firstCell(hash)), this.#sum(secondCell(hash)));
 	}
 
 	#sum(cell: number): number {
@@ -55,7 +55,7 @@ export class ClientCounts {
 			seed = Atomics.load(this.#cells, row * CLIENT_SLOTS + SEED_SLOT);
 		}
 		if (seed === 0) seed = sharedHashSeed(this.#cells, SEED_SLOT);
-		Atomics.store(this.#cells, this.#own + SEED_SLOT, seed);
+		Atomics.store(this.#cells, this.#rowStart + SEED_SLOT, seed);
 		return seed;
 	}
 }
@@ -70,8 +70,8 @@ export function clientKey(address: string): string {
 
 /** Returns the seed in a shared cell; the first thread creates it. */
 export function sharedHashSeed(cells: Int32Array, cell: number): number {
-	const made = randomInt(1, 2 ** 31);
-	return Atomics.compareExchange(cells, cell, 0, made) || made;
+	const newSeed = randomInt(1, 2 ** 31);
+	return Atomics.compareExchange(cells, cell, 0, newSeed) || newSeed;
 }
 
 /** Returns a hash of a client that outsiders cannot know, for {@link firstSlot} and {@link secondSlot}. */
@@ -83,23 +83,23 @@ export function hashText(text: string, seed: number): number {
 
 /** Returns a 32-bit number that selects a cell. */
 export function firstSlot(hash: number): number {
-	return mixed(hash);
+	return mixBits(hash);
 }
 
 /** Returns a second such number, which is independent of the first. */
 export function secondSlot(hash: number): number {
-	return mixed(hash ^ 0x9e3779b9);
+	return mixBits(hash ^ 0x9e3779b9);
 }
 
-function first(hash: number): number {
+function firstCell(hash: number): number {
 	return firstSlot(hash) % CELLS;
 }
 
-function second(hash: number): number {
+function secondCell(hash: number): number {
 	return CELLS + (secondSlot(hash) % CELLS);
 }
 
-function mixed(hash: number): number {
+function mixBits(hash: number): number {
 	let value = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
 	value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
 	return (value ^ (value >>> 16)) >>> 0;

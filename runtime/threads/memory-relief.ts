@@ -7,80 +7,80 @@ import { runInNewContext } from 'node:vm';
 import { memoryTrim } from '../sockets/memory-trim.ts';
 
 /** Milliseconds between two checks. */
-const INTERVAL = 5000;
+const INTERVAL_MS = 5000;
 /** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
-const MAX_INTERVAL = 60_000;
+const MAX_INTERVAL_MS = 60_000;
 /** A collection is tried when memory use exceeds the lowest use seen so far by this many bytes. */
-const GROWTH = 48 * 1024 * 1024;
+const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
 /** Minimum number of bytes that a collection must free to count as useful. */
-const WORTHWHILE = 8 * 1024 * 1024;
+const MIN_FREED_BYTES = 8 * 1024 * 1024;
 /** A thread counts as idle while at most this share of its time is busy. A collection blocks it for tens of milliseconds. */
-const QUIET = 0.1;
+const IDLE_UTILIZATION = 0.1;
 
 /** Collects all garbage and returns free pages to the system. */
-type Collect = (options: {
+type CollectGarbage = (options: {
 	readonly type: 'major';
 	readonly execution: 'sync';
 	readonly flavor: 'last-resort';
 }) => void;
 
 /** A kind of memory use, and how to lower it. */
-interface Pressure {
+interface MemoryUse {
 	/** Returns the number of bytes in use. */
-	taken(): number;
-	relieve(): void;
+	bytesInUse(): number;
+	lower(): void;
 }
 
-/** Lowers a memory use when it has grown; less and less often while that frees little. */
-class Relief {
-	readonly #pressure: Pressure;
+/** Lowers a kind of memory use whenever it has grown, but less and less often while that frees little. */
+class MemoryRelief {
+	readonly #memoryUse: MemoryUse;
 	readonly #interval: number;
 	/** The lowest use seen so far, in bytes. */
-	#least: number;
-	#wait: number;
+	#leastBytes: number;
+	#waitMs: number;
 	#nextAt = 0;
 
-	constructor(pressure: Pressure, interval: number) {
-		this.#pressure = pressure;
+	constructor(memoryUse: MemoryUse, interval: number) {
+		this.#memoryUse = memoryUse;
 		this.#interval = interval;
-		this.#least = pressure.taken();
-		this.#wait = interval;
+		this.#leastBytes = memoryUse.bytesInUse();
+		this.#waitMs = interval;
 	}
 
-	look(): void {
+	check(): void {
 		const now = performance.now();
 		if (now < this.#nextAt) return;
-		const taken = this.#pressure.taken();
-		this.#least = Math.min(this.#least, taken);
-		if (taken - this.#least < GROWTH) return;
-		this.#pressure.relieve();
-		const after = this.#pressure.taken();
-		this.#least = Math.min(this.#least, after);
-		this.#wait = taken - after >= WORTHWHILE ? this.#interval : Math.min(this.#wait * 2, MAX_INTERVAL);
-		this.#nextAt = now + this.#wait;
+		const bytesInUse = this.#memoryUse.bytesInUse();
+		this.#leastBytes = Math.min(this.#leastBytes, bytesInUse);
+		if (bytesInUse - this.#leastBytes < MIN_GROWTH_BYTES) return;
+		this.#memoryUse.lower();
+		const after = this.#memoryUse.bytesInUse();
+		this.#leastBytes = Math.min(this.#leastBytes, after);
+		this.#waitMs = bytesInUse - after >= MIN_FREED_BYTES ? this.#interval : Math.min(this.#waitMs * 2, MAX_INTERVAL_MS);
+		this.#nextAt = now + this.#waitMs;
 	}
 }
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
-export function startThreadMemoryRelief(interval: number = INTERVAL): () => void {
-	let collect: Collect | undefined;
-	const heap: Pressure = {
-		taken: () => {
-			const { total_heap_size: size, external_memory: outside } = getHeapStatistics();
-			return size + outside;
+export function startThreadMemoryRelief(interval: number = INTERVAL_MS): () => void {
+	let collect: CollectGarbage | undefined;
+	const heap: MemoryUse = {
+		bytesInUse: () => {
+			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
+			return size + external;
 		},
-		relieve: () => {
-			collect ??= findCollect();
+		lower: () => {
+			collect ??= exposeCollect();
 			collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 		},
 	};
-	const relief = new Relief(heap, interval);
-	let before = performance.eventLoopUtilization();
-	return every(interval, () => {
+	const relief = new MemoryRelief(heap, interval);
+	let previous = performance.eventLoopUtilization();
+	return startChecking(interval, () => {
 		const now = performance.eventLoopUtilization();
-		const { utilization } = performance.eventLoopUtilization(now, before);
-		before = now;
-		if (utilization <= QUIET) relief.look();
+		const { utilization } = performance.eventLoopUtilization(now, previous);
+		previous = now;
+		if (utilization <= IDLE_UTILIZATION) relief.check();
 	});
 }
 
@@ -88,20 +88,20 @@ export function startThreadMemoryRelief(interval: number = INTERVAL): () => void
  * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
  * Returns a function that stops it.
  */
-export function startProcessMemoryRelief(interval: number = INTERVAL): () => void {
+export function startProcessMemoryRelief(interval: number = INTERVAL_MS): () => void {
 	const trim = memoryTrim();
 	if (trim === undefined) return () => {};
-	const memory = new Relief({ taken: () => process.memoryUsage.rss(), relieve: trim }, interval);
-	return every(interval, () => memory.look());
+	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), lower: trim }, interval);
+	return startChecking(interval, () => memory.check());
 }
 
-function every(interval: number, look: () => void): () => void {
-	const timer = setInterval(look, interval).unref();
+function startChecking(interval: number, check: () => void): () => void {
+	const timer = setInterval(check, interval).unref();
 	return () => clearInterval(timer);
 }
 
 /** Returns V8's `gc` function. Only contexts created after setting the flag, which applies to the whole process, have it. */
-function findCollect(): Collect {
+function exposeCollect(): CollectGarbage {
 	setFlagsFromString('--expose-gc');
-	return runInNewContext('gc') as Collect;
+	return runInNewContext('gc') as CollectGarbage;
 }

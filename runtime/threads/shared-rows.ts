@@ -23,7 +23,7 @@ export interface MemoryRequest {
 /** Is notified about the memory of upstream pools. */
 export interface PoolWatcher {
 	/** Called when memory has been allocated, before it is used. All values are 0. */
-	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
+	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, memory: number): void;
 	/** Called when the last user has released the memory. */
 	poolClosed(key: string): void;
 	/** Called with the addresses that the pool's dynamic source has found on one thread. */
@@ -35,7 +35,7 @@ export interface PoolWatcher {
 /** Is notified about the memory of response caches. */
 export interface CacheWatcher {
 	/** See {@link PoolWatcher}. */
-	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
+	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, memory: number): void;
 	cacheClosed(key: string): void;
 	/** Called when a thread has died. */
 	threadEnded(thread: number): void;
@@ -53,15 +53,15 @@ export interface LimitsWatcher {
 /** Is notified about the tables of concurrency limits. */
 export interface ConcurrencyWatcher {
 	/** See {@link PoolWatcher}. */
-	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
+	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, memory: number): void;
 	concurrencyClosed(key: string): void;
 	/** Called when a thread that used the table has died, before its row is cleared. */
 	threadEnded(key: string, thread: number): void;
 }
 
-interface Rows {
+interface SharedMemory {
 	readonly buffer: SharedArrayBuffer;
-	readonly wanted: MemoryRequest;
+	readonly request: MemoryRequest;
 	readonly users: Set<number>;
 }
 
@@ -70,12 +70,12 @@ export class SharedRows {
 	/** Number of rows: how many threads can use the memory at a time. */
 	readonly count: number;
 	/** Rows that no thread has. */
-	readonly #free: Set<number>;
+	readonly #freeRows: Set<number>;
 	readonly #watcher: PoolWatcher | undefined;
 	readonly #caches: CacheWatcher | undefined;
 	readonly #limits: LimitsWatcher | undefined;
 	readonly #concurrency: ConcurrencyWatcher | undefined;
-	readonly #rows = new Map<string, Rows>();
+	readonly #memories = new Map<string, SharedMemory>();
 
 	constructor(
 		count: number,
@@ -85,7 +85,7 @@ export class SharedRows {
 		concurrency?: ConcurrencyWatcher,
 	) {
 		this.count = count;
-		this.#free = new Set(Array(count).keys());
+		this.#freeRows = new Set(Array(count).keys());
 		this.#watcher = watcher;
 		this.#caches = caches;
 		this.#limits = limits;
@@ -94,66 +94,66 @@ export class SharedRows {
 
 	/** Number of rows that no thread has. */
 	get free(): number {
-		return this.#free.size;
+		return this.#freeRows.size;
 	}
 
 	/** Returns `threads` free rows, which {@link giveBack} makes free again. Throws RangeError if there are not enough. */
 	claim(threads: number): number[] {
-		if (threads > this.#free.size) throw new RangeError('Too few rows are free.');
-		const claimed = [...this.#free].slice(0, threads);
-		for (const row of claimed) this.#free.delete(row);
+		if (threads > this.#freeRows.size) throw new RangeError('Too few rows are free.');
+		const claimed = [...this.#freeRows].slice(0, threads);
+		for (const row of claimed) this.#freeRows.delete(row);
 		return claimed;
 	}
 
 	/** Makes the row of a thread that has ended free. */
 	giveBack(row: number): void {
-		this.#free.add(row);
+		this.#freeRows.add(row);
 	}
 
 	/** Number of keys in use. */
 	get size(): number {
-		return this.#rows.size;
+		return this.#memories.size;
 	}
 
 	/** Returns the memory of a key. Its first user causes it to be allocated: all values are 0, except those that a watcher sets. Undefined if there is not enough memory. */
-	take(key: string, wanted: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
-		let rows = this.#rows.get(key);
-		if (!rows) {
-			const slots = this.count * wanted.slots + (wanted.common ?? 0);
+	take(key: string, request: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
+		let memory = this.#memories.get(key);
+		if (!memory) {
+			const slots = this.count * request.slots + (request.common ?? 0);
 			const buffer = allocate(slots * Int32Array.BYTES_PER_ELEMENT);
 			if (!buffer) return undefined;
-			rows = { buffer, wanted, users: new Set() };
-			this.#rows.set(key, rows);
-			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.count);
-			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.count);
-			if (wanted.limits !== undefined) this.#limits?.limitsOpened(key, wanted.limits, buffer);
-			if (wanted.concurrency) this.#concurrency?.concurrencyOpened(key, wanted.concurrency, buffer, this.count);
+			memory = { buffer, request, users: new Set() };
+			this.#memories.set(key, memory);
+			if (request.pool) this.#watcher?.poolOpened(key, request.pool, buffer, this.count);
+			if (request.cache) this.#caches?.cacheOpened(key, request.cache, buffer, this.count);
+			if (request.limits !== undefined) this.#limits?.limitsOpened(key, request.limits, buffer);
+			if (request.concurrency) this.#concurrency?.concurrencyOpened(key, request.concurrency, buffer, this.count);
 		}
-		rows.users.add(thread);
-		return rows.buffer;
+		memory.users.add(thread);
+		return memory.buffer;
 	}
 
 	/** Releases the memory on behalf of a thread. */
 	release(key: string, thread: number): void {
-		const rows = this.#rows.get(key);
-		if (!rows) return;
-		rows.users.delete(thread);
-		if (rows.users.size > 0) return;
-		this.#rows.delete(key);
-		if (rows.wanted.pool) this.#watcher?.poolClosed(key);
-		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
-		if (rows.wanted.limits !== undefined) this.#limits?.limitsClosed(key);
-		if (rows.wanted.concurrency) this.#concurrency?.concurrencyClosed(key);
+		const memory = this.#memories.get(key);
+		if (!memory) return;
+		memory.users.delete(thread);
+		if (memory.users.size > 0) return;
+		this.#memories.delete(key);
+		if (memory.request.pool) this.#watcher?.poolClosed(key);
+		if (memory.request.cache) this.#caches?.cacheClosed(key);
+		if (memory.request.limits !== undefined) this.#limits?.limitsClosed(key);
+		if (memory.request.concurrency) this.#concurrency?.concurrencyClosed(key);
 	}
 
 	/** Clears and releases all rows of a thread that has died. */
 	releaseAll(thread: number): void {
 		this.#caches?.threadEnded(thread);
 		this.#watcher?.threadEnded(thread);
-		for (const [key, { buffer, wanted, users }] of this.#rows) {
+		for (const [key, { buffer, request, users }] of this.#memories) {
 			if (!users.has(thread)) continue;
-			if (wanted.concurrency) this.#concurrency?.threadEnded(key, thread);
-			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);
+			if (request.concurrency) this.#concurrency?.threadEnded(key, thread);
+			new Int32Array(buffer).fill(0, thread * request.slots, (thread + 1) * request.slots);
 			this.release(key, thread);
 		}
 	}

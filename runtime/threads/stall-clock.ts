@@ -16,10 +16,10 @@ export interface ThreadTimes {
 	readonly state: string;
 }
 
-/** Measures how long one thread has been unresponsive. `look` must be called every {@link CHECK_INTERVAL_MS}. */
+/** Measures how long one thread has been unresponsive. `update` must be called every {@link CHECK_INTERVAL_MS}. */
 export class StallClock {
-	#beat = 0;
-	#unanswered = 0;
+	#lastBeat = 0;
+	#unansweredMs = 0;
 	#times: ThreadTimes | undefined;
 
 	/**
@@ -27,28 +27,28 @@ export class StallClock {
 	 * `elapsed` is the time since the previous call, by the caller's clock. If it is long, the caller was not running either, so at
 	 * most one interval is counted.
 	 */
-	look(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
-		if (beat !== this.#beat || beat === 0) {
-			this.#beat = beat;
-			this.#unanswered = 0;
+	update(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
+		if (beat !== this.#lastBeat || beat === 0) {
+			this.#lastBeat = beat;
+			this.#unansweredMs = 0;
 			this.#times = undefined;
 			return 0;
 		}
-		const before = this.#times;
-		const now = readTimes();
-		this.#times = now;
-		const most = Math.min(elapsed, CHECK_INTERVAL_MS);
-		if (now === undefined) this.#unanswered += most;
-		else if (before !== undefined) this.#unanswered += ownTime(before, now, most);
-		return this.#unanswered;
+		const previous = this.#times;
+		const current = readTimes();
+		this.#times = current;
+		const maxMs = Math.min(elapsed, CHECK_INTERVAL_MS);
+		if (current === undefined) this.#unansweredMs += maxMs;
+		else if (previous !== undefined) this.#unansweredMs += ownTime(previous, current, maxMs);
+		return this.#unansweredMs;
 	}
 }
 
-function ownTime(before: ThreadTimes, now: ThreadTimes, most: number): number {
-	if (now.state === 'T' || now.state === 't') return 0;
+function ownTime(previous: ThreadTimes, current: ThreadTimes, maxMs: number): number {
+	if (current.state === 'T' || current.state === 't') return 0;
 	// A runnable thread's current wait appears in its statistics only when the wait is over.
-	if (now.state === 'R') return Math.min(most, now.ran - before.ran);
-	return Math.max(0, most - (now.waited - before.waited));
+	if (current.state === 'R') return Math.min(maxMs, current.ran - previous.ran);
+	return Math.max(0, maxMs - (current.waited - previous.waited));
 }
 
 /** Reads the times of a thread of this process, by its kernel ID. Returns undefined if the system does not provide them. */

@@ -7,8 +7,8 @@ import { spawnSync } from 'node:child_process';
  */
 export type StallKind = 'stall' | 'spin' | 'block';
 
-export function stallThread(how: StallKind): void {
-	if (how === 'stall') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-	else if (how === 'block') spawnSync('sleep', ['12']);
+export function stallThread(kind: StallKind): void {
+	if (kind === 'stall') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+	else if (kind === 'block') spawnSync('sleep', ['12']);
 	else for (;;);
 }

@@ -10,15 +10,15 @@ export type OnThreadFailure = (reason: string, stalled: boolean) => void;
 export interface TaskThreadsOptions {
 	readonly kind: ThreadKind;
 	/** Maximum number of threads. */
-	readonly most: number;
+	readonly maxThreads: number;
 	/** Milliseconds after which a task is abandoned. */
-	readonly limit: number;
+	readonly limitMs: number;
 	/** Error message for an abandoned task. */
-	readonly tooLong: string;
-	readonly failed: OnThreadFailure;
+	readonly timeoutMessage: string;
+	readonly onFailure: OnThreadFailure;
 }
 
-interface Waiting<Task, Answer> {
+interface QueuedTask<Task, Answer> {
 	readonly task: Task;
 	readonly settle: (answer: Answer | null) => void;
 }
@@ -26,12 +26,12 @@ interface Waiting<Task, Answer> {
 /** Assigns tasks to threads in order of arrival. A thread answers each task with one message. */
 export class TaskThreads<Task, Answer> {
 	readonly #options: TaskThreadsOptions;
-	readonly #idle: Worker[] = [];
-	readonly #all = new Set<Worker>();
+	readonly #idleThreads: Worker[] = [];
+	readonly #allThreads = new Set<Worker>();
 	/** Abandoned threads that have not ended. */
-	readonly #abandoned = new Set<Worker>();
-	readonly #waiting: Waiting<Task, Answer>[] = [];
-	#ended = false;
+	readonly #abandonedThreads = new Set<Worker>();
+	readonly #queue: QueuedTask<Task, Answer>[] = [];
+	#isEnded = false;
 
 	constructor(options: TaskThreadsOptions) {
 		this.#options = options;
@@ -39,70 +39,71 @@ export class TaskThreads<Task, Answer> {
 
 	/** Runs a task. Resolves to its answer, or to null if the thread failed. Callers must limit how many tasks wait. */
 	run(task: Task): Promise<Answer | null> {
-		if (this.#ended) return Promise.resolve(null);
+		if (this.#isEnded) return Promise.resolve(null);
 		return new Promise(settle => {
-			this.#waiting.push({ task, settle });
-			this.#next();
+			this.#queue.push({ task, settle });
+			this.#startNext();
 		});
 	}
 
 	/** Terminates the threads; waiting tasks resolve to null. Resolves to false if a thread cannot be terminated. */
 	async end(): Promise<boolean> {
-		this.#ended = true;
-		for (const { settle } of this.#waiting.splice(0)) settle(null);
+		this.#isEnded = true;
+		for (const { settle } of this.#queue.splice(0)) settle(null);
 		await withTimeLimit(
-			Promise.all([...this.#all].map(thread => thread.terminate())).then(() => {}),
+			Promise.all([...this.#allThreads].map(thread => thread.terminate())).then(() => {}),
 			THREAD_END_LIMIT_MS,
 		);
-		return this.#all.size + this.#abandoned.size === 0;
+		return this.#allThreads.size + this.#abandonedThreads.size === 0;
 	}
 
-	#next(): void {
-		if (this.#waiting.length === 0) return;
-		const thread = this.#idle.pop() ?? (this.#all.size < this.#options.most ? this.#start() : undefined);
+	#startNext(): void {
+		if (this.#queue.length === 0) return;
+		const thread =
+			this.#idleThreads.pop() ?? (this.#allThreads.size < this.#options.maxThreads ? this.#start() : undefined);
 		if (!thread) return;
-		const { task, settle } = this.#waiting.shift()!;
-		let over = false;
+		const { task, settle } = this.#queue.shift()!;
+		let isSettled = false;
 		const end = (answer: Answer | null): void => {
-			if (over) return;
-			over = true;
+			if (isSettled) return;
+			isSettled = true;
 			clearTimeout(timer);
-			thread.off('message', answered);
-			thread.off('exit', died);
+			thread.off('message', onAnswer);
+			thread.off('exit', onExit);
 			settle(answer);
 		};
-		const answered = (answer: Answer): void => {
+		const onAnswer = (answer: Answer): void => {
 			end(answer);
-			this.#idle.push(thread);
-			this.#next();
+			this.#idleThreads.push(thread);
+			this.#startNext();
 		};
-		const died = (): void => end(null);
-		const { limit, tooLong, failed } = this.#options;
+		const onExit = (): void => end(null);
+		const { limitMs, timeoutMessage, onFailure } = this.#options;
 		const timer = setTimeout(() => {
-			failed(tooLong, true);
+			onFailure(timeoutMessage, true);
 			void thread.terminate();
 			// Work inside OpenSSL cannot be interrupted, so this does not wait for the thread to end.
-			this.#all.delete(thread);
-			this.#abandoned.add(thread);
+			this.#allThreads.delete(thread);
+			this.#abandonedThreads.add(thread);
 			end(null);
-			this.#next();
-		}, limit);
-		thread.on('message', answered);
-		thread.on('exit', died);
+			this.#startNext();
+		}, limitMs);
+		thread.on('message', onAnswer);
+		thread.on('exit', onExit);
 		thread.postMessage(task);
 	}
 
 	#start(): Worker {
-		const { kind, failed } = this.#options;
+		const { kind, onFailure } = this.#options;
 		const thread = startThread(kind, {});
-		this.#all.add(thread);
-		thread.on('error', error => failed(error instanceof Error ? error.message : String(error), false));
+		this.#allThreads.add(thread);
+		thread.on('error', error => onFailure(error instanceof Error ? error.message : String(error), false));
 		thread.on('exit', () => {
-			this.#all.delete(thread);
-			this.#abandoned.delete(thread);
-			const at = this.#idle.indexOf(thread);
-			if (at !== -1) this.#idle.splice(at, 1);
-			if (!this.#ended) this.#next();
+			this.#allThreads.delete(thread);
+			this.#abandonedThreads.delete(thread);
+			const at = this.#idleThreads.indexOf(thread);
+			if (at !== -1) this.#idleThreads.splice(at, 1);
+			if (!this.#isEnded) this.#startNext();
 		});
 		return thread;
 	}

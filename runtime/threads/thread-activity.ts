@@ -3,23 +3,23 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { currentThreadId } from './current-task.ts';
 
 /** Milliseconds between two heartbeats. */
-const BEAT_INTERVAL = 500;
+const BEAT_INTERVAL_MS = 500;
 /** Indices of Float64 slots. Times are measured by the thread's own clock. */
-const BEAT = 0;
-const REQUEST = 1;
-const PHASE = 2;
-const TASK = 3;
-const METHOD_LENGTH = 4;
-const HOST_LENGTH = 5;
-const PATH_LENGTH = 6;
+const BEAT_SLOT = 0;
+const REQUEST_SLOT = 1;
+const PHASE_SLOT = 2;
+const TASK_SLOT = 3;
+const METHOD_LENGTH_SLOT = 4;
+const HOST_LENGTH_SLOT = 5;
+const PATH_LENGTH_SLOT = 6;
 const SLOTS = 7;
 /** Maximum bytes kept of a request's method, host and path, stored after the slots. */
-const METHOD = 16;
-const HOST = 64;
-const PATH = 128;
+const METHOD_BYTES = 16;
+const HOST_BYTES = 64;
+const PATH_BYTES = 128;
 /** Padding in bytes, so that no other thread writes to the same cache lines (see counter-row.ts). */
-const APART = 128;
-const TEXT_AT = APART + SLOTS * Float64Array.BYTES_PER_ELEMENT;
+const PADDING_BYTES = 128;
+const TEXT_AT = PADDING_BYTES + SLOTS * Float64Array.BYTES_PER_ELEMENT;
 
 /** Characters that are removed from logged values. */
 const UNPRINTABLE = /[^!-~]/g;
@@ -58,59 +58,61 @@ export class ThreadActivity {
 	#authority = '';
 	#path = '';
 
-	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(TEXT_AT + METHOD + HOST + PATH + APART)) {
+	constructor(
+		memory: SharedArrayBuffer = new SharedArrayBuffer(TEXT_AT + METHOD_BYTES + HOST_BYTES + PATH_BYTES + PADDING_BYTES),
+	) {
 		this.memory = memory;
-		this.#numbers = new Float64Array(memory, APART, SLOTS);
+		this.#numbers = new Float64Array(memory, PADDING_BYTES, SLOTS);
 		this.#text = Buffer.from(memory, TEXT_AT) as unknown as FastBuffer;
 	}
 
 	/** Sends heartbeats as long as the calling thread's event loop runs. */
 	begin(): void {
 		this.beat();
-		setInterval(() => this.beat(), BEAT_INTERVAL).unref();
+		setInterval(() => this.beat(), BEAT_INTERVAL_MS).unref();
 	}
 
 	/** Sends a heartbeat. */
 	beat(): void {
-		this.#numbers[TASK] ||= currentThreadId();
-		this.#numbers[BEAT] = performance.now();
+		this.#numbers[TASK_SLOT] ||= currentThreadId();
+		this.#numbers[BEAT_SLOT] = performance.now();
 	}
 
 	/** Records the start of an activity. */
 	enter(phase: Phase): void {
-		this.#numbers[PHASE] = PHASES.indexOf(phase);
+		this.#numbers[PHASE_SLOT] = PHASES.indexOf(phase);
 	}
 
 	/** Records the end of an activity, unless another one has started meanwhile. */
 	leave(phase: Phase): void {
-		if (this.#numbers[PHASE] === PHASES.indexOf(phase)) this.#numbers[PHASE] = 0;
+		if (this.#numbers[PHASE_SLOT] === PHASES.indexOf(phase)) this.#numbers[PHASE_SLOT] = 0;
 	}
 
 	/** Records the start of a request, without its header fields and query, which may contain secrets. */
 	request({ received, startedAt }: Exchange): void {
 		const numbers = this.#numbers;
-		numbers[REQUEST] = startedAt;
+		numbers[REQUEST_SLOT] = startedAt;
 		const { method, authority, path } = received;
 		// Consecutive requests often have parts in common, even as the same string objects.
 		if (method !== this.#method) {
 			this.#method = method;
-			numbers[METHOD_LENGTH] = this.#copy(method, 0, METHOD);
+			numbers[METHOD_LENGTH_SLOT] = this.#copy(method, 0, METHOD_BYTES);
 		}
 		if (authority !== this.#authority) {
 			this.#authority = authority;
-			numbers[HOST_LENGTH] = this.#copy(authority, METHOD, HOST);
+			numbers[HOST_LENGTH_SLOT] = this.#copy(authority, METHOD_BYTES, HOST_BYTES);
 		}
 		if (path !== this.#path) {
 			this.#path = path;
-			numbers[PATH_LENGTH] = this.#copy(path, METHOD + HOST, PATH);
+			numbers[PATH_LENGTH_SLOT] = this.#copy(path, METHOD_BYTES + HOST_BYTES, PATH_BYTES);
 		}
 	}
 
-	/** Returns the number of bytes written, at most `most`. */
-	#copy(text: string, at: number, most: number): number {
+	/** Returns the number of bytes written, at most `maxBytes`. */
+	#copy(text: string, at: number, maxBytes: number): number {
 		const { length } = text;
 		const bytes = this.#text;
-		if (length > SHORT_TEXT || length > most) return bytes.latin1Write(text, at, most);
+		if (length > SHORT_TEXT || length > maxBytes) return bytes.latin1Write(text, at, maxBytes);
 		for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i);
 		return length;
 	}
@@ -120,15 +122,15 @@ export class ThreadActivity {
 		const numbers = this.#numbers;
 		const text = (at: number, length: number): string =>
 			this.#text.toString('latin1', at, at + length).replace(UNPRINTABLE, '?');
-		const method = text(0, numbers[METHOD_LENGTH]!);
-		const host = text(METHOD, numbers[HOST_LENGTH]!);
-		const path = text(METHOD + HOST, numbers[PATH_LENGTH]!);
+		const method = text(0, numbers[METHOD_LENGTH_SLOT]!);
+		const host = text(METHOD_BYTES, numbers[HOST_LENGTH_SLOT]!);
+		const path = text(METHOD_BYTES + HOST_BYTES, numbers[PATH_LENGTH_SLOT]!);
 		return {
-			beat: numbers[BEAT]!,
-			task: numbers[TASK]!,
-			phase: PHASES[numbers[PHASE]!] ?? 'requests',
+			beat: numbers[BEAT_SLOT]!,
+			task: numbers[TASK_SLOT]!,
+			phase: PHASES[numbers[PHASE_SLOT]!] ?? 'requests',
 			request: method === '' ? undefined : `${method} ${host}${path}`,
-			requestIsNew: numbers[REQUEST]! > numbers[BEAT]!,
+			requestIsNew: numbers[REQUEST_SLOT]! > numbers[BEAT_SLOT]!,
 		};
 	}
 }

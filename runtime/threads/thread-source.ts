@@ -69,18 +69,18 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
  * because threads log through messages.
  */
 export function startThread(kind: ThreadKind, data: object): Worker {
-	const all: WorkerOptions = {
+	const options: WorkerOptions = {
 		workerData: { ...data, io: ioMode() },
 		name: `svc-${kind}`,
 		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
 	};
 	// A file path does not exist in the binary.
-	if (isSea()) return new Worker(threadScript(kind, READ_ASSET), { ...all, eval: true });
+	if (isSea()) return new Worker(threadScript(kind, READ_ASSET), { ...options, eval: true });
 	if (process.env[THREAD_CODE_VARIABLE]) {
-		return new Worker(threadScript(kind, READ_FILE), { ...all, eval: true });
+		return new Worker(threadScript(kind, READ_FILE), { ...options, eval: true });
 	}
 	// Threads do not inherit the compile cache, without which they take twice as long to start.
 	const cache = getCompileCacheDir();
 	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
-	return new Worker(new URL(`../${THREAD_ENTRIES[kind]}`, import.meta.url), { ...all, env });
+	return new Worker(new URL(`../${THREAD_ENTRIES[kind]}`, import.meta.url), { ...options, env });
 }

@@ -4,11 +4,11 @@ import { readThreadTimes, StallClock } from './stall-clock.ts';
 import { ThreadActivity } from './thread-activity.ts';
 
 /** After this many milliseconds of its own time without a sign of life, a thread counts as unresponsive. */
-const UNRESPONSIVE_AFTER = 2000;
+const UNRESPONSIVE_AFTER_MS = 2000;
 /** After this many milliseconds of its own time without a sign of life, a thread is replaced. */
-const OVERDUE_AFTER = 4000;
+const OVERDUE_AFTER_MS = 4000;
 /** Tolerance in milliseconds. If checks run slightly early, the measured times add up to slightly less than the limit. */
-const TOLERANCE = 50;
+const TOLERANCE_MS = 50;
 
 /** Milliseconds that a thread is given to terminate. A thread blocked in a system call that never returns cannot terminate. */
 export const THREAD_END_LIMIT_MS = 2000;
@@ -18,22 +18,22 @@ export class ThreadWatch {
 	readonly activity = new ThreadActivity();
 	readonly #clock = new StallClock();
 	/** Number of milliseconds of the thread's own time since its last sign of life, at the last check. */
-	unanswered = 0;
+	unansweredMs = 0;
 
 	/** Checks the thread. `elapsed` is in milliseconds since the last check. */
-	look(elapsed: number): void {
+	check(elapsed: number): void {
 		const { beat, task } = this.activity.read();
-		this.unanswered = this.#clock.look(beat, elapsed, () => readThreadTimes(task));
+		this.unansweredMs = this.#clock.update(beat, elapsed, () => readThreadTimes(task));
 	}
 
 	/** Whether the thread has been silent for so long that nothing should wait for it. */
 	get isUnresponsive(): boolean {
-		return this.unanswered >= UNRESPONSIVE_AFTER - TOLERANCE;
+		return this.unansweredMs >= UNRESPONSIVE_AFTER_MS - TOLERANCE_MS;
 	}
 
 	/** Whether the thread has been silent for so long that it must be replaced. */
 	get isOverdue(): boolean {
-		return this.unanswered >= OVERDUE_AFTER - TOLERANCE;
+		return this.unansweredMs >= OVERDUE_AFTER_MS - TOLERANCE_MS;
 	}
 
 	get isBuilding(): boolean {
@@ -44,7 +44,7 @@ export class ThreadWatch {
 	get fields(): { readonly [name: string]: unknown } {
 		const { phase, request, requestIsNew } = this.activity.read();
 		return {
-			unanswered_ms: Math.round(this.unanswered),
+			unanswered_ms: Math.round(this.unansweredMs),
 			doing: phase === 'requests' && requestIsNew ? 'request' : phase,
 			[requestIsNew ? 'request' : 'last_request']: request,
 		};

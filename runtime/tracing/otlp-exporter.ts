@@ -17,13 +17,13 @@ import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 
 /** Sends spans to a collector. */
 export interface SpanExporter {
-	/** Resolves when the collector has accepted them; rejects with the reason, at the latest after `timeout` milliseconds. Calls must not overlap. */
-	export(spans: readonly SpanRecord[], timeout: number): Promise<void>;
+	/** Resolves when the collector has accepted them; rejects with the reason, at the latest after `timeoutMs`. Calls must not overlap. */
+	export(spans: readonly SpanRecord[], timeoutMs: number): Promise<void>;
 	close(): Promise<void>;
 }
 
 /** The common part of the packages' exporters. */
-type Delegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
+type ExporterDelegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
 
 const SCOPE: InstrumentationScope = { name: 'svc' };
 
@@ -36,9 +36,9 @@ export function openOtlpExporter(
 	const delegate = delegateOf(environment, warn);
 	const resource = ownResource();
 	return {
-		export(spans, timeout) {
+		export(spans, timeoutMs) {
 			return new Promise((resolve, reject) => {
-				const timer = setTimeout(() => reject(new Error(`no answer within ${timeout} ms`)), timeout);
+				const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
 				delegate.export(
 					spans.map(span => readableSpan(span, resource)),
 					({ code, error }) => {
@@ -55,11 +55,11 @@ export function openOtlpExporter(
 
 /** Forwards messages of the packages, which report problems of the environment and of responses to a global logger. */
 function listenToPackages(warn: (message: string) => void): void {
-	const told = (message: string, ...more: unknown[]): void =>
-		warn([message, ...more.filter(one => typeof one === 'string')].join(' '));
+	const forward = (message: string, ...details: unknown[]): void =>
+		warn([message, ...details.filter(detail => typeof detail === 'string')].join(' '));
 	const silent = (): void => {};
 	diag.setLogger(
-		{ error: told, warn: told, info: silent, debug: silent, verbose: silent },
+		{ error: forward, warn: forward, info: silent, debug: silent, verbose: silent },
 		{ logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
 	);
 }
@@ -67,12 +67,12 @@ function listenToPackages(warn: (message: string) => void): void {
 function delegateOf(
 	environment: { readonly [name: string]: string | undefined },
 	warn: (message: string) => void,
-): Delegate {
-	const wanted =
+): ExporterDelegate {
+	const protocol =
 		environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL?.trim() || environment.OTEL_EXPORTER_OTLP_PROTOCOL?.trim();
-	if (wanted === 'http/json') return new OTLPTraceExporter();
-	if (wanted !== undefined && wanted !== '' && wanted !== 'http/protobuf') {
-		warn(`OTEL_EXPORTER_OTLP_PROTOCOL is neither http/protobuf nor http/json: \`${wanted}\`; http/protobuf is used.`);
+	if (protocol === 'http/json') return new OTLPTraceExporter();
+	if (protocol !== undefined && protocol !== '' && protocol !== 'http/protobuf') {
+		warn(`OTEL_EXPORTER_OTLP_PROTOCOL is neither http/protobuf nor http/json: \`${protocol}\`; http/protobuf is used.`);
 	}
 	const options = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', { 'Content-Type': 'application/x-protobuf' });
 	const delegate = createOtlpHttpExportDelegate(
@@ -83,7 +83,7 @@ function delegateOf(
 		undefined,
 	);
 	return {
-		export: (spans, done) => delegate.export(spans, done),
+		export: (spans, onDone) => delegate.export(spans, onDone),
 		shutdown: () => delegate.shutdown(),
 	};
 }

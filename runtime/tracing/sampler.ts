@@ -12,14 +12,14 @@ export function createSampler(environment: { readonly [name: string]: string | u
 	if (isTracingDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
 	const root = rootSampler(name.replace(/^parentbased_/, ''), environment.OTEL_TRACES_SAMPLER_ARG);
-	if (KNOWN.has(name) && !name.startsWith('parentbased_')) return root;
+	if (KNOWN_SAMPLERS.has(name) && !name.startsWith('parentbased_')) return root;
 	return (traceId, parentSampled) => parentSampled ?? root(traceId, undefined);
 }
 
 /** Returns a sentence about what is wrong with an environment's sampler settings; undefined if nothing is. */
 export function samplerProblem(environment: { readonly [name: string]: string | undefined }): string | undefined {
 	const name = environment.OTEL_TRACES_SAMPLER ?? '';
-	if (name !== '' && !KNOWN.has(name)) {
+	if (name !== '' && !KNOWN_SAMPLERS.has(name)) {
 		return `OTEL_TRACES_SAMPLER names no sampler that there is: \`${name}\`; parentbased_always_on is used.`;
 	}
 	const argument = environment.OTEL_TRACES_SAMPLER_ARG;
@@ -34,7 +34,7 @@ export function isTracingDisabled(environment: { readonly [name: string]: string
 	return environment.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
 }
 
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_SAMPLERS: ReadonlySet<string> = new Set([
 	...['always_on', 'always_off', 'traceidratio'],
 	...['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'],
 ]);

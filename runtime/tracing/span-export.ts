@@ -12,14 +12,14 @@ export type SpanExportLogger = (
 ) => void;
 
 /** Minimum milliseconds between two log entries about failed exports. */
-const REMINDER = 60_000;
+const REMINDER_INTERVAL_MS = 60_000;
 
 /** Settings for queueing spans: the `OTEL_BSP_…` variables of the OpenTelemetry specification. */
 interface BatchSettings {
-	readonly delay: number;
-	readonly queue: number;
-	readonly batch: number;
-	readonly timeout: number;
+	readonly delayMs: number;
+	readonly queueSpans: number;
+	readonly batchSpans: number;
+	readonly timeoutMs: number;
 }
 
 /** Queues the spans of all threads and exports them in batches. */
@@ -29,20 +29,20 @@ export class SpanExport {
 	/** Number of spans that found the queue full or whose export failed. */
 	dropped = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
-	readonly #tell: SpanExportLogger;
+	readonly #log: SpanExportLogger;
 	readonly #settings: BatchSettings;
 	readonly #queue: SpanRecord[] = [];
 	#exporter: Promise<SpanExporter | undefined> | undefined;
-	#underWay: Promise<void> | undefined;
+	#exporting: Promise<void> | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	#closed = false;
-	#failing = false;
-	#toldAt = Number.NEGATIVE_INFINITY;
-	#unreported = 0;
+	#isClosed = false;
+	#isFailing = false;
+	#loggedAt = Number.NEGATIVE_INFINITY;
+	#unloggedDrops = 0;
 
-	constructor(environment: { readonly [name: string]: string | undefined }, tell: SpanExportLogger) {
+	constructor(environment: { readonly [name: string]: string | undefined }, log: SpanExportLogger) {
 		this.#environment = environment;
-		this.#tell = tell;
+		this.#log = log;
 		this.#settings = batchSettings(environment);
 	}
 
@@ -52,34 +52,34 @@ export class SpanExport {
 	}
 
 	/** Queues `spans` spans, given as comma-separated JSON objects. */
-	take(text: string, spans: number): void {
-		const room = this.#closed ? 0 : this.#settings.queue - this.#queue.length;
-		if (room > 0) {
-			const all = JSON.parse(`[${text}]`) as SpanRecord[];
-			for (let i = 0; i < all.length && i < room; i++) this.#queue.push(all[i]!);
+	queue(text: string, spans: number): void {
+		const freeSpans = this.#isClosed ? 0 : this.#settings.queueSpans - this.#queue.length;
+		if (freeSpans > 0) {
+			const records = JSON.parse(`[${text}]`) as SpanRecord[];
+			for (let i = 0; i < records.length && i < freeSpans; i++) this.#queue.push(records[i]!);
 		}
-		this.#drop(Math.max(0, spans - room));
+		this.#drop(Math.max(0, spans - freeSpans));
 		this.#schedule();
 	}
 
-	/** Exports the queued spans, for at most `limit` milliseconds. No more spans are accepted. */
-	async close(limit: number): Promise<void> {
-		this.#closed = true;
+	/** Exports the queued spans, for at most `limitMs`. No more spans are accepted. */
+	async close(limitMs: number): Promise<void> {
+		this.#isClosed = true;
 		clearTimeout(this.#timer);
 		if (!this.#exporter) return;
 		const finish = async (): Promise<void> => {
-			await this.#underWay;
+			await this.#exporting;
 			// If no collector responds, every batch would wait for its timeout.
-			while (this.#queue.length > 0 && !this.#failing) await this.#exportBatch();
+			while (this.#queue.length > 0 && !this.#isFailing) await this.#exportBatch();
 			await (await this.#exporter)?.close();
 		};
-		await withinLimit(finish(), limit);
+		await withinLimit(finish(), limitMs);
 		this.#drop(this.#queue.splice(0).length);
 	}
 
 	#schedule(): void {
-		if (this.#underWay || this.#queue.length === 0 || this.#closed) return;
-		if (this.#queue.length >= this.#settings.batch) {
+		if (this.#exporting || this.#queue.length === 0 || this.#isClosed) return;
+		if (this.#queue.length >= this.#settings.batchSpans) {
 			clearTimeout(this.#timer);
 			this.#timer = undefined;
 			this.#start();
@@ -87,71 +87,77 @@ export class SpanExport {
 			this.#timer ??= setTimeout(() => {
 				this.#timer = undefined;
 				this.#start();
-			}, this.#settings.delay).unref();
+			}, this.#settings.delayMs).unref();
 		}
 	}
 
 	#start(): void {
-		this.#underWay ??= this.#exportBatch().finally(() => {
-			this.#underWay = undefined;
+		this.#exporting ??= this.#exportBatch().finally(() => {
+			this.#exporting = undefined;
 			this.#schedule();
 		});
 	}
 
 	async #exportBatch(): Promise<void> {
 		const exporter = await this.#exporter;
-		const spans = this.#queue.splice(0, this.#settings.batch);
+		const spans = this.#queue.splice(0, this.#settings.batchSpans);
 		if (!exporter || spans.length === 0) return;
 		try {
-			await exporter.export(spans, this.#settings.timeout);
+			await exporter.export(spans, this.#settings.timeoutMs);
 		} catch (error) {
-			this.#failing = true;
+			this.#isFailing = true;
 			this.#drop(spans.length, error);
 			return;
 		}
 		this.exported += spans.length;
-		if (!this.#failing) return;
-		this.#failing = false;
-		this.#toldAt = Number.NEGATIVE_INFINITY;
-		this.#tell('info', 'spans are exported again');
+		if (!this.#isFailing) return;
+		this.#isFailing = false;
+		this.#loggedAt = Number.NEGATIVE_INFINITY;
+		this.#log('info', 'spans are exported again');
 	}
 
 	#drop(spans: number, error?: unknown): void {
 		if (spans === 0) return;
 		this.dropped += spans;
-		this.#unreported += spans;
+		this.#unloggedDrops += spans;
 		const now = performance.now();
-		if (now - this.#toldAt < REMINDER) return;
-		this.#toldAt = now;
+		if (now - this.#loggedAt < REMINDER_INTERVAL_MS) return;
+		this.#loggedAt = now;
 		const cause = error instanceof Error ? error.message : error === undefined ? undefined : String(error);
 		const message =
 			error === undefined
 				? 'spans were dropped: they come faster than they are exported'
 				: 'spans could not be exported';
-		this.#tell('warn', message, { dropped: this.#unreported, ...(cause === undefined ? {} : { cause: shown(cause) }) });
-		this.#unreported = 0;
+		this.#log('warn', message, {
+			dropped: this.#unloggedDrops,
+			...(cause === undefined ? {} : { cause: withoutSecrets(cause) }),
+		});
+		this.#unloggedDrops = 0;
 	}
 
 	async #load(): Promise<SpanExporter | undefined> {
 		const problem = samplerProblem(this.#environment);
-		if (problem !== undefined) this.#tell('warn', problem);
-		const wanted = this.#environment.OTEL_TRACES_EXPORTER?.trim() ?? '';
-		if (isTracingDisabled(this.#environment) || wanted === 'none') return undefined;
-		if (wanted !== '' && wanted !== 'otlp') {
-			this.#tell('warn', `OTEL_TRACES_EXPORTER names no exporter that there is: \`${shown(wanted)}\`; otlp is used.`);
+		if (problem !== undefined) this.#log('warn', problem);
+		const exporterName = this.#environment.OTEL_TRACES_EXPORTER?.trim() ?? '';
+		if (isTracingDisabled(this.#environment) || exporterName === 'none') return undefined;
+		if (exporterName !== '' && exporterName !== 'otlp') {
+			this.#log(
+				'warn',
+				`OTEL_TRACES_EXPORTER names no exporter that there is: \`${withoutSecrets(exporterName)}\`; otlp is used.`,
+			);
 		}
 		try {
 			const { openOtlpExporter } = await import('./otlp-exporter.ts');
-			return openOtlpExporter(this.#environment, message => this.#tell('warn', shown(message)));
+			return openOtlpExporter(this.#environment, message => this.#log('warn', withoutSecrets(message)));
 		} catch (error) {
-			this.#tell('error', 'the exporter of spans could not be made', { cause: shown(String(error)) });
+			this.#log('error', 'the exporter of spans could not be made', { cause: withoutSecrets(String(error)) });
 			return undefined;
 		}
 	}
 }
 
 /** Returns a message without parts that may be secret, on one line and of limited length. */
-function shown(message: string): string {
+function withoutSecrets(message: string): string {
 	return message
 		.replace(/\/\/[^@\s/]*@/g, '//[redacted]@')
 		.replace(/\s+/g, ' ')
@@ -159,23 +165,23 @@ function shown(message: string): string {
 }
 
 function batchSettings(environment: { readonly [name: string]: string | undefined }): BatchSettings {
-	const number = (name: string, otherwise: number, least: number, most: number): number => {
+	const numberOf = (name: string, fallback: number, min: number, max: number): number => {
 		const value = Number(environment[name] ?? '');
-		return environment[name]?.trim() && Number.isInteger(value) && value >= least && value <= most ? value : otherwise;
+		return environment[name]?.trim() && Number.isInteger(value) && value >= min && value <= max ? value : fallback;
 	};
-	const queue = number('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 1_000_000);
+	const queue = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 1_000_000);
 	return {
-		queue,
-		batch: Math.min(queue, number('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 100_000)),
-		delay: number('OTEL_BSP_SCHEDULE_DELAY', 5000, 0, 3_600_000),
-		timeout: number('OTEL_BSP_EXPORT_TIMEOUT', 30_000, 1, 3_600_000),
+		queueSpans: queue,
+		batchSpans: Math.min(queue, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 100_000)),
+		delayMs: numberOf('OTEL_BSP_SCHEDULE_DELAY', 5000, 0, 3_600_000),
+		timeoutMs: numberOf('OTEL_BSP_EXPORT_TIMEOUT', 30_000, 1, 3_600_000),
 	};
 }
 
-async function withinLimit(promise: Promise<void>, limit: number): Promise<void> {
+async function withinLimit(promise: Promise<void>, limitMs: number): Promise<void> {
 	let timer: NodeJS.Timeout | undefined;
 	const end = new Promise<void>(resolve => {
-		timer = setTimeout(resolve, limit);
+		timer = setTimeout(resolve, limitMs);
 	});
 	await Promise.race([promise.catch(() => {}), end]);
 	clearTimeout(timer);

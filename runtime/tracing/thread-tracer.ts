@@ -6,11 +6,11 @@ import { MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import type { Sampler } from './sampler.ts';
 
 /** Maximum milliseconds that a span waits for others. */
-const DELAY = 200;
+const BATCH_DELAY_MS = 200;
 /** Batches are posted as soon as they reach this many characters. */
-const BATCH = 64 * 1024;
+const BATCH_CHARACTERS = 64 * 1024;
 /** Number of random bytes generated at a time. */
-const POOL = 4096;
+const POOL_BYTES = 4096;
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
@@ -18,11 +18,11 @@ export class ThreadTracer implements Tracer {
 	readonly isSampled: Sampler;
 	readonly #port: BatchPort;
 	/** Random hexadecimal digits. */
-	#random = '';
+	#digitPool = '';
 	/** Number of these digits that have been used. */
-	#used = 0;
-	#text = '';
-	#spans = 0;
+	#usedDigits = 0;
+	#batchText = '';
+	#batchSpans = 0;
 	#timer: NodeJS.Timeout | undefined;
 
 	constructor(sampler: Sampler, port: BatchPort) {
@@ -42,36 +42,36 @@ export class ThreadTracer implements Tracer {
 
 	/** Returns random digits from a pool, because generating them separately would dominate the cost of an id. */
 	#digits(count: number): string {
-		let from = this.#used;
-		if (from + count > this.#random.length) {
-			this.#random = randomBytes(POOL).toString('hex');
-			from = 0;
+		let start = this.#usedDigits;
+		if (start + count > this.#digitPool.length) {
+			this.#digitPool = randomBytes(POOL_BYTES).toString('hex');
+			start = 0;
 		}
-		this.#used = from + count;
-		return this.#random.slice(from, this.#used);
+		this.#usedDigits = start + count;
+		return this.#digitPool.slice(start, this.#usedDigits);
 	}
 
 	record(span: SpanRecord): void {
 		const json = JSON.stringify(span);
-		this.#text = this.#spans === 0 ? json : `${this.#text},${json}`;
-		this.#spans++;
-		if (this.#text.length >= BATCH) this.flush();
-		else this.#timer ??= setTimeout(() => this.flush(), DELAY).unref();
+		this.#batchText = this.#batchSpans === 0 ? json : `${this.#batchText},${json}`;
+		this.#batchSpans++;
+		if (this.#batchText.length >= BATCH_CHARACTERS) this.flush();
+		else this.#timer ??= setTimeout(() => this.flush(), BATCH_DELAY_MS).unref();
 	}
 
 	/** Posts the spans collected so far. */
 	flush(): void {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
-		if (this.#spans === 0) return;
+		if (this.#batchSpans === 0) return;
 		const { outstanding, outstandingSlot } = this.#port;
 		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) {
-			this.#port.dropped(this.#spans);
+			this.#port.dropped(this.#batchSpans);
 		} else {
-			Atomics.add(outstanding, outstandingSlot, this.#text.length);
-			this.#port.post(this.#text, this.#spans);
+			Atomics.add(outstanding, outstandingSlot, this.#batchText.length);
+			this.#port.post(this.#batchText, this.#batchSpans);
 		}
-		this.#text = '';
-		this.#spans = 0;
+		this.#batchText = '';
+		this.#batchSpans = 0;
 	}
 }

@@ -16,30 +16,30 @@ export interface MachineToTrust {
 	/** The user's home folder, not relative to `root`. */
 	readonly home: string | undefined;
 	/** True if the user may change the system's trust store. */
-	readonly privileged: boolean;
+	readonly isPrivileged: boolean;
 	/** Runs a program without a shell. Never rejects. */
 	run(program: string, args: readonly string[]): Promise<ProgramResult>;
 }
 
 /** Timeout of a program in milliseconds. */
-const LIMIT = 60_000;
+const PROGRAM_LIMIT_MS = 60_000;
 /** Maximum characters of output to keep. */
-const KEPT_OUTPUT = 2000;
+const MAX_OUTPUT_CHARACTERS = 2000;
 
 /** Returns the machine that this process runs on. */
 export function thisMachine(environment: { readonly [name: string]: string | undefined }): MachineToTrust {
-	return { root: '/', home: environment.HOME, privileged: process.geteuid?.() === 0, run: runProgram };
+	return { root: '/', home: environment.HOME, isPrivileged: process.geteuid?.() === 0, run: runProgram };
 }
 
 function runProgram(program: string, args: readonly string[]): Promise<ProgramResult> {
 	return new Promise(resolve => {
-		const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT });
+		const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: PROGRAM_LIMIT_MS });
 		let output = '';
-		const keep = (text: string): void => {
-			if (output.length < KEPT_OUTPUT) output += text.slice(0, KEPT_OUTPUT - output.length);
+		const addOutput = (text: string): void => {
+			if (output.length < MAX_OUTPUT_CHARACTERS) output += text.slice(0, MAX_OUTPUT_CHARACTERS - output.length);
 		};
-		child.stdout.setEncoding('utf8').on('data', keep);
-		child.stderr.setEncoding('utf8').on('data', keep);
+		child.stdout.setEncoding('utf8').on('data', addOutput);
+		child.stderr.setEncoding('utf8').on('data', addOutput);
 		child.once('error', () => resolve({ status: undefined, output: '' }));
 		child.once('close', status => resolve({ status: status ?? 1, output: output.trim() }));
 	});

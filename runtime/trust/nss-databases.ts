@@ -7,7 +7,7 @@ import { TrustError } from './trust-error.ts';
 /** Folders below the home folder that are databases. */
 const DATABASES = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
 /** Folders below the home folder that contain databases. */
-const PROFILES = [
+const PROFILE_FOLDERS = [
 	'.mozilla/firefox',
 	'.config/mozilla/firefox',
 	'snap/firefox/common/.mozilla/firefox',
@@ -16,37 +16,37 @@ const PROFILES = [
 
 export interface NssChangeResult {
 	/** Number of databases changed. */
-	readonly changed: number;
+	readonly changedCount: number;
 	/** Number of databases found. */
-	readonly found: number;
+	readonly foundCount: number;
 }
 
 /** Adds a certificate file under a name to every database of the user. Rejects with {@link TrustError}. */
 export async function addToNss(machine: MachineToTrust, name: string, file: string): Promise<NssChangeResult> {
-	return change(machine, database => ['-A', '-d', `sql:${database}`, '-t', 'C,,', '-n', name, '-i', file]);
+	return changeDatabases(machine, database => ['-A', '-d', `sql:${database}`, '-t', 'C,,', '-n', name, '-i', file]);
 }
 
 /** Removes a certificate from every database that has it. Rejects with {@link TrustError}. */
 export async function removeFromNss(machine: MachineToTrust, name: string): Promise<NssChangeResult> {
-	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
+	return changeDatabases(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
 }
 
-/** Runs a command for every database, or only for those that contain a certificate named `only`. */
-async function change(
+/** Runs a command for every database, or only for those that contain a certificate named `existingName`. */
+async function changeDatabases(
 	machine: MachineToTrust,
 	command: (database: string) => readonly string[],
-	only?: string,
+	existingName?: string,
 ): Promise<NssChangeResult> {
 	const databases = await databasesOf(machine);
 	let changed = 0;
 	for (const database of databases) {
-		const listed = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', only ?? '-']);
-		if (listed.status === undefined) {
+		const listing = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', existingName ?? '-']);
+		if (listing.status === undefined) {
 			throw new TrustError(
 				'Browsers have NSS databases, but `certutil`, which is needed to change them, is not installed. Install libnss3-tools (nss-tools, nss).',
 			);
 		}
-		if (only !== undefined && listed.status !== 0) continue;
+		if (existingName !== undefined && listing.status !== 0) continue;
 		const { status, output } = await machine.run('certutil', command(database));
 		if (status !== 0) {
 			throw new TrustError(
@@ -55,24 +55,24 @@ async function change(
 		}
 		changed++;
 	}
-	return { changed, found: databases.length };
+	return { changedCount: changed, foundCount: databases.length };
 }
 
 async function databasesOf({ home }: MachineToTrust): Promise<string[]> {
 	if (!home) return [];
 	const candidates = DATABASES.map(folder => path.join(home, folder));
-	for (const profiles of PROFILES) {
+	for (const profiles of PROFILE_FOLDERS) {
 		const entries = await readdir(path.join(home, profiles)).catch(() => []);
 		candidates.push(...entries.map(entry => path.join(home, profiles, entry)));
 	}
 	const found: string[] = [];
 	for (const candidate of candidates) {
 		// Databases without cert9.db have the old format, which current browsers do not read.
-		const is = await access(path.join(candidate, 'cert9.db')).then(
+		const isDatabase = await access(path.join(candidate, 'cert9.db')).then(
 			() => true,
 			() => false,
 		);
-		if (is) found.push(candidate);
+		if (isDatabase) found.push(candidate);
 	}
 	return found;
 }

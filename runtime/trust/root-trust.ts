@@ -50,31 +50,31 @@ export interface TrustReport {
 
 /** Adds the root to every trust store. If one fails, the others are still changed. */
 export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
-	return report(machine, {
+	return reportOf(machine, {
 		system: () => addToSystem(machine, root.name, root.pem),
 		nss: () => addToNss(machine, root.name, root.file),
-		done: `trusts \`${root.title}\` now`,
-		before: 'trusted it already',
+		doneText: `trusts \`${root.title}\` now`,
+		unchangedText: 'trusted it already',
 	});
 }
 
 /** Removes the root from every trust store. */
 export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
-	return report(machine, {
+	return reportOf(machine, {
 		system: () => removeFromSystem(machine, root.name),
 		nss: () => removeFromNss(machine, root.name),
-		done: `does not trust \`${root.title}\` any more`,
-		before: 'did not trust it',
+		doneText: `does not trust \`${root.title}\` any more`,
+		unchangedText: 'did not trust it',
 	});
 }
 
-async function report(
+async function reportOf(
 	machine: MachineToTrust,
-	work: {
+	changes: {
 		readonly system: () => ReturnType<typeof addToSystem>;
 		readonly nss: () => ReturnType<typeof addToNss>;
-		readonly done: string;
-		readonly before: string;
+		readonly doneText: string;
+		readonly unchangedText: string;
 	},
 ): Promise<TrustReport> {
 	const sentences: string[] = [];
@@ -89,16 +89,16 @@ async function report(
 		}
 	};
 	await attempt(async () => {
-		const change = await work.system();
+		const change = await changes.system();
 		if (change === 'no-store') throw new TrustError('No supported trust store was found on this system.');
-		return `The trust store of the system ${change === 'changed' ? work.done : work.before}.`;
+		return `The trust store of the system ${change === 'changed' ? changes.doneText : changes.unchangedText}.`;
 	});
 	await attempt(async () => {
-		const { changed, found } = await work.nss();
-		if (found === 0 || machine.home === undefined) return undefined;
-		const one = found === 1;
-		if (changed === 0) return `The NSS database${one ? '' : 's'} of browsers ${work.before}.`;
-		return `${changed} of ${found} NSS database${one ? '' : 's'} of browsers: ${work.done.replace(/^trusts/, 'trusting').replace(/^does not trust/, 'not trusting')}.`;
+		const { changedCount, foundCount } = await changes.nss();
+		if (foundCount === 0 || machine.home === undefined) return undefined;
+		const isSingle = foundCount === 1;
+		if (changedCount === 0) return `The NSS database${isSingle ? '' : 's'} of browsers ${changes.unchangedText}.`;
+		return `${changedCount} of ${foundCount} NSS database${isSingle ? '' : 's'} of browsers: ${changes.doneText.replace(/^trusts/, 'trusting').replace(/^does not trust/, 'not trusting')}.`;
 	});
 	return { sentences, failures };
 }

@@ -6,33 +6,38 @@ import type { MachineToTrust } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
 /** The location of locally added certificates in a family of distributions. */
-interface Layout {
+interface StoreLayout {
 	readonly name: string;
 	readonly folder: string;
 	readonly extension: string;
-	readonly refresh: readonly [program: string, ...args: string[]];
+	readonly refreshCommand: readonly [program: string, ...args: string[]];
 }
 
-const LAYOUTS: readonly Layout[] = [
+const LAYOUTS: readonly StoreLayout[] = [
 	{
 		name: 'Red Hat',
 		folder: 'etc/pki/ca-trust/source/anchors',
 		extension: '.pem',
-		refresh: ['update-ca-trust', 'extract'],
+		refreshCommand: ['update-ca-trust', 'extract'],
 	},
 	{
 		name: 'Debian',
 		folder: 'usr/local/share/ca-certificates',
 		extension: '.crt',
-		refresh: ['update-ca-certificates'],
+		refreshCommand: ['update-ca-certificates'],
 	},
 	{
 		name: 'Arch',
 		folder: 'etc/ca-certificates/trust-source/anchors',
 		extension: '.crt',
-		refresh: ['trust', 'extract-compat'],
+		refreshCommand: ['trust', 'extract-compat'],
 	},
-	{ name: 'SUSE', folder: 'usr/share/pki/trust/anchors', extension: '.crt', refresh: ['update-ca-certificates'] },
+	{
+		name: 'SUSE',
+		folder: 'usr/share/pki/trust/anchors',
+		extension: '.crt',
+		refreshCommand: ['update-ca-certificates'],
+	},
 ];
 
 export type SystemStoreChange = 'changed' | 'unchanged' | 'no-store';
@@ -54,9 +59,9 @@ export async function addToSystem(machine: MachineToTrust, name: string, pem: st
 			await handle.close();
 		}
 	} catch (error) {
-		throw unwritable(file, error);
+		throw unwritableError(file, error);
 	}
-	await refresh(machine, layout);
+	await refreshStore(machine, layout);
 	return 'changed';
 }
 
@@ -69,29 +74,32 @@ export async function removeFromSystem(machine: MachineToTrust, name: string): P
 	if (!(await readdir(folder)).includes(file)) return 'unchanged';
 	requirePrivilege(machine);
 	await unlink(path.join(folder, file)).catch(error => {
-		throw unwritable(path.join(folder, file), error);
+		throw unwritableError(path.join(folder, file), error);
 	});
-	await refresh(machine, layout);
+	await refreshStore(machine, layout);
 	return 'changed';
 }
 
-async function layoutOf(machine: MachineToTrust): Promise<Layout | undefined> {
+async function layoutOf(machine: MachineToTrust): Promise<StoreLayout | undefined> {
 	for (const layout of LAYOUTS) {
-		const found = await access(path.join(machine.root, layout.folder)).then(
+		const exists = await access(path.join(machine.root, layout.folder)).then(
 			() => true,
 			() => false,
 		);
-		if (found) return layout;
+		if (exists) return layout;
 	}
 	return undefined;
 }
 
 function requirePrivilege(machine: MachineToTrust): void {
-	if (machine.privileged) return;
+	if (machine.isPrivileged) return;
 	throw new TrustError('Only root can change the trust store of the system. Run the command again with sudo.');
 }
 
-async function refresh(machine: MachineToTrust, { name, refresh: [program, ...args] }: Layout): Promise<void> {
+async function refreshStore(
+	machine: MachineToTrust,
+	{ name, refreshCommand: [program, ...args] }: StoreLayout,
+): Promise<void> {
 	const { status, output } = await machine.run(program, args);
 	if (status === 0) return;
 	if (status === undefined) {
@@ -102,6 +110,6 @@ async function refresh(machine: MachineToTrust, { name, refresh: [program, ...ar
 	throw new TrustError(`\`${program}\` ended with status ${status}: ${output.split('\n').at(-1) ?? ''}`);
 }
 
-function unwritable(file: string, error: unknown): TrustError {
+function unwritableError(file: string, error: unknown): TrustError {
 	return new TrustError(`\`${file}\` cannot be changed: ${(error as NodeJS.ErrnoException).code}.`);
 }

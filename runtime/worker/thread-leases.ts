@@ -83,7 +83,7 @@ export class ThreadLeases implements LeaseSource {
 			ask: check => thread.ask({ about: 'password', check }),
 			withdraw: id => void thread.ask({ about: 'password_withdrawn', id }),
 			clientOf: x => thread.accessLogs.clientIp(x),
-			refused: () => {
+			countRefusal: () => {
 				thread.counters[overloadSlot('passwords')]!++;
 			},
 		});

@@ -45,7 +45,7 @@ const filed = suite('long cached bodies in memory files, shared by several threa
 
 filed('every byte read is correct, and the cache stays within its size limit', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
-	const registry = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
+	const registry = new CacheRegistry({ healingMs: 20, workingDirectory: '/', log: () => {} });
 	registry.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
 	const words = new Int32Array(buffer);
 	let most = 0;

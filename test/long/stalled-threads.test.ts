@@ -72,7 +72,7 @@ async function replacedDuringLoad(how: StallKind): Promise<void> {
 		const loaded = performance.now() - began;
 		assert.is(result, 'applied');
 		assert.is(runtime.ready, false);
-		assert.is(runtime.unready, 'Worker thread 0 did not answer; the server is replacing it.');
+		assert.is(runtime.unreadyReason, 'Worker thread 0 did not answer; the server is replacing it.');
 		const replaced = await until('the thread is replaced', scale * REPLACED_WITHIN, () =>
 			log.text().includes('a worker thread was replaced'),
 		);
@@ -177,8 +177,8 @@ stalled('a stalled compile thread is replaced: pending requests fail, and the ne
 	const entries: string[] = [];
 	const start = { workingDirectory: '/', environment: {}, etagKey: new Uint8Array(32) };
 	const compiler = new CompileService(start, (level, message) => entries.push(`${level} ${message}`), {
-		long: 500,
-		most: 1000,
+		reportAfterMs: 500,
+		abandonAfterMs: 1000,
 	});
 	try {
 		for (const how of ['spin', 'block'] as const) {

@@ -39,10 +39,10 @@ export const HANDOVER_PROTOCOL = 3;
 export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 
 /** Default number of milliseconds in which a successor must be ready. */
-export const READY_LIMIT = 120_000;
+export const READY_LIMIT_MS = 120_000;
 
 /**
- * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link limitOf}, and `doing` says what the
+ * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link stepLimitMs}, and `doing` says what the
  * successor is doing.
  */
 export const STEPS = {
@@ -58,19 +58,19 @@ export const STEPS = {
 export type HandoverStep = keyof typeof STEPS;
 
 /** Maximum milliseconds that a successor waits for the offer. */
-export const OFFER_LIMIT = 10_000;
+export const OFFER_LIMIT_MS = 10_000;
 
 /**
  * Returns the time limit of a step, if `readyLimit` milliseconds are allowed until the successor is ready. No step may take longer
- * than `readyLimit`. If `readyLimit` exceeds {@link READY_LIMIT}, the limits of the steps until then grow by the same factor.
+ * than `readyLimit`. If `readyLimit` exceeds {@link READY_LIMIT_MS}, the limits of the steps until then grow by the same factor.
  */
-export function limitOf(step: HandoverStep, readyLimit: number): number {
-	const factor = step === 'switch' ? 1 : Math.max(1, readyLimit / READY_LIMIT);
+export function stepLimitMs(step: HandoverStep, readyLimit: number): number {
+	const factor = step === 'switch' ? 1 : Math.max(1, readyLimit / READY_LIMIT_MS);
 	return Math.min(readyLimit, STEPS[step].limit * factor);
 }
 
 /** Returns a duration as text, such as `10 s`. */
-export function timeText(milliseconds: number): string {
+export function formatDuration(milliseconds: number): string {
 	return milliseconds < 1000 ? `${milliseconds} ms` : `${Math.round(milliseconds / 1000)} s`;
 }
 
@@ -83,7 +83,7 @@ export const CHANNEL_DESCRIPTOR = 3;
 /**
  * The number of the first inherited descriptor in the successor. The standard streams and the channel have the numbers before it.
  */
-export const FIRST_INHERITED = 4;
+export const FIRST_INHERITED_DESCRIPTOR = 4;
 
 /** Everything that a runtime leaves to its successor. Descriptors are numbered as in the successor. */
 export interface Inheritance {

@@ -6,22 +6,22 @@ import type { Inheritance } from './handover-protocol.ts';
 
 /** Duplicates of all sockets that a successor has inherited, in case another successor must be started. */
 export class KeptSockets {
-	readonly #rest: Omit<Inheritance, 'sockets'>;
-	readonly #passed: Inheritance['sockets']['passed'];
-	#held: Inheritance['sockets']['held'];
+	readonly #otherParts: Omit<Inheritance, 'sockets'>;
+	readonly #passedSockets: Inheritance['sockets']['passed'];
+	#heldSockets: Inheritance['sockets']['held'];
 	#listeners: readonly BequeathedListener[];
-	readonly #open = new Set<number>();
+	readonly #openDescriptors = new Set<number>();
 
 	/** Duplicates all descriptors of an inheritance, except those of channels. Throws an error with the system's code. */
 	constructor({ sockets, ...rest }: Inheritance) {
-		this.#rest = rest;
-		const kept = <T extends { readonly descriptor: number }>(one: T): T => ({
-			...one,
-			descriptor: this.#duplicate(one.descriptor),
+		this.#otherParts = rest;
+		const withDuplicate = <T extends { readonly descriptor: number }>(socket: T): T => ({
+			...socket,
+			descriptor: this.#duplicate(socket.descriptor),
 		});
 		try {
-			this.#passed = sockets.passed.map(kept);
-			this.#held = sockets.held.map(kept);
+			this.#passedSockets = sockets.passed.map(withDuplicate);
+			this.#heldSockets = sockets.held.map(withDuplicate);
 			this.#listeners = sockets.listeners.map(({ descriptors, datagrams, ...listener }) => ({
 				...listener,
 				descriptors: descriptors.map(descriptor => this.#duplicate(descriptor)),
@@ -39,44 +39,44 @@ export class KeptSockets {
 	 * @param used See `UnconfirmedTerms.used`.
 	 */
 	keepOnly(used: readonly string[]): void {
-		const names = new Set(used);
-		const wanted: BequeathedListener[] = [];
+		const usedKeys = new Set(used);
+		const keptListeners: BequeathedListener[] = [];
 		for (const { datagrams = [], ...listener } of this.#listeners) {
-			const usesDatagrams = names.has(`udp ${listener.key}`);
+			const usesDatagrams = usedKeys.has(`udp ${listener.key}`);
 			if (!usesDatagrams) for (const { descriptor } of datagrams) this.#close(descriptor);
-			if (names.has(listener.key)) wanted.push({ ...listener, ...(usesDatagrams && { datagrams }) });
+			if (usedKeys.has(listener.key)) keptListeners.push({ ...listener, ...(usesDatagrams && { datagrams }) });
 			else for (const descriptor of listener.descriptors) this.#close(descriptor);
 		}
-		this.#listeners = wanted;
-		for (const { key, descriptor } of this.#held) if (!names.has(key)) this.#close(descriptor);
-		this.#held = this.#held.filter(({ key }) => names.has(key));
+		this.#listeners = keptListeners;
+		for (const { key, descriptor } of this.#heldSockets) if (!usedKeys.has(key)) this.#close(descriptor);
+		this.#heldSockets = this.#heldSockets.filter(({ key }) => usedKeys.has(key));
 	}
 
 	/**
-	 * Returns the inheritance for another successor. `open` has the UDP sockets on which this process still has connections, with
+	 * Returns the inheritance for another successor. `openDatagrams` are the UDP sockets on which this process still has connections, with
 	 * new channels.
 	 */
-	inheritance(open: Iterable<BequeathedDatagrams>): Inheritance {
-		const channels = new Map([...open].map(one => [inodeOf(one.descriptor), one]));
+	inheritance(openDatagrams: Iterable<BequeathedDatagrams>): Inheritance {
+		const channels = new Map([...openDatagrams].map(socket => [inodeOf(socket.descriptor), socket]));
 		const listeners = this.#listeners.map(listener => ({
 			...listener,
-			datagrams: listener.datagrams?.map(one => channels.get(inodeOf(one.descriptor)) ?? one),
+			datagrams: listener.datagrams?.map(socket => channels.get(inodeOf(socket.descriptor)) ?? socket),
 		}));
-		return { ...this.#rest, sockets: { listeners, held: this.#held, passed: this.#passed } };
+		return { ...this.#otherParts, sockets: { listeners, held: this.#heldSockets, passed: this.#passedSockets } };
 	}
 
 	close(): void {
-		for (const descriptor of [...this.#open]) this.#close(descriptor);
+		for (const descriptor of [...this.#openDescriptors]) this.#close(descriptor);
 	}
 
 	#duplicate(descriptor: number): number {
 		const copy = duplicateDescriptor(descriptor);
-		this.#open.add(copy);
+		this.#openDescriptors.add(copy);
 		return copy;
 	}
 
 	#close(descriptor: number): void {
-		if (this.#open.delete(descriptor)) closeSync(descriptor);
+		if (this.#openDescriptors.delete(descriptor)) closeSync(descriptor);
 	}
 }
 

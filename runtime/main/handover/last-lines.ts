@@ -6,17 +6,17 @@ const MAX_CHARACTERS = 2000;
 
 /** Keeps the last lines of a text that arrives in pieces. */
 export class LastLines {
-	#kept = '';
+	#recentText = '';
 
 	add(piece: string): void {
-		this.#kept = (this.#kept + piece).slice(-2 * MAX_CHARACTERS);
+		this.#recentText = (this.#recentText + piece).slice(-2 * MAX_CHARACTERS);
 	}
 
 	/** At most the last 20 lines and 2,000 characters, without control characters, which could change what a terminal shows. */
 	get text(): string {
 		// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
-		const plain = this.#kept.replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
-		const end = plain.trimEnd().slice(-MAX_CHARACTERS);
-		return end.split('\n').slice(-MAX_LINES).join('\n');
+		const plain = this.#recentText.replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
+		const tail = plain.trimEnd().slice(-MAX_CHARACTERS);
+		return tail.split('\n').slice(-MAX_LINES).join('\n');
 	}
 }

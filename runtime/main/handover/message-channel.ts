@@ -2,9 +2,9 @@
 import type { Duplex } from 'node:stream';
 
 /** Maximum characters of a message. The offer contains a configuration, which may be large. */
-const LONGEST_MESSAGE = 256 * 1024 * 1024;
+const MAX_MESSAGE_CHARACTERS = 256 * 1024 * 1024;
 
-/** A message as it arrives: an object with a type. What else it contains is up to the sender. */
+/** A message as it arrives: an object with a type. Its other contents are not checked. */
 export interface ChannelMessage {
 	readonly type: string;
 }
@@ -12,18 +12,22 @@ export interface ChannelMessage {
 /** One side of the channel. */
 export class MessageChannel<Sent extends ChannelMessage> {
 	readonly #stream: Duplex;
-	readonly #received: (message: ChannelMessage) => void;
-	readonly #ended: (why: 'closed' | 'broken') => void;
+	readonly #onMessage: (message: ChannelMessage) => void;
+	readonly #onEnd: (reason: 'closed' | 'broken') => void;
 	/** Pieces of the line that is not complete yet. */
 	#pieces: string[] = [];
 	#length = 0;
-	#open = true;
+	#isOpen = true;
 
-	/** @param ended Called once, when the other side has closed the stream or has sent something that is not a message. */
-	constructor(stream: Duplex, received: (message: ChannelMessage) => void, ended: (why: 'closed' | 'broken') => void) {
+	/** @param onEnd Called once, when the other side has closed the stream or has sent something that is not a message. */
+	constructor(
+		stream: Duplex,
+		onMessage: (message: ChannelMessage) => void,
+		onEnd: (reason: 'closed' | 'broken') => void,
+	) {
 		this.#stream = stream;
-		this.#received = received;
-		this.#ended = ended;
+		this.#onMessage = onMessage;
+		this.#onEnd = onEnd;
 		stream.setEncoding('utf8');
 		stream.on('data', (text: string) => this.#read(text));
 		stream.on('error', () => this.#end('closed'));
@@ -32,43 +36,43 @@ export class MessageChannel<Sent extends ChannelMessage> {
 	}
 
 	get isOpen(): boolean {
-		return this.#open;
+		return this.#isOpen;
 	}
 
 	/** Sends a message. Resolves when the system has accepted the message, or when sending has failed. */
 	send(message: Sent): Promise<void> {
-		if (!this.#open) return Promise.resolve();
+		if (!this.#isOpen) return Promise.resolve();
 		return new Promise(resolve => {
 			this.#stream.write(`${JSON.stringify(message)}\n`, () => resolve());
 		});
 	}
 
-	/** Closes the channel. `ended` is not called. */
+	/** Closes the channel. `onEnd` is not called. */
 	close(): void {
-		this.#open = false;
+		this.#isOpen = false;
 		this.#stream.destroy();
 	}
 
 	#read(text: string): void {
 		let start = 0;
-		for (let end = text.indexOf('\n'); end !== -1 && this.#open; end = text.indexOf('\n', start)) {
+		for (let end = text.indexOf('\n'); end !== -1 && this.#isOpen; end = text.indexOf('\n', start)) {
 			this.#pieces.push(text.slice(start, end));
 			start = end + 1;
 			const message = messageOf(this.#pieces.join(''));
 			this.#pieces = [];
 			this.#length = 0;
-			if (message) this.#received(message);
+			if (message) this.#onMessage(message);
 			else this.#end('broken');
 		}
 		this.#pieces.push(text.slice(start));
 		this.#length += text.length - start;
-		if (this.#length > LONGEST_MESSAGE) this.#end('broken');
+		if (this.#length > MAX_MESSAGE_CHARACTERS) this.#end('broken');
 	}
 
-	#end(why: 'closed' | 'broken'): void {
-		if (!this.#open) return;
+	#end(reason: 'closed' | 'broken'): void {
+		if (!this.#isOpen) return;
 		this.close();
-		this.#ended(why);
+		this.#onEnd(reason);
 	}
 }
 

@@ -6,23 +6,23 @@ import {
 	CHANNEL_DESCRIPTOR,
 	CONFIRMED_HANDOVER_PROTOCOL,
 	type FromSuccessor,
+	formatDuration,
 	HANDOVER_PROTOCOL,
 	type HandoverStep,
 	type LaterReport,
-	limitOf,
-	OFFER_LIMIT,
+	OFFER_LIMIT_MS,
 	type Offer,
-	READY_LIMIT,
+	READY_LIMIT_MS,
 	STEPS,
 	SUCCESSOR_VARIABLE,
+	stepLimitMs,
 	type ToSuccessor,
-	timeText,
 	type UnconfirmedTerms,
 } from './handover-protocol.ts';
 import { MessageChannel } from './message-channel.ts';
 
 /** Milliseconds that this side waits longer than the predecessor, so that the predecessor's time limit expires first. */
-const MARGIN = 5000;
+const MARGIN_MS = 5000;
 
 /** Reports whether this process was started as a successor. */
 export function isSuccessor(): boolean {
@@ -37,21 +37,21 @@ export function isSuccessor(): boolean {
 /** The channel to the predecessor. */
 export class PredecessorChannel {
 	readonly #channel: MessageChannel<FromSuccessor>;
-	readonly #waiting: ToSuccessor[] = [];
-	#take: ((message: ToSuccessor | 'ended' | 'late') => void) | undefined;
+	readonly #queuedMessages: ToSuccessor[] = [];
+	#receive: ((message: ToSuccessor | 'ended' | 'late') => void) | undefined;
 	readonly #expired = Promise.withResolvers<never>();
 	#timer: NodeJS.Timeout | undefined;
-	#readyLimit = READY_LIMIT;
+	#readyLimit = READY_LIMIT_MS;
 
 	constructor() {
 		const stream = new Socket({ fd: CHANNEL_DESCRIPTOR, readable: true, writable: true });
 		this.#channel = new MessageChannel(
 			stream,
 			message => {
-				if (this.#take) this.#take(message as ToSuccessor);
-				else this.#waiting.push(message as ToSuccessor);
+				if (this.#receive) this.#receive(message as ToSuccessor);
+				else this.#queuedMessages.push(message as ToSuccessor);
 			},
-			() => this.#take?.('ended'),
+			() => this.#receive?.('ended'),
 		);
 		// The promise may reject before anything waits for it, which must not count as an unhandled rejection.
 		this.#expired.promise.catch(() => {});
@@ -64,18 +64,18 @@ export class PredecessorChannel {
 
 	/** Reports to the predecessor which step begins, and starts its time limit. */
 	step(step: HandoverStep): void {
-		this.#begin(step);
+		this.#startStepTimer(step);
 		void this.#channel.send({ type: 'step', step });
 	}
 
-	#begin(step: HandoverStep): void {
+	#startStepTimer(step: HandoverStep): void {
 		clearTimeout(this.#timer);
-		const limit = limitOf(step, this.#readyLimit) + MARGIN;
+		const limitMs = stepLimitMs(step, this.#readyLimit) + MARGIN_MS;
 		this.#timer = setTimeout(() => {
 			this.#expired.reject(
-				new Error(`The new process gave up: ${STEPS[step].doing} took longer than ${timeText(limit)}.`),
+				new Error(`The new process gave up: ${STEPS[step].doing} took longer than ${formatDuration(limitMs)}.`),
 			);
-		}, limit);
+		}, limitMs);
 	}
 
 	/** Whether the predecessor still waits for messages. */
@@ -85,17 +85,17 @@ export class PredecessorChannel {
 
 	/** Resolves to the offer. Rejects if none arrives, or if it uses another version of the protocol. */
 	async offer(): Promise<Offer> {
-		const wanted = process.env[SUCCESSOR_VARIABLE];
+		const offeredVersion = process.env[SUCCESSOR_VARIABLE];
 		delete process.env[SUCCESSOR_VARIABLE];
-		if (wanted !== String(HANDOVER_PROTOCOL) && wanted !== String(CONFIRMED_HANDOVER_PROTOCOL)) {
+		if (offeredVersion !== String(HANDOVER_PROTOCOL) && offeredVersion !== String(CONFIRMED_HANDOVER_PROTOCOL)) {
 			throw new Error(
-				`This release cannot take over from one that speaks version ${wanted} of the handover; restart the server instead.`,
+				`This release cannot take over from one that speaks version ${offeredVersion} of the handover; restart the server instead.`,
 			);
 		}
-		const message = await this.#next(OFFER_LIMIT);
+		const message = await this.#next(OFFER_LIMIT_MS);
 		if (typeof message === 'string' || message.type !== 'offer')
 			throw new Error('The running process did not say what to take over.');
-		this.#readyLimit = message.readyLimit ?? READY_LIMIT;
+		this.#readyLimit = message.readyLimit ?? READY_LIMIT_MS;
 		return message;
 	}
 
@@ -108,7 +108,7 @@ export class PredecessorChannel {
 		void this.#channel.send({ type: 'ready' });
 		const message = await this.#next(STEPS.ready.limit);
 		if (message === 'late') throw new Error('The running process did not say when to take over.');
-		this.#begin('switch');
+		this.#startStepTimer('switch');
 		// The predecessor has died, so this process must serve without its state.
 		if (message === 'ended') return undefined;
 		return message.type === 'go' ? message.state : undefined;
@@ -125,8 +125,8 @@ export class PredecessorChannel {
 	}
 
 	/** Reports an event after {@link done} to the predecessor, if it still exists. */
-	async report(what: LaterReport): Promise<void> {
-		await this.#channel.send({ type: what });
+	async report(report: LaterReport): Promise<void> {
+		await this.#channel.send({ type: report });
 	}
 
 	/** Reports to the predecessor why this process cannot take over. Resolves once the message has been sent. */
@@ -134,21 +134,21 @@ export class PredecessorChannel {
 		await this.#channel.send({ type: 'failed', ...failure });
 	}
 
-	/** Resolves to the next message, to `ended` if the predecessor has ended, or to `late` after `limit` milliseconds. */
-	#next(limit: number): Promise<ToSuccessor | 'ended' | 'late'> {
-		const message = this.#waiting.shift();
+	/** Resolves to the next message, to `ended` if the predecessor has ended, or to `late` after `limitMs`. */
+	#next(limitMs: number): Promise<ToSuccessor | 'ended' | 'late'> {
+		const message = this.#queuedMessages.shift();
 		if (message) return Promise.resolve(message);
 		if (!this.#channel.isOpen) return Promise.resolve('ended');
 		return new Promise(resolve => {
-			let waits = true;
+			let isWaiting = true;
 			// If the whole process was paused, a message may have arrived meanwhile. `setImmediate` lets it be read before the timeout
 			// counts.
-			const timer = setTimeout(() => setImmediate(() => waits && this.#take?.('late')), limit);
-			this.#take = taken => {
-				waits = false;
-				this.#take = undefined;
+			const timer = setTimeout(() => setImmediate(() => isWaiting && this.#receive?.('late')), limitMs);
+			this.#receive = received => {
+				isWaiting = false;
+				this.#receive = undefined;
 				clearTimeout(timer);
-				resolve(taken);
+				resolve(received);
 			};
 		});
 	}

@@ -8,29 +8,29 @@ import { HandoverImpossible } from './handover-impossible.ts';
 import {
 	CHANNEL_DESCRIPTOR,
 	CONFIRMED_HANDOVER_PROTOCOL,
-	FIRST_INHERITED,
+	FIRST_INHERITED_DESCRIPTOR,
 	type FromSuccessor,
+	formatDuration,
 	type HandoverStep,
 	type Inheritance,
 	type LaterReport,
-	limitOf,
 	type Offer,
 	STEPS,
 	SUCCESSOR_VARIABLE,
 	type SuccessorFailure,
+	stepLimitMs,
 	type ToSuccessor,
-	timeText,
 } from './handover-protocol.ts';
 import { LastLines } from './last-lines.ts';
 import { MessageChannel } from './message-channel.ts';
 
 /** Maximum milliseconds to wait for the end of a process that has been killed. */
-const KILL_LIMIT = 5000;
+const KILL_LIMIT_MS = 5000;
 /**
  * Maximum milliseconds to wait for the last output of a process that has ended. Another process may share its standard error, so
  * the stream may never end.
  */
-const LAST_WORDS_LIMIT = 500;
+const LAST_OUTPUT_LIMIT_MS = 500;
 
 /** Usual causes of the signals with which a process may end. */
 const SIGNAL_CAUSES: { readonly [signal: string]: string } = {
@@ -51,8 +51,11 @@ const START_ERRORS: { readonly [code: string]: string } = {
 
 const LATER_REPORTS: readonly LaterReport[] = ['left', 'lost', 'confirmed', 'reverting'];
 
-/** The answer that a successor is taken to have given if it sends an unexpected message. */
-const BROKEN: SuccessorFailure = { type: 'failed', message: 'The new process broke the protocol of handovers.' };
+/** The failure that is assumed if a successor sends an unexpected message. */
+const PROTOCOL_FAILURE: SuccessorFailure = {
+	type: 'failed',
+	message: 'The new process broke the protocol of handovers.',
+};
 
 /** The program that is started as the successor. */
 export interface SuccessorProgram {
@@ -71,19 +74,19 @@ export type HandoverResult =
 
 /** The descriptors that a successor inherits, and their numbers in the successor. */
 export class InheritedDescriptors {
-	readonly #own: number[] = [];
+	readonly #descriptors: number[] = [];
 
 	/** Returns the number of a descriptor in the successor. */
 	add(descriptor: number): number {
-		const known = this.#own.indexOf(descriptor);
-		return FIRST_INHERITED + (known === -1 ? this.#own.push(descriptor) - 1 : known);
+		const index = this.#descriptors.indexOf(descriptor);
+		return FIRST_INHERITED_DESCRIPTOR + (index === -1 ? this.#descriptors.push(descriptor) - 1 : index);
 	}
 
 	/** Returns the inheritance with each descriptor replaced by its number in the successor. */
-	of({ sockets, ...rest }: Inheritance): Inheritance {
-		const moved = <T extends { readonly descriptor: number }>(one: T): T => ({
-			...one,
-			descriptor: this.add(one.descriptor),
+	renumber({ sockets, ...rest }: Inheritance): Inheritance {
+		const renumbered = <T extends { readonly descriptor: number }>(socket: T): T => ({
+			...socket,
+			descriptor: this.add(socket.descriptor),
 		});
 		const listeners = sockets.listeners.map(listener => ({
 			...listener,
@@ -94,17 +97,20 @@ export class InheritedDescriptors {
 				older: older?.map(channel => this.add(channel)),
 			})),
 		}));
-		return { ...rest, sockets: { listeners, held: sockets.held.map(moved), passed: sockets.passed.map(moved) } };
+		return {
+			...rest,
+			sockets: { listeners, held: sockets.held.map(renumbered), passed: sockets.passed.map(renumbered) },
+		};
 	}
 
 	/** The number that the next added descriptor will have in the successor. */
 	get next(): number {
-		return FIRST_INHERITED + this.#own.length;
+		return FIRST_INHERITED_DESCRIPTOR + this.#descriptors.length;
 	}
 
 	/** The descriptors, in the order of their numbers in the successor. */
-	get own(): readonly number[] {
-		return this.#own;
+	get all(): readonly number[] {
+		return this.#descriptors;
 	}
 }
 
@@ -119,25 +125,25 @@ export class SuccessorProcess {
 	/** Called with each message that the process sends after it has started to serve. */
 	onReport: ((what: LaterReport) => void) | undefined;
 	readonly #offer: Offer;
-	readonly #limit: number;
+	readonly #readyLimitMs: number;
 	readonly #onGo: () => HandedState;
 	/** What the program writes to standard error before it has the offer; undefined if it has the standard error of this process. */
-	readonly #errors: { readonly lines: LastLines; readonly end: Promise<void> } | undefined;
+	readonly #standardError: { readonly lines: LastLines; readonly end: Promise<void> } | undefined;
 	/** Resolves to the reason once the process has ended or could not be started. */
-	readonly #ended: Promise<string>;
+	readonly #endReason: Promise<string>;
 	#hasEnded = false;
-	#next: ((message: FromSuccessor) => void) | undefined;
+	#receiveAnswer: ((message: FromSuccessor) => void) | undefined;
 	#isBroken = false;
 	#step: HandoverStep = 'start';
 	#stepTimer: NodeJS.Timeout | undefined;
-	#going = false;
+	#isSwitching = false;
 	#hasHandedOver = false;
-	#aborted: string | undefined;
+	#abortReason: string | undefined;
 
 	/**
 	 * Starts the program. Throws HandoverImpossible.
 	 * @param withPipe Adds {@link pipe}. Its number in the successor follows that of the last descriptor.
-	 * @param limit Milliseconds until it must be ready. No step may take longer; see {@link limitOf}.
+	 * @param limit Milliseconds until it must be ready. No step may take longer; see {@link stepLimitMs}.
 	 * @param onGo Called before it is told to accept connections. Returns the state that it is told.
 	 * @param onError Called with what it writes to standard error, if the offer has a descriptor for that.
 	 */
@@ -151,13 +157,13 @@ export class SuccessorProcess {
 		onError: (text: string) => void = () => {},
 	) {
 		this.#offer = offer;
-		this.#limit = limit;
+		this.#readyLimitMs = limit;
 		this.#onGo = onGo;
-		this.#child = start(program, descriptors, withPipe, offer);
+		this.#child = spawnSuccessor(program, descriptors, withPipe, offer);
 		// If no descriptors were free, the child process was not started, and has no streams.
 		const streams = (this.#child.stdio as ChildProcess['stdio'] | undefined) ?? [];
 		this.pipe = withPipe ? ((streams.at(-1) as Readable | undefined) ?? new PassThrough().end()) : undefined;
-		this.#ended = new Promise(resolve => {
+		this.#endReason = new Promise(resolve => {
 			this.#child.on('error', (error: NodeJS.ErrnoException) => {
 				if (this.#child.pid !== undefined) return;
 				this.#hasEnded = true;
@@ -165,11 +171,11 @@ export class SuccessorProcess {
 			});
 			this.#child.once('exit', (status, signal) => {
 				this.#hasEnded = true;
-				const how = signal === null ? `status ${status}` : `${signal}${SIGNAL_CAUSES[signal] ?? ''}`;
-				resolve(`The new process ended with ${how} before it served.`);
+				const description = signal === null ? `status ${status}` : `${signal}${SIGNAL_CAUSES[signal] ?? ''}`;
+				resolve(`The new process ended with ${description} before it served.`);
 			});
 		});
-		this.#errors = followErrors(this.#child.stderr ?? undefined, onError);
+		this.#standardError = followErrors(this.#child.stderr ?? undefined, onError);
 		this.exited = new Promise(resolve => this.#child.once('exit', resolve));
 		this.#channel = new MessageChannel(
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
@@ -178,7 +184,7 @@ export class SuccessorProcess {
 				// A process that has closed the channel usually ends next. The reason of its end is more informative, so it is awaited.
 				if (why === 'closed') return;
 				this.#isBroken = true;
-				this.#next?.(BROKEN);
+				this.#receiveAnswer?.(PROTOCOL_FAILURE);
 			},
 		);
 	}
@@ -210,28 +216,28 @@ export class SuccessorProcess {
 	}
 
 	async #carryOut(): Promise<HandoverResult> {
-		const ready = this.#answer(this.#limit, 'become ready');
-		this.#begin('start');
-		void this.#channel.send({ ...this.#offer, readyLimit: this.#limit });
-		const first = await ready;
-		if (first.type === 'failed') return await this.#fail(first);
-		if (first.type !== 'ready') return await this.#fail(BROKEN);
-		if (this.#aborted !== undefined) return await this.#fail({ type: 'failed', message: this.#aborted });
+		const ready = this.#awaitAnswer(this.#readyLimitMs, 'become ready');
+		this.#startStepTimer('start');
+		void this.#channel.send({ ...this.#offer, readyLimit: this.#readyLimitMs });
+		const readyAnswer = await ready;
+		if (readyAnswer.type === 'failed') return await this.#fail(readyAnswer);
+		if (readyAnswer.type !== 'ready') return await this.#fail(PROTOCOL_FAILURE);
+		if (this.#abortReason !== undefined) return await this.#fail({ type: 'failed', message: this.#abortReason });
 		clearTimeout(this.#stepTimer);
-		this.#going = true;
+		this.#isSwitching = true;
 		this.#step = 'switch';
 		const state = this.#onGo();
-		const done = this.#answer(limitOf('switch', this.#limit), 'accept connections');
+		const done = this.#awaitAnswer(stepLimitMs('switch', this.#readyLimitMs), 'accept connections');
 		void this.#channel.send({ type: 'go', state });
-		const second = await done;
-		if (second.type === 'failed') return await this.#fail(second);
-		if (!isDone(second)) return await this.#fail(BROKEN);
-		const { generation, warnings, unconfirmed } = second;
+		const doneAnswer = await done;
+		if (doneAnswer.type === 'failed') return await this.#fail(doneAnswer);
+		if (!isDone(doneAnswer)) return await this.#fail(PROTOCOL_FAILURE);
+		const { generation, warnings, unconfirmed } = doneAnswer;
 		const mustConfirm = this.#offer.protocol === CONFIRMED_HANDOVER_PROTOCOL;
-		if (mustConfirm && unconfirmed === undefined) return await this.#fail(BROKEN);
+		if (mustConfirm && unconfirmed === undefined) return await this.#fail(PROTOCOL_FAILURE);
 		// The process may have died after sending this message. In that case, its end is reported in the same turn of the event loop.
 		await new Promise(resolve => setImmediate(resolve));
-		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#ended });
+		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#endReason });
 		// The channel stays open for later messages of the process.
 		this.#child.unref();
 		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
@@ -243,15 +249,15 @@ export class SuccessorProcess {
 	}
 
 	/** Sets whether the running successor keeps this process's event loop alive. */
-	keepAlive(keeps: boolean): void {
-		if (keeps) this.#child.ref();
+	keepAlive(isKept: boolean): void {
+		if (isKept) this.#child.ref();
 		else this.#child.unref();
 	}
 
 	/** Aborts the handover. Returns false if the successor has already been told to accept connections, so that the caller must wait for the outcome. */
 	abort(reason: string): boolean {
-		if (this.#going) return false;
-		this.#aborted = reason;
+		if (this.#isSwitching) return false;
+		this.#abortReason = reason;
 		this.kill();
 		return true;
 	}
@@ -261,14 +267,14 @@ export class SuccessorProcess {
 		this.kill();
 		// A process that is stuck in the kernel cannot be waited for.
 		await withTimeLimit(
-			this.#ended.then(() => {}),
-			KILL_LIMIT,
+			this.#endReason.then(() => {}),
+			KILL_LIMIT_MS,
 		);
 		if (!this.#hasEnded) this.#child.unref();
 		this.#channel.close();
 		this.pipe?.destroy();
-		const output = await this.#lastWords();
-		const reason = this.#aborted ?? (this.pid === undefined ? message : `${message} It was ${doing}.`);
+		const output = await this.#lastOutput();
+		const reason = this.#abortReason ?? (this.pid === undefined ? message : `${message} It was ${doing}.`);
 		return {
 			result: 'failed',
 			message: reason,
@@ -278,10 +284,10 @@ export class SuccessorProcess {
 	}
 
 	/** Returns what the process has written to standard error before it had the offer. */
-	async #lastWords(): Promise<string> {
-		if (this.#errors === undefined) return '';
-		await withTimeLimit(this.#errors.end, LAST_WORDS_LIMIT);
-		return this.#errors.lines.text;
+	async #lastOutput(): Promise<string> {
+		if (this.#standardError === undefined) return '';
+		await withTimeLimit(this.#standardError.end, LAST_OUTPUT_LIMIT_MS);
+		return this.#standardError.lines.text;
 	}
 
 	/** Kills the process and those that it has started, as a wrapper around the server does. */
@@ -299,44 +305,47 @@ export class SuccessorProcess {
 		if (isLaterReport(message)) {
 			if (message.type === 'left' || message.type === 'lost') this.#hasHandedOver = message.type === 'left';
 			this.onReport?.(message.type);
-		} else if (message.type !== 'step') this.#next?.(message);
-		else if (Object.hasOwn(STEPS, message.step)) this.#begin(message.step);
-		else this.#next?.(BROKEN);
+		} else if (message.type !== 'step') this.#receiveAnswer?.(message);
+		else if (Object.hasOwn(STEPS, message.step)) this.#startStepTimer(message.step);
+		else this.#receiveAnswer?.(PROTOCOL_FAILURE);
 	}
 
 	/** Starts the time limit of a step. */
-	#begin(step: HandoverStep): void {
-		if (this.#going || !this.#next) return;
+	#startStepTimer(step: HandoverStep): void {
+		if (this.#isSwitching || !this.#receiveAnswer) return;
 		this.#step = step;
 		clearTimeout(this.#stepTimer);
-		const limit = limitOf(step, this.#limit);
-		this.#stepTimer = this.#timer(limit, `The new process has exceeded the limit of ${timeText(limit)} for a step.`);
+		const limit = stepLimitMs(step, this.#readyLimitMs);
+		this.#stepTimer = this.#startTimer(
+			limit,
+			`The new process has exceeded the limit of ${formatDuration(limit)} for a step.`,
+		);
 	}
 
 	/** Starts a timer that fails the awaited answer if it does not arrive in time. */
-	#timer(limit: number, message: string): NodeJS.Timeout {
-		const next = this.#next;
-		const expire = () => this.#next === next && next?.({ type: 'failed', message });
+	#startTimer(limit: number, message: string): NodeJS.Timeout {
+		const next = this.#receiveAnswer;
+		const expire = () => this.#receiveAnswer === next && next?.({ type: 'failed', message });
 		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` lets it be read before the timer counts.
 		return setTimeout(() => setImmediate(expire), limit);
 	}
 
 	/** Resolves to the next message, or to the reason why there is none. */
-	#answer(limit: number, what: string): Promise<FromSuccessor> {
+	#awaitAnswer(limit: number, what: string): Promise<FromSuccessor> {
 		const { promise, resolve } = Promise.withResolvers<FromSuccessor>();
-		this.#next = message => {
-			this.#next = undefined;
+		this.#receiveAnswer = message => {
+			this.#receiveAnswer = undefined;
 			resolve(message);
 		};
-		const timer = this.#timer(limit, `The new process did not ${what} in time (${timeText(limit)}).`);
-		if (this.#isBroken) resolve(BROKEN);
+		const timer = this.#startTimer(limit, `The new process did not ${what} in time (${formatDuration(limit)}).`);
+		if (this.#isBroken) resolve(PROTOCOL_FAILURE);
 		// The last message of an ended process may still be in the channel, so it gets some time to arrive.
-		void this.#ended.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
+		void this.#endReason.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
 		return promise.finally(() => clearTimeout(timer));
 	}
 }
 
-function start(
+function spawnSuccessor(
 	program: SuccessorProgram,
 	descriptors: readonly number[],
 	withPipe: boolean,

@@ -31,7 +31,7 @@ const service = suite('compile service');
 
 service('a replacement thread knows the served names, but not the earlier contents of files', async () => {
 	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
-	const compiler = new CompileService(start, () => {}, { long: 3000, most: 6000 });
+	const compiler = new CompileService(start, () => {}, { reportAfterMs: 3000, abandonAfterMs: 6000 });
 	const prepared = async (...names: readonly string[]) => {
 		const answer = await compiler.ask('prepare', { input: jsonInput(document(...names)), unconfigured: false });
 		return answer.result;

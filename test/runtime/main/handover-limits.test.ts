@@ -8,11 +8,11 @@ import { mock } from 'node:test';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+	formatDuration,
 	type HandoverStep,
-	limitOf,
-	READY_LIMIT,
+	READY_LIMIT_MS,
 	STEPS,
-	timeText,
+	stepLimitMs,
 } from '../../../runtime/main/handover/handover-protocol.ts';
 import { SuccessorProcess } from '../../../runtime/main/handover/successor-process.ts';
 import { temporaryFolder } from '../../harness.ts';
@@ -61,14 +61,14 @@ function isAlive(pid: number): boolean {
 for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as const satisfies HandoverStep[]) {
 	limits(`a program that hangs while ${STEPS[step].doing} is ended`, async () => {
 		const message = step === 'start' ? undefined : step === 'switch' ? { type: 'ready' } : { type: 'step', step };
-		await hanging(message, READY_LIMIT, async successor => {
+		await hanging(message, READY_LIMIT_MS, async successor => {
 			const running = successor.run();
 			let ended = false;
 			void running.then(() => {
 				ended = true;
 			});
 			while (successor.step !== step) await turn();
-			const limit = limitOf(step, READY_LIMIT);
+			const limit = stepLimitMs(step, READY_LIMIT_MS);
 			assert.is(limit, STEPS[step].limit);
 			mock.timers.tick(limit - 1);
 			for (let i = 0; i < 3; i++) await turn();
@@ -80,7 +80,7 @@ for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'switch'] as
 			assert.is(result.result, 'failed');
 			const said = result.result === 'failed' ? result.message : '';
 			assert.match(said, new RegExp(exceeded));
-			assert.match(said, timeText(limit));
+			assert.match(said, formatDuration(limit));
 			assert.match(said, `It was ${STEPS[step].doing}.`);
 			assert.not(isAlive(successor.pid!), 'the program has been ended');
 		});
@@ -102,10 +102,10 @@ limits('the time until it is ready limits all steps together', async () => {
 
 limits('grow with the time until the process must be ready, except that of the switch', () => {
 	for (const step of ['start', 'compile', 'bind', 'threads', 'check', 'ready'] as const) {
-		assert.is(limitOf(step, 2 * READY_LIMIT), 2 * STEPS[step].limit);
-		assert.is(limitOf(step, 1000), 1000);
+		assert.is(stepLimitMs(step, 2 * READY_LIMIT_MS), 2 * STEPS[step].limit);
+		assert.is(stepLimitMs(step, 1000), 1000);
 	}
-	assert.is(limitOf('switch', 2 * READY_LIMIT), STEPS.switch.limit);
+	assert.is(stepLimitMs('switch', 2 * READY_LIMIT_MS), STEPS.switch.limit);
 });
 
 limits.run();

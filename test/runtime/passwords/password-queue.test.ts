@@ -20,7 +20,7 @@ const turn = () => new Promise(resolve => setImmediate(resolve));
 function queueOf(threads: number) {
 	const running: { password: string; end(verdict: PasswordVerdict): void }[] = [];
 	const queue = new PasswordQueue({
-		most: threads,
+		maxThreads: threads,
 		verify: ({ password }) => new Promise(end => running.push({ password, end })),
 		end: async () => true,
 	});
@@ -149,7 +149,7 @@ queues('a verdict obtained by one worker thread is known to the others without a
 				ask: check => queue.verify(check),
 				withdraw: id => queue.withdraw(id),
 				clientOf: x => x.connection.remoteAddress,
-				refused: () => {},
+				countRefusal: () => {},
 			}),
 	);
 	const login = (thread: number, password: string) => threads[thread]!.verify(fakeExchange(), 'bob', HASH, password);

@@ -23,7 +23,7 @@ function asking() {
 		ask: check => new Promise(answer => asked.push({ check, answer })),
 		withdraw: id => withdrawn.push(id),
 		clientOf: x => x.connection.remoteAddress,
-		refused: () => counts.refused++,
+		countRefusal: () => counts.refused++,
 	});
 	return { passwords, asked, withdrawn, counts };
 }

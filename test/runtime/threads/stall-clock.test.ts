@@ -11,8 +11,8 @@ import {
 /** Checks a thread that has stopped responding; returns the clock's value after each check. */
 function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = CHECK_INTERVAL_MS): number[] {
 	const clock = new StallClock();
-	clock.look(1, CHECK_INTERVAL_MS, () => undefined);
-	return times.map(now => clock.look(1, elapsed, () => now));
+	clock.update(1, CHECK_INTERVAL_MS, () => undefined);
+	return times.map(now => clock.update(1, elapsed, () => now));
 }
 
 const at = (state: string, ran: number, waited: number): ThreadTimes => ({ state, ran, waited });
@@ -23,15 +23,15 @@ clock('a thread that responds or has not started yet has no stall time', () => {
 	const watched = new StallClock();
 	for (const beat of [0, 0, 0, 1, 2, 3])
 		assert.is(
-			watched.look(beat, 500, () => undefined),
+			watched.update(beat, 500, () => undefined),
 			0,
 		);
 	assert.is(
-		watched.look(3, 500, () => undefined),
+		watched.update(3, 500, () => undefined),
 		500,
 	);
 	assert.is(
-		watched.look(4, 500, () => undefined),
+		watched.update(4, 500, () => undefined),
 		0,
 	);
 });

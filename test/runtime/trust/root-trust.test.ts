@@ -35,7 +35,7 @@ function machine(more: Partial<MachineToTrust> = {}, missing: readonly string[] 
 	return {
 		root,
 		home: path.join(root, 'home'),
-		privileged: true,
+		isPrivileged: true,
 		ran,
 		async run(program, args) {
 			ran.push([program, ...args].join(' '));
@@ -75,7 +75,7 @@ for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
 
 trust('browser databases are found in the home folder and changed with certutil', async () => {
 	const root = await readRoot(await storeWithRoot(), 'local');
-	const here = machine({ privileged: false });
+	const here = machine({ isPrivileged: false });
 	for (const folder of ['.pki/nssdb', '.mozilla/firefox/abc.default', '.mozilla/firefox/old']) {
 		mkdirSync(path.join(here.home!, folder), { recursive: true });
 	}
@@ -93,7 +93,7 @@ trust('browser databases are found in the home folder and changed with certutil'
 trust('missing privileges, missing programs and a missing root certificate are each explained', async () => {
 	const store = await storeWithRoot();
 	const root = await readRoot(store, 'local');
-	const user = machine({ privileged: false });
+	const user = machine({ isPrivileged: false });
 	mkdirSync(path.join(user.root, LAYOUTS.Debian!.folder), { recursive: true });
 	assert.match((await trustRoot(user, root)).failures[0]!, /Only root can change the trust store of the system/);
 	const bare = machine({}, ['update-ca-certificates', 'certutil']);
