@@ -97,7 +97,7 @@ class SentFrames {
 			return type === FRAME_TYPE.headers ? 'gather' : 'skip';
 		},
 		payload: () => true,
-		whole: (_type, bytes, start, end) => {
+		gathered: (_type, bytes, start, end) => {
 			const valid = decoder.decode(bytes, start, end, {
 				field: ({ name, value }) => {
 					if (name === ':status' && value >= '200') {

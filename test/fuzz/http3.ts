@@ -72,11 +72,11 @@ function frames(pieces: readonly Buffer[]): string {
 			payload += end - start;
 			return true;
 		},
-		whole(_type, bytes, start, end) {
+		gathered(_type, bytes, start, end) {
 			seen += `${bytes.toString('hex', start, end)};`;
 			return true;
 		},
 	});
 	for (const piece of pieces) reader.read(piece);
-	return `${seen}${payload}${reader.within}`;
+	return `${seen}${payload}${reader.isIncomplete}`;
 }

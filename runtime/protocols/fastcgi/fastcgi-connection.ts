@@ -29,11 +29,11 @@ import { type CgiHead, findBodyStart, parseCgiHead } from './response-head.ts';
  * Maximum bytes of a buffered request body. A body of unknown length is buffered, because applications need the length before
  * the body.
  */
-const MAX_HELD = 16_777_216;
+const MAX_BUFFERED_BODY_BYTES = 16_777_216;
 /** Maximum characters kept of what a request writes to standard error. */
-const MAX_ERRORS = 65_536;
+const MAX_STDERR_CHARS = 65_536;
 
-/** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
+/** Options of connections to one FastCGI application. */
 export interface FastcgiOptions extends ClientOptions {
 	/** Receives what the application wrote to standard error, with the status of its response. If undefined, it is discarded. */
 	readonly onStderr: ((text: string, status: number) => void) | undefined;
@@ -49,26 +49,26 @@ export class FastcgiConnection
 	readonly #keeper: ConnectionKeeper;
 	#closed = false;
 	#call: ClientCall | undefined = undefined;
-	#calls = 0;
+	#callCount = 0;
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
 	// State of the current request.
 	#reader: RecordReader;
 	#pump: BodyPump | undefined = undefined;
-	#sent = false;
-	#bytes = false;
+	#isRequestSent = false;
+	#hasResponseBytes = false;
 	#headText = '';
 	#head: CgiHead | undefined = undefined;
 	#pieces: Buffer[] = [];
-	#received = 0;
+	#receivedBytes = 0;
 	#body: ClientBody | undefined = undefined;
 	#answered = false;
-	#ended = false;
-	#wanted = true;
-	#errors = '';
+	#hasRequestEnded = false;
+	#wantsData = true;
+	#stderrText = '';
 	/** Describes an error found while reading the records. */
-	#mistake: string | undefined = undefined;
-	#refused = false;
+	#responseError: string | undefined = undefined;
+	#isRefused = false;
 
 	/** Takes over a connected socket. */
 	constructor(upstreamSocket: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
@@ -89,31 +89,31 @@ export class FastcgiConnection
 	send(call: ClientCall): void {
 		call.carrier = this;
 		this.#call = call;
-		this.#calls++;
-		this.#sent = false;
-		this.#bytes = false;
+		this.#callCount++;
+		this.#isRequestSent = false;
+		this.#hasResponseBytes = false;
 		this.#headText = '';
 		this.#head = undefined;
 		this.#pieces = [];
-		this.#received = 0;
+		this.#receivedBytes = 0;
 		this.#body = undefined;
 		this.#answered = false;
-		this.#ended = false;
-		this.#errors = '';
+		this.#hasRequestEnded = false;
+		this.#stderrText = '';
 		this.#reader = new RecordReader(this);
-		this.#readLess(call.room);
+		this.#limitNextRead(call.room);
 		const { body } = call.request;
 		if (isStream(body) && body.length === undefined) {
-			this.#hold(call, body).catch(error => this.#fail(error as UpstreamError));
+			this.#bufferBody(call, body).catch(error => this.#fail(error as UpstreamError));
 			return;
 		}
 		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 		if (isStream(bytes)) {
-			this.#output.bytes(this.#beginning(call, bytes.length!));
+			this.#output.bytes(this.#beginRecords(call, bytes.length!));
 			this.#pump = new BodyPump(bytes, this);
 			this.#clock.bodyStarted();
 			this.#pump.start();
-		} else this.#sendWhole(call, bytes);
+		} else this.#sendComplete(call, bytes);
 	}
 
 	cancel(call: ClientCall): void {
@@ -122,18 +122,18 @@ export class FastcgiConnection
 
 	destroy(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was closed'), true);
-		else this.#drop();
+		else this.#close();
 	}
 
 	/** Buffers a body of unknown length. @throws UpstreamError */
-	async #hold(call: ClientCall, body: BodySource): Promise<void> {
+	async #bufferBody(call: ClientCall, body: BodySource): Promise<void> {
 		const pieces: Uint8Array[] = [];
 		let size = 0;
 		try {
 			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 				if (this.#call !== call) return body.cancel();
 				size += piece.length;
-				if (size > MAX_HELD) {
+				if (size > MAX_BUFFERED_BODY_BYTES) {
 					body.cancel();
 					throw new HttpError(411, 'For FastCGI, a body of this size needs a Content-Length.');
 				}
@@ -142,23 +142,23 @@ export class FastcgiConnection
 		} catch (error) {
 			throw new UpstreamError('request', 'the request body could not be read', error);
 		}
-		if (this.#call === call) this.#sendWhole(call, Buffer.concat(pieces));
+		if (this.#call === call) this.#sendComplete(call, Buffer.concat(pieces));
 	}
 
-	#sendWhole(call: ClientCall, bytes: Uint8Array | null): void {
+	#sendComplete(call: ClientCall, bytes: Uint8Array | null): void {
 		const records = bytes ? formatStreamData(RECORD_TYPE.stdin, bytes) : [];
 		this.#output.bytes(
-			Buffer.concat([this.#beginning(call, bytes?.length ?? 0), ...records, formatStreamEnd(RECORD_TYPE.stdin)]),
+			Buffer.concat([this.#beginRecords(call, bytes?.length ?? 0), ...records, formatStreamEnd(RECORD_TYPE.stdin)]),
 		);
-		this.#requestSent();
+		this.#bodySent();
 	}
 
 	/** Returns the records that begin a request with a body of this length. */
-	#beginning({ request }: ClientCall, length: number): Buffer {
+	#beginRecords({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
 		const size = String(length);
-		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', size, 'HTTP_CONTENT_LENGTH', size];
-		return formatBeginRequest([...own, ...params], this.#options.keepAlive);
+		const requestVariables = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', size, 'HTTP_CONTENT_LENGTH', size];
+		return formatBeginRequest([...requestVariables, ...params], this.#options.keepAlive);
 	}
 
 	/** Implements `BodyPumpOwner`. */
@@ -170,11 +170,11 @@ export class FastcgiConnection
 	/** Implements `BodyPumpOwner`: the request is complete. */
 	bodyEnded(): void {
 		this.#output.bytes(formatStreamEnd(RECORD_TYPE.stdin));
-		this.#requestSent();
+		this.#bodySent();
 	}
 
-	#requestSent(): void {
-		this.#sent = true;
+	#bodySent(): void {
+		this.#isRequestSent = true;
 		this.#clock.requestSent(this.#answered);
 	}
 
@@ -190,7 +190,7 @@ export class FastcgiConnection
 
 	/** Implements TimedCall. */
 	get reading(): boolean {
-		return this.#wanted;
+		return this.#wantsData;
 	}
 
 	/** Implements UpstreamSocketOwner. */
@@ -209,14 +209,14 @@ export class FastcgiConnection
 	}
 
 	/** Implements TimedCall. */
-	timedOut(what: string): void {
-		this.#fail(new UpstreamError('timeout', `the application ${what}`));
+	timedOut(reason: string): void {
+		this.#fail(new UpstreamError('timeout', `the application ${reason}`));
 	}
 
 	/** Implements BodyOwner. */
 	resumeBody(): void {
-		if (this.#wanted) return;
-		this.#wanted = true;
+		if (this.#wantsData) return;
+		this.#wantsData = true;
 		this.#socket.resume();
 	}
 
@@ -230,104 +230,105 @@ export class FastcgiConnection
 		const call = this.#call;
 		if (!call) {
 			// Unsolicited data must not become the response to the next request.
-			this.#drop();
+			this.#close();
 			return true;
 		}
 		this.#clock.bytesReceived();
-		this.#bytes = true;
-		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'the response is not FastCGI';
+		this.#hasResponseBytes = true;
+		if (!this.#reader.write(bytes, count)) this.#responseError ??= 'the response is not FastCGI';
 		if (this.#call !== call) return true;
-		if (this.#mistake !== undefined) {
-			this.#fail(new UpstreamError('response', this.#mistake, undefined, this.#refused));
+		if (this.#responseError !== undefined) {
+			this.#fail(new UpstreamError('response', this.#responseError, undefined, this.#isRefused));
 			return true;
 		}
-		if (this.#ended) this.#finish(call);
-		else if (this.#head && !this.#answered) this.#stream(call, this.#head);
-		this.#readLess(this.#body ? this.#body.readLimitBytes : this.#call?.room);
-		return this.#wanted;
+		if (this.#hasRequestEnded) this.#endCall(call);
+		else if (this.#head && !this.#answered) this.#startStreaming(call, this.#head);
+		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.room);
+		return this.#wantsData;
 	}
 
 	/** Limits the next read to the bytes that the client can accept. */
-	#readLess(room: number | undefined): void {
+	#limitNextRead(room: number | undefined): void {
 		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
 	}
 
 	/** Implements RecordSink. */
 	content(type: number, bytes: Buffer): void {
-		if (this.#mistake !== undefined || this.#ended) return;
+		if (this.#responseError !== undefined || this.#hasRequestEnded) return;
 		if (type === RECORD_TYPE.stderr) {
-			if (this.#options.onStderr && this.#errors.length < MAX_ERRORS) this.#errors += bytes.toString('utf8');
+			if (this.#options.onStderr && this.#stderrText.length < MAX_STDERR_CHARS)
+				this.#stderrText += bytes.toString('utf8');
 			return;
 		}
 		if (type !== RECORD_TYPE.stdout) return;
 		if (this.#head) {
-			this.#push(bytes);
+			this.#addContent(bytes);
 			return;
 		}
 		this.#headText += bytes.toString('latin1');
 		const start = findBodyStart(this.#headText);
 		if (start === -1) {
-			if (this.#headText.length > this.#options.maxResponseHead) this.#mistake = 'the response head is too large';
+			if (this.#headText.length > this.#options.maxResponseHead) this.#responseError = 'the response head is too large';
 			return;
 		}
 		const head = parseCgiHead(this.#headText.slice(0, start));
 		if (typeof head === 'string') {
-			this.#mistake = head;
+			this.#responseError = head;
 			return;
 		}
 		this.#head = head;
 		this.#clock.headReceived();
-		const rest = this.#headText.slice(start);
+		const bodyStart = this.#headText.slice(start);
 		this.#headText = '';
-		if (rest !== '') this.#push(Buffer.from(rest, 'latin1'));
+		if (bodyStart !== '') this.#addContent(Buffer.from(bodyStart, 'latin1'));
 	}
 
 	/** Implements RecordSink. */
 	requestEnded(_status: number, protocol: number): void {
 		if (protocol !== 0) {
-			this.#mistake ??= `the application refused the request (${protocol})`;
-			this.#refused = !this.#head;
+			this.#responseError ??= `the application refused the request (${protocol})`;
+			this.#isRefused = !this.#head;
 		}
-		this.#ended = true;
+		this.#hasRequestEnded = true;
 	}
 
-	#push(bytes: Buffer): void {
+	#addContent(bytes: Buffer): void {
 		const { length } = this.#head!;
-		this.#received += bytes.length;
-		if (length !== undefined && this.#received > length && !this.#bodiless()) {
-			this.#mistake = 'the body is longer than its Content-Length';
+		this.#receivedBytes += bytes.length;
+		if (length !== undefined && this.#receivedBytes > length && !this.#isBodiless()) {
+			this.#responseError = 'the body is longer than its Content-Length';
 			return;
 		}
-		if (this.#body) this.#wanted = this.#body.push(this.#options.pieces.copy(bytes, 0, bytes.length));
-		else if (!this.#bodiless()) this.#pieces.push(ownedCopy(bytes, 0, bytes.length));
+		if (this.#body) this.#wantsData = this.#body.push(this.#options.pieces.copy(bytes, 0, bytes.length));
+		else if (!this.#isBodiless()) this.#pieces.push(ownedCopy(bytes, 0, bytes.length));
 	}
 
-	#bodiless(): boolean {
+	#isBodiless(): boolean {
 		const { status } = this.#head!;
 		return this.#call!.request.method === 'HEAD' || status === 204 || status === 304;
 	}
 
 	/** Reports a response whose body is streamed. */
-	#stream(call: ClientCall, head: CgiHead): void {
+	#startStreaming(call: ClientCall, head: CgiHead): void {
 		this.#answered = true;
-		if (this.#bodiless()) {
-			call.answered(responseOf(head, null));
+		if (this.#isBodiless()) {
+			call.answered(createResponse(head, null));
 			return;
 		}
 		const body = new ClientBody(this, head.length, this.#options.pieces, call.room ?? Infinity);
 		this.#body = body;
-		for (const piece of this.#pieces.splice(0)) this.#wanted = body.push(piece);
-		call.answered(responseOf(head, body));
+		for (const piece of this.#pieces.splice(0)) this.#wantsData = body.push(piece);
+		call.answered(createResponse(head, body));
 	}
 
 	/** Completes the request when the application has ended it. */
-	#finish(call: ClientCall): void {
+	#endCall(call: ClientCall): void {
 		const head = this.#head;
 		if (!head) {
 			this.#fail(new UpstreamError('response', 'the application sent no response'));
 			return;
 		}
-		if (head.length !== undefined && this.#received < head.length && !this.#bodiless()) {
+		if (head.length !== undefined && this.#receivedBytes < head.length && !this.#isBodiless()) {
 			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
 			return;
 		}
@@ -335,21 +336,21 @@ export class FastcgiConnection
 			this.#answered = true;
 			const [first, ...more] = this.#pieces;
 			call.answered(
-				responseOf(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
+				createResponse(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
 			);
 			// The callback may have canceled the request.
 			if (this.#call !== call) return;
 		}
 		this.#body?.end(undefined);
 		this.#body = undefined;
-		const whole = this.#sent && this.#reader.whole && !this.#output.pending;
-		const reusable = this.#options.keepAlive && whole && !this.#socket.destroyed && !this.#upstreamSocket.broken;
+		const isComplete = this.#isRequestSent && this.#reader.isComplete && !this.#output.pending;
+		const reusable = this.#options.keepAlive && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.broken;
 		this.#reportStderr(head.status);
 		this.#call = undefined;
 		this.#clear();
-		this.#wanted = true;
+		this.#wantsData = true;
 		if (reusable) this.#keeper.connectionIdle(this);
-		else this.#drop();
+		else this.#close();
 		call.released();
 	}
 
@@ -362,37 +363,37 @@ export class FastcgiConnection
 	closed(error: Error | undefined): void {
 		if (this.#closed) return;
 		if (!this.#call) {
-			this.#drop();
+			this.#close();
 			return;
 		}
-		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
+		const phase = !this.#isRequestSent && !this.#answered ? 'request' : 'response';
 		this.#fail(new UpstreamError(phase, error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
-	/** Fails the current request. @param ours True if the application is not to blame. */
-	#fail(error: UpstreamError, ours = false): void {
+	/** Fails the current request. With `isUpstreamBlameless`, the failure is not counted against the application. */
+	#fail(error: UpstreamError, isUpstreamBlameless = false): void {
 		const call = this.#call;
 		if (!call) {
-			this.#drop();
+			this.#close();
 			return;
 		}
-		const started = this.#pump?.started === true;
+		const isBodyStarted = this.#pump?.started === true;
 		this.#reportStderr(this.#head?.status ?? 502);
 		this.#call = undefined;
 		this.#clear();
-		this.#drop();
+		this.#close();
 		if (!this.#answered) {
-			const untouched = this.#calls > 1 && !this.#bytes && !started && error.phase !== 'timeout';
-			call.failed(error, untouched);
+			const canRetry = this.#callCount > 1 && !this.#hasResponseBytes && !isBodyStarted && error.phase !== 'timeout';
+			call.failed(error, canRetry);
 			return;
 		}
 		this.#body?.fail(error);
-		call.released(ours ? undefined : error);
+		call.released(isUpstreamBlameless ? undefined : error);
 	}
 
 	#reportStderr(status: number): void {
-		const text = this.#errors;
-		this.#errors = '';
+		const text = this.#stderrText;
+		this.#stderrText = '';
 		if (text !== '') this.#options.onStderr?.(text, status);
 	}
 
@@ -401,12 +402,12 @@ export class FastcgiConnection
 		this.#clock.stop();
 		this.#pump?.stop();
 		this.#pump = undefined;
-		this.#mistake = undefined;
-		this.#refused = false;
+		this.#responseError = undefined;
+		this.#isRefused = false;
 		this.#pieces = [];
 	}
 
-	#drop(): void {
+	#close(): void {
 		if (this.#closed) return;
 		this.#closed = true;
 		this.#socket.destroy();
@@ -414,7 +415,7 @@ export class FastcgiConnection
 	}
 }
 
-function responseOf(head: CgiHead, body: UpstreamResponse['body']): UpstreamResponse {
+function createResponse(head: CgiHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, headers } = head;
 	return { status, reason: undefined, headers, body, protocol: 'HTTP/1.1', upgradedStream: undefined };
 }

@@ -15,12 +15,12 @@ export interface CgiHead {
 
 /** Returns the index of the body, which follows the first empty line (LF or CRLF), or -1 if no empty line has arrived. */
 export function findBodyStart(text: string): number {
-	const plain = text.indexOf('\n\n');
-	const full = text.indexOf('\n\r\n');
+	const lfBreak = text.indexOf('\n\n');
+	const crlfBreak = text.indexOf('\n\r\n');
 	if (text.startsWith('\r\n')) return 2;
 	if (text.startsWith('\n')) return 1;
-	if (plain === -1 && full === -1) return -1;
-	return full === -1 || (plain !== -1 && plain < full) ? plain + 2 : full + 3;
+	if (lfBreak === -1 && crlfBreak === -1) return -1;
+	return crlfBreak === -1 || (lfBreak !== -1 && lfBreak < crlfBreak) ? lfBreak + 2 : crlfBreak + 3;
 }
 
 /** Parses a Latin-1 response head without its final empty line. Returns an error message if the head is invalid. */
@@ -28,7 +28,7 @@ export function parseCgiHead(text: string): CgiHead | string {
 	const items: string[] = [];
 	let status = 0;
 	let length: number | undefined;
-	let location = false;
+	let hasLocation = false;
 	for (const line of text.split(/\r?\n/)) {
 		if (line === '') continue;
 		const colon = line.indexOf(':');
@@ -37,9 +37,9 @@ export function parseCgiHead(text: string): CgiHead | string {
 		if (colon < 1 || !isToken(name) || !isFieldValue(value)) return 'a field line is not valid';
 		switch (name.toLowerCase()) {
 			case 'status': {
-				const number = /^(\d{3})(?: |$)/.exec(value);
-				if (!number || Number(number[1]) < 200 || Number(number[1]) > 599) return 'the status is not valid';
-				status = Number(number[1]);
+				const match = /^(\d{3})(?: |$)/.exec(value);
+				if (!match || Number(match[1]) < 200 || Number(match[1]) > 599) return 'the status is not valid';
+				status = Number(match[1]);
 				break;
 			}
 			case 'content-length':
@@ -55,7 +55,7 @@ export function parseCgiHead(text: string): CgiHead | string {
 			case 'trailer':
 				break;
 			case 'location':
-				location = true;
+				hasLocation = true;
 				items.push(name, value);
 				break;
 			default:
@@ -63,5 +63,5 @@ export function parseCgiHead(text: string): CgiHead | string {
 		}
 		if (items.length > MAX_FIELDS * 2) return 'the response has too many fields';
 	}
-	return { status: status === 0 ? (location ? 302 : 200) : status, headers: new HeaderList(items), length };
+	return { status: status === 0 ? (hasLocation ? 302 : 200) : status, headers: new HeaderList(items), length };
 }

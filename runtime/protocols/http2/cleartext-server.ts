@@ -7,33 +7,33 @@ import { createHttp2Server, type Http2Server } from './http2-server.ts';
 
 /**
  * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`). With both,
- * the first bytes of a connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
+ * the first bytes of each connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
  * protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */
 export function createCleartextServer(host: ProtocolHost, protocols: () => readonly string[]): ProtocolServer {
 	let http2: Http2Server | undefined;
-	const takes = (): Http2Server => {
+	const getHttp2 = (): Http2Server => {
 		http2 ??= createHttp2Server(host);
 		return http2;
 	};
 	const http1 = createHttp1Server(host, (input, info, bytes) => {
 		if (!protocols().includes('h2c')) return false;
-		takes().takeOver(input, info, bytes);
+		getHttp2().takeOver(input, info, bytes);
 		return true;
 	});
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-			const spoken = protocols();
-			const only = spoken.includes('h2c') && !spoken.includes('h1');
-			(only ? takes() : http1).accept(socket, scheme, peer);
+			const protocolNames = protocols();
+			const isHttp2Only = protocolNames.includes('h2c') && !protocolNames.includes('h1');
+			(isHttp2Only ? getHttp2() : http1).accept(socket, scheme, peer);
 		},
 		drain(waits): void {
 			http1.drain(waits);
 			http2?.drain();
 		},
-		retire(which): void {
-			http1.retire(which);
-			http2?.retire(which);
+		retire(matches): void {
+			http1.retire(matches);
+			http2?.retire(matches);
 		},
 		get connections(): number {
 			return http1.connections + (http2?.connections ?? 0);

@@ -22,10 +22,13 @@ const CONTENT_LENGTH = 28;
 /** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
-/** A dynamic table size update to zero, sent in the first block of a connection. */
-const NO_TABLE = 0x20;
+/**
+ * A dynamic table size update to zero. Sent in the first block of a connection, because we do not use the upstream's dynamic
+ * table.
+ */
+const CLEAR_TABLE = 0x20;
 
-const SENSITIVE: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
+const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
 /** Encodes requests without using the upstream's dynamic table, so that one encoder serves all connections of a pool. */
 export class RequestEncoder {
@@ -34,47 +37,52 @@ export class RequestEncoder {
 
 	/**
 	 * Encodes a request head. The bytes are valid until the next call.
-	 * @param first True for the first block of a connection.
+	 * @param isFirstBlock True for the first block of a connection.
 	 * @param length Length of the body, if there is a body and its length is known.
 	 */
-	head(request: UpstreamRequest, scheme: 'http' | 'https', first: boolean, length: number | undefined): Uint8Array {
+	encodeHead(
+		request: UpstreamRequest,
+		scheme: 'http' | 'https',
+		isFirstBlock: boolean,
+		length: number | undefined,
+	): Uint8Array {
 		this.#at = 0;
 		this.#reserve(64);
 		const { headers, method, upgrade } = request;
-		if (first) this.#memory[this.#at++] = NO_TABLE;
+		if (isFirstBlock) this.#memory[this.#at++] = CLEAR_TABLE;
 		if (upgrade !== undefined) {
-			this.#field(':method', METHOD_GET, 'CONNECT');
-			this.#field(':protocol', 0, upgrade.toLowerCase());
+			this.#writeField(':method', METHOD_GET, 'CONNECT');
+			this.#writeField(':protocol', 0, upgrade.toLowerCase());
 		} else if (method === 'GET' || method === 'POST') {
 			this.#memory[this.#at++] = 0x80 | (method === 'GET' ? METHOD_GET : METHOD_POST);
-		} else this.#field(':method', METHOD_GET, method);
+		} else this.#writeField(':method', METHOD_GET, method);
 		this.#memory[this.#at++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS : SCHEME_HTTP);
 		const host = headers.get('host');
-		if (host !== undefined && host !== '') this.#field(':authority', AUTHORITY, host);
+		if (host !== undefined && host !== '') this.#writeField(':authority', AUTHORITY, host);
 		if (request.target === '/') this.#memory[this.#at++] = 0x80 | PATH;
-		else this.#field(':path', PATH, request.target);
+		else this.#writeField(':path', PATH, request.target);
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i).toLowerCase();
 			// `Sec-WebSocket-Key` belongs to the handshake of HTTP/1.1 (RFC 8441 §5).
 			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
-			this.#field(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
+			this.#writeField(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
 		}
-		if (length !== undefined) this.#field('content-length', CONTENT_LENGTH, String(length));
+		if (length !== undefined) this.#writeField('content-length', CONTENT_LENGTH, String(length));
 		return this.#memory.subarray(0, this.#at);
 	}
 
 	/** Encodes trailers. */
-	trailers(headers: HeaderList): Uint8Array {
+	encodeTrailers(headers: HeaderList): Uint8Array {
 		this.#at = 0;
-		for (const [name, value] of headers) this.#field(name.toLowerCase(), 0, value);
+		for (const [name, value] of headers) this.#writeField(name.toLowerCase(), 0, value);
 		return this.#memory.subarray(0, this.#at);
 	}
 
-	#field(name: string, index: number, given: string): void {
-		const value = trimBlanks(given);
+	#writeField(name: string, index: number, rawValue: string): void {
+		const value = trimBlanks(rawValue);
 		this.#reserve(name.length + value.length + 32);
 		const memory = this.#memory;
-		let at = writeInteger(memory, this.#at, SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
+		let at = writeInteger(memory, this.#at, SENSITIVE_NAMES.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
 		if (index === 0) at = writeString(memory, at, name);
 		this.#at = writeString(memory, at, value);
 	}
@@ -99,12 +107,12 @@ export class ResponseReader implements FieldSink {
 	length: number | undefined = undefined;
 	/** Describes what is wrong with the block; undefined if it is valid. */
 	mistake: string | undefined = undefined;
-	readonly #most: number;
-	#size = 0;
+	readonly #maxBytes: number;
+	#decodedBytes = 0;
 
-	/** @param most Maximum decoded bytes of a block. */
-	constructor(most: number) {
-		this.#most = most;
+	/** @param maxBytes Maximum decoded bytes of a block. */
+	constructor(maxBytes: number) {
+		this.#maxBytes = maxBytes;
 	}
 
 	begin(): void {
@@ -112,7 +120,7 @@ export class ResponseReader implements FieldSink {
 		this.status = 0;
 		this.length = undefined;
 		this.mistake = undefined;
-		this.#size = 0;
+		this.#decodedBytes = 0;
 	}
 
 	/** Returns the block as trailers, without fields that are not allowed in trailers. */
@@ -123,13 +131,13 @@ export class ResponseReader implements FieldSink {
 	}
 
 	field(field: DecodedField): void {
-		this.#size += field.size;
-		if (this.#size > this.#most || this.items.length >= MAX_FIELDS * 2) {
+		this.#decodedBytes += field.size;
+		if (this.#decodedBytes > this.#maxBytes || this.items.length >= MAX_FIELDS * 2) {
 			this.mistake = 'the response head is too large';
 			return;
 		}
 		const { kind, name, value } = field;
-		if (!field.validValue || kind === FIELD_KIND.invalid || kind === FIELD_KIND.connection) {
+		if (!field.isValueValid || kind === FIELD_KIND.invalid || kind === FIELD_KIND.connection) {
 			this.mistake = 'the response has a field that is not valid';
 			return;
 		}

@@ -24,24 +24,24 @@ import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
-/** Maximum replies to control frames that the upstream has not read, while there are exchanges on the connection. */
-const MAX_UNREAD_ANSWERS = 1000;
+/** Maximum number of replies to control frames that the upstream has not read, while there are exchanges on the connection. */
+const MAX_UNREAD_REPLIES = 1000;
 
 /** Maximum number of concurrent streams of a connection until the upstream's settings arrive. */
-const FIRST_STREAMS = 100;
+const INITIAL_MAX_STREAMS = 100;
 /** Maximum number of concurrent streams of a connection, whatever the upstream allows. */
 const MAX_STREAMS = 1000;
 /** Maximum bytes of a header block, which consists of HEADERS and CONTINUATION frames. */
-const MAX_BLOCK = 262_144;
+const MAX_BLOCK_BYTES = 262_144;
 /** After the stream with this ID, a connection accepts no more requests. */
-const LAST_STREAM = 0x7fffffff - 2;
+const LAST_STREAM_ID = 0x7fffffff - 2;
 const EMPTY = new Uint8Array(0);
 
 /** State shared by the connections of one pool on one thread. */
 export class ClientCoders {
-	readonly output: OutputMemory = new OutputMemory();
+	readonly outputMemory: OutputMemory = new OutputMemory();
 	readonly encoder: RequestEncoder = new RequestEncoder();
-	readonly strings: StringMemory = new StringMemory(Math.ceil((MAX_BLOCK * 8) / 5));
+	readonly stringMemory: StringMemory = new StringMemory(Math.ceil((MAX_BLOCK_BYTES * 8) / 5));
 }
 
 /** Callbacks of the connection's owner. */
@@ -58,66 +58,70 @@ export interface SessionKeeper {
 export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
 	/** When the last exchange ended, by `performance.now()`. Set by the keeper. */
 	idleSince = 0;
-	proven = false;
+	hasCarriedResponse = false;
 	readonly frames: FrameWriter;
 	sendWindow: number = DEFAULT_WINDOW;
-	peerWindow: number = DEFAULT_WINDOW;
-	readonly #wire: UpstreamSocket;
+	peerStreamWindow: number = DEFAULT_WINDOW;
+	readonly #upstreamSocket: UpstreamSocket;
 	readonly #scheme: 'http' | 'https';
 	readonly #options: ClientOptions;
 	readonly #coders: ClientCoders;
 	readonly #keeper: SessionKeeper;
-	readonly #queue: OutputQueue;
+	readonly #outputQueue: OutputQueue;
 	readonly #reader: FrameReader;
 	readonly #decoder: HpackDecoder;
-	readonly #fields: ResponseReader;
-	readonly #window = new ReceiveWindow(INITIAL_CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
+	readonly #responseReader: ResponseReader;
+	readonly #receiveWindow = new ReceiveWindow(INITIAL_CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
 	readonly #streams = new Map<number, ClientStream>();
-	#next = 1;
-	#first = true;
-	#block: HeaderBlock | undefined = undefined;
-	#mostStreams = FIRST_STREAMS;
-	#takesUpgrades = false;
-	/** Requests that wait for the upstream's settings. Undefined once the settings have arrived, or will never arrive. */
-	#unsettled: (() => void)[] | undefined = [];
+	#nextStreamId = 1;
+	#isFirstBlock = true;
+	#headerBlock: HeaderBlock | undefined = undefined;
+	#maxStreams = INITIAL_MAX_STREAMS;
+	#supportsUpgrades = false;
 	/**
-	 * Streams whose request bodies are held back: until the upstream has announced its stream limit, and after that while at least
-	 * as many earlier streams are open. The upstream usually refuses streams beyond its limit, and these can then be sent again.
+	 * Functions that start the requests waiting for the upstream's settings. Undefined once the settings have arrived, or will never
+	 * arrive.
 	 */
-	readonly #held = new Set<ClientStream>();
-	#retired = false;
+	#awaitingSettings: (() => void)[] | undefined = [];
+	/**
+	 * * Streams whose request bodies are held back. This lasts until the upstream has announced its stream limit, and after that
+	 * while at least as many earlier streams are open. The upstream usually refuses streams beyond its limit, and these can then be
+	 * sent again.
+	 */
+	readonly #heldStreams = new Set<ClientStream>();
+	#isRetired = false;
 	#closed = false;
 	/** Number of replies to control frames that the upstream has not read. */
-	#unread = 0;
+	#unreadReplies = 0;
 	#failure: Error | undefined = undefined;
 
 	/** Takes over a connected socket, and sends the connection preface. */
 	constructor(
-		wire: UpstreamSocket,
+		upstreamSocket: UpstreamSocket,
 		scheme: 'http' | 'https',
 		options: ClientOptions,
 		coders: ClientCoders,
 		keeper: SessionKeeper,
 	) {
-		this.#wire = wire;
+		this.#upstreamSocket = upstreamSocket;
 		this.#scheme = scheme;
 		this.#options = options;
 		this.#coders = coders;
 		this.#keeper = keeper;
-		this.#queue = new OutputQueue(this);
-		this.frames = new FrameWriter(wire.socket, coders.output);
+		this.#outputQueue = new OutputQueue(this);
+		this.frames = new FrameWriter(upstreamSocket.socket, coders.outputMemory);
 		this.#reader = new FrameReader(this, false);
-		this.#decoder = new HpackDecoder(coders.strings);
-		const mostFields = Math.min(options.maxResponseHead, MAX_BLOCK);
-		this.#fields = new ResponseReader(mostFields);
-		wire.holder = this;
-		wire.socket.on('drain', () => this.settle());
-		wire.socket.write(CLIENT_PREFACE, 'latin1');
-		this.frames.settings([
+		this.#decoder = new HpackDecoder(coders.stringMemory);
+		const maxFieldBytes = Math.min(options.maxResponseHead, MAX_BLOCK_BYTES);
+		this.#responseReader = new ResponseReader(maxFieldBytes);
+		upstreamSocket.holder = this;
+		upstreamSocket.socket.on('drain', () => this.sendPending());
+		upstreamSocket.socket.write(CLIENT_PREFACE, 'latin1');
+		this.frames.writeSettings([
 			...[SETTING_ID.enablePush, 0, SETTING_ID.initialWindowSize, MIN_STREAM_WINDOW],
-			...[SETTING_ID.maxHeaderListSize, mostFields],
+			...[SETTING_ID.maxHeaderListSize, maxFieldBytes],
 		]);
-		this.frames.numbers(FRAME_TYPE.windowUpdate, 0, INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 	}
 
 	/** Number of exchanges in progress. */
@@ -127,43 +131,43 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** True if the connection accepts another request now. */
 	get hasRoom(): boolean {
-		return !this.#retired && this.#streams.size < this.#mostStreams;
+		return !this.#isRetired && this.#streams.size < this.#maxStreams;
 	}
 
 	/** Sends a request. Allowed only if `hasRoom`. */
-	carry(call: ClientCall): void {
-		if (call.request.upgrade === undefined || this.#unsettled === undefined) this.#carry(call);
+	sendRequest(call: ClientCall): void {
+		if (call.request.upgrade === undefined || this.#awaitingSettings === undefined) this.#openStream(call);
 		else {
 			// The request waits for the upstream's settings, which say whether it supports extended CONNECT (RFC 8441 §3).
-			let waits = true;
+			let isWaiting = true;
 			call.carrier = {
 				cancel: () => {
-					if (!waits) return;
-					waits = false;
+					if (!isWaiting) return;
+					isWaiting = false;
 					call.failed(new UpstreamError('response', 'the request was canceled'), false);
 				},
 			};
-			this.#unsettled.push(() => {
-				if (!waits) return;
-				waits = false;
-				this.#carry(call);
+			this.#awaitingSettings.push(() => {
+				if (!isWaiting) return;
+				isWaiting = false;
+				this.#openStream(call);
 			});
 		}
 	}
 
-	#carry(call: ClientCall): void {
-		if (this.#closed || (call.request.upgrade !== undefined && !this.#takesUpgrades)) {
+	#openStream(call: ClientCall): void {
+		if (this.#closed || (call.request.upgrade !== undefined && !this.#supportsUpgrades)) {
 			const message = this.#failure?.message ?? 'the upstream does not support upgrades over HTTP/2';
 			call.failed(new UpstreamError('request', message, undefined, true), false);
 			return;
 		}
-		const id = this.#next;
-		this.#next += 2;
+		const id = this.#nextStreamId;
+		this.#nextStreamId += 2;
 		const stream = new ClientStream(id, this, call, this.#options);
 		this.#streams.set(id, stream);
-		if (id >= LAST_STREAM) this.#retire();
-		stream.begin();
-		this.#queue.soon();
+		if (id >= LAST_STREAM_ID) this.#retire();
+		stream.start();
+		this.#outputQueue.schedule();
 	}
 
 	/** Stops accepting requests, and closes the connection after the last exchange. */
@@ -176,75 +180,77 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	end(): void {
 		if (this.#closed) return;
 		this.#retire();
-		const at = this.frames.begin(8, FRAME_TYPE.goAway, 0, 0);
+		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.fill(0, at, at + 8);
 		this.frames.flush();
 		this.#close(new Error('the connection was closed'));
 	}
 
-	// QueueOwner.
+	// Implementation of QueueOwner.
 
-	settle(): void {
-		if (this.#closed || this.#wire.broken) return;
-		this.#queue.run();
+	sendPending(): void {
+		if (this.#closed || this.#upstreamSocket.broken) return;
+		this.#outputQueue.run();
 		this.frames.flush();
 	}
 
 	// Implementation of StreamSession.
 
 	/** Unlimited here, because request bodies are limited where they are received. */
-	readonly share: number = Infinity;
+	readonly maxBufferedBytes: number = Infinity;
 
-	holds(): void {}
+	accountBuffered(): void {}
 
 	wantsTurn(output: StreamOutput): void {
-		this.#queue.add(output);
-		this.#queue.soon();
+		this.#outputQueue.add(output);
+		this.#outputQueue.schedule();
 	}
 
 	dataSent(): void {}
 
-	admitsBody(stream: ClientStream, anyway: boolean): boolean {
-		this.#held.delete(stream);
-		if (anyway) return true;
-		if (this.#unsettled === undefined && this.#streams.size - this.#held.size <= this.#mostStreams) return true;
-		this.#held.add(stream);
+	admitsBody(stream: ClientStream, force: boolean): boolean {
+		this.#heldStreams.delete(stream);
+		if (force) return true;
+		if (this.#awaitingSettings === undefined && this.#streams.size - this.#heldStreams.size <= this.#maxStreams)
+			return true;
+		this.#heldStreams.add(stream);
 		return false;
 	}
 
-	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void {
-		const block = this.#coders.encoder.head(request, this.#scheme, this.#first, length);
-		this.#first = false;
-		this.frames.headers(stream.id, ends, [block]);
+	writeHead(stream: ClientStream, request: UpstreamRequest, endsStream: boolean, length: number | undefined): void {
+		const block = this.#coders.encoder.encodeHead(request, this.#scheme, this.#isFirstBlock, length);
+		this.#isFirstBlock = false;
+		this.frames.writeHeaders(stream.id, endsStream, [block]);
 	}
 
 	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void {
 		if (this.#closed) return;
-		if (trailers && trailers.size > 0) this.frames.headers(stream.id, true, [this.#coders.encoder.trailers(trailers)]);
-		else this.frames.data(stream.id, true, EMPTY, 0, 0);
-		this.#queue.soon();
+		if (trailers && trailers.size > 0)
+			this.frames.writeHeaders(stream.id, true, [this.#coders.encoder.encodeTrailers(trailers)]);
+		else this.frames.writeData(stream.id, true, EMPTY, 0, 0);
+		this.#outputQueue.schedule();
 	}
 
 	writeReset(stream: ClientStream, code: number): void {
 		if (this.#closed) return;
-		this.frames.numbers(FRAME_TYPE.resetStream, stream.id, code);
-		this.#queue.soon();
+		this.frames.writeNumbers(FRAME_TYPE.resetStream, stream.id, code);
+		this.#outputQueue.schedule();
 	}
 
 	writeWindow(stream: ClientStream, increment: number): void {
 		if (this.#closed) return;
-		this.frames.numbers(FRAME_TYPE.windowUpdate, stream.id, increment);
-		this.#queue.soon();
+		this.frames.writeNumbers(FRAME_TYPE.windowUpdate, stream.id, increment);
+		this.#outputQueue.schedule();
 	}
 
-	streamEnded(stream: ClientStream, whole: boolean): void {
+	streamEnded(stream: ClientStream, isComplete: boolean): void {
 		if (!this.#streams.delete(stream.id)) return;
-		this.#held.delete(stream);
-		if (whole) this.proven = true;
+		this.#heldStreams.delete(stream);
+		if (isComplete) this.hasCarriedResponse = true;
 		this.#startBodies();
 		if (!this.#closed) this.#keeper.sessionFreed(this);
 		if (this.#streams.size > 0 || this.#closed) return;
-		if (this.#retired) this.end();
+		if (this.#isRetired) this.end();
 		else this.#keeper.sessionIdle(this);
 	}
 
@@ -253,7 +259,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	received(bytes: Buffer, count: number): boolean {
 		if (this.#closed) return false;
 		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
-		this.settle();
+		this.sendPending();
 		return true;
 	}
 
@@ -269,16 +275,16 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#close(new Error(error ? socketErrorText(error) : 'the connection was closed'));
 	}
 
-	// FrameSink.
+	// Implementation of FrameSink.
 
 	badPreface(): void {}
 
-	oversize(): void {
+	frameTooLarge(): void {
 		this.#fail(H2_ERROR.frameSize, 'a frame is too large');
 	}
 
 	frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (this.#block && (type !== FRAME_TYPE.continuation || id !== this.#block.stream)) {
+		if (this.#headerBlock && (type !== FRAME_TYPE.continuation || id !== this.#headerBlock.stream)) {
 			return this.#fail(H2_ERROR.protocol, 'a block of fields was interrupted');
 		}
 		switch (type) {
@@ -290,7 +296,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				return this.#continuation(flags, bytes, start, end);
 			case FRAME_TYPE.resetStream:
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
-				if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
+				if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
 				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
 				return !this.#closed;
 			case FRAME_TYPE.settings:
@@ -298,8 +304,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			case FRAME_TYPE.ping:
 				if (id !== 0 || end - start !== 8) return this.#fail(H2_ERROR.protocol, 'a ping is malformed');
 				if ((flags & FRAME_FLAG.ack) === 0) {
-					if (!this.#mayAnswer()) return false;
-					this.frames.ping(bytes.subarray(start, end), true);
+					if (!this.#mayReply()) return false;
+					this.frames.writePing(bytes.subarray(start, end), true);
 				}
 				return true;
 			case FRAME_TYPE.goAway:
@@ -316,101 +322,105 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	/** Reports whether we have opened this stream. */
-	#known(id: number): boolean {
-		return (id & 1) === 1 && id < this.#next;
+	#wasOpened(id: number): boolean {
+		return (id & 1) === 1 && id < this.#nextStreamId;
 	}
 
 	/** Limits the replies to control frames that accumulate if the upstream does not read. Returns false after failing the connection. */
-	#mayAnswer(): boolean {
-		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
-			this.#unread = 0;
+	#mayReply(): boolean {
+		if (this.#upstreamSocket.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
+			this.#unreadReplies = 0;
 			return true;
 		}
 		// The socket may also be full of request bodies. An upstream that reads them slowly may still send some control frames.
-		const most = this.#streams.size > 0 ? MAX_UNREAD_ANSWERS : 0;
-		return ++this.#unread <= most || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
+		const maxUnread = this.#streams.size > 0 ? MAX_UNREAD_REPLIES : 0;
+		return ++this.#unreadReplies <= maxUnread || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
 	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		const whole = end - start;
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'content of an unknown stream');
-		let from = start;
-		let to = end;
+		const frameBytes = end - start;
+		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'content of an unknown stream');
+		let contentStart = start;
+		let contentEnd = end;
 		if ((flags & FRAME_FLAG.padded) !== 0) {
-			const padding = whole > 0 ? bytes[from++]! : 0;
-			to -= padding;
-			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
+			const padding = frameBytes > 0 ? bytes[contentStart++]! : 0;
+			contentEnd -= padding;
+			if (contentEnd < contentStart) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
 		}
-		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
+		if (!this.#receiveWindow.consume(frameBytes))
+			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		// The connection's window is reopened at once, because each stream has its own window and an unread stream must not block
 		// the others.
-		const increment = this.#window.release(whole, true);
-		if (increment > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, 0, increment);
+		const increment = this.#receiveWindow.release(frameBytes, true);
+		if (increment > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
-		if (stream && !stream.data(bytes, from, to, whole, (flags & FRAME_FLAG.endStream) !== 0)) {
+		if (stream && !stream.data(bytes, contentStart, contentEnd, frameBytes, (flags & FRAME_FLAG.endStream) !== 0)) {
 			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		}
 		return !this.#closed;
 	}
 
 	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'fields of an unknown stream');
-		let from = start;
-		let to = end;
-		if ((flags & FRAME_FLAG.padded) !== 0) to -= bytes[from++] ?? 0;
-		if ((flags & FRAME_FLAG.priority) !== 0) from += 5;
-		if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
-		const ends = (flags & FRAME_FLAG.endStream) !== 0;
-		if ((flags & FRAME_FLAG.endHeaders) !== 0) return this.#decode(id, ends, bytes, from, to);
-		this.#block = new HeaderBlock(id, ends, MAX_BLOCK);
-		return this.#block.add(bytes, from, to) || this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
+		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'fields of an unknown stream');
+		let contentStart = start;
+		let contentEnd = end;
+		if ((flags & FRAME_FLAG.padded) !== 0) contentEnd -= bytes[contentStart++] ?? 0;
+		if ((flags & FRAME_FLAG.priority) !== 0) contentStart += 5;
+		if (contentEnd < contentStart) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
+		const endsStream = (flags & FRAME_FLAG.endStream) !== 0;
+		if ((flags & FRAME_FLAG.endHeaders) !== 0) return this.#decode(id, endsStream, bytes, contentStart, contentEnd);
+		this.#headerBlock = new HeaderBlock(id, endsStream, MAX_BLOCK_BYTES);
+		return (
+			this.#headerBlock.add(bytes, contentStart, contentEnd) ||
+			this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large')
+		);
 	}
 
 	#continuation(flags: number, bytes: Buffer, start: number, end: number): boolean {
-		const block = this.#block;
+		const block = this.#headerBlock;
 		if (!block) return this.#fail(H2_ERROR.protocol, 'a continuation without a block of fields');
 		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return true;
-		this.#block = undefined;
-		const whole = block.bytes();
-		return this.#decode(block.stream, block.endStream, whole, 0, whole.length);
+		this.#headerBlock = undefined;
+		const completeBlock = block.bytes();
+		return this.#decode(block.stream, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
-	#decode(id: number, ends: boolean, bytes: Buffer, start: number, end: number): boolean {
-		const fields = this.#fields;
+	#decode(id: number, endsStream: boolean, bytes: Buffer, start: number, end: number): boolean {
+		const fields = this.#responseReader;
 		fields.begin();
 		// Header blocks depend on previous ones, so the blocks of ended streams must be decoded, too.
 		if (!this.#decoder.decode(bytes, start, end, fields))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
-		this.#streams.get(id)?.fields(fields, ends);
+		this.#streams.get(id)?.fields(fields, endsStream);
 		return !this.#closed;
 	}
 
 	#settings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (id !== 0 || (end - start) % 6 !== 0) return this.#fail(H2_ERROR.frameSize, 'settings are malformed');
 		if ((flags & FRAME_FLAG.ack) !== 0) return true;
-		if (!this.#mayAnswer()) return false;
+		if (!this.#mayReply()) return false;
 		for (let at = start; at < end; at += 6) {
 			const value = bytes.readUInt32BE(at + 2);
 			switch (bytes.readUInt16BE(at)) {
 				case SETTING_ID.maxConcurrentStreams:
-					this.#mostStreams = Math.min(value, MAX_STREAMS);
+					this.#maxStreams = Math.min(value, MAX_STREAMS);
 					break;
 				case SETTING_ID.enableConnectProtocol:
-					this.#takesUpgrades = value === 1;
+					this.#supportsUpgrades = value === 1;
 					break;
 				case SETTING_ID.initialWindowSize: {
 					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
-					const change = value - this.peerWindow;
-					this.peerWindow = value;
+					const change = value - this.peerStreamWindow;
+					this.peerStreamWindow = value;
 					for (const { output } of this.#streams.values()) {
 						if (!output.widen(change)) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 					}
 				}
 			}
 		}
-		this.frames.settings([]);
-		this.#settled();
+		this.frames.writeSettings([]);
+		this.#releaseWaiting();
 		if (!this.#closed) this.#keeper.sessionFreed(this);
 		return !this.#closed;
 	}
@@ -423,45 +433,45 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			if (increment === 0 || this.sendWindow > MAX_WINDOW) {
 				return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 			}
-			this.#queue.fed();
+			this.#outputQueue.windowGrew();
 			return true;
 		}
-		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a window update of an unknown stream');
+		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a window update of an unknown stream');
 		const stream = this.#streams.get(id);
 		if (!stream || stream.output.widen(increment)) return true;
 		return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 	}
 
-	/** Handles a GOAWAY. Streams above `last` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8). */
-	#goAway(last: number, code: number): void {
+	/** Handles a GOAWAY. Streams above `lastStreamId` were not processed, so their requests may be sent elsewhere (RFC 9113 §6.8). */
+	#goAway(lastStreamId: number, code: number): void {
 		this.#retire();
 		const message =
 			code === 0 ? 'the connection is going away' : `the upstream closed the connection with code ${code}`;
 		for (const stream of [...this.#streams.values()]) {
-			if (stream.id > last) stream.connectionLost(new Error(message), true);
+			if (stream.id > lastStreamId) stream.connectionLost(new Error(message), true);
 		}
 		if (this.#streams.size === 0) this.end();
 	}
 
-	#settled(): void {
-		const waiting = this.#unsettled ?? [];
-		this.#unsettled = undefined;
+	#releaseWaiting(): void {
+		const waiting = this.#awaitingSettings ?? [];
+		this.#awaitingSettings = undefined;
 		for (const listener of waiting) listener();
 		this.#startBodies();
 	}
 
 	#startBodies(): void {
-		if (this.#unsettled !== undefined || this.#closed) return;
-		for (const stream of this.#held) {
-			if (this.#streams.size - this.#held.size >= this.#mostStreams) return;
-			this.#held.delete(stream);
+		if (this.#awaitingSettings !== undefined || this.#closed) return;
+		for (const stream of this.#heldStreams) {
+			if (this.#streams.size - this.#heldStreams.size >= this.#maxStreams) return;
+			this.#heldStreams.delete(stream);
 			stream.startBody();
 		}
 	}
 
 	#retire(): void {
-		if (this.#retired) return;
-		this.#retired = true;
+		if (this.#isRetired) return;
+		this.#isRetired = true;
 		this.#keeper.sessionLost(this);
 	}
 
@@ -469,7 +479,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#fail(code: number, message: string): false {
 		if (this.#closed) return false;
 		this.#retire();
-		const at = this.frames.begin(8, FRAME_TYPE.goAway, 0, 0);
+		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
 		this.frames.bytes.writeUInt32BE(0, at);
 		this.frames.bytes.writeUInt32BE(code, at + 4);
 		this.frames.flush();
@@ -483,8 +493,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#failure = error;
 		this.#retire();
 		for (const stream of [...this.#streams.values()]) stream.connectionLost(error, false);
-		this.#settled();
-		const { socket } = this.#wire;
+		this.#releaseWaiting();
+		const { socket } = this.#upstreamSocket;
 		if (socket.writableLength === 0 || socket.destroyed) {
 			socket.destroy();
 			return;

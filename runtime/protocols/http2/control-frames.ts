@@ -11,83 +11,83 @@ import type { Http2Stream } from './stream.ts';
 export interface ControlledSession {
 	readonly frames: FrameWriter;
 	readonly queue: OutputQueue;
-	readonly ending: SessionEnd;
+	readonly sessionEnd: SessionEnd;
 	readonly streams: ReadonlyMap<number, Http2Stream>;
 	/** The highest stream ID that the client has used. */
-	readonly lastStream: number;
+	readonly lastStreamId: number;
 	sendWindow: number;
 	/** Handles a connection error caused by the client. */
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
 	streamError(stream: Http2Stream, code: number): void;
-	/** Charges the cost of a frame that does no useful work. */
-	spend(reason: CutReason, cost: number): void;
+	/** Charges the connection's budget with the cost of a frame that does no useful work. */
+	charge(reason: CutReason, cost: number): void;
 }
 
 /** Handles the control frames of one connection. */
 export class ControlFrames {
 	/** The initial send window of streams, as set by the client. */
-	peerWindow: number = DEFAULT_WINDOW;
+	peerStreamWindow: number = DEFAULT_WINDOW;
 	/** True once the client's first SETTINGS have arrived. */
-	settled = false;
+	hasSettings = false;
 	readonly #session: ControlledSession;
 
 	constructor(session: ControlledSession) {
 		this.#session = session;
 	}
 
-	settings(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
+	settings(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
 		const session = this.#session;
 		const size = end - start;
-		if (stream !== 0) session.fail(H2_ERROR.protocol);
+		if (streamId !== 0) session.fail(H2_ERROR.protocol);
 		else if ((flags & FRAME_FLAG.ack) !== 0) {
 			if (size !== 0) session.fail(H2_ERROR.frameSize);
-			else if (!this.settled) session.fail(H2_ERROR.protocol);
-			else session.spend('settings_flood', FRAME_COST.ping_flood);
+			else if (!this.hasSettings) session.fail(H2_ERROR.protocol);
+			else session.charge('settings_flood', FRAME_COST.ping_flood);
 		} else {
-			this.settled = true;
+			this.hasSettings = true;
 			const settings = readSettings(bytes, start, end);
 			if (typeof settings === 'number') session.fail(settings);
-			else if (this.#setWindow(settings.initialWindow)) {
-				session.frames.settings([]);
-				session.spend('settings_flood', FRAME_COST.settings_flood + size / 6);
+			else if (this.#applyInitialWindow(settings.initialWindow)) {
+				session.frames.writeSettings([]);
+				session.charge('settings_flood', FRAME_COST.settings_flood + size / 6);
 			} else session.fail(H2_ERROR.flowControl);
 		}
 	}
 
 	/** Applies a new initial window, also to open streams (RFC 9113 §6.9.2). Returns false if one of their windows becomes too large. */
-	#setWindow(window: number | undefined): boolean {
+	#applyInitialWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;
-		const change = window - this.peerWindow;
-		this.peerWindow = window;
+		const change = window - this.peerStreamWindow;
+		this.peerStreamWindow = window;
 		for (const { output } of this.#session.streams.values()) if (!output.widen(change)) return false;
 		return true;
 	}
 
-	ping(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
+	ping(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
 		const session = this.#session;
-		if (stream !== 0) session.fail(H2_ERROR.protocol);
+		if (streamId !== 0) session.fail(H2_ERROR.protocol);
 		else if (end - start !== 8) session.fail(H2_ERROR.frameSize);
 		else {
-			if ((flags & FRAME_FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
-			else session.frames.ping(bytes.subarray(start, end), true);
-			session.spend('ping_flood', FRAME_COST.ping_flood);
+			if ((flags & FRAME_FLAG.ack) !== 0) session.sessionEnd.pingAnswered(session.lastStreamId);
+			else session.frames.writePing(bytes.subarray(start, end), true);
+			session.charge('ping_flood', FRAME_COST.ping_flood);
 		}
 	}
 
 	/** Checks the form of a PRIORITY frame. Priorities are ignored: flow control and round-robin determine the order. */
-	priority(stream: number, size: number): void {
-		if (stream === 0) this.#session.fail(H2_ERROR.protocol);
+	priority(streamId: number, size: number): void {
+		if (streamId === 0) this.#session.fail(H2_ERROR.protocol);
 		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);
-		else this.#session.spend('priority_flood', FRAME_COST.priority_flood);
+		else this.#session.charge('priority_flood', FRAME_COST.priority_flood);
 	}
 
-	goAway(stream: number, size: number): void {
-		if (stream !== 0) this.#session.fail(H2_ERROR.protocol);
+	goAway(streamId: number, size: number): void {
+		if (streamId !== 0) this.#session.fail(H2_ERROR.protocol);
 		else if (size < 8) this.#session.fail(H2_ERROR.frameSize);
 		else {
-			this.#session.ending.clientLeaves();
-			this.#session.spend('empty_frames', FRAME_COST.empty_frames);
+			this.#session.sessionEnd.clientLeaves();
+			this.#session.charge('empty_frames', FRAME_COST.empty_frames);
 		}
 	}
 
@@ -102,8 +102,8 @@ export class ControlFrames {
 			session.sendWindow += increment;
 			if (increment === 0) session.fail(H2_ERROR.protocol);
 			else if (session.sendWindow > MAX_WINDOW) session.fail(H2_ERROR.flowControl);
-			else session.queue.fed();
-		} else if (id > session.lastStream) session.fail(H2_ERROR.protocol);
+			else session.queue.windowGrew();
+		} else if (id > session.lastStreamId) session.fail(H2_ERROR.protocol);
 		else {
 			const stream = session.streams.get(id);
 			if (stream !== undefined) {
@@ -111,6 +111,6 @@ export class ControlFrames {
 				else if (!stream.output.widen(increment)) session.streamError(stream, H2_ERROR.flowControl);
 			}
 		}
-		session.spend('window_update_flood', FRAME_COST.window_update_flood);
+		session.charge('window_update_flood', FRAME_COST.window_update_flood);
 	}
 }

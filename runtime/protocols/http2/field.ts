@@ -51,7 +51,7 @@ const KINDS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Number of bytes that count for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
-const OVERHEAD = 32;
+const FIELD_OVERHEAD_BYTES = 32;
 
 /** A field, as stored in a table. */
 export class DecodedField {
@@ -62,21 +62,21 @@ export class DecodedField {
 	/** Number of bytes that the field counts for in tables and limits. */
 	readonly size: number;
 	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
-	readonly validValue: boolean;
+	readonly isValueValid: boolean;
 
 	/** Name and value represent bytes as Latin-1. `kind` may be passed if the name's kind is already known. */
 	constructor(name: string, value: string, kind: number = nameKind(name)) {
 		this.name = name;
 		this.value = value;
 		this.kind = kind;
-		this.size = name.length + value.length + OVERHEAD;
-		this.validValue = isValidValue(value);
+		this.size = name.length + value.length + FIELD_OVERHEAD_BYTES;
+		this.isValueValid = isValidValue(value);
 	}
 }
 
 function nameKind(name: string): number {
-	const known = KINDS.get(name);
-	if (known !== undefined) return known;
+	const knownKind = KINDS.get(name);
+	if (knownKind !== undefined) return knownKind;
 	const length = name.length;
 	if (name.charCodeAt(0) === 58) return FIELD_KIND.unknownPseudo;
 	if (length === 0) return FIELD_KIND.invalid;

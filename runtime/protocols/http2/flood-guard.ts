@@ -1,7 +1,7 @@
 /** Limits the frames of a connection that do no useful work, so that no combination of them can be used for a flood. */
 import { FLOOD_BUDGET, FLOOD_REFILL_PER_SECOND } from './limits.ts';
 
-/** Reasons for which a connection is closed. A fixed set, because they are the labels of counters. */
+/** Reasons for closing a connection because of its client. The set is fixed, because the reasons are labels of counters. */
 export const CUT_REASONS = [
 	'rapid_reset',
 	'made_you_reset',
@@ -38,34 +38,37 @@ export const FRAME_COST = {
 } as const;
 
 /** Credit for each exchange whose response was sent completely. */
-const EARNED_BY_EXCHANGE = 3;
+const CREDIT_PER_EXCHANGE = 3;
 /** Credit for each DATA frame that we send, because the client must occasionally send two WINDOW_UPDATE frames for it. */
-const EARNED_BY_FRAME = 2;
+const CREDIT_PER_FRAME = 2;
 
 /** The budget of one connection. It is full at first. Costs reduce it; useful work and time refill it. */
 export class FloodGuard {
-	#left = FLOOD_BUDGET;
-	#filledAt: number;
+	#budgetLeft = FLOOD_BUDGET;
+	#refilledAt: number;
 
 	/** Here and in the methods below, `now` is from `performance.now()`. */
 	constructor(now: number) {
-		this.#filledAt = now;
+		this.#refilledAt = now;
 	}
 
 	/** Deducts a cost. Returns true if the budget is exhausted. */
-	spend(cost: number, now: number): boolean {
-		this.#left -= cost;
-		if (this.#left >= 0) return false;
-		this.#left = Math.min(FLOOD_BUDGET, this.#left + ((now - this.#filledAt) * FLOOD_REFILL_PER_SECOND) / 1000);
-		this.#filledAt = now;
-		return this.#left < 0;
+	charge(cost: number, now: number): boolean {
+		this.#budgetLeft -= cost;
+		if (this.#budgetLeft >= 0) return false;
+		this.#budgetLeft = Math.min(
+			FLOOD_BUDGET,
+			this.#budgetLeft + ((now - this.#refilledAt) * FLOOD_REFILL_PER_SECOND) / 1000,
+		);
+		this.#refilledAt = now;
+		return this.#budgetLeft < 0;
 	}
 
-	exchangeDone(): void {
-		this.#left = Math.min(FLOOD_BUDGET, this.#left + EARNED_BY_EXCHANGE);
+	exchangeCompleted(): void {
+		this.#budgetLeft = Math.min(FLOOD_BUDGET, this.#budgetLeft + CREDIT_PER_EXCHANGE);
 	}
 
 	frameSent(): void {
-		this.#left = Math.min(FLOOD_BUDGET, this.#left + EARNED_BY_FRAME);
+		this.#budgetLeft = Math.min(FLOOD_BUDGET, this.#budgetLeft + CREDIT_PER_FRAME);
 	}
 }

@@ -9,25 +9,25 @@ export class FrameWriter implements OutputOwner {
 	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
 	/** Bytes that the system had not accepted at the previous check. */
-	#unsent = Infinity;
+	#unsentBytes = Infinity;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
 		this.#socket = socket;
 		this.#memory = memory;
 	}
 
-	/** True if the socket is full. Anything not urgent then waits for its `drain` event. */
+	/** True if the socket is full. Output that is not urgent then waits for the socket's `drain` event. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
 	}
 
 	/** Reports whether the client has accepted anything since the last call. */
-	progressed(): boolean {
+	hasProgressed(): boolean {
 		// A slow client accepts a batch gradually. Streams only learn when a whole write has been accepted, so it is checked here.
-		const unsent = queuedBytes(this.#socket);
-		const progressed = unsent < this.#unsent;
-		this.#unsent = unsent;
-		return progressed;
+		const unsentBytes = queuedBytes(this.#socket);
+		const hasProgressed = unsentBytes < this.#unsentBytes;
+		this.#unsentBytes = unsentBytes;
+		return hasProgressed;
 	}
 
 	flush(): void {
@@ -44,17 +44,17 @@ export class FrameWriter implements OutputOwner {
 			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
 		}
-		let kept = false;
+		let isRetained = false;
 		socket.write(bytes.subarray(0, length), () => {
-			if (kept) memory.giveBack(bytes);
+			if (isRetained) memory.giveBack(bytes);
 		});
 		if (socket.writableLength === 0) return;
-		kept = true;
+		isRetained = true;
 		memory.replace();
 	}
 
 	/** Starts a frame and reserves room for its payload. Returns the payload's index in `bytes`. */
-	begin(length: number, type: number, flags: number, stream: number): number {
+	beginFrame(length: number, type: number, flags: number, streamId: number): number {
 		const memory = this.#memory;
 		memory.reserve(this, FRAME_HEADER_BYTES + length);
 		const { bytes, at } = memory;
@@ -63,40 +63,40 @@ export class FrameWriter implements OutputOwner {
 		bytes[at + 2] = length;
 		bytes[at + 3] = type;
 		bytes[at + 4] = flags;
-		bytes[at + 5] = stream >>> 24;
-		bytes[at + 6] = stream >>> 16;
-		bytes[at + 7] = stream >>> 8;
-		bytes[at + 8] = stream;
+		bytes[at + 5] = streamId >>> 24;
+		bytes[at + 6] = streamId >>> 16;
+		bytes[at + 7] = streamId >>> 8;
+		bytes[at + 8] = streamId;
 		memory.at = at + FRAME_HEADER_BYTES + length;
 		return at + FRAME_HEADER_BYTES;
 	}
 
 	/** Shortens the last frame, if its payload turned out smaller than the room reserved for it. */
-	shorten(payload: number, end: number): void {
+	shortenLastFrame(payloadStart: number, end: number): void {
 		const { bytes } = this.#memory;
-		const length = end - payload;
-		bytes[payload - 9] = length >>> 16;
-		bytes[payload - 8] = length >>> 8;
-		bytes[payload - 7] = length;
+		const length = end - payloadStart;
+		bytes[payloadStart - 9] = length >>> 16;
+		bytes[payloadStart - 8] = length >>> 8;
+		bytes[payloadStart - 7] = length;
 		this.#memory.at = end;
 	}
 
-	/** The memory to which the index returned by `begin` refers. */
+	/** The memory to which the index returned by `beginFrame` refers. */
 	get bytes(): Buffer {
 		return this.#memory.bytes;
 	}
 
 	/** Writes a frame whose payload is one or two 32-bit numbers. */
-	numbers(type: number, stream: number, first: number, second?: number): void {
+	writeNumbers(type: number, streamId: number, first: number, second?: number): void {
 		const length = second === undefined ? 4 : 8;
-		const at = this.begin(length, type, 0, stream);
+		const at = this.beginFrame(length, type, 0, streamId);
 		this.bytes.writeUInt32BE(first, at);
 		if (second !== undefined) this.bytes.writeUInt32BE(second, at + 4);
 	}
 
 	/** Writes SETTINGS with alternating identifiers and values. An empty list acknowledges the peer's SETTINGS. */
-	settings(entries: readonly number[]): void {
-		const at = this.begin(entries.length * 3, FRAME_TYPE.settings, entries.length === 0 ? FRAME_FLAG.ack : 0, 0);
+	writeSettings(entries: readonly number[]): void {
+		const at = this.beginFrame(entries.length * 3, FRAME_TYPE.settings, entries.length === 0 ? FRAME_FLAG.ack : 0, 0);
 		for (let i = 0; i < entries.length; i += 2) {
 			this.bytes.writeUInt16BE(entries[i]!, at + i * 3);
 			this.bytes.writeUInt32BE(entries[i + 1]!, at + i * 3 + 2);
@@ -104,18 +104,18 @@ export class FrameWriter implements OutputOwner {
 	}
 
 	/** Writes a PING with eight bytes of payload, or the acknowledgment of one. */
-	ping(payload: Uint8Array, ack: boolean): void {
-		const at = this.begin(8, FRAME_TYPE.ping, ack ? FRAME_FLAG.ack : 0, 0);
+	writePing(payload: Uint8Array, ack: boolean): void {
+		const at = this.beginFrame(8, FRAME_TYPE.ping, ack ? FRAME_FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 
 	/** Writes a header block, given in parts, in as many frames as necessary. */
-	headers(stream: number, endStream: boolean, parts: readonly Uint8Array[]): void {
+	writeHeaders(streamId: number, endStream: boolean, parts: readonly Uint8Array[]): void {
 		let length = 0;
 		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
 		const flags = endStream ? FRAME_FLAG.endStream : 0;
 		if (length <= MAX_FRAME_SIZE) {
-			let at = this.begin(length, FRAME_TYPE.headers, flags | FRAME_FLAG.endHeaders, stream);
+			let at = this.beginFrame(length, FRAME_TYPE.headers, flags | FRAME_FLAG.endHeaders, streamId);
 			for (let i = 0; i < parts.length; i++) {
 				this.bytes.set(parts[i]!, at);
 				at += parts[i]!.length;
@@ -125,20 +125,20 @@ export class FrameWriter implements OutputOwner {
 		const block = Buffer.concat(parts as Uint8Array[]);
 		for (let start = 0; start < length; start += MAX_FRAME_SIZE) {
 			const part = block.subarray(start, start + MAX_FRAME_SIZE);
-			const last = start + part.length === length ? FRAME_FLAG.endHeaders : 0;
-			const at = this.begin(
+			const endHeadersFlag = start + part.length === length ? FRAME_FLAG.endHeaders : 0;
+			const at = this.beginFrame(
 				part.length,
 				start === 0 ? FRAME_TYPE.headers : FRAME_TYPE.continuation,
-				start === 0 ? flags | last : last,
-				stream,
+				start === 0 ? flags | endHeadersFlag : endHeadersFlag,
+				streamId,
 			);
 			this.bytes.set(part, at);
 		}
 	}
 
 	/** Writes a DATA frame. Returns the frame's position, for `endStreamAt`. */
-	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
-		const at = this.begin(end - start, FRAME_TYPE.data, endStream ? FRAME_FLAG.endStream : 0, stream);
+	writeData(streamId: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
+		const at = this.beginFrame(end - start, FRAME_TYPE.data, endStream ? FRAME_FLAG.endStream : 0, streamId);
 		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
 		return at - FRAME_HEADER_BYTES;
 	}

@@ -5,21 +5,21 @@ import { MAX_CONTINUATIONS } from './limits.ts';
 export class HeaderBlock {
 	readonly stream: number;
 	readonly endStream: boolean;
-	readonly #most: number;
+	readonly #maxBytes: number;
 	readonly #parts: Buffer[] = [];
 	#length = 0;
 
-	/** `most` is the maximum bytes of the block. */
-	constructor(stream: number, endStream: boolean, most: number) {
+	/** `maxBytes` is the maximum bytes of the block. */
+	constructor(stream: number, endStream: boolean, maxBytes: number) {
 		this.stream = stream;
 		this.endStream = endStream;
-		this.#most = most;
+		this.#maxBytes = maxBytes;
 	}
 
 	/** Adds a copy of a fragment. Returns false if the block has become too large, or has too many fragments. */
 	add(bytes: Buffer, start: number, end: number): boolean {
 		this.#length += end - start;
-		if (this.#length > this.#most || this.#parts.length > MAX_CONTINUATIONS) return false;
+		if (this.#length > this.#maxBytes || this.#parts.length > MAX_CONTINUATIONS) return false;
 		this.#parts.push(Buffer.from(bytes.subarray(start, end)));
 		return true;
 	}

@@ -25,18 +25,18 @@ export interface EngineSession extends ClosableConnection {
 
 /** Coders that all connections share. They are created for the first one, because most listeners of a large configuration have none. */
 export class Http2Coders {
-	readonly fields: RequestFields;
+	readonly requestFields: RequestFields;
 	readonly responseFields: ResponseFields;
-	readonly strings: StringMemory;
-	readonly output: OutputMemory = new OutputMemory();
+	readonly stringMemory: StringMemory;
+	readonly outputMemory: OutputMemory = new OutputMemory();
 	readonly readMemory: ReadMemory = new ReadMemory();
 
 	constructor(host: ProtocolHost) {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
-		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
+		this.requestFields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
-		this.strings = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
+		this.stringMemory = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
 	}
 }
 
@@ -50,7 +50,7 @@ export class Http2Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	#tick: number;
+	#tickMs: number;
 	#coders: Http2Coders | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
@@ -59,7 +59,7 @@ export class Http2Engine {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http2;
-		this.#tick = clockTickMs(host.limits);
+		this.#tickMs = clockTickMs(host.limits);
 	}
 
 	get coders(): Http2Coders {
@@ -74,7 +74,7 @@ export class Http2Engine {
 	}
 
 	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
-	after(milliseconds: number): number {
+	deadlineIn(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
@@ -85,20 +85,20 @@ export class Http2Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tick = clockTickMs(limits);
-		if (tick === this.#tick) return;
-		this.#tick = tick;
+		const tickMs = clockTickMs(limits);
+		if (tickMs === this.#tickMs) return;
+		this.#tickMs = tickMs;
 		if (this.#timer === undefined) return;
 		clearInterval(this.#timer);
-		this.#timer = this.#clock();
+		this.#timer = this.#startTimer();
 	}
 
-	/** Adds a connection. `counted` is true if it began with another protocol and has been counted already. */
-	add(session: EngineSession, counted: boolean): void {
+	/** Adds a connection. `isCounted` is true if it began with another protocol and has been counted already. */
+	add(session: EngineSession, isCounted: boolean): void {
 		this.sessions.add(session);
-		if (!counted) this.host.opened();
+		if (!isCounted) this.host.opened();
 		this.counters?.sessionOpened();
-		this.#timer ??= this.#clock();
+		this.#timer ??= this.#startTimer();
 	}
 
 	remove(session: EngineSession): void {
@@ -110,22 +110,22 @@ export class Http2Engine {
 		this.#timer = undefined;
 	}
 
-	#clock(): NodeJS.Timeout {
+	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			for (const session of this.sessions) session.check(now);
 			this.refresh();
-		}, this.#tick).unref();
+		}, this.#tickMs).unref();
 	}
 }
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 export function clockTickMs(limits: ProtocolLimits): number {
-	let shortest = TICK_MS * 4;
+	let shortestMs = TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
-	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
-		if (time > 0 && time < shortest) shortest = time;
+	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
+		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;
 	}
-	return Math.max(10, shortest / 4);
+	return Math.max(10, shortestMs / 4);
 }

@@ -27,8 +27,8 @@ export function createHttp2Server(host: ProtocolHost): Http2Server {
 		takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void {
 			new Http2Session({ input, info }, 'http', engine).data(bytes);
 		},
-		retire(which): void {
-			for (const session of engine.sessions) if (which(session.info.tls)) session.drain();
+		retire(matches): void {
+			for (const session of engine.sessions) if (matches(session.info.tls)) session.drain();
 		},
 		drain(): void {
 			engine.draining = true;

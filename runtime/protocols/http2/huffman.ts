@@ -1,7 +1,7 @@
 /** The Huffman code of HPACK strings (RFC 7541 §5.2, Appendix B). */
 
 /** Length in bits of each byte's code. The code is canonical: shorter codes come first, codes of equal length in byte order. */
-const LENGTHS: readonly number[] = [
+const CODE_LENGTHS: readonly number[] = [
 	...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28],
 	...[28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15],
 	...[6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6],
@@ -19,7 +19,7 @@ const EOS_LENGTH = 30;
 /** Layout of a transition: the low bits are the next node, and the bits above them the byte that it completes. */
 const NODE_BITS = 9;
 const NODE_MASK: number = (1 << NODE_BITS) - 1;
-const COMPLETES: number = 1 << 17;
+const COMPLETES_BYTE: number = 1 << 17;
 const INVALID = -1;
 
 /** The codes of all bytes, and the state machine that decodes four bits at a time. */
@@ -31,69 +31,71 @@ interface HuffmanTables {
 	readonly mayEnd: Uint8Array;
 }
 
-const TABLES: HuffmanTables = build();
+const TABLES: HuffmanTables = buildTables();
 
 /** Returns the length in bytes of an encoded string. The characters of `text` represent bytes. */
 export function huffmanLength(text: string): number {
 	let bits = 0;
-	for (let i = 0; i < text.length; i++) bits += LENGTHS[text.charCodeAt(i)]!;
+	for (let i = 0; i < text.length; i++) bits += CODE_LENGTHS[text.charCodeAt(i)]!;
 	return (bits + 7) >> 3;
 }
 
 /** Encodes a string. Returns the index after its encoding. */
-export function huffmanEncode(text: string, to: Buffer, at: number): number {
+export function huffmanEncode(text: string, target: Buffer, at: number): number {
 	const { codes } = TABLES;
 	// Up to 7 pending bits and a code of 28 bits need more than 32 bits, so each code is added in two parts.
-	let waiting = 0;
-	let bits = 0;
+	let pendingBits = 0;
+	let pendingCount = 0;
 	let i = at;
 	for (let k = 0; k < text.length; k++) {
 		const byte = text.charCodeAt(k);
-		let left = LENGTHS[byte]!;
+		let bitsLeft = CODE_LENGTHS[byte]!;
 		const code = codes[byte]!;
-		while (left > 0) {
-			const taken = Math.min(left, 16);
-			left -= taken;
-			waiting = (waiting << taken) | ((code >>> left) & ((1 << taken) - 1));
-			bits += taken;
-			while (bits >= 8) {
-				bits -= 8;
-				to[i++] = waiting >>> bits;
+		while (bitsLeft > 0) {
+			const partBits = Math.min(bitsLeft, 16);
+			bitsLeft -= partBits;
+			pendingBits = (pendingBits << partBits) | ((code >>> bitsLeft) & ((1 << partBits) - 1));
+			pendingCount += partBits;
+			while (pendingCount >= 8) {
+				pendingCount -= 8;
+				target[i++] = pendingBits >>> pendingCount;
 			}
-			waiting &= (1 << bits) - 1;
+			pendingBits &= (1 << pendingCount) - 1;
 		}
 	}
-	if (bits > 0) to[i++] = (waiting << (8 - bits)) | (0xff >>> bits);
+	if (pendingCount > 0) target[i++] = (pendingBits << (8 - pendingCount)) | (0xff >>> pendingCount);
 	return i;
 }
 
-/** Decodes the bytes from `start` to `end` into `to`. Returns the length, or −1 if they are invalid or `to` is too small. */
-export function huffmanDecode(bytes: Buffer, start: number, end: number, to: Buffer): number {
+/**
+ * Decodes the bytes from `start` to `end` into `target`. Returns the length, or −1 if they are invalid or `target` is too small.
+ */
+export function huffmanDecode(bytes: Buffer, start: number, end: number, target: Buffer): number {
 	const { transitions, mayEnd } = TABLES;
 	let node = 0;
 	let length = 0;
 	for (let i = start; i < end; i++) {
 		const byte = bytes[i]!;
-		let step = transitions[(node << 4) | (byte >> 4)]!;
-		if (step < 0) return -1;
-		if (step & COMPLETES) to[length++] = (step >> NODE_BITS) & 0xff;
-		step = transitions[((step & NODE_MASK) << 4) | (byte & 15)]!;
-		if (step < 0) return -1;
-		if (step & COMPLETES) to[length++] = (step >> NODE_BITS) & 0xff;
-		node = step & NODE_MASK;
-		if (length + 2 > to.length) return -1;
+		let transition = transitions[(node << 4) | (byte >> 4)]!;
+		if (transition < 0) return -1;
+		if (transition & COMPLETES_BYTE) target[length++] = (transition >> NODE_BITS) & 0xff;
+		transition = transitions[((transition & NODE_MASK) << 4) | (byte & 15)]!;
+		if (transition < 0) return -1;
+		if (transition & COMPLETES_BYTE) target[length++] = (transition >> NODE_BITS) & 0xff;
+		node = transition & NODE_MASK;
+		if (length + 2 > target.length) return -1;
 	}
 	return mayEnd[node] === 1 ? length : -1;
 }
 
-function build(): HuffmanTables {
+function buildTables(): HuffmanTables {
 	const codes = new Uint32Array(256);
-	const order = LENGTHS.map((_, byte) => byte).sort((a, b) => LENGTHS[a]! - LENGTHS[b]! || a - b);
+	const order = CODE_LENGTHS.map((_, byte) => byte).sort((a, b) => CODE_LENGTHS[a]! - CODE_LENGTHS[b]! || a - b);
 	let code = 0;
 	let length = 0;
 	for (const byte of order) {
-		code *= 2 ** (LENGTHS[byte]! - length);
-		length = LENGTHS[byte]!;
+		code *= 2 ** (CODE_LENGTHS[byte]! - length);
+		length = CODE_LENGTHS[byte]!;
 		codes[byte] = code++;
 	}
 	// A tree whose nodes have two children each. A child is 0 for none, a node's number, or −1 − byte for a leaf.
@@ -110,27 +112,27 @@ function build(): HuffmanTables {
 		}
 		children[node * 2 + (value & 1)] = leaf;
 	};
-	for (let byte = 0; byte < 256; byte++) add(codes[byte]!, LENGTHS[byte]!, -1 - byte);
+	for (let byte = 0; byte < 256; byte++) add(codes[byte]!, CODE_LENGTHS[byte]!, -1 - byte);
 	const EOS = -1 - 256;
 	add(2 ** EOS_LENGTH - 1, EOS_LENGTH, EOS);
-	const nodes = children.length / 2;
-	const transitions = new Int32Array(nodes * 16);
-	for (let start = 0; start < nodes; start++) {
-		for (let four = 0; four < 16; four++) {
+	const nodeCount = children.length / 2;
+	const transitions = new Int32Array(nodeCount * 16);
+	for (let start = 0; start < nodeCount; start++) {
+		for (let fourBits = 0; fourBits < 16; fourBits++) {
 			let node = start;
-			let step = 0;
-			for (let bit = 3; bit >= 0 && step !== INVALID; bit--) {
-				const child = children[node * 2 + ((four >> bit) & 1)]!;
-				if (child === EOS) step = INVALID;
+			let transition = 0;
+			for (let bit = 3; bit >= 0 && transition !== INVALID; bit--) {
+				const child = children[node * 2 + ((fourBits >> bit) & 1)]!;
+				if (child === EOS) transition = INVALID;
 				else if (child < 0) {
-					step = COMPLETES | ((-1 - child) << NODE_BITS);
+					transition = COMPLETES_BYTE | ((-1 - child) << NODE_BITS);
 					node = 0;
 				} else node = child;
 			}
-			transitions[start * 16 + four] = step === INVALID ? INVALID : step | node;
+			transitions[start * 16 + fourBits] = transition === INVALID ? INVALID : transition | node;
 		}
 	}
-	const mayEnd = new Uint8Array(nodes);
+	const mayEnd = new Uint8Array(nodeCount);
 	for (let node = 0, ones = 0; ones < 8; ones++) {
 		mayEnd[node] = 1;
 		node = children[node * 2 + 1]!;

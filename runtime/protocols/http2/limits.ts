@@ -6,7 +6,7 @@ export const MAX_CONCURRENT_STREAMS = 128;
 /** Maximum payload of received frames in bytes. It is the smallest value that the protocol allows. */
 export const MAX_FRAME_SIZE = 16_384;
 
-/** Maximum compressed bytes of a header block, as a multiple of the limit of a head, which our SETTINGS tell clients. */
+/** Maximum compressed bytes of a header block, as a multiple of the maximum head size, which our SETTINGS announce. */
 export const MAX_BLOCK_FACTOR = 4;
 
 /** Maximum CONTINUATION frames of a header block. */
@@ -45,7 +45,7 @@ export const MAX_FRAMES_PER_TURN = 64;
 /** Maximum bytes of replies to control frames that the peer has not read. */
 export const MAX_UNREAD_CONTROL_BYTES = 65_536;
 
-/** Number of streams that we have reset for which late frames are still tolerated. */
+/** Number of streams that we have recently reset, and for which late frames are tolerated. */
 export const MAX_REMEMBERED_RESETS = 512;
 
 /** Milliseconds from the end of a response until its request is reset, if too much of the request is still to come. */

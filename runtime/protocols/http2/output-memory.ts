@@ -8,7 +8,7 @@ export interface OutputOwner {
 }
 
 /** Maximum free buffers kept: 1 MiB. */
-const KEPT = 16;
+const MAX_FREE_BUFFERS = 16;
 
 /** The buffer. Its contents belong to one connection at a time, the `owner`. */
 export class OutputMemory {
@@ -35,6 +35,6 @@ export class OutputMemory {
 	}
 
 	giveBack(bytes: Buffer): void {
-		if (this.#free.length < KEPT) this.#free.push(bytes);
+		if (this.#free.length < MAX_FREE_BUFFERS) this.#free.push(bytes);
 	}
 }

@@ -6,59 +6,59 @@ import { type StreamOutput, TURN_MORE, TURN_STARVES } from './stream-output.ts';
 export interface QueueOwner {
 	readonly frames: { readonly full: boolean };
 	/** Runs the queue, and flushes what the streams have written. */
-	settle(): void;
+	sendPending(): void;
 }
 
 /** A round-robin queue of the streams that have something to send. */
 export class OutputQueue {
 	readonly #owner: QueueOwner;
-	#waiting: StreamOutput[] = [];
+	#ready: StreamOutput[] = [];
 	/** Streams that wait until the connection's window grows. */
 	#starving: StreamOutput[] = [];
-	#scheduled = false;
+	#isScheduled = false;
 
 	constructor(owner: QueueOwner) {
 		this.#owner = owner;
 	}
 
 	add(output: StreamOutput): void {
-		if (output.queued) return;
-		output.queued = true;
-		this.#waiting.push(output);
+		if (output.isQueued) return;
+		output.isQueued = true;
+		this.#ready.push(output);
 	}
 
 	/** Must be called when the connection's window has grown. */
-	fed(): void {
+	windowGrew(): void {
 		const starving = this.#starving;
 		if (starving.length === 0) return;
 		this.#starving = [];
-		for (const output of starving) this.#waiting.push(output);
+		for (const output of starving) this.#ready.push(output);
 	}
 
-	/** Schedules a run after the current task. */
-	soon(): void {
-		if (this.#scheduled) return;
-		this.#scheduled = true;
+	/** Schedules `sendPending` for the end of the current task. */
+	schedule(): void {
+		if (this.#isScheduled) return;
+		this.#isScheduled = true;
 		queueMicrotask(() => {
-			this.#scheduled = false;
-			this.#owner.settle();
+			this.#isScheduled = false;
+			this.#owner.sendPending();
 		});
 	}
 
 	/** Lets streams send in turns until none can. After many frames, yields to other connections. */
 	run(): void {
-		for (let frames = 0; this.#waiting.length > 0 && !this.#owner.frames.full; frames++) {
+		for (let frames = 0; this.#ready.length > 0 && !this.#owner.frames.full; frames++) {
 			if (frames === MAX_FRAMES_PER_TURN) {
-				setImmediate(() => this.#owner.settle());
+				setImmediate(() => this.#owner.sendPending());
 				return;
 			}
-			const output = this.#waiting.shift()!;
-			output.queued = false;
-			const result = output.turn();
+			const output = this.#ready.shift()!;
+			output.isQueued = false;
+			const result = output.takeTurn();
 			if (result === TURN_MORE) this.add(output);
 			else if (result === TURN_STARVES) {
-				output.queued = true;
-				this.#starve(output);
+				output.isQueued = true;
+				this.#addStarving(output);
 			}
 		}
 	}
@@ -67,7 +67,7 @@ export class OutputQueue {
 	 * Adds a stream that waits for the connection's window. Removes those that were reset: otherwise, a client that never opens the
 	 * window could make the list grow without limit.
 	 */
-	#starve(output: StreamOutput): void {
+	#addStarving(output: StreamOutput): void {
 		this.#starving.push(output);
 		if (this.#starving.length <= 2 * MAX_CONCURRENT_STREAMS) return;
 		this.#starving = this.#starving.filter(({ active }) => active);

@@ -2,23 +2,23 @@
 
 /** The receive window of a stream or a connection. */
 export class ReceiveWindow {
-	#open: number;
+	#openBytes: number;
 	#size: number;
-	readonly #most: number;
+	readonly #maxSize: number;
 	/** Number of bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
-	#owed = 0;
+	#unreturnedBytes = 0;
 
-	/** `size` is the initial size in bytes, `most` the maximum. */
-	constructor(size: number, most: number) {
-		this.#open = size;
+	/** `size` is the initial size in bytes, `maxSize` the maximum. */
+	constructor(size: number, maxSize: number) {
+		this.#openBytes = size;
 		this.#size = size;
-		this.#most = most;
+		this.#maxSize = maxSize;
 	}
 
 	/** Accounts for received bytes. Returns false if they exceed the window. */
-	take(bytes: number): boolean {
-		this.#open -= bytes;
-		return this.#open >= 0;
+	consume(bytes: number): boolean {
+		this.#openBytes -= bytes;
+		return this.#openBytes >= 0;
 	}
 
 	/**
@@ -26,17 +26,17 @@ export class ReceiveWindow {
 	 * `keepsUp` means that no data is waiting to be read; the window then grows, because only the round-trip time limits the peer.
 	 */
 	release(bytes: number, keepsUp: boolean): number {
-		this.#owed += bytes;
+		this.#unreturnedBytes += bytes;
 		// Data that has not been read may fill the rest of the window. The peer then waits for this increment.
-		if (this.#owed * 2 < this.#size && this.#open > this.#owed) return 0;
-		let increment = this.#owed;
-		this.#owed = 0;
-		if (keepsUp && this.#size < this.#most) {
-			const size = Math.min(this.#most, this.#size * 2);
+		if (this.#unreturnedBytes * 2 < this.#size && this.#openBytes > this.#unreturnedBytes) return 0;
+		let increment = this.#unreturnedBytes;
+		this.#unreturnedBytes = 0;
+		if (keepsUp && this.#size < this.#maxSize) {
+			const size = Math.min(this.#maxSize, this.#size * 2);
 			increment += size - this.#size;
 			this.#size = size;
 		}
-		this.#open += increment;
+		this.#openBytes += increment;
 		return increment;
 	}
 }

@@ -11,16 +11,16 @@ export interface BodyFeeder {
 	/** Called when a reader waits for bytes that have not arrived. */
 	bodyAwaited(): void;
 	/** Called when bytes have been consumed. `keepsUp` is true if none are left. */
-	bodyTaken(bytes: number, keepsUp: boolean): void;
+	bodyConsumed(bytes: number, keepsUp: boolean): void;
 }
 
-interface Waiter {
+interface PendingPull {
 	readonly resolve: (piece: Uint8Array | null) => void;
 	readonly reject: (error: unknown) => void;
 }
 
 /** Once this many bytes of a body have been received, it is stored in whole blocks. */
-const LARGE_BODY = 131_072;
+const LARGE_BODY_BYTES = 131_072;
 
 /** The body of one request. `pull` throws an HttpError if the body is cut short (400) or received too slowly (408). */
 export class StreamBody implements BodySource {
@@ -28,22 +28,22 @@ export class StreamBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	/** Number of bytes received. */
-	received = 0;
+	receivedBytes = 0;
 	/** True once the last byte has been received. */
 	complete = false;
 	readonly #feeder: BodyFeeder;
 	/** Memory for chunks. Undefined if the reader keeps chunks beyond its next pull. */
 	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
-	#queued = 0;
+	#queuedBytes = 0;
 	/** The block of the last queued chunk if it has room left. */
 	#block: Buffer | undefined = undefined;
 	/** Number of bytes in use in that block. */
-	#used = 0;
+	#usedBytes = 0;
 	/** The chunk lent to the reader until its next pull. */
-	#lent: Buffer | undefined = undefined;
+	#lentPiece: Buffer | undefined = undefined;
 	readonly #gatherer = new PieceGatherer();
-	#waiter: Waiter | undefined = undefined;
+	#pendingPull: PendingPull | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
 
@@ -55,22 +55,22 @@ export class StreamBody implements BodySource {
 
 	/** True while a pull is pending. */
 	get awaited(): boolean {
-		return this.#waiter !== undefined;
+		return this.#pendingPull !== undefined;
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#lent !== undefined) {
-			this.#memory?.giveBack(this.#lent);
-			this.#lent = undefined;
+		if (this.#lentPiece !== undefined) {
+			this.#memory?.giveBack(this.#lentPiece);
+			this.#lentPiece = undefined;
 		}
-		const piece = this.#take();
+		const piece = this.#takePiece();
 		if (piece) return piece;
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
 		if (this.#discarding) throw new HttpError(500, 'The request body was canceled.');
-		if (this.#waiter) throw new HttpError(500, 'The request body has two readers.');
+		if (this.#pendingPull) throw new HttpError(500, 'The request body has two readers.');
 		return new Promise((resolve, reject) => {
-			this.#waiter = { resolve, reject };
+			this.#pendingPull = { resolve, reject };
 			this.#feeder.bodyAwaited();
 		});
 	}
@@ -84,38 +84,38 @@ export class StreamBody implements BodySource {
 	cancel(): void {
 		if (this.#discarding) return;
 		this.#discarding = true;
-		const queued = this.#queued;
+		const queuedBytes = this.#queuedBytes;
 		this.#queue = [];
-		this.#queued = 0;
+		this.#queuedBytes = 0;
 		this.#block = undefined;
-		this.#settle()?.reject(new HttpError(500, 'The request body was canceled.'));
-		if (queued > 0) this.#feeder.bodyTaken(queued, false);
+		this.#clearPendingPull()?.reject(new HttpError(500, 'The request body was canceled.'));
+		if (queuedBytes > 0) this.#feeder.bodyConsumed(queuedBytes, false);
 	}
 
 	/** Called by the stream: copies content from `start` to `end` (exclusive). A waiting reader receives it only after `deliver`. */
 	feed(bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
-		this.received += size;
+		this.receivedBytes += size;
 		if (this.#discarding || this.#failure) {
-			this.#feeder.bodyTaken(size, true);
+			this.#feeder.bodyConsumed(size, true);
 			return;
 		}
-		this.#queued += size;
+		this.#queuedBytes += size;
 		this.#store(bytes, start, end);
 	}
 
 	/** Called by the stream, once for all frames of one read: passes the content to a waiting reader. */
 	deliver(): void {
-		if (this.#waiter === undefined) return;
-		const piece = this.#take();
-		if (piece) this.#settle()!.resolve(piece);
+		if (this.#pendingPull === undefined) return;
+		const piece = this.#takePiece();
+		if (piece) this.#clearPendingPull()!.resolve(piece);
 	}
 
 	/** Called by the stream when the content is complete. */
 	end(): void {
 		this.complete = true;
 		this.deliver();
-		this.#settle()?.resolve(null);
+		this.#clearPendingPull()?.resolve(null);
 	}
 
 	/** Called by the stream to fail an incomplete body. */
@@ -123,16 +123,16 @@ export class StreamBody implements BodySource {
 		if (this.complete || this.#failure) return;
 		this.deliver();
 		this.#failure = error;
-		this.#settle()?.reject(error);
+		this.#clearPendingPull()?.reject(error);
 	}
 
-	#take(): Buffer | undefined {
+	#takePiece(): Buffer | undefined {
 		const piece = this.#queue.shift();
 		if (piece === undefined) return undefined;
 		if (this.#queue.length === 0) this.#block = undefined;
-		this.#lent = piece;
-		this.#queued -= piece.length;
-		this.#feeder.bodyTaken(piece.length, this.#queued === 0);
+		this.#lentPiece = piece;
+		this.#queuedBytes -= piece.length;
+		this.#feeder.bodyConsumed(piece.length, this.#queuedBytes === 0);
 		return piece;
 	}
 
@@ -143,28 +143,28 @@ export class StreamBody implements BodySource {
 			this.#gatherer.push(this.#queue, ownedCopy(bytes, start, end));
 			return;
 		}
-		if (this.#block === undefined && (this.received < LARGE_BODY || end - start < LARGE_PIECE_BYTES)) {
+		if (this.#block === undefined && (this.receivedBytes < LARGE_BODY_BYTES || end - start < LARGE_PIECE_BYTES)) {
 			this.#gatherer.push(this.#queue, memory.copy(bytes, start, end));
 			return;
 		}
 		for (let at = start; at < end; ) {
 			if (this.#block === undefined) {
 				this.#block = memory.takeBlock();
-				this.#used = 0;
+				this.#usedBytes = 0;
 				this.#queue.push(this.#block);
 			}
 			const block = this.#block;
-			const count = bytes.copy(block, this.#used, at, end);
+			const count = bytes.copy(block, this.#usedBytes, at, end);
 			at += count;
-			this.#used += count;
-			this.#queue[this.#queue.length - 1] = block.subarray(0, this.#used);
-			if (this.#used === block.length) this.#block = undefined;
+			this.#usedBytes += count;
+			this.#queue[this.#queue.length - 1] = block.subarray(0, this.#usedBytes);
+			if (this.#usedBytes === block.length) this.#block = undefined;
 		}
 	}
 
-	#settle(): Waiter | undefined {
-		const waiter = this.#waiter;
-		this.#waiter = undefined;
-		return waiter;
+	#clearPendingPull(): PendingPull | undefined {
+		const pendingPull = this.#pendingPull;
+		this.#pendingPull = undefined;
+		return pendingPull;
 	}
 }

@@ -12,8 +12,8 @@ export const SECTION_VALID = 0;
 /** Result: the section is malformed, so its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses. */
 export const SECTION_MALFORMED = 1;
 
-/** Characters not allowed in a request target: everything but visible ASCII, and `#`, which would start a fragment. */
-const NO_TARGET = /[^!"$-~]/;
+/** Matches characters not allowed in a request target: everything but visible ASCII, and `#`, which would start a fragment. */
+const NOT_IN_TARGET = /[^!"$-~]/;
 
 /** The head of a request, from which its exchange is created. */
 export interface RequestHead {
@@ -48,14 +48,14 @@ export class RequestFields implements FieldSink, RequestHead {
 	expectsContinue = false;
 	/** Why a section was rejected; a label for counters. */
 	reason = '';
-	readonly #maxSize: number;
+	readonly #maxBytes: number;
 	readonly #maxCount: number;
-	readonly #expected: ExpectedNames | undefined;
-	#trailers = false;
-	#size = 0;
-	#count = 0;
-	#malformed = '';
-	#regular = false;
+	readonly #expectedNames: ExpectedNames | undefined;
+	#isTrailers = false;
+	#sizeBytes = 0;
+	#fieldCount = 0;
+	#malformedReason = '';
+	#hasRegularField = false;
 	#method: string | undefined = undefined;
 	#target: string | undefined = undefined;
 	#scheme: string | undefined = undefined;
@@ -66,22 +66,22 @@ export class RequestFields implements FieldSink, RequestHead {
 	#lastAuthority = '';
 	#lastHost: string | undefined = undefined;
 
-	/** `maxSize` is like SETTINGS_MAX_HEADER_LIST_SIZE, but does not include the overhead of 32 bytes per field. */
-	constructor(maxSize: number, maxCount: number, expected?: ExpectedNames) {
-		this.#maxSize = maxSize;
+	/** `maxBytes` is like SETTINGS_MAX_HEADER_LIST_SIZE, but does not include the overhead of 32 bytes per field. */
+	constructor(maxBytes: number, maxCount: number, expectedNames?: ExpectedNames) {
+		this.#maxBytes = maxBytes;
 		this.#maxCount = maxCount;
-		this.#expected = expected;
+		this.#expectedNames = expectedNames;
 	}
 
 	begin(trailers: boolean): void {
 		this.items = [];
 		this.protocol = undefined;
 		this.contentLength = -1;
-		this.#trailers = trailers;
-		this.#size = 0;
-		this.#count = 0;
-		this.#malformed = '';
-		this.#regular = false;
+		this.#isTrailers = trailers;
+		this.#sizeBytes = 0;
+		this.#fieldCount = 0;
+		this.#malformedReason = '';
+		this.#hasRegularField = false;
 		this.#method = undefined;
 		this.#target = undefined;
 		this.#scheme = undefined;
@@ -92,22 +92,23 @@ export class RequestFields implements FieldSink, RequestHead {
 	}
 
 	field(field: DecodedField): void {
-		this.#size += field.size;
+		this.#sizeBytes += field.size;
 		// The overhead of 32 bytes per field does not count here, because the number of fields has its own limit.
-		if (this.#size - ++this.#count * 32 > this.#maxSize) return;
+		if (this.#sizeBytes - ++this.#fieldCount * 32 > this.#maxBytes) return;
 		const { kind, value } = field;
-		if (!field.validValue) this.#malform('bad_field_value');
+		if (!field.isValueValid) this.#malform('bad_field_value');
 		if (kind === FIELD_KIND.regular) {
-			this.#regular = true;
-			if (this.#trailers && !isAllowedInTrailers(field.name, 'request')) return;
-			if (this.#count <= this.#maxCount + 5) this.items.push(field.name, value);
-		} else if (kind <= FIELD_KIND.unknownPseudo) this.#pseudo(kind, value);
-		else this.#special(kind, field.name, value);
+			this.#hasRegularField = true;
+			if (this.#isTrailers && !isAllowedInTrailers(field.name, 'request')) return;
+			if (this.#fieldCount <= this.#maxCount + 5) this.items.push(field.name, value);
+		} else if (kind <= FIELD_KIND.unknownPseudo) this.#readPseudo(kind, value);
+		else this.#readSpecial(kind, field.name, value);
 	}
 
-	#pseudo(kind: number, value: string): void {
+	#readPseudo(kind: number, value: string): void {
 		// Pseudo-headers must come first and only once, and are not allowed in trailers (RFC 9113 §8.3).
-		if (this.#regular || this.#trailers || kind === FIELD_KIND.unknownPseudo) this.#malform('bad_pseudo_header');
+		if (this.#hasRegularField || this.#isTrailers || kind === FIELD_KIND.unknownPseudo)
+			this.#malform('bad_pseudo_header');
 		switch (kind) {
 			case FIELD_KIND.method:
 				if (this.#method !== undefined) this.#malform('bad_pseudo_header');
@@ -131,8 +132,8 @@ export class RequestFields implements FieldSink, RequestHead {
 		}
 	}
 
-	#special(kind: number, name: string, value: string): void {
-		this.#regular = true;
+	#readSpecial(kind: number, name: string, value: string): void {
+		this.#hasRegularField = true;
 		switch (kind) {
 			case FIELD_KIND.connection:
 				this.#malform('connection_field');
@@ -141,14 +142,14 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#malform('bad_field_name');
 				return;
 			case FIELD_KIND.confusable:
-				if (this.#trailers || !this.#expected?.isExpected(name)) return;
+				if (this.#isTrailers || !this.#expectedNames?.isExpected(name)) return;
 				break;
 			case FIELD_KIND.te:
 				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
-				if (this.#trailers) return;
+				if (this.#isTrailers) return;
 				break;
 			case FIELD_KIND.host:
-				if (this.#trailers) return;
+				if (this.#isTrailers) return;
 				if (this.#hostField !== undefined) this.#malform('repeated_host');
 				this.#hostField = value;
 				return;
@@ -157,39 +158,42 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
 				return;
 			case FIELD_KIND.contentLength:
-				if (this.#trailers) this.#malform('framing_in_trailer');
+				if (this.#isTrailers) this.#malform('framing_in_trailer');
 				if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) this.#malform('bad_content_length');
 				this.contentLength = Number(value);
 				break;
 			case FIELD_KIND.expect:
-				if (this.#trailers) return;
+				if (this.#isTrailers) return;
 				this.#expect = this.#expect === undefined ? value : `${this.#expect}, ${value}`;
 				break;
 			case FIELD_KIND.trailer:
-				if (this.#trailers) return;
+				if (this.#isTrailers) return;
 		}
 		this.items.push(name, value);
 	}
 
-	/** Ends the head. Returns `SECTION_VALID`, `SECTION_MALFORMED`, or the status that rejects it. `ends` is true if no body follows. */
-	endHead(ends: boolean): number {
-		if (this.#malformed !== '') return this.#refuse(SECTION_MALFORMED, this.#malformed);
-		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
-		if (this.#count > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
-		if (this.#expected !== undefined) this.items = this.#expected.withoutAmbiguous(this.items);
+	/**
+	 * Ends the head. Returns `SECTION_VALID`, `SECTION_MALFORMED`, or the status that rejects it. `endsStream` is true if no body
+	 * follows.
+	 */
+	endHead(endsStream: boolean): number {
+		if (this.#malformedReason !== '') return this.#refuse(SECTION_MALFORMED, this.#malformedReason);
+		if (this.#sizeBytes - this.#fieldCount * 32 > this.#maxBytes) return this.#refuse(431, 'head_too_large');
+		if (this.#fieldCount > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
+		if (this.#expectedNames !== undefined) this.items = this.#expectedNames.withoutAmbiguous(this.items);
 		const method = this.#method;
 		if (method === undefined || !isToken(method)) return this.#refuse(SECTION_MALFORMED, 'bad_method');
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
 		this.method = method;
 		if (this.#cookie !== undefined) this.items.push('cookie', this.#cookie);
 		// A `Content-Length` above 0 is an error if there is no content (RFC 9113 §8.1.1).
-		if (ends && this.contentLength > 0) return this.#refuse(SECTION_MALFORMED, 'bad_content_length');
-		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
-		return result === SECTION_VALID ? this.#readRest(ends) : result;
+		if (endsStream && this.contentLength > 0) return this.#refuse(SECTION_MALFORMED, 'bad_content_length');
+		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readConnect() : this.#readTarget(method);
+		return result === SECTION_VALID ? this.#finishHead(endsStream) : result;
 	}
 
 	/** Checks a CONNECT, which has an authority and no other pseudo-headers (RFC 9113 §8.5). */
-	#readTunnel(): number {
+	#readConnect(): number {
 		const authority = this.#authority;
 		if (this.#target !== undefined || this.#scheme !== undefined || authority === undefined) {
 			return this.#refuse(SECTION_MALFORMED, 'bad_pseudo_header');
@@ -222,13 +226,17 @@ export class RequestFields implements FieldSink, RequestHead {
 		return SECTION_VALID;
 	}
 
-	#readRest(ends: boolean): number {
+	#finishHead(endsStream: boolean): number {
 		const { path, query } = this;
-		if (NO_TARGET.test(path) || (query !== undefined && NO_TARGET.test(query)) || /%(?![0-9A-Fa-f]{2})/.test(path)) {
+		if (
+			NOT_IN_TARGET.test(path) ||
+			(query !== undefined && NOT_IN_TARGET.test(query)) ||
+			/%(?![0-9A-Fa-f]{2})/.test(path)
+		) {
 			return this.#refuse(400, 'bad_target');
 		}
-		const field = this.#hostField;
-		const authority = this.#authority ?? field ?? '';
+		const hostField = this.#hostField;
+		const authority = this.#authority ?? hostField ?? '';
 		if (authority === '') return this.#refuse(400, 'no_host');
 		if (authority !== this.#lastAuthority) {
 			const host = parseAuthority(authority)?.host;
@@ -239,27 +247,27 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.authority = authority;
 		this.host = this.#lastHost!;
 		// A request with two different hosts could evade routing (RFC 9113 §8.3.1).
-		if (field !== undefined && field !== authority && !sameAuthority(field, authority)) {
+		if (hostField !== undefined && hostField !== authority && !isSameAuthority(hostField, authority)) {
 			return this.#refuse(SECTION_MALFORMED, 'bad_host');
 		}
 		const expect = this.#expect;
 		if (expect !== undefined && expect.toLowerCase() !== '100-continue')
 			return this.#refuse(417, 'unknown_expectation');
-		this.expectsContinue = expect !== undefined && !ends;
+		this.expectsContinue = expect !== undefined && !endsStream;
 		return SECTION_VALID;
 	}
 
 	/** Ends the trailers. Returns `SECTION_VALID` or `SECTION_MALFORMED`. */
 	endTrailers(): number {
-		if (this.#malformed !== '') return this.#refuse(SECTION_MALFORMED, this.#malformed);
-		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {
+		if (this.#malformedReason !== '') return this.#refuse(SECTION_MALFORMED, this.#malformedReason);
+		if (this.#sizeBytes - this.#fieldCount * 32 > this.#maxBytes || this.#fieldCount > this.#maxCount) {
 			return this.#refuse(SECTION_MALFORMED, 'trailers_too_large');
 		}
 		return SECTION_VALID;
 	}
 
 	#malform(reason: string): void {
-		if (this.#malformed === '') this.#malformed = reason;
+		if (this.#malformedReason === '') this.#malformedReason = reason;
 	}
 
 	#refuse(result: number, reason: string): number {
@@ -268,7 +276,7 @@ export class RequestFields implements FieldSink, RequestHead {
 	}
 }
 
-function sameAuthority(a: string, b: string): boolean {
+function isSameAuthority(a: string, b: string): boolean {
 	const first = parseAuthority(a);
 	const second = parseAuthority(b);
 	return first !== undefined && first.host === second?.host && first.port === second.port;

@@ -3,7 +3,7 @@ import { MAX_BUFFERED_BYTES, MAX_REQUEST_DELAY_MS, MIN_SENT_BEFORE_NEXT_BYTES } 
 import type { RequestHead } from './request-fields.ts';
 import type { Http2Stream } from './stream.ts';
 
-interface Waiting {
+interface WaitingRequest {
 	readonly stream: Http2Stream;
 	readonly head: RequestHead;
 }
@@ -14,62 +14,62 @@ interface Waiting {
  */
 export class RequestGate {
 	/** Called whenever an exchange starts. */
-	readonly #begins: () => void;
+	readonly #onStart: () => void;
 	/** Number of bytes of responses that are currently buffered. */
-	#held = 0;
+	#bufferedBytes = 0;
 	/** Number of bytes sent since the last exchange was started. */
-	#sent = 0;
+	#sentBytes = 0;
 	/** When the last exchange was started, by `performance.now()`. */
-	#at = 0;
-	#waiting: Waiting[] = [];
+	#lastStartedAt = 0;
+	#waiting: WaitingRequest[] = [];
 
-	constructor(begins: () => void) {
-		this.#begins = begins;
+	constructor(onStart: () => void) {
+		this.#onStart = onStart;
 	}
 
 	/** Accounts for response bytes that are buffered (positive) or no longer buffered (negative). */
-	holds(bytes: number): void {
-		this.#held += bytes;
+	accountBuffered(bytes: number): void {
+		this.#bufferedBytes += bytes;
 	}
 
 	/** Accounts for response bytes that have been sent. */
-	sent(bytes: number): void {
-		this.#sent += bytes;
+	accountSent(bytes: number): void {
+		this.#sentBytes += bytes;
 	}
 
 	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
-	begin(stream: Http2Stream, head: RequestHead, now: number): void {
-		if (this.#held < MAX_BUFFERED_BYTES && this.#waiting.length === 0) {
-			this.#begin(stream, head, now);
+	start(stream: Http2Stream, head: RequestHead, now: number): void {
+		if (this.#bufferedBytes < MAX_BUFFERED_BYTES && this.#waiting.length === 0) {
+			this.#start(stream, head, now);
 			return;
 		}
 		const { method, items, path, query, authority, host, protocol, contentLength, expectsContinue } = head;
-		const kept = { method, items, path, query, authority, host, protocol, contentLength, expectsContinue };
-		this.#waiting.push({ stream, head: kept });
+		const headCopy = { method, items, path, query, authority, host, protocol, contentLength, expectsContinue };
+		this.#waiting.push({ stream, head: headCopy });
 		stream.expectBody(contentLength);
 	}
 
 	/** Starts waiting exchanges if possible. Returns true if it started any. */
 	run(now: number): boolean {
-		let begun = false;
+		let hasStarted = false;
 		while (this.#waiting.length > 0) {
-			const isFree =
-				this.#held < MAX_BUFFERED_BYTES ||
-				this.#sent >= MIN_SENT_BEFORE_NEXT_BYTES ||
-				now >= this.#at + MAX_REQUEST_DELAY_MS;
-			if (!isFree) return begun;
+			const mayStart =
+				this.#bufferedBytes < MAX_BUFFERED_BYTES ||
+				this.#sentBytes >= MIN_SENT_BEFORE_NEXT_BYTES ||
+				now >= this.#lastStartedAt + MAX_REQUEST_DELAY_MS;
+			if (!mayStart) return hasStarted;
 			const { stream, head } = this.#waiting.shift()!;
-			if (stream.gone) continue;
-			begun = true;
-			this.#begin(stream, head, now);
+			if (stream.isGone) continue;
+			hasStarted = true;
+			this.#start(stream, head, now);
 		}
-		return begun;
+		return hasStarted;
 	}
 
-	#begin(stream: Http2Stream, head: RequestHead, now: number): void {
-		this.#sent = 0;
-		this.#at = now;
-		this.#begins();
-		stream.begin(head);
+	#start(stream: Http2Stream, head: RequestHead, now: number): void {
+		this.#sentBytes = 0;
+		this.#lastStartedAt = now;
+		this.#onStart();
+		stream.start(head);
 	}
 }

@@ -5,19 +5,19 @@ import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
 /** For each name in the static table, the index of its first entry. */
-const STATIC_NAMES: ReadonlyMap<string, number> = staticNames();
-const STATUS_INDEX: readonly number[] = statusIndexes();
+const STATIC_NAMES: ReadonlyMap<string, number> = buildStaticNames();
+const STATUS_INDEX: readonly number[] = buildStatusIndexes();
 const CONTENT_LENGTH = 28;
-const STATUS = 8;
+const STATUS_NAME = 8;
 
 /** Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3). */
 const LITERAL = 0x00;
 const NEVER_INDEXED = 0x10;
 /** A dynamic table size update to zero, because our encoding never uses the client's dynamic table. */
-const NO_TABLE = 0x20;
+const CLEAR_TABLE = 0x20;
 
 /** Fields whose values are secret, so they are never indexed. */
-const SENSITIVE: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
+const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
 
 /** An encoded list of fields. */
 export interface EncodedFields {
@@ -28,88 +28,88 @@ export interface EncodedFields {
 	readonly contentLength: number;
 }
 
-interface Remembered extends EncodedFields {
+interface CachedFields extends EncodedFields {
 	readonly items: readonly string[];
 }
 
 /** Number of cached field lists. They use at most 64 KiB per thread. */
-const REMEMBERED = 64;
+const CACHED_LIST_COUNT = 64;
 /** Maximum length of a cached field list. */
-const REMEMBERED_LENGTH = 1024;
+const MAX_CACHED_BYTES = 1024;
 /** Maximum total bytes of a head's fields. Fields beyond it are dropped. */
-const MAX_BYTES = 262_144;
+const MAX_FIELDS_BYTES = 262_144;
 
 /** The format in which a protocol writes one field: HPACK or QPACK. */
 export interface FieldLineFormat {
 	/** Indexes of names in the static table. A name that is missing or has index 0 is written as a literal. */
 	readonly names: ReadonlyMap<string, number>;
-	/** Writes a field's name, with the flag that says whether the field may be indexed. Returns the index where the value follows. */
-	writeName(to: Buffer, at: number, name: string, index: number, sensitive: boolean): number;
+	/** Writes a field's name, with a flag for sensitive fields, which must not be indexed. Returns the index for the value. */
+	writeName(target: Buffer, at: number, name: string, index: number, isSensitive: boolean): number;
 }
 
 const HPACK: FieldLineFormat = {
 	names: STATIC_NAMES,
-	writeName(to, at, name, index, sensitive) {
-		const next = writeInteger(to, at, sensitive ? NEVER_INDEXED : LITERAL, 4, index);
-		return index === 0 ? writeString(to, next, name) : next;
+	writeName(target, at, name, index, isSensitive) {
+		const valueStart = writeInteger(target, at, isSensitive ? NEVER_INDEXED : LITERAL, 4, index);
+		return index === 0 ? writeString(target, valueStart, name) : valueStart;
 	},
 };
 
 /** Encodes response heads. One per thread: it uses no dynamic table, so its output is valid for all connections. */
 export class ResponseFields {
-	readonly #invalid: () => void;
-	readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED).fill(undefined);
+	readonly #onInvalidField: () => void;
+	readonly #cachedLists: (CachedFields | undefined)[] = new Array(CACHED_LIST_COUNT).fill(undefined);
 	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
 	#at = 0;
 	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
-	#dropped = false;
+	#hasDropped = false;
 	#date: Uint8Array = new Uint8Array(0);
-	#dateUntil = 0;
+	#dateValidUntil = 0;
 
-	readonly #coding: FieldLineFormat;
+	readonly #format: FieldLineFormat;
 
-	/** `invalid` is called for each field that is dropped because it cannot be sent. */
-	constructor(invalid: () => void, coding: FieldLineFormat = HPACK) {
-		this.#invalid = invalid;
-		this.#coding = coding;
+	/** `onInvalidField` is called for each field that is dropped because it cannot be sent. */
+	constructor(onInvalidField: () => void, format: FieldLineFormat = HPACK) {
+		this.#onInvalidField = onInvalidField;
+		this.#format = format;
 	}
 
 	/** Encodes fields as a part of a block. The bytes are valid until the next call. */
 	encode(headers: HeaderList): EncodedFields {
 		const size = headers.size;
 		if (size === 0) return this.#encode(headers);
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % REMEMBERED;
-		const known = this.#remembered[slot];
-		if (known !== undefined && holds(headers, known.items)) return known;
-		const made = this.#encode(headers);
-		if (made.bytes.length <= REMEMBERED_LENGTH && !this.#dropped) {
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
+		const cached = this.#cachedLists[slot];
+		if (cached !== undefined && hasSameFields(headers, cached.items)) return cached;
+		const encoded = this.#encode(headers);
+		if (encoded.bytes.length <= MAX_CACHED_BYTES && !this.#hasDropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
-			this.#remembered[slot] = { ...made, bytes: new Uint8Array(made.bytes), items };
+			this.#cachedLists[slot] = { ...encoded, bytes: new Uint8Array(encoded.bytes), items };
 		}
-		return made;
+		return encoded;
 	}
 
 	/** Returns the encoded `Date` field. `now` is from `performance.now()`, at most a second old. */
 	date(now: number): Uint8Array {
-		if (now >= this.#dateUntil) {
+		if (now >= this.#dateValidUntil) {
 			const date = Date.now();
 			this.#at = 0;
-			this.#field('date', new Date(date).toUTCString());
+			this.#writeField('date', new Date(date).toUTCString());
 			this.#date = new Uint8Array(this.#memory.subarray(0, this.#at));
-			this.#dateUntil = now + 1000 - (date % 1000);
+			this.#dateValidUntil = now + 1000 - (date % 1000);
 		}
 		return this.#date;
 	}
 
 	#encode(headers: HeaderList): EncodedFields {
 		this.#at = 0;
-		this.#dropped = false;
+		this.#hasDropped = false;
 		let hasDate = false;
 		let contentLength = -1;
 		for (let i = 0, size = headers.size; i < size; i++) {
-			const given = headers.nameAt(i);
-			const name = given.toLowerCase();
+			const rawName = headers.nameAt(i);
+			const name = rawName.toLowerCase();
 			let value = headers.valueAt(i);
 			switch (name.length) {
 				case 4:
@@ -133,35 +133,35 @@ export class ResponseFields {
 			}
 			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
 			if (kind === 'invalid') {
-				this.#drop();
+				this.#dropField();
 				continue;
 			}
 			if (kind === 'text') value = encodeFieldText(value);
 			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
-			this.#field(name, trimBlanks(value));
+			this.#writeField(name, trimBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
 	}
 
-	#drop(): void {
-		this.#invalid();
-		this.#dropped = true;
+	#dropField(): void {
+		this.#onInvalidField();
+		this.#hasDropped = true;
 	}
 
-	#field(name: string, value: string): void {
-		const needed = this.#at + name.length + value.length + 16;
-		if (needed > this.#memory.length) {
-			if (needed > MAX_BYTES) {
-				this.#drop();
+	#writeField(name: string, value: string): void {
+		const neededBytes = this.#at + name.length + value.length + 16;
+		if (neededBytes > this.#memory.length) {
+			if (neededBytes > MAX_FIELDS_BYTES) {
+				this.#dropField();
 				return;
 			}
-			const larger = Buffer.allocUnsafeSlow(needed * 2);
+			const larger = Buffer.allocUnsafeSlow(neededBytes * 2);
 			this.#memory.copy(larger, 0, 0, this.#at);
 			this.#memory = larger;
 		}
 		const memory = this.#memory;
-		const { names, writeName } = this.#coding;
-		const at = writeName(memory, this.#at, name, names.get(name) ?? 0, SENSITIVE.has(name));
+		const { names, writeName } = this.#format;
+		const at = writeName(memory, this.#at, name, names.get(name) ?? 0, SENSITIVE_NAMES.has(name));
 		this.#at = writeString(memory, at, value);
 	}
 }
@@ -169,66 +169,66 @@ export class ResponseFields {
 /** Maximum bytes written by `writeStatus` and `writeLength` together. */
 export const MAX_STATUS_AND_LENGTH_BYTES = 32;
 
-/** Starts a block with a status. `first` is true for the first block of a connection. Returns the index after it. */
-export function writeStatus(to: Buffer, at: number, status: number, first: boolean): number {
+/** Starts a block with a status. `isFirstBlock` is true for the first block of a connection. Returns the index after it. */
+export function writeStatus(target: Buffer, at: number, status: number, isFirstBlock: boolean): number {
 	let i = at;
-	if (first) to[i++] = NO_TABLE;
+	if (isFirstBlock) target[i++] = CLEAR_TABLE;
 	const index = STATUS_INDEX[status];
 	if (index !== undefined) {
-		to[i++] = 0x80 | index;
+		target[i++] = 0x80 | index;
 		return i;
 	}
-	to[i++] = LITERAL | STATUS;
-	to[i++] = 3;
-	return writeDigits(to, i, status, 3);
+	target[i++] = LITERAL | STATUS_NAME;
+	target[i++] = 3;
+	return writeDigits(target, i, status, 3);
 }
 
 /** Adds a `Content-Length`. Returns the index after it. */
-export function writeLength(to: Buffer, at: number, length: number): number {
+export function writeLength(target: Buffer, at: number, length: number): number {
 	let digits = 1;
-	for (let rest = length; rest >= 10; rest = Math.floor(rest / 10)) digits++;
-	const i = writeInteger(to, at, LITERAL, 4, CONTENT_LENGTH);
-	to[i] = digits;
-	return writeDigits(to, i + 1, length, digits);
+	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digits++;
+	const i = writeInteger(target, at, LITERAL, 4, CONTENT_LENGTH);
+	target[i] = digits;
+	return writeDigits(target, i + 1, length, digits);
 }
 
 /** Writes a number in decimal, with the given number of digits. Returns the index after it. */
-export function writeDigits(to: Buffer, at: number, value: number, digits: number): number {
-	let rest = value;
+export function writeDigits(target: Buffer, at: number, value: number, digits: number): number {
+	let remaining = value;
 	for (let i = at + digits - 1; i >= at; i--) {
-		to[i] = 48 + (rest % 10);
-		rest = Math.floor(rest / 10);
+		target[i] = 48 + (remaining % 10);
+		remaining = Math.floor(remaining / 10);
 	}
 	return at + digits;
 }
 
-/** Writes an integer with a prefix of `prefix` bits, below the flags in `first` (RFC 7541 §5.1). Returns the index after it. */
-export function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
-	const mask = (1 << prefix) - 1;
+/** Writes an integer with a prefix of `prefixBits`, below the bits of `flags` (RFC 7541 §5.1). Returns the index after it. */
+export function writeInteger(target: Buffer, at: number, flags: number, prefixBits: number, value: number): number {
+	const mask = (1 << prefixBits) - 1;
 	let i = at;
 	if (value < mask) {
-		to[i++] = first | value;
+		target[i++] = flags | value;
 		return i;
 	}
-	to[i++] = first | mask;
-	let rest = value - mask;
-	while (rest >= 128) {
-		to[i++] = (rest & 127) | 128;
-		rest >>>= 7;
+	target[i++] = flags | mask;
+	let remaining = value - mask;
+	while (remaining >= 128) {
+		target[i++] = (remaining & 127) | 128;
+		remaining >>>= 7;
 	}
-	to[i++] = rest;
+	target[i++] = remaining;
 	return i;
 }
 
 /** Writes a string, Huffman-coded if that is shorter (RFC 7541 §5.2). Returns the index after it. */
-export function writeString(to: Buffer, at: number, text: string): number {
-	const coded = huffmanLength(text);
-	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));
-	const i = writeInteger(to, at, 0, 7, text.length);
-	return i + to.write(text, i, 'latin1');
+export function writeString(target: Buffer, at: number, text: string): number {
+	const codedLength = huffmanLength(text);
+	if (codedLength < text.length) return huffmanEncode(text, target, writeInteger(target, at, 0x80, 7, codedLength));
+	const i = writeInteger(target, at, 0, 7, text.length);
+	return i + target.write(text, i, 'latin1');
 }
 
-function holds(headers: HeaderList, items: readonly string[]): boolean {
+function hasSameFields(headers: HeaderList, items: readonly string[]): boolean {
 	const size = headers.size;
 	if (items.length !== size * 2) return false;
 	for (let i = 0; i < size; i++) {
@@ -237,13 +237,13 @@ function holds(headers: HeaderList, items: readonly string[]): boolean {
 	return true;
 }
 
-function staticNames(): Map<string, number> {
+function buildStaticNames(): Map<string, number> {
 	const names = new Map<string, number>();
 	for (let i = STATIC_FIELDS.length - 2; i >= 0; i -= 2) names.set(STATIC_FIELDS[i]!, i / 2 + 1);
 	return names;
 }
 
-function statusIndexes(): number[] {
+function buildStatusIndexes(): number[] {
 	const indexes: number[] = [];
 	for (let i = 0; i < STATIC_FIELDS.length; i += 2) {
 		if (STATIC_FIELDS[i] === ':status') indexes[Number(STATIC_FIELDS[i + 1])] = i / 2 + 1;

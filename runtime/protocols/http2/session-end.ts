@@ -7,23 +7,23 @@ import { FRAME_TYPE, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { GOAWAY_WAIT_MS, LINGER_MS, MAX_LINGER_BYTES } from './limits.ts';
 
-const PING = Buffer.from('svcdrain', 'latin1');
+const PING_PAYLOAD = Buffer.from('svcdrain', 'latin1');
 
 /** Manages the end of one connection. */
 export class SessionEnd {
 	/** True once the last GOAWAY has been sent. Nothing more is processed or answered. */
-	over = false;
-	/** True if new streams are not served. The client has been told, and may send their requests on another connection. */
-	refuses = false;
+	hasEnded = false;
+	/** True if new streams are not served. The client has been informed, and may send their requests on another connection. */
+	refusesStreams = false;
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
-	/** True once the shutdown has been announced, without naming the last stream yet. */
+	/** True once the shutdown has been announced with a first GOAWAY, which does not name the last stream yet. */
 	#announced = false;
-	#leaving = false;
+	#isClientLeaving = false;
 	#deadline = Infinity;
-	#lingered = 0;
+	#discardedBytes = 0;
 	/** The highest stream that we have announced will be served. */
-	#last = MAX_WINDOW;
+	#lastServedStream = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {
 		this.#socket = socket;
@@ -31,50 +31,50 @@ export class SessionEnd {
 	}
 
 	/** Announces the shutdown, and sends a PING whose reply shows that the client knows. Returns false if it was announced before. */
-	begin(): boolean {
-		if (this.#announced || this.refuses || this.over) return false;
+	announce(): boolean {
+		if (this.#announced || this.refusesStreams || this.hasEnded) return false;
 		this.#announced = true;
-		this.#frames.numbers(FRAME_TYPE.goAway, 0, MAX_WINDOW, H2_ERROR.none);
-		this.#frames.ping(PING, false);
+		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, MAX_WINDOW, H2_ERROR.none);
+		this.#frames.writePing(PING_PAYLOAD, false);
 		this.#deadline = performance.now() + GOAWAY_WAIT_MS;
 		return true;
 	}
 
 	/** Must be called when the client replies to our PING, which means that it has read everything sent before it. */
-	pingAnswered(lastStream: number): void {
-		if (this.#announced && !this.refuses) this.#settleLast(lastStream);
+	pingAnswered(lastStreamId: number): void {
+		if (this.#announced && !this.refusesStreams) this.#announceLastStream(lastStreamId);
 	}
 
-	#settleLast(lastStream: number): void {
-		this.refuses = true;
+	#announceLastStream(lastStreamId: number): void {
+		this.refusesStreams = true;
 		this.#deadline = Infinity;
-		this.#last = lastStream;
-		this.#frames.numbers(FRAME_TYPE.goAway, 0, lastStream, H2_ERROR.none);
+		this.#lastServedStream = lastStreamId;
+		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, lastStreamId, H2_ERROR.none);
 	}
 
 	/** Must be called when the client has announced that it will open no more streams. */
 	clientLeaves(): void {
-		this.#leaving = true;
+		this.#isClientLeaving = true;
 	}
 
 	/** Must be called when no streams are open. Closes a connection that is shutting down. Returns true if the connection has ended. */
-	idle(): boolean {
-		if (this.over) return true;
-		if (!this.refuses && !this.#leaving) return false;
+	closeIfEnding(): boolean {
+		if (this.hasEnded) return true;
+		if (!this.refusesStreams && !this.#isClientLeaving) return false;
 		this.#close();
 		return true;
 	}
 
 	/** Ends the connection immediately, with an error or because it is idle. */
-	now(lastStream: number, code: number): void {
-		if (this.over) return;
+	endNow(lastStreamId: number, code: number): void {
+		if (this.hasEnded) return;
 		// A later GOAWAY must not name a higher stream than an earlier one (RFC 9113 §6.8).
-		this.#frames.numbers(FRAME_TYPE.goAway, 0, Math.min(lastStream, this.#last), code);
+		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, Math.min(lastStreamId, this.#lastServedStream), code);
 		this.#close();
 	}
 
 	#close(): void {
-		this.over = true;
+		this.hasEnded = true;
 		this.#frames.flush();
 		this.#deadline = performance.now() + LINGER_MS;
 		this.#socket.end();
@@ -84,25 +84,25 @@ export class SessionEnd {
 	 * Must be called with the number of bytes received. Returns true if the connection has ended, so that they are discarded. If it
 	 * were closed at once, a reset could discard our last frame.
 	 */
-	read(bytes: number): boolean {
-		if (!this.over) return false;
-		this.#lingered += bytes;
-		if (this.#lingered > MAX_LINGER_BYTES) this.#socket.destroy();
+	discard(bytes: number): boolean {
+		if (!this.hasEnded) return false;
+		this.#discardedBytes += bytes;
+		if (this.#discardedBytes > MAX_LINGER_BYTES) this.#socket.destroy();
 		return true;
 	}
 
 	/** Handles expired deadlines. Returns true if the connection has ended. */
-	check(now: number, lastStream: number): boolean {
+	check(now: number, lastStreamId: number): boolean {
 		if (now >= this.#deadline) {
 			this.#deadline = Infinity;
-			if (this.over) this.#socket.destroy();
-			else this.#settleLast(lastStream);
+			if (this.hasEnded) this.#socket.destroy();
+			else this.#announceLastStream(lastStreamId);
 		}
-		return this.over;
+		return this.hasEnded;
 	}
 
 	/** Must be called when the socket has closed. */
 	closed(): void {
-		this.over = true;
+		this.hasEnded = true;
 	}
 }

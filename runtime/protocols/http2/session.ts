@@ -14,7 +14,7 @@ import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import type { EngineSession, Http2Coders, Http2Engine } from './http2-engine.ts';
-import * as BOUND from './limits.ts';
+import * as LIMITS from './limits.ts';
 import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { RecentResets } from './recent-resets.ts';
@@ -29,7 +29,7 @@ import type { StreamOutput } from './stream-output.ts';
 import { rangeWithoutPadding } from './unpadded.ts';
 
 /** Unwanted DATA frames below this many bytes are charged, because they cost more than they contribute. */
-const SMALL_DATA = 1024;
+const SMALL_DATA_BYTES = 1024;
 
 /** A connection that began with another protocol and is handed over. */
 export interface TakenOverConnection {
@@ -43,7 +43,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	readonly info: SocketInfo;
 	readonly scheme: 'http' | 'https';
 	readonly protocol = 'HTTP/2.0';
-	readonly codes = HTTP2_RESET_CODES;
+	readonly resetCodes = HTTP2_RESET_CODES;
 	readonly frames: FrameWriter;
 	sendWindow = DEFAULT_WINDOW;
 	readonly #coders: Http2Coders;
@@ -51,29 +51,29 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	readonly #input: SocketInput;
 	readonly #reader: FrameReader = new FrameReader(this);
 	readonly #decoder: HpackDecoder;
-	readonly #meter: FloodGuard;
-	readonly #window = new ReceiveWindow(BOUND.INITIAL_CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
+	readonly #floodGuard: FloodGuard;
+	readonly #receiveWindow = new ReceiveWindow(LIMITS.INITIAL_CONNECTION_WINDOW, LIMITS.MAX_CONNECTION_WINDOW);
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Http2Stream>();
-	readonly #resets = new RecentResets();
+	readonly #recentResets = new RecentResets();
 	/** Bodies that received content in the current read and have a waiting reader. */
-	readonly #awaited: StreamBody[] = [];
-	readonly ending: SessionEnd;
+	readonly #awaitedBodies: StreamBody[] = [];
+	readonly sessionEnd: SessionEnd;
 	/** Number of unfinished exchanges, including those of reset streams. */
-	#exchanges = 0;
-	readonly #gate = new RequestGate(() => this.#exchanges++);
-	lastStream = 0;
-	#requests = 0;
-	#block: HeaderBlock | undefined = undefined;
+	#exchangeCount = 0;
+	readonly #requestGate = new RequestGate(() => this.#exchangeCount++);
+	lastStreamId = 0;
+	#requestCount = 0;
+	#headerBlock: HeaderBlock | undefined = undefined;
 	/** True once the first header block has been sent. */
-	#encoded = false;
+	#hasSentBlock = false;
 	/** True while received bytes are being processed. Writes are then gathered until the end. */
-	#running = false;
+	#isProcessing = false;
 	readonly #deadlines: SessionDeadlines;
-	readonly #control: ControlFrames = new ControlFrames(this);
+	readonly #controlFrames: ControlFrames = new ControlFrames(this);
 
 	constructor(
-		given: Socket | DirectSocket | TakenOverConnection,
+		source: Socket | DirectSocket | TakenOverConnection,
 		scheme: 'http' | 'https',
 		engine: Http2Engine,
 		peer?: ConnectionPeer,
@@ -81,83 +81,87 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		engine.refresh();
 		this.engine = engine;
 		this.#coders = engine.coders;
-		const taken = 'input' in given;
-		if (taken) {
-			this.#input = given.input;
+		const isTakenOver = 'input' in source;
+		if (isTakenOver) {
+			this.#input = source.input;
 			this.#input.sink = this;
-		} else this.#input = new SocketInput(given, scheme, this.#coders, this);
+		} else this.#input = new SocketInput(source, scheme, this.#coders, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.info = taken ? given.info : new SocketInfo(socket, scheme, peer);
+		this.info = isTakenOver ? source.info : new SocketInfo(socket, scheme, peer);
 		this.info.readAddresses();
-		this.frames = new FrameWriter(socket, this.#coders.output);
-		this.#decoder = new HpackDecoder(this.#coders.strings);
+		this.frames = new FrameWriter(socket, this.#coders.outputMemory);
+		this.#decoder = new HpackDecoder(this.#coders.stringMemory);
 		this.queue = new OutputQueue(this);
 		engine.now = performance.now();
-		this.#meter = new FloodGuard(engine.now);
-		this.ending = new SessionEnd(socket, this.frames);
+		this.#floodGuard = new FloodGuard(engine.now);
+		this.sessionEnd = new SessionEnd(socket, this.frames);
 		this.#deadlines = new SessionDeadlines(engine);
-		engine.add(this, taken);
-		this.frames.settings([
-			...[SETTING_ID.maxConcurrentStreams, BOUND.MAX_CONCURRENT_STREAMS],
-			...[SETTING_ID.initialWindowSize, BOUND.INITIAL_STREAM_WINDOW],
+		engine.add(this, isTakenOver);
+		this.frames.writeSettings([
+			...[SETTING_ID.maxConcurrentStreams, LIMITS.MAX_CONCURRENT_STREAMS],
+			...[SETTING_ID.initialWindowSize, LIMITS.INITIAL_STREAM_WINDOW],
 			...[SETTING_ID.maxHeaderListSize, engine.limits.maxHeadSize + engine.limits.maxHeaderCount * 32],
 			...[SETTING_ID.enableConnectProtocol, 1, SETTING_ID.noRfc7540Priorities, 1],
 		]);
-		this.frames.numbers(FRAME_TYPE.windowUpdate, 0, BOUND.INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
+		this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, LIMITS.INITIAL_CONNECTION_WINDOW - DEFAULT_WINDOW);
 		this.frames.flush();
 		if (engine.draining || engine.host.draining) this.drain();
 	}
 
 	data(bytes: Buffer): void {
-		if (this.ending.read(bytes.length)) return;
+		if (this.sessionEnd.discard(bytes.length)) return;
 		if (!this.info.isAddressKnown) {
 			this.#socket.destroy();
 			return;
 		}
-		this.#running = true;
+		this.#isProcessing = true;
 		this.engine.now = performance.now();
 		this.#reader.read(bytes);
-		for (const body of this.#awaited.splice(0)) body.deliver();
-		this.#running = false;
-		this.settle();
+		for (const body of this.#awaitedBodies.splice(0)) body.deliver();
+		this.#isProcessing = false;
+		this.sendPending();
 	}
 
 	/** Called when the client has closed its side: it can no longer acknowledge anything, open windows or read responses. */
 	end(): void {
-		this.ending.now(this.lastStream, H2_ERROR.none);
+		this.sessionEnd.endNow(this.lastStreamId, H2_ERROR.none);
 		this.#abandon();
 	}
 
 	/** Sends pending data. Closes the connection if it is shutting down and has no streams left. */
-	settle(): void {
-		if (this.#running) return;
-		this.#running = true;
-		if (!this.ending.over) {
+	sendPending(): void {
+		if (this.#isProcessing) return;
+		this.#isProcessing = true;
+		if (!this.sessionEnd.hasEnded) {
 			do this.queue.run();
-			while (this.#gate.run(this.engine.now));
+			while (this.#requestGate.run(this.engine.now));
 		}
-		this.#running = false;
+		this.#isProcessing = false;
 		this.frames.flush();
 		if (this.frames.full) {
-			if (this.#deadlines.blocked(true)) this.frames.progressed();
+			if (this.#deadlines.setBlocked(true)) this.frames.hasProgressed();
 			// Replies to control frames are buffered, so a client that does not read them must not send more.
-			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL_BYTES + 2 * BOUND.OUTPUT_BUFFER_BYTES) {
+			if (this.#socket.writableLength > LIMITS.MAX_UNREAD_CONTROL_BYTES + 2 * LIMITS.OUTPUT_BUFFER_BYTES) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
 		}
 		const idle = this.streams.size === 0;
-		if (idle && this.ending.idle()) return;
-		this.#deadlines.set(idle, this.lastStream, this.#block !== undefined || (idle && this.#reader.within));
+		if (idle && this.sessionEnd.closeIfEnding()) return;
+		this.#deadlines.update(
+			idle,
+			this.lastStreamId,
+			this.#headerBlock !== undefined || (idle && this.#reader.isIncomplete),
+		);
 	}
 
 	check(now: number): void {
-		if (this.ending.check(now, this.lastStream)) return;
-		switch (this.#deadlines.passed(now)) {
+		if (this.sessionEnd.check(now, this.lastStreamId)) return;
+		switch (this.#deadlines.expired(now)) {
 			case 'write':
-				if (this.frames.progressed()) {
-					this.#deadlines.blocked(false);
+				if (this.frames.hasProgressed()) {
+					this.#deadlines.setBlocked(false);
 					break;
 				}
 				this.engine.host.refused('write_timeout');
@@ -169,23 +173,23 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.#cutOff(H2_ERROR.none, 'timeout');
 				return;
 			case 'idle':
-				this.ending.now(this.lastStream, H2_ERROR.none);
+				this.sessionEnd.endNow(this.lastStreamId, H2_ERROR.none);
 				return;
 		}
 		for (const stream of this.streams.values()) stream.check(now);
-		this.settle();
+		this.sendPending();
 	}
 
 	drain(): void {
-		if (this.ending.begin()) this.settle();
+		if (this.sessionEnd.announce()) this.sendPending();
 	}
 
 	get idleSince(): number {
-		return this.ending.over || this.streams.size > 0 ? Infinity : this.#deadlines.idleSince;
+		return this.sessionEnd.hasEnded || this.streams.size > 0 ? Infinity : this.#deadlines.idleSince;
 	}
 
 	giveWay(): void {
-		this.ending.now(this.lastStream, H2_ERROR.none);
+		this.sessionEnd.endNow(this.lastStreamId, H2_ERROR.none);
 		// Pending data is sent, but the connection does not wait for the client to close its side.
 		setImmediate(() => this.#socket.destroy());
 	}
@@ -198,57 +202,60 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#cutOff(H2_ERROR.protocol, 'protocol_error');
 	}
 
-	oversize(): void {
+	frameTooLarge(): void {
 		this.#cutOff(H2_ERROR.frameSize, 'protocol_error');
 	}
 
-	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean {
+	frame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
 		// The first frame must be SETTINGS, and a header block must not be interrupted by other frames (RFC 9113 §3.4, §4.3).
-		if (this.#block !== undefined && (type !== FRAME_TYPE.continuation || stream !== this.#block.stream)) {
+		if (
+			this.#headerBlock !== undefined &&
+			(type !== FRAME_TYPE.continuation || streamId !== this.#headerBlock.stream)
+		) {
 			return this.fail(H2_ERROR.protocol);
 		}
-		if (!this.#control.settled && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
+		if (!this.#controlFrames.hasSettings && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
 		switch (type) {
 			case FRAME_TYPE.data:
-				this.#data(flags, stream, bytes, start, end);
+				this.#data(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.headers:
-				this.#headers(flags, stream, bytes, start, end);
+				this.#headers(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.priority:
-				this.#control.priority(stream, end - start);
+				this.#controlFrames.priority(streamId, end - start);
 				break;
 			case FRAME_TYPE.resetStream:
-				this.#resetByClient(stream, end - start);
+				this.#resetByClient(streamId, end - start);
 				break;
 			case FRAME_TYPE.settings:
-				this.#control.settings(flags, stream, bytes, start, end);
+				this.#controlFrames.settings(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.pushPromise:
 				this.fail(H2_ERROR.protocol);
 				break;
 			case FRAME_TYPE.ping:
-				this.#control.ping(flags, stream, bytes, start, end);
+				this.#controlFrames.ping(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.goAway:
-				this.#control.goAway(stream, end - start);
+				this.#controlFrames.goAway(streamId, end - start);
 				break;
 			case FRAME_TYPE.windowUpdate:
-				this.#control.windowUpdate(stream, bytes, start, end);
+				this.#controlFrames.windowUpdate(streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.continuation:
 				this.#continuation(flags, bytes, start, end);
 				break;
 			default:
 				// Extension frames are ignored (RFC 9113 §4.1), but their number is limited.
-				this.spend('empty_frames', FRAME_COST.empty_frames);
+				this.charge('empty_frames', FRAME_COST.empty_frames);
 		}
-		return !this.ending.over;
+		return !this.sessionEnd.hasEnded;
 	}
 
 	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
-		if (id === 0 || id > this.lastStream) {
+		if (id === 0 || id > this.lastStreamId) {
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
@@ -257,38 +264,38 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		if (!this.#window.take(size)) {
+		if (!this.#receiveWindow.consume(size)) {
 			this.fail(H2_ERROR.flowControl);
 			return;
 		}
 		const stream = this.streams.get(id);
-		if (stream === undefined || !stream.remoteOpen) {
-			this.dataTaken(undefined, size, false);
+		if (stream === undefined || !stream.isRemoteOpen) {
+			this.dataConsumed(undefined, size, false);
 			if (stream !== undefined) this.streamError(stream, H2_ERROR.streamClosed);
-			else if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
-			else this.spend('empty_frames', size === 0 ? FRAME_COST.empty_frames : FRAME_COST.late_data);
+			else if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
+			else this.charge('empty_frames', size === 0 ? FRAME_COST.empty_frames : FRAME_COST.late_data);
 			return;
 		}
-		if (!stream.window.take(size)) {
-			this.dataTaken(undefined, size, false);
+		if (!stream.window.consume(size)) {
+			this.dataConsumed(undefined, size, false);
 			this.streamError(stream, H2_ERROR.flowControl);
 			return;
 		}
-		const [from, to] = content;
-		const padding = size - (to - from);
-		if (padding > 0) this.dataTaken(stream, padding, false);
-		if (to > from) {
+		const [contentStart, contentEnd] = content;
+		const padding = size - (contentEnd - contentStart);
+		if (padding > 0) this.dataConsumed(stream, padding, false);
+		if (contentEnd > contentStart) {
 			const { body } = stream;
-			if (body!.length !== undefined && body!.received + to - from > body!.length) {
-				this.dataTaken(undefined, to - from, false);
+			if (body!.length !== undefined && body!.receivedBytes + contentEnd - contentStart > body!.length) {
+				this.dataConsumed(undefined, contentEnd - contentStart, false);
 				this.streamError(stream, H2_ERROR.protocol);
 				return;
 			}
-			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', FRAME_COST.late_data);
-			stream.data(bytes, from, to);
-			if (body!.awaited && this.#awaited.at(-1) !== body) this.#awaited.push(body!);
-		} else if ((flags & FRAME_FLAG.endStream) === 0) this.spend('empty_frames', FRAME_COST.empty_frames);
-		if ((flags & FRAME_FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
+			if (stream.isDraining && size < SMALL_DATA_BYTES) this.charge('empty_frames', FRAME_COST.late_data);
+			stream.data(bytes, contentStart, contentEnd);
+			if (body!.awaited && this.#awaitedBodies.at(-1) !== body) this.#awaitedBodies.push(body!);
+		} else if ((flags & FRAME_FLAG.endStream) === 0) this.charge('empty_frames', FRAME_COST.empty_frames);
+		if ((flags & FRAME_FLAG.endStream) !== 0 && !stream.isGone && !stream.endRemote(undefined)) {
 			this.streamError(stream, H2_ERROR.protocol);
 		}
 	}
@@ -300,18 +307,18 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		const [from, to] = content;
+		const [contentStart, contentEnd] = content;
 		const endStream = (flags & FRAME_FLAG.endStream) !== 0;
 		if ((flags & FRAME_FLAG.endHeaders) !== 0) {
-			this.#headerBlock(id, endStream, bytes, from, to);
+			this.#handleHeaderBlock(id, endStream, bytes, contentStart, contentEnd);
 			return;
 		}
-		this.#block = new HeaderBlock(id, endStream, this.engine.limits.maxHeadSize * BOUND.MAX_BLOCK_FACTOR);
-		this.#block.add(bytes, from, to);
+		this.#headerBlock = new HeaderBlock(id, endStream, this.engine.limits.maxHeadSize * LIMITS.MAX_BLOCK_FACTOR);
+		this.#headerBlock.add(bytes, contentStart, contentEnd);
 	}
 
 	#continuation(flags: number, bytes: Buffer, start: number, end: number): void {
-		const block = this.#block;
+		const block = this.#headerBlock;
 		if (block === undefined) {
 			this.fail(H2_ERROR.protocol);
 			return;
@@ -321,35 +328,35 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			return;
 		}
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return;
-		this.#block = undefined;
-		const whole = block.bytes();
-		this.#headerBlock(block.stream, block.endStream, whole, 0, whole.length);
+		this.#headerBlock = undefined;
+		const completeBlock = block.bytes();
+		this.#handleHeaderBlock(block.stream, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
 	/** Handles a complete header block. It is always decoded, because later blocks depend on it (RFC 9113 §4.3). */
-	#headerBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
-		const { fields } = this.#coders;
-		const opens = id > this.lastStream;
-		fields.begin(!opens);
+	#handleHeaderBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
+		const { requestFields: fields } = this.#coders;
+		const opensStream = id > this.lastStreamId;
+		fields.begin(!opensStream);
 		if (!this.#decoder.decode(bytes, start, end, fields)) {
 			this.fail(H2_ERROR.compression);
 			return;
 		}
-		if (opens) this.#open(id, endStream);
-		else this.#trailers(id, endStream);
+		if (opensStream) this.#openStream(id, endStream);
+		else this.#endRequest(id, endStream);
 	}
 
-	#open(id: number, endStream: boolean): void {
+	#openStream(id: number, endStream: boolean): void {
 		const { engine } = this;
-		this.lastStream = id;
-		if (this.ending.refuses) {
-			this.#resets.add(id);
-			this.spend('made_you_reset', FRAME_COST.made_you_reset);
+		this.lastStreamId = id;
+		if (this.sessionEnd.refusesStreams) {
+			this.#recentResets.add(id);
+			this.charge('made_you_reset', FRAME_COST.made_you_reset);
 			return;
 		}
-		const { fields } = this.#coders;
-		const stream = new Http2Stream(this, id, this.#control.peerWindow, !endStream);
-		if (this.streams.size >= BOUND.MAX_CONCURRENT_STREAMS || this.#exchanges >= BOUND.MAX_CONCURRENT_STREAMS) {
+		const { requestFields: fields } = this.#coders;
+		const stream = new Http2Stream(this, id, this.#controlFrames.peerStreamWindow, !endStream);
+		if (this.streams.size >= LIMITS.MAX_CONCURRENT_STREAMS || this.#exchangeCount >= LIMITS.MAX_CONCURRENT_STREAMS) {
 			engine.host.refused('refused_stream');
 			this.streamError(stream, H2_ERROR.refusedStream);
 			return;
@@ -362,24 +369,24 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 		this.streams.set(id, stream);
 		engine.counters?.streamOpened();
-		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.ending.begin();
+		if (++this.#requestCount === engine.limits.maxRequestsPerConnection) this.sessionEnd.announce();
 		if (result === SECTION_VALID) {
-			this.#gate.begin(stream, fields, engine.now);
+			this.#requestGate.start(stream, fields, engine.now);
 			return;
 		}
 		engine.host.refused(fields.reason);
 		stream.refuse(result);
 	}
 
-	#trailers(id: number, endStream: boolean): void {
-		const { fields } = this.#coders;
+	#endRequest(id: number, endStream: boolean): void {
+		const { requestFields: fields } = this.#coders;
 		const stream = this.streams.get(id);
 		if (stream === undefined) {
 			// If we have reset the stream, the block was in transit. Otherwise, the stream is closed or was skipped (RFC 9113 §5.1.1).
-			if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
+			if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}
-		if (!stream.remoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
+		if (!stream.isRemoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
 		else if (fields.endTrailers() !== SECTION_VALID || !endStream) {
 			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
 			this.streamError(stream, H2_ERROR.protocol);
@@ -387,7 +394,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	#resetByClient(id: number, size: number): void {
-		if (id === 0 || id > this.lastStream) this.fail(H2_ERROR.protocol);
+		if (id === 0 || id > this.lastStreamId) this.fail(H2_ERROR.protocol);
 		else if (size !== 4) this.fail(H2_ERROR.frameSize);
 		else {
 			const stream = this.streams.get(id);
@@ -397,7 +404,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				stream.reset();
 			}
 			// A canceled exchange is wasted work. A completed exchange has already earned this cost.
-			this.spend('rapid_reset', FRAME_COST.rapid_reset);
+			this.charge('rapid_reset', FRAME_COST.rapid_reset);
 		}
 	}
 
@@ -411,41 +418,41 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			headers,
 			length,
 			ends,
-			!this.#encoded,
+			!this.#hasSentBlock,
 		);
-		this.#encoded = true;
+		this.#hasSentBlock = true;
 	}
 
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void {
 		writeTrailers(this.frames, this.#coders.responseFields, stream, trailers);
 	}
 
-	get share(): number {
-		return BOUND.MAX_BUFFERED_BYTES / Math.max(1, this.streams.size);
+	get maxBufferedBytes(): number {
+		return LIMITS.MAX_BUFFERED_BYTES / Math.max(1, this.streams.size);
 	}
 
-	holds(bytes: number): void {
-		this.#gate.holds(bytes);
+	accountBuffered(bytes: number): void {
+		this.#requestGate.accountBuffered(bytes);
 	}
 
 	wantsTurn(output: StreamOutput): void {
 		this.queue.add(output);
 		// Output that was not caused by received bytes is sent asynchronously.
-		if (!this.#running) this.queue.soon();
+		if (!this.#isProcessing) this.queue.schedule();
 	}
 
 	dataSent(bytes: number): void {
-		this.#gate.sent(bytes);
-		this.#meter.frameSent();
+		this.#requestGate.accountSent(bytes);
+		this.#floodGuard.frameSent();
 	}
 
-	dataTaken(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void {
-		if (this.ending.over) return;
-		const increment = this.#window.release(bytes, keepsUp);
-		if (increment > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, 0, increment);
-		const more = stream?.window.release(bytes, keepsUp) ?? 0;
-		if (more > 0) this.frames.numbers(FRAME_TYPE.windowUpdate, stream!.id, more);
-		if ((increment > 0 || more > 0) && !this.#running) this.queue.soon();
+	dataConsumed(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void {
+		if (this.sessionEnd.hasEnded) return;
+		const increment = this.#receiveWindow.release(bytes, keepsUp);
+		if (increment > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, increment);
+		const streamIncrement = stream?.window.release(bytes, keepsUp) ?? 0;
+		if (streamIncrement > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, stream!.id, streamIncrement);
+		if ((increment > 0 || streamIncrement > 0) && !this.#isProcessing) this.queue.schedule();
 	}
 
 	streamEnded(stream: Http2Stream): void {
@@ -453,26 +460,26 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	resetStream(stream: Http2Stream, code: number): void {
-		this.frames.numbers(FRAME_TYPE.resetStream, stream.id, code);
+		this.frames.writeNumbers(FRAME_TYPE.resetStream, stream.id, code);
 		if (code !== H2_ERROR.none) this.engine.counters?.streamReset(false);
 		this.streams.delete(stream.id);
-		this.#resets.add(stream.id);
+		this.#recentResets.add(stream.id);
 		stream.reset();
 	}
 
-	exchangeEnded(whole: boolean): void {
-		this.#exchanges--;
-		if (whole) this.#meter.exchangeDone();
+	exchangeEnded(isComplete: boolean): void {
+		this.#exchangeCount--;
+		if (isComplete) this.#floodGuard.exchangeCompleted();
 	}
 
 	/** Handles a stream error caused by the client: resets the stream, and charges the connection for it. */
 	streamError(stream: Http2Stream, code: number): void {
 		this.resetStream(stream, code);
-		this.spend('made_you_reset', FRAME_COST.made_you_reset);
+		this.charge('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
-	spend(reason: CutReason, cost: number): void {
-		if (this.#meter.spend(cost, this.engine.now)) this.#cutOff(H2_ERROR.enhanceYourCalm, reason);
+	charge(reason: CutReason, cost: number): void {
+		if (this.#floodGuard.charge(cost, this.engine.now)) this.#cutOff(H2_ERROR.enhanceYourCalm, reason);
 	}
 
 	/** Handles a connection error caused by the client: closes the connection (RFC 9113 §5.4.1). Always returns false. */
@@ -482,9 +489,9 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	#cutOff(code: number, reason: CutReason): void {
-		if (this.ending.over) return;
+		if (this.sessionEnd.hasEnded) return;
 		this.engine.counters?.cut(reason);
-		this.ending.now(this.lastStream, code);
+		this.sessionEnd.endNow(this.lastStreamId, code);
 		this.#abandon();
 	}
 
@@ -496,12 +503,12 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	drained(): void {
-		this.#deadlines.blocked(false);
-		this.settle();
+		this.#deadlines.setBlocked(false);
+		this.sendPending();
 	}
 
 	closed(): void {
-		this.ending.closed();
+		this.sessionEnd.closed();
 		this.#abandon();
 		this.engine.remove(this);
 	}

@@ -7,9 +7,9 @@ import { MAX_FRAME_SIZE } from './limits.ts';
 export interface DataWriter {
 	/** True if no more frames should be written for now. */
 	readonly full: boolean;
-	/** Writes a frame with `bytes[start, end)`. With `last`, the frame ends the stream. Returns an argument for `endStreamAt`. */
-	data(stream: number, last: boolean, bytes: Uint8Array, start: number, end: number): number;
-	/** Makes a frame that was written without `last` end its stream. Returns false if the frame has already been sent. */
+	/** Writes a frame with `bytes[start, end)`. With `isLast`, the frame ends the stream. Returns an argument for `endStreamAt`. */
+	writeData(streamId: number, isLast: boolean, bytes: Uint8Array, start: number, end: number): number;
+	/** Makes a frame that was written without `isLast` end its stream. Returns false if the frame has already been sent. */
 	endStreamAt(frame: number): boolean;
 }
 
@@ -19,11 +19,11 @@ export interface OutputSession {
 	/** Number of bytes of DATA that the client accepts on all streams together (the connection's send window). */
 	sendWindow: number;
 	/** Maximum bytes of its body that each stream may buffer. The streams share the connection's limit. */
-	readonly share: number;
-	/** Requests that `turn` be called, during this task or soon after. */
+	readonly maxBufferedBytes: number;
+	/** Requests that `takeTurn` be called, during this task or soon after. */
 	wantsTurn(output: StreamOutput): void;
 	/** Accounts for bytes that are buffered (positive) or no longer buffered (negative). */
-	holds(bytes: number): void;
+	accountBuffered(bytes: number): void;
 	/** Called when a DATA frame of this many bytes has been written. */
 	dataSent(bytes: number): void;
 }
@@ -31,19 +31,19 @@ export interface OutputSession {
 /** The stream, as its output sees it. */
 export interface OutputOwner {
 	/** Called when bytes of the body have been written. */
-	sent(bytes: number): void;
-	/** Called when the body has been sent. `ended` is true if the stream has ended; otherwise, trailers follow. */
-	bodyEnded(source: BodySource | undefined, ended: boolean): void;
+	bodyBytesSent(bytes: number): void;
+	/** Called when the body has been sent. `isStreamEnded` is true if the stream has ended; otherwise, trailers follow. */
+	bodyEnded(source: BodySource | undefined, isStreamEnded: boolean): void;
 	/** Called when the body cannot be sent completely. The stream must then be reset. */
-	broken(): void;
+	bodyBroken(): void;
 	/** Called with true when the client has stopped accepting data, and with false when it accepts data again. */
-	blocked(blocked: boolean): void;
-	/** Reports whether the stream must be ended separately from the body, for example because trailers follow. */
-	endsApart(source: BodySource | undefined): boolean;
+	sendingBlocked(blocked: boolean): void;
+	/** Reports whether the stream must be ended separately from the body's last frame, for example because trailers follow. */
+	endsSeparately(source: BodySource | undefined): boolean;
 }
 
 /** Minimum bytes requested from a source, even if the client accepts fewer. Smaller pulls would cost more than they save. */
-const MIN_PULL = 1024;
+const MIN_PULL_BYTES = 1024;
 
 /** Result of a turn: the output can continue at once. */
 export const TURN_MORE = 0;
@@ -58,26 +58,29 @@ export class StreamOutput {
 	/** Number of bytes of DATA that the client accepts on this stream. Negative if the client has reduced the initial window. */
 	window: number;
 	/** True while the output is in the connection's queue. */
-	queued = false;
+	isQueued = false;
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#source: BodySource | undefined = undefined;
-	/** `#active`: something is to be sent. `#tunnel`: the output does not end with the current chunk. */
-	#active = false;
-	#tunnel = false;
+	/** True if there is something to send, or if something may be added. */
+	#isActive = false;
+	/** True for a tunnel, whose output does not end with the current chunk. */
+	#isTunnel = false;
 	#piece: Uint8Array | undefined = undefined;
-	#at = 0;
+	#offset = 0;
 	/** Number of bytes of the announced length that have not been sent; −1 if no length was announced. */
-	#remaining = -1;
-	#pulling = false;
-	#blocked = false;
-	#taken: ((error?: Error) => void) | undefined = undefined;
-	#ending = false;
+	#remainingBytes = -1;
+	#isPulling = false;
+	#isBlocked = false;
+	#onWritten: ((error?: Error) => void) | undefined = undefined;
+	/** True if nothing follows the current chunk. */
+	#isSourceEnded = false;
 	/** Number of buffered bytes, as last reported to the session. */
-	#held = 0;
-	/** `#begun`: some of the source has been pulled. `#sent`: number of bytes that the client has accepted. */
-	#begun = false;
-	#sent = 0;
+	#bufferedBytes = 0;
+	/** True once the source has been pulled. */
+	#hasPulled = false;
+	/** Number of bytes that the client has accepted. */
+	#sentBytes = 0;
 
 	constructor(id: number, window: number, session: OutputSession, owner: OutputOwner) {
 		this.id = id;
@@ -88,54 +91,54 @@ export class StreamOutput {
 
 	/** True if there is something to send, or if something may be added. */
 	get active(): boolean {
-		return this.#active;
+		return this.#isActive;
 	}
 
 	/** Number of bytes of a body that could be sent now. */
 	get room(): number {
-		return Math.min(this.window, this.#session.sendWindow, this.#session.share);
+		return Math.min(this.window, this.#session.sendWindow, this.#session.maxBufferedBytes);
 	}
 
 	/** Sends a complete body, which must not change until it has been sent. */
-	sendWhole(bytes: Uint8Array): void {
-		this.#active = true;
+	sendComplete(bytes: Uint8Array): void {
+		this.#isActive = true;
 		this.#piece = bytes;
-		this.#ending = true;
+		this.#isSourceEnded = true;
 		// Most bodies fit in one frame. It is sent together with the head, before other streams get a turn.
-		if (this.#session.frames.full || this.turn() !== TURN_WAITS) this.#session.wantsTurn(this);
-		if (this.#active) this.#hold();
+		if (this.#session.frames.full || this.takeTurn() !== TURN_WAITS) this.#session.wantsTurn(this);
+		if (this.#isActive) this.#reportBuffered();
 	}
 
 	/** Sends a streamed body. `length` is its announced length. */
 	sendSource(source: BodySource, length: number | undefined): void {
-		this.#active = true;
+		this.#isActive = true;
 		this.#source = source;
-		this.#remaining = length ?? -1;
-		if (source.heldBytes !== undefined) this.#hold();
+		this.#remainingBytes = length ?? -1;
+		if (source.heldBytes !== undefined) this.#reportBuffered();
 		this.#session.wantsTurn(this);
 	}
 
 	/** Turns the stream into a tunnel: from now on, `write` and `end` determine what is sent. */
 	openTunnel(): void {
-		this.#active = true;
-		this.#tunnel = true;
+		this.#isActive = true;
+		this.#isTunnel = true;
 	}
 
 	/** Writes to a tunnel. Only one write may be in progress at a time. */
-	write(piece: Uint8Array, taken: (error?: Error) => void): void {
-		if (!this.#active) {
-			taken(new Error('The stream has ended.'));
+	write(piece: Uint8Array, onWritten: (error?: Error) => void): void {
+		if (!this.#isActive) {
+			onWritten(new Error('The stream has ended.'));
 			return;
 		}
 		this.#piece = piece;
-		this.#at = 0;
-		this.#taken = taken;
+		this.#offset = 0;
+		this.#onWritten = onWritten;
 		this.#session.wantsTurn(this);
 	}
 
 	/** Ends the output of a tunnel. */
 	end(): void {
-		this.#ending = true;
+		this.#isSourceEnded = true;
 		this.#session.wantsTurn(this);
 	}
 
@@ -143,73 +146,75 @@ export class StreamOutput {
 	widen(bytes: number): boolean {
 		this.window += bytes;
 		if (this.window > MAX_WINDOW) return false;
-		if (this.#active && this.window > 0 && (this.#piece !== undefined || this.#blocked)) this.#session.wantsTurn(this);
+		if (this.#isActive && this.window > 0 && (this.#piece !== undefined || this.#isBlocked))
+			this.#session.wantsTurn(this);
 		return true;
 	}
 
 	/** Cancels whatever has not been sent. */
 	cancel(): void {
-		this.#active = false;
+		this.#isActive = false;
 		this.#piece = undefined;
 		const source = this.#source;
 		this.#source = undefined;
-		this.#hold();
+		this.#reportBuffered();
 		source?.cancel();
-		const taken = this.#taken;
-		this.#taken = undefined;
-		taken?.(new Error('The stream has ended.'));
+		const onWritten = this.#onWritten;
+		this.#onWritten = undefined;
+		onWritten?.(new Error('The stream has ended.'));
 	}
 
 	/** Sends at most one frame. Returns `TURN_MORE`, `TURN_WAITS` or `TURN_STARVES`. */
-	turn(): number {
-		if (!this.#active) return TURN_WAITS;
+	takeTurn(): number {
+		if (!this.#isActive) return TURN_WAITS;
 		if (this.#piece === undefined) {
 			if (!this.#mayPull()) {
-				this.#block(true);
+				this.#setBlocked(true);
 				return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
 			}
 			// The client accepts data, so from here on any wait is for the source.
-			if (this.window > 0 && this.#session.sendWindow > 0) this.#block(false);
+			if (this.window > 0 && this.#session.sendWindow > 0) this.#setBlocked(false);
 		}
 		const piece = this.#piece ?? this.#pull();
-		if (piece === undefined) return this.#ending && this.#active ? this.#end() : TURN_WAITS;
-		const left = piece.length - this.#at;
-		if (left === 0) {
+		if (piece === undefined) return this.#isSourceEnded && this.#isActive ? this.#endBody() : TURN_WAITS;
+		const pieceLeft = piece.length - this.#offset;
+		if (pieceLeft === 0) {
 			this.#pieceSent();
 			return TURN_MORE;
 		}
 		const session = this.#session;
-		const room = Math.min(left, this.window, session.sendWindow, MAX_FRAME_SIZE);
-		if (room <= 0) {
-			this.#block(true);
+		const frameBytes = Math.min(pieceLeft, this.window, session.sendWindow, MAX_FRAME_SIZE);
+		if (frameBytes <= 0) {
+			this.#setBlocked(true);
 			return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
 		}
-		if (this.#remaining >= 0) {
-			if (left > this.#remaining) {
-				this.#break();
+		if (this.#remainingBytes >= 0) {
+			if (pieceLeft > this.#remainingBytes) {
+				this.#failBody();
 				return TURN_WAITS;
 			}
-			this.#remaining -= room;
+			this.#remainingBytes -= frameBytes;
 		}
-		this.#block(false);
-		const start = this.#at;
-		const end = start + room;
-		const last = room === left && this.#ending && !this.#tunnel && !this.#owner.endsApart(undefined);
-		const frame = session.frames.data(this.id, last, piece, start, end);
-		this.#at = end;
-		this.window -= room;
-		session.sendWindow -= room;
-		this.#sent += room;
-		session.dataSent(room);
-		this.#owner.sent(room);
-		if (room < left) return TURN_MORE;
+		this.#setBlocked(false);
+		const start = this.#offset;
+		const end = start + frameBytes;
+		const isLast =
+			frameBytes === pieceLeft && this.#isSourceEnded && !this.#isTunnel && !this.#owner.endsSeparately(undefined);
+		const frame = session.frames.writeData(this.id, isLast, piece, start, end);
+		this.#offset = end;
+		this.window -= frameBytes;
+		session.sendWindow -= frameBytes;
+		this.#sentBytes += frameBytes;
+		session.dataSent(frameBytes);
+		this.#owner.bodyBytesSent(frameBytes);
+		if (frameBytes < pieceLeft) return TURN_MORE;
 		this.#pieceSent();
-		if (last) {
-			this.#active = false;
+		if (isLast) {
+			this.#isActive = false;
 			this.#owner.bodyEnded(undefined, true);
 			return TURN_WAITS;
 		}
-		return this.#remaining === 0 ? this.#endEarly(frame) : TURN_MORE;
+		return this.#remainingBytes === 0 ? this.#endWithFrame(frame) : TURN_MORE;
 	}
 
 	/**
@@ -217,34 +222,34 @@ export class StreamOutput {
 	 * if the data sent so far may have been all.
 	 */
 	#mayPull(): boolean {
-		if (this.#source === undefined || this.#ending) return true;
+		if (this.#source === undefined || this.#isSourceEnded) return true;
 		if (this.window > 0 && this.#session.sendWindow > 0) return true;
-		return this.#remaining === 0 || (this.#remaining < 0 && this.#begun);
+		return this.#remainingBytes === 0 || (this.#remainingBytes < 0 && this.#hasPulled);
 	}
 
 	#pieceSent(): void {
 		this.#piece = undefined;
-		this.#at = 0;
-		if (this.#held > 0) this.#hold();
-		const taken = this.#taken;
-		this.#taken = undefined;
-		taken?.();
+		this.#offset = 0;
+		if (this.#bufferedBytes > 0) this.#reportBuffered();
+		const onWritten = this.#onWritten;
+		this.#onWritten = undefined;
+		onWritten?.();
 	}
 
 	/** Called when the announced length has been sent. If the source has ended, too, the last frame is made to end the stream. */
-	#endEarly(frame: number): number {
+	#endWithFrame(frame: number): number {
 		const source = this.#source!;
 		const piece = this.#pull();
 		if (piece !== undefined) {
 			if (piece.length === 0) return TURN_MORE;
-			this.#break();
+			this.#failBody();
 			return TURN_WAITS;
 		}
-		if (!this.#ending || !this.#active) return TURN_WAITS;
-		if (this.#owner.endsApart(source) || !this.#session.frames.endStreamAt(frame)) return this.#end();
+		if (!this.#isSourceEnded || !this.#isActive) return TURN_WAITS;
+		if (this.#owner.endsSeparately(source) || !this.#session.frames.endStreamAt(frame)) return this.#endBody();
 		this.#source = undefined;
-		this.#active = false;
-		this.#hold();
+		this.#isActive = false;
+		this.#reportBuffered();
 		this.#owner.bodyEnded(source, true);
 		return TURN_WAITS;
 	}
@@ -252,96 +257,99 @@ export class StreamOutput {
 	/** Returns the next chunk, or undefined if it has not arrived, at the end, or after a failure. */
 	#pull(): Uint8Array | undefined {
 		const source = this.#source;
-		if (source === undefined || this.#ending || this.#pulling) return undefined;
+		if (source === undefined || this.#isSourceEnded || this.#isPulling) return undefined;
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
-			this.#begun = true;
-			piece = source.pull(this.#useful);
+			this.#hasPulled = true;
+			piece = source.pull(this.#pullBytes);
 		} catch {
-			this.#break();
+			this.#failBody();
 			return undefined;
 		}
 		if (piece instanceof Promise) {
-			this.#pulling = true;
+			this.#isPulling = true;
 			piece.then(
-				bytes => this.#arrived(source, bytes),
+				bytes => this.#pieceArrived(source, bytes),
 				() => {
-					this.#pulling = false;
-					if (this.#source === source) this.#break();
+					this.#isPulling = false;
+					if (this.#source === source) this.#failBody();
 				},
 			);
 			return undefined;
 		}
-		return this.#took(piece);
+		return this.#setPiece(piece);
 	}
 
 	/**
 	 * Number of bytes worth pulling: what the client accepts now, or as much as it has accepted before, because then it is probably
 	 * reading. Otherwise, a client that opens its windows in small steps would cause tiny pulls.
 	 */
-	get #useful(): number {
-		const { sendWindow, share } = this.#session;
-		return Math.max(MIN_PULL, Math.min(share, Math.max(this.#sent, Math.min(this.window, sendWindow))));
+	get #pullBytes(): number {
+		const { sendWindow, maxBufferedBytes } = this.#session;
+		return Math.max(
+			MIN_PULL_BYTES,
+			Math.min(maxBufferedBytes, Math.max(this.#sentBytes, Math.min(this.window, sendWindow))),
+		);
 	}
 
-	#arrived(source: BodySource, bytes: Uint8Array | null): void {
-		this.#pulling = false;
+	#pieceArrived(source: BodySource, bytes: Uint8Array | null): void {
+		this.#isPulling = false;
 		if (this.#source !== source) return;
-		this.#took(bytes);
+		this.#setPiece(bytes);
 		this.#session.wantsTurn(this);
 	}
 
-	#took(piece: Uint8Array | null): Uint8Array | undefined {
+	#setPiece(piece: Uint8Array | null): Uint8Array | undefined {
 		if (piece === null) {
-			this.#ending = true;
+			this.#isSourceEnded = true;
 			return undefined;
 		}
 		this.#piece = piece;
-		this.#at = 0;
+		this.#offset = 0;
 		return piece;
 	}
 
-	#end(): number {
-		if (this.#remaining > 0) {
-			this.#break();
+	#endBody(): number {
+		if (this.#remainingBytes > 0) {
+			this.#failBody();
 			return TURN_WAITS;
 		}
 		const source = this.#source;
 		this.#source = undefined;
-		this.#active = false;
-		this.#hold();
+		this.#isActive = false;
+		this.#reportBuffered();
 		this.#owner.bodyEnded(source, false);
 		return TURN_WAITS;
 	}
 
 	/** Cancels the output. The stream is reset, so that the client notices that the body is incomplete. */
-	#break(): void {
+	#failBody(): void {
 		this.cancel();
-		this.#owner.broken();
+		this.#owner.bodyBroken();
 	}
 
-	#block(blocked: boolean): void {
-		if (this.#blocked === blocked) return;
-		this.#blocked = blocked;
+	#setBlocked(blocked: boolean): void {
+		if (this.#isBlocked === blocked) return;
+		this.#isBlocked = blocked;
 		if (blocked) {
-			if (!this.#begun) this.rest();
-			this.#hold();
+			if (!this.#hasPulled) this.releaseIdleMemory();
+			this.#reportBuffered();
 		}
-		this.#owner.blocked(blocked);
+		this.#owner.sendingBlocked(blocked);
 	}
 
 	/** Makes the source release the memory that it keeps for the next pull, if the client is not accepting data. */
-	rest(): void {
+	releaseIdleMemory(): void {
 		// While a chunk has not been sent completely, it is still in the source's memory.
-		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.onIdle?.();
+		if (this.#isBlocked && this.#piece === undefined && !this.#isPulling) this.#source?.onIdle?.();
 	}
 
 	/** Reports the number of buffered bytes to the session. */
-	#hold(): void {
-		const left = this.#piece === undefined ? 0 : this.#piece.length - this.#at;
-		const bytes = left + (this.#source?.heldBytes ?? 0);
-		if (bytes === this.#held) return;
-		this.#session.holds(bytes - this.#held);
-		this.#held = bytes;
+	#reportBuffered(): void {
+		const unsentBytes = this.#piece === undefined ? 0 : this.#piece.length - this.#offset;
+		const bytes = unsentBytes + (this.#source?.heldBytes ?? 0);
+		if (bytes === this.#bufferedBytes) return;
+		this.#session.accountBuffered(bytes - this.#bufferedBytes);
+		this.#bufferedBytes = bytes;
 	}
 }

@@ -27,7 +27,7 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The error codes with which a protocol resets streams. */
 export interface ResetCodes {
-	/** Not an error: says that the rest of the request is not needed. */
+	/** Not an error. Means that the rest of the request is not needed. */
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;
@@ -43,31 +43,31 @@ export const HTTP2_RESET_CODES: ResetCodes = H2_ERROR;
  * in their frames.
  */
 export interface StreamSession extends OutputSession {
-	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'after' | 'pieceMemory'>;
+	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'deadlineIn' | 'pieceMemory'>;
 	readonly protocol: 'HTTP/2.0' | 'HTTP/3.0';
-	readonly codes: ResetCodes;
+	readonly resetCodes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
 	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `HANDLER_LENGTH`. */
-	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void;
+	writeHead(stream: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void;
 	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
 	/**
 	 * Called when bytes of received DATA are no longer held. Opens the receive windows: that of the connection, and that of the stream
 	 * unless it is undefined because the client cannot send on it any more.
 	 */
-	dataTaken(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void;
+	dataConsumed(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void;
 	/** Called when both sides of a stream have ended. */
 	streamEnded(stream: Http2Stream): void;
 	/** Resets a stream. */
 	resetStream(stream: Http2Stream, code: number): void;
 	/**
-	 * Called when the exchange of a stream has ended, possibly after the stream itself. `whole` is true if the response was written
-	 * completely.
+	 * * Called when the exchange of a stream has ended, possibly after the stream itself. `isComplete` is true if the response was
+	 * written completely.
 	 */
-	exchangeEnded(whole: boolean): void;
+	exchangeEnded(isComplete: boolean): void;
 	/** Must be called after writing something while no received bytes are being processed. Sends it. */
-	settle(): void;
+	sendPending(): void;
 }
 
 /** A stream that is not closed, or whose exchange has not ended. */
@@ -76,54 +76,54 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	readonly output: StreamOutput;
 	readonly window: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);
 	/** True while the client has not closed its side, so that it can send more. */
-	remoteOpen: boolean;
+	isRemoteOpen: boolean;
 	/** True once the stream has been reset by either side, or its connection has closed. */
-	gone = false;
+	isGone = false;
 	body: StreamBody | undefined = undefined;
 	readonly #session: StreamSession;
 	#exchange: Exchange | undefined = undefined;
-	/** True while handlers have the exchange and no byte of its response has been sent. */
-	#handling = false;
+	/** True while handlers process the exchange, before its response is sent. */
+	#isHandling = false;
 	/** True once our side has ended. */
-	#localEnded = false;
+	#isLocalEnded = false;
 	#expectsContinue = false;
-	/** After the response has been sent: the client is told to stop once it has sent more than this many bytes of its request. */
-	#drainEnd = 0;
-	#holdsBack = false;
+	/** After its response, the client is told to stop sending once more than this many bytes of its request have been received. */
+	#maxDrainBytes = 0;
+	#isHeldBack = false;
 	/** The trailers of a response of which everything but the end has been sent. */
-	#heldEnd: readonly HeaderList[] | undefined = undefined;
+	#heldTrailers: readonly HeaderList[] | undefined = undefined;
 	#status = 0;
-	/** When a response that waits for the rest of its request must be sent at the latest; 0 if none has been held back. */
-	#holdEnd = 0;
+	/** The latest time at which a response that is held back for the rest of its request is sent; 0 if none has been held back. */
+	#holdDeadline = 0;
 	/** The `:protocol` of an extended CONNECT, '' for a plain CONNECT, undefined for other methods. */
-	#connect: string | undefined = undefined;
+	#connectProtocol: string | undefined = undefined;
 	#tunnel: TunnelStream | undefined = undefined;
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
 	/** Created when we first wait for the client. */
 	#readPace: TransferPace | undefined = undefined;
 	#writePace: TransferPace | undefined = undefined;
-	#bounds: TransferLimits | undefined = undefined;
+	#overrides: TransferLimits | undefined = undefined;
 	/** The body of the response, if its rate is limited. */
 	#pacedBody: PacedBody | undefined = undefined;
 	readonly #startedAt: number;
 
-	constructor(session: StreamSession, id: number, sendWindow: number, remoteOpen: boolean) {
+	constructor(session: StreamSession, id: number, sendWindow: number, isRemoteOpen: boolean) {
 		this.id = id;
 		this.#session = session;
-		this.remoteOpen = remoteOpen;
+		this.isRemoteOpen = isRemoteOpen;
 		this.#startedAt = session.engine.now;
 		this.output = new StreamOutput(id, sendWindow, session, this);
 	}
 
 	/** Creates the body of a request that has one, because its content may arrive before the exchange starts. */
 	expectBody(contentLength: number): void {
-		if (!this.remoteOpen || this.body !== undefined) return;
+		if (!this.isRemoteOpen || this.body !== undefined) return;
 		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength, this.#session.engine.pieceMemory);
 	}
 
 	/** Starts the exchange of a request whose head has been received. */
-	begin(fields: RequestHead): void {
+	start(fields: RequestHead): void {
 		const session = this.#session;
 		const { engine } = session;
 		let { method } = fields;
@@ -131,7 +131,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.expectBody(fields.contentLength);
 		let { body } = this;
 		if (method === 'CONNECT') {
-			this.#connect = fields.protocol ?? '';
+			this.#connectProtocol = fields.protocol ?? '';
 			body = undefined;
 			if (fields.protocol !== undefined) {
 				// Handlers see the same upgrade request as in HTTP/1.1, so that rules and upstreams need not support another form
@@ -152,17 +152,17 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		x.response.headers.add('Server', SERVER_NAME);
 		this.#exchange = x;
 		this.#expectsContinue = fields.expectsContinue;
-		this.#handling = true;
+		this.#isHandling = true;
 		const pending = this.#handle(x);
 		if (pending === undefined) {
 			this.#respond(x);
 			return;
 		}
 		pending.then(
-			() => this.#handledLater(x),
+			() => this.#handledAsync(x),
 			() => {
 				x.aborted = true;
-				this.#handledLater(x);
+				this.#handledAsync(x);
 			},
 		);
 	}
@@ -185,9 +185,9 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	sendInterim(status: number, headers: HeaderList): void {
-		if (!this.#handling || this.gone || status < 102 || status > 199) return;
+		if (!this.#isHandling || this.isGone || status < 102 || status > 199) return;
 		this.#session.writeHead(this.id, status, headers, NO_LENGTH, false);
-		this.#session.settle();
+		this.#session.sendPending();
 	}
 
 	writableBytes(): number {
@@ -198,85 +198,89 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	watch(): void {}
 
 	bodyAwaited(): void {
-		if (this.gone) return;
-		this.#readPace ??= this.#pace(this.#readBounds(), this.#session.engine.limits.bodyTimeout);
-		this.#readDeadline = this.#readPace.startWait(performance.now(), this.body!.received);
-		if (!this.#expectsContinue || this.body!.received > 0) return;
+		if (this.isGone) return;
+		this.#readPace ??= this.#startPace(this.#readLimits(), this.#session.engine.limits.bodyTimeout);
+		this.#readDeadline = this.#readPace.startWait(performance.now(), this.body!.receivedBytes);
+		if (!this.#expectsContinue || this.body!.receivedBytes > 0) return;
 		this.#expectsContinue = false;
-		if (!this.#handling) return;
+		if (!this.#isHandling) return;
 		this.#session.writeHead(this.id, 100, new HeaderList(), NO_LENGTH, false);
-		this.#session.settle();
+		this.#session.sendPending();
 	}
 
-	bodyTaken(bytes: number, keepsUp: boolean): void {
-		this.#session.dataTaken(this.gone || !this.remoteOpen ? undefined : this, bytes, keepsUp);
+	bodyConsumed(bytes: number, keepsUp: boolean): void {
+		this.#session.dataConsumed(this.isGone || !this.isRemoteOpen ? undefined : this, bytes, keepsUp);
 	}
 
 	/** Called when content has been received: `bytes[start, end)`. */
 	data(bytes: Buffer, start: number, end: number): void {
 		const body = this.body!;
-		if (this.#localEnded && !this.#tunnel) {
+		if (this.#isLocalEnded && !this.#tunnel) {
 			body.feed(bytes, start, end);
-			if (body.received > this.#drainEnd) this.#stopLater();
+			if (body.receivedBytes > this.#maxDrainBytes) this.#stopClientLater();
 			return;
 		}
 		body.feed(bytes, start, end);
-		if (this.#exchange) this.#exchange.bytesReceived = body.received;
-		if (this.#holdsBack) {
-			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY_MS));
+		if (this.#exchange) this.#exchange.bytesReceived = body.receivedBytes;
+		if (this.#isHeldBack) {
+			this.#readDeadline = Math.min(this.#holdDeadline, this.#session.engine.deadlineIn(RESET_DELAY_MS));
 			return;
 		}
 		this.#readPace?.endWait(this.#session.engine.now);
 		this.#readDeadline = Infinity;
 	}
 
-	setLimits(bounds: TransferLimits): void {
-		this.#bounds = { ...this.#bounds, ...bounds };
-		if (this.#readPace) this.#readPace.setLimits(...this.#readBounds());
-		if (this.#writePace) this.#writePace.setLimits(...this.#writeBounds());
+	setLimits(overrides: TransferLimits): void {
+		this.#overrides = { ...this.#overrides, ...overrides };
+		if (this.#readPace) this.#readPace.setLimits(...this.#readLimits());
+		if (this.#writePace) this.#writePace.setLimits(...this.#writeLimits());
 	}
 
-	#readBounds(): [idle: number, rate: number] {
+	#readLimits(): [idle: number, rate: number] {
 		const { limits } = this.#session.engine;
-		return [this.#bounds?.readTimeout ?? limits.bodyIdleTimeout, this.#bounds?.readRate ?? limits.bodyRate];
+		return [this.#overrides?.readTimeout ?? limits.bodyIdleTimeout, this.#overrides?.readRate ?? limits.bodyRate];
 	}
 
-	#writeBounds(): [idle: number, rate: number] {
+	#writeLimits(): [idle: number, rate: number] {
 		const { limits } = this.#session.engine;
-		return [this.#bounds?.writeTimeout ?? limits.writeIdleTimeout, this.#bounds?.writeRate ?? limits.writeRate];
+		return [this.#overrides?.writeTimeout ?? limits.writeIdleTimeout, this.#overrides?.writeRate ?? limits.writeRate];
 	}
 
-	/** Creates the pace of one direction. `whole` is the maximum milliseconds from the end of the head to the end of the transfer; 0 for none. */
-	#pace([idle, rate]: [idle: number, rate: number], whole: number): TransferPace {
+	/**
+	 * Creates the pace of one direction. `totalTimeoutMs` counts from the end of the head; 0 means
+	 * none.
+	 */
+	#startPace([idleTimeout, minRate]: [idle: number, rate: number], totalTimeoutMs: number): TransferPace {
 		const pace = new TransferPace();
-		pace.start(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
+		pace.start(idleTimeout, minRate, totalTimeoutMs === 0 ? Infinity : this.#startedAt + totalTimeoutMs);
 		return pace;
 	}
 
 	/** True if the response has been sent and the rest of the request is being discarded. */
-	get draining(): boolean {
-		return this.#localEnded && this.remoteOpen && this.#tunnel === undefined;
+	get isDraining(): boolean {
+		return this.#isLocalEnded && this.isRemoteOpen && this.#tunnel === undefined;
 	}
 
 	/** Called when the client has ended its side. Returns false if the length of its content differs from the `Content-Length`. */
 	endRemote(trailers: HeaderList | undefined): boolean {
 		const { body } = this;
 		if (body !== undefined) {
-			if (body.length !== undefined && body.length !== body.received && this.#connect === undefined) return false;
+			if (body.length !== undefined && body.length !== body.receivedBytes && this.#connectProtocol === undefined)
+				return false;
 			body.trailers = trailers;
-			this.remoteOpen = false;
+			this.isRemoteOpen = false;
 			this.#readDeadline = Infinity;
 			body.end();
-		} else this.remoteOpen = false;
-		if (this.#localEnded) this.#session.streamEnded(this);
-		if (this.#holdsBack) this.#release();
+		} else this.isRemoteOpen = false;
+		if (this.#isLocalEnded) this.#session.streamEnded(this);
+		if (this.#isHeldBack) this.#sendHeldBack();
 		return true;
 	}
 
 	/** Called when the stream has been reset, or its connection has closed. */
 	reset(): void {
-		if (this.gone) return;
-		this.gone = true;
+		if (this.isGone) return;
+		this.isGone = true;
 		this.#readDeadline = Infinity;
 		this.#writeDeadline = Infinity;
 		this.body?.fail(new HttpError(400, 'The request was cut short.'));
@@ -288,24 +292,24 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 		x.markGone();
 		this.output.cancel();
-		if (!this.#handling) this.#finish(false);
+		if (!this.#isHandling) this.#finishExchange(false);
 	}
 
 	/** Handles expired deadlines. */
 	check(now: number): void {
-		this.output.rest();
+		this.output.releaseIdleMemory();
 		if (now >= this.#writeDeadline) {
 			this.#writeDeadline = Infinity;
 			this.#session.engine.host.refused('write_timeout');
-			this.#session.resetStream(this, this.#session.codes.cancel);
+			this.#session.resetStream(this, this.#session.resetCodes.cancel);
 		} else if (now >= this.#readDeadline) {
 			this.#readDeadline = Infinity;
-			if (this.#localEnded && !this.#tunnel) {
-				this.#stop();
+			if (this.#isLocalEnded && !this.#tunnel) {
+				this.#stopClient();
 				return;
 			}
-			if (this.#holdsBack) {
-				this.#release();
+			if (this.#isHeldBack) {
+				this.#sendHeldBack();
 				return;
 			}
 			this.#session.engine.host.refused('body_timeout');
@@ -313,28 +317,31 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	#handledLater(x: Exchange): void {
+	#handledAsync(x: Exchange): void {
 		this.#session.engine.now = performance.now();
 		this.#respond(x);
-		this.#session.settle();
+		this.#session.sendPending();
 	}
 
 	#respond(x: Exchange): void {
-		this.#handling = false;
+		this.#isHandling = false;
 		const session = this.#session;
 		const { response } = x;
-		if (x.aborted || this.gone) {
+		if (x.aborted || this.isGone) {
 			if (isStream(response.body)) response.body.cancel();
 			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
 			x.markGone();
-			if (this.gone) this.#finish(false);
-			else session.resetStream(this, session.codes.internal);
+			if (this.isGone) this.#finishExchange(false);
+			else session.resetStream(this, session.resetCodes.internal);
 			return;
 		}
 		let status = response.status === 0 ? 200 : response.status;
 		let body: Body = response.body;
-		const successful = status >= 200 && status < 300;
-		if (x.upgradeCallback && (this.#connect === '' ? successful : this.#connect !== undefined && status === 101)) {
+		const isSuccess = status >= 200 && status < 300;
+		if (
+			x.upgradeCallback &&
+			(this.#connectProtocol === '' ? isSuccess : this.#connectProtocol !== undefined && status === 101)
+		) {
 			if (isStream(body)) body.cancel();
 			this.#openTunnel(x);
 			return;
@@ -343,27 +350,27 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			x.upgradeCallback = undefined;
 			x.markGone();
 		}
-		// A 2xx would tell the client that its tunnel is open. An invalid status has no meaning at all.
-		const refusesTunnel = this.#connect !== undefined && successful;
+		// A 2xx would tell the client that its tunnel is open. Invalid statuses become 500.
+		const refusesTunnel = this.#connectProtocol !== undefined && isSuccess;
 		if (refusesTunnel || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
 			if (isStream(body)) body.cancel();
 			body = null;
-			status = refusesTunnel ? (this.#connect === '' ? 405 : 501) : 500;
+			status = refusesTunnel ? (this.#connectProtocol === '' ? 405 : 501) : 500;
 			response.status = status;
 		}
 		this.#status = status;
-		if (!isStream(body) && this.#mayHold(status)) {
-			this.#hold();
+		if (!isStream(body) && this.#mayHoldBack(status)) {
+			this.#holdBack();
 			return;
 		}
-		this.#holdsBack = false;
+		this.#isHeldBack = false;
 		const length = bodyLength(body);
-		const bodiless = status === 204 || status === 304;
-		if (bodiless || x.received.method === 'HEAD') {
+		const isBodiless = status === 204 || status === 304;
+		if (isBodiless || x.received.method === 'HEAD') {
 			// A response to HEAD has the length that a GET response would have. A 304 has a length only if a handler knows it.
-			const declared =
-				status === 204 ? NO_LENGTH : bodiless || body === null ? HANDLER_LENGTH : (length ?? HANDLER_LENGTH);
-			session.writeHead(this.id, status, response.headers, declared, true);
+			const declaredLength =
+				status === 204 ? NO_LENGTH : isBodiless || body === null ? HANDLER_LENGTH : (length ?? HANDLER_LENGTH);
+			session.writeHead(this.id, status, response.headers, declaredLength, true);
 			if (isStream(body)) body.cancel();
 			this.#endLocal();
 			return;
@@ -372,11 +379,11 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			if (isStream(body)) body.cancel();
 			body = null;
 		}
-		const empty = !isStream(body) && (body === null || length === 0);
-		const ends = empty && response.trailers === undefined;
-		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_LENGTH), ends);
-		if (ends) this.#endLocal();
-		else if (empty) this.bodyEnded(undefined, false);
+		const isEmpty = !isStream(body) && (body === null || length === 0);
+		const endsStream = isEmpty && response.trailers === undefined;
+		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_LENGTH), endsStream);
+		if (endsStream) this.#endLocal();
+		else if (isEmpty) this.bodyEnded(undefined, false);
 		else this.#sendBody(body!, length);
 	}
 
@@ -384,8 +391,9 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		if (this.#bounds !== undefined) this.#pacedBody = paceBody(body, this.#bounds);
 		if (this.#pacedBody !== undefined) this.output.sendSource(this.#pacedBody, length);
 		else if (isStream(body)) this.output.sendSource(body, length);
-		else if (typeof body !== 'string') this.output.sendWhole(body);
-		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.room)) this.output.sendWhole(Buffer.from(body, 'utf8'));
+		else if (typeof body !== 'string') this.output.sendComplete(body);
+		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.room))
+			this.output.sendComplete(Buffer.from(body, 'utf8'));
 		else this.output.sendSource(new TextSource(body, length!), length);
 	}
 
@@ -395,30 +403,30 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	 * (curl before version 8 does). A client that sends nothing gets its response soon. A client that did not announce the length of
 	 * its request gets the response at once, because it may be waiting for it.
 	 */
-	#hold(): void {
+	#holdBack(): void {
 		const { engine } = this.#session;
-		this.#holdsBack = true;
-		this.#holdEnd = engine.after(MAX_DRAIN_MS);
-		this.#readDeadline = engine.after(RESET_DELAY_MS);
+		this.#isHeldBack = true;
+		this.#holdDeadline = engine.deadlineIn(MAX_DRAIN_MS);
+		this.#readDeadline = engine.deadlineIn(RESET_DELAY_MS);
 		this.body!.cancel();
 	}
 
 	/** Reports whether a response may wait for the rest of its request. It waits at most once. */
-	#mayHold(status: number): boolean {
-		if (this.#holdEnd !== 0 || !this.remoteOpen || status >= 300 || this.#tunnel !== undefined) return false;
+	#mayHoldBack(status: number): boolean {
+		if (this.#holdDeadline !== 0 || !this.isRemoteOpen || status >= 300 || this.#tunnel !== undefined) return false;
 		const { body } = this;
-		return body?.length !== undefined && !(this.#expectsContinue && body.received === 0);
+		return body?.length !== undefined && !(this.#expectsContinue && body.receivedBytes === 0);
 	}
 
 	/** Sends the response that was held back, or its end, because the rest of its request has arrived or is not coming. */
-	#release(): void {
-		const trailers = this.#heldEnd;
+	#sendHeldBack(): void {
+		const trailers = this.#heldTrailers;
 		if (trailers === undefined) {
 			this.#respond(this.#exchange!);
 			return;
 		}
-		this.#heldEnd = undefined;
-		this.#holdsBack = false;
+		this.#heldTrailers = undefined;
+		this.#isHeldBack = false;
 		this.#session.writeEnd(this.id, trailers);
 		this.#endLocal();
 	}
@@ -429,11 +437,11 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#session.writeHead(this.id, 200, headers, NO_LENGTH, false);
 		this.body ??= new StreamBody(this, undefined, undefined);
 		this.body.keepPieces();
-		if (!this.remoteOpen) this.body.end();
+		if (!this.isRemoteOpen) this.body.end();
 		this.output.openTunnel();
 		const tunnel = new TunnelStream(this, this.body);
 		this.#tunnel = tunnel;
-		this.#session.settle();
+		this.#session.sendPending();
 		try {
 			x.upgradeCallback!(tunnel);
 		} catch {
@@ -441,39 +449,39 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void {
-		this.output.write(piece, taken);
-		this.#session.settle();
+	tunnelWrite(piece: Uint8Array, onWritten: (error?: Error) => void): void {
+		this.output.write(piece, onWritten);
+		this.#session.sendPending();
 	}
 
 	tunnelEnd(): void {
 		this.output.end();
-		this.#session.settle();
+		this.#session.sendPending();
 	}
 
 	tunnelClosed(error: Error | null): void {
 		this.output.cancel();
-		if (!this.gone && (this.remoteOpen || !this.#localEnded)) {
-			this.gone = true;
+		if (!this.isGone && (this.isRemoteOpen || !this.#isLocalEnded)) {
+			this.isGone = true;
 			// CONNECT_ERROR is for plain CONNECT. An extended CONNECT is canceled (RFC 8441 §5, RFC 9220 §3).
-			const { codes } = this.#session;
-			this.#session.resetStream(this, error && this.#connect === '' ? codes.connect : codes.cancel);
-			this.#session.settle();
+			const { resetCodes } = this.#session;
+			this.#session.resetStream(this, error && this.#connectProtocol === '' ? resetCodes.connect : resetCodes.cancel);
+			this.#session.sendPending();
 		}
-		this.#finish(error === null);
+		this.#finishExchange(error === null);
 	}
 
-	sent(bytes: number): void {
+	bodyBytesSent(bytes: number): void {
 		this.#exchange!.response.bytesSent += bytes;
 	}
 
-	blocked(blocked: boolean): void {
+	sendingBlocked(blocked: boolean): void {
 		// Tunnels have no write timeout, because only their users know how long a tunnel may be inactive.
 		if (this.#tunnel) return;
 		const now = performance.now();
 		if (blocked) {
 			const { writeTimeout } = this.#session.engine.limits;
-			this.#writePace ??= this.#pace(this.#writeBounds(), writeTimeout);
+			this.#writePace ??= this.#startPace(this.#writeLimits(), writeTimeout);
 			if (this.#pacedBody !== undefined && writeTimeout !== 0) {
 				// Time that the response spends waiting for its rate is not the client's.
 				this.#writePace.setEndDeadline(this.#startedAt + writeTimeout + this.#pacedBody.waitedMs(now));
@@ -485,26 +493,28 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	broken(): void {
-		this.#session.resetStream(this, this.#session.codes.internal);
-		this.#session.settle();
+	bodyBroken(): void {
+		this.#session.resetStream(this, this.#session.resetCodes.internal);
+		this.#session.sendPending();
 	}
 
-	endsApart(source: BodySource | undefined): boolean {
+	endsSeparately(source: BodySource | undefined): boolean {
 		return (
-			this.#exchange!.response.trailers !== undefined || source?.trailers !== undefined || this.#mayHold(this.#status)
+			this.#exchange!.response.trailers !== undefined ||
+			source?.trailers !== undefined ||
+			this.#mayHoldBack(this.#status)
 		);
 	}
 
 	bodyEnded(source: BodySource | undefined, ended: boolean): void {
 		if (!ended) {
 			const trailers: HeaderList[] = [];
-			const own = this.#tunnel ? undefined : this.#exchange!.response.trailers;
-			if (own) trailers.push(own);
+			const handlerTrailers = this.#tunnel ? undefined : this.#exchange!.response.trailers;
+			if (handlerTrailers) trailers.push(handlerTrailers);
 			if (source?.trailers) trailers.push(source.trailers);
-			if (this.#mayHold(this.#status)) {
-				this.#heldEnd = trailers;
-				this.#hold();
+			if (this.#mayHoldBack(this.#status)) {
+				this.#heldTrailers = trailers;
+				this.#holdBack();
 				return;
 			}
 			this.#session.writeEnd(this.id, trailers);
@@ -514,52 +524,52 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 
 	/** Called when our side has ended. */
 	#endLocal(): void {
-		this.#localEnded = true;
+		this.#isLocalEnded = true;
 		this.#writeDeadline = Infinity;
-		if (!this.remoteOpen) this.#session.streamEnded(this);
+		if (!this.isRemoteOpen) this.#session.streamEnded(this);
 		if (this.#tunnel) return;
-		if (this.remoteOpen) this.#drain();
-		if (this.#exchange !== undefined) this.#finish(true);
+		if (this.isRemoteOpen) this.#drainRequest();
+		if (this.#exchange !== undefined) this.#finishExchange(true);
 	}
 
 	/**
-	 * Handles the rest of a request, which nobody wants. It is received and discarded for a while rather than stopped at once: many
-	 * clients take a reset for a failed request, whatever its code (RFC 9113 §8.1), and curl before version 8 then discards the part
-	 * of the response that it has not read.
+	 * * Handles the rest of a request whose response has been sent. It is received and discarded for a while rather than stopped at
+	 * once: many clients take a reset for a failed request, whatever its code (RFC 9113 §8.1), and curl before version 8 then
+	 * discards the part of the response that it has not read.
 	 */
-	#drain(): void {
+	#drainRequest(): void {
 		const body = this.body;
-		if (body === undefined || this.#connect !== undefined) {
-			this.#stop();
+		if (body === undefined || this.#connectProtocol !== undefined) {
+			this.#stopClient();
 			return;
 		}
 		const { engine } = this.#session;
 		const { maxDrain, bodyIdleTimeout } = engine.limits;
-		const outstanding = (body.length ?? body.received) - body.received;
-		this.#drainEnd = body.received + maxDrain;
-		if ((this.#expectsContinue && body.received === 0) || outstanding > maxDrain) this.#stopLater();
-		else this.#readDeadline = engine.after(bodyIdleTimeout);
+		const outstandingBytes = (body.length ?? body.receivedBytes) - body.receivedBytes;
+		this.#maxDrainBytes = body.receivedBytes + maxDrain;
+		if ((this.#expectsContinue && body.receivedBytes === 0) || outstandingBytes > maxDrain) this.#stopClientLater();
+		else this.#readDeadline = engine.deadlineIn(bodyIdleTimeout);
 	}
 
-	#stopLater(): void {
-		this.#drainEnd = Infinity;
-		this.#readDeadline = this.#session.engine.after(RESET_DELAY_MS);
+	#stopClientLater(): void {
+		this.#maxDrainBytes = Infinity;
+		this.#readDeadline = this.#session.engine.deadlineIn(RESET_DELAY_MS);
 	}
 
 	/** Tells the client to stop sending, with a code that means no error. */
-	#stop(): void {
-		this.gone = true;
-		this.#session.resetStream(this, this.#session.codes.none);
+	#stopClient(): void {
+		this.isGone = true;
+		this.#session.resetStream(this, this.#session.resetCodes.none);
 		this.body?.fail(new HttpError(400, 'The request was cut short.'));
 	}
 
-	#finish(whole: boolean): void {
+	#finishExchange(isComplete: boolean): void {
 		const x = this.#exchange;
 		if (x === undefined) return;
 		this.#exchange = undefined;
 		this.body?.cancel();
 		const { engine } = this.#session;
 		engine.host.finished(x);
-		this.#session.exchangeEnded(whole);
+		this.#session.exchangeEnded(isComplete);
 	}
 }

@@ -4,7 +4,7 @@ import type { StreamBody } from './request-body.ts';
 
 /** The HTTP/2 stream that carries the tunnel. */
 export interface TunnelOwner {
-	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void;
+	tunnelWrite(piece: Uint8Array, onWritten: (error?: Error) => void): void;
 	tunnelEnd(): void;
 	/** Called when the byte stream is no longer used. */
 	tunnelClosed(error: Error | null): void;
@@ -14,7 +14,7 @@ export interface TunnelOwner {
 export class TunnelStream extends Duplex {
 	readonly #owner: TunnelOwner;
 	readonly #body: StreamBody;
-	#pulling = false;
+	#isPulling = false;
 
 	constructor(owner: TunnelOwner, body: StreamBody) {
 		super({ allowHalfOpen: true });
@@ -26,7 +26,7 @@ export class TunnelStream extends Duplex {
 	}
 
 	override _read(): void {
-		while (!this.#pulling && !this.destroyed) {
+		while (!this.#isPulling && !this.destroyed) {
 			let piece: Uint8Array | null | Promise<Uint8Array | null>;
 			try {
 				piece = this.#body.pull();
@@ -35,14 +35,14 @@ export class TunnelStream extends Duplex {
 				return;
 			}
 			if (piece instanceof Promise) {
-				this.#pulling = true;
+				this.#isPulling = true;
 				piece.then(
 					bytes => {
-						this.#pulling = false;
+						this.#isPulling = false;
 						if (!this.destroyed) this.push(bytes);
 					},
 					(error: Error) => {
-						this.#pulling = false;
+						this.#isPulling = false;
 						this.destroy(error);
 					},
 				);

@@ -2,7 +2,7 @@
 import { FRAME_FLAG } from './frame-codes.ts';
 
 /**
- * Returns the range of a frame's content, without padding and without its first `skip` bytes. Returns undefined if the padding is
+ * Returns the range of a frame's content, without padding and without the first `skippedBytes`. Returns undefined if the padding is
  * too long.
  */
 export function rangeWithoutPadding(
@@ -10,14 +10,14 @@ export function rangeWithoutPadding(
 	bytes: Buffer,
 	start: number,
 	end: number,
-	skip: number,
+	skippedBytes: number,
 ): readonly [from: number, to: number] | undefined {
-	let from = start;
-	let to = end;
+	let contentStart = start;
+	let contentEnd = end;
 	if ((flags & FRAME_FLAG.padded) !== 0) {
-		if (from >= end) return undefined;
-		to -= bytes[from++]!;
+		if (contentStart >= end) return undefined;
+		contentEnd -= bytes[contentStart++]!;
 	}
-	from += skip;
-	return from > to ? undefined : [from, to];
+	contentStart += skippedBytes;
+	return contentStart > contentEnd ? undefined : [contentStart, contentEnd];
 }

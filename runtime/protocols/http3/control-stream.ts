@@ -1,23 +1,23 @@
-/** The unidirectional streams that a client opens: control, QPACK, and those of unknown types (RFC 9114 §6.2). */
+/** Reads the unidirectional streams that a client opens: control, QPACK, and those of unknown types (RFC 9114 §6.2). */
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import type { CutReason } from '../http2/flood-guard.ts';
 import { FRAME_COST } from '../http2/flood-guard.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME_TYPE, H3_ERROR, SETTING_ID, STREAM_TYPE } from './http3-codes.ts';
-import { MAX_CONTROL_FRAME } from './limits.ts';
+import { MAX_CONTROL_FRAME_BYTES } from './limits.ts';
 import { VarintReader } from './varint.ts';
 
 /** The connection, as its unidirectional streams see it. */
 export interface ControlledConnection {
 	/** Registers the only stream of its type. Returns false if there has been one already (RFC 9114 §6.2.1). */
-	claim(type: number): boolean;
+	claimType(type: number): boolean;
 	/** Ends the connection because of an error caused by the client. */
 	fail(code: number): void;
 	/** Charges the cost of a frame or instruction that does no useful work. */
 	spend(reason: CutReason, cost: number): void;
 	/** Called for a stream of an unknown type, or one that ended before its type was known. */
-	other(stream: QuicStream): void;
-	enter(): void;
+	unknownStream(stream: QuicStream): void;
+	beginInput(): void;
 }
 
 /** A unidirectional stream opened by the client. */
@@ -27,10 +27,10 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	readonly #varint = new VarintReader();
 	readonly #reader = new FrameReader(this);
 	#type = -1;
-	#settled = false;
+	#hasSettings = false;
 	/** The highest push ID that the client has allowed; −1 if it has allowed none. */
 	#maxPushId = -1n;
-	#goAway = MOST;
+	#lastGoAwayId = MAX_QUIC_INTEGER;
 	#failed = false;
 
 	constructor(connection: ControlledConnection, stream: QuicStream) {
@@ -39,20 +39,20 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	data(bytes: Buffer, end: boolean): boolean {
-		this.#connection.enter();
+		this.#connection.beginInput();
 		let at = 0;
 		while (this.#type < 0 && at < bytes.length) {
-			if (this.#varint.push(bytes[at++]!) && !this.#begin(this.#varint.value)) return false;
+			if (this.#varint.push(bytes[at++]!) && !this.#setType(this.#varint.value)) return false;
 		}
 		if (this.#type === STREAM_TYPE.control) this.#reader.read(bytes, at);
-		else if (this.#type >= 0) this.#instructions(bytes, at);
-		if (end && !this.#failed) this.#ended();
+		else if (this.#type >= 0) this.#checkInstructions(bytes, at);
+		if (end && !this.#failed) this.#streamEnded();
 		return !this.#failed;
 	}
 
 	reset(): void {
-		this.#connection.enter();
-		this.#ended();
+		this.#connection.beginInput();
+		this.#streamEnded();
 	}
 
 	stopped(): void {}
@@ -60,11 +60,11 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	drained(): void {}
 
 	frame(type: number, length: number): 'gather' | 'skip' | 'stop' {
-		if (!this.#settled && type !== FRAME_TYPE.settings) return this.#fail(H3_ERROR.missingSettings);
+		if (!this.#hasSettings && type !== FRAME_TYPE.settings) return this.#fail(H3_ERROR.missingSettings);
 		switch (type) {
 			case FRAME_TYPE.settings:
-				if (this.#settled) return this.#fail(H3_ERROR.frameUnexpected);
-				this.#settled = true;
+				if (this.#hasSettings) return this.#fail(H3_ERROR.frameUnexpected);
+				this.#hasSettings = true;
 				break;
 			case FRAME_TYPE.data:
 			case FRAME_TYPE.headers:
@@ -82,22 +82,22 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
 				return this.#failed ? 'stop' : 'skip';
 		}
-		return length > MAX_CONTROL_FRAME ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
+		return length > MAX_CONTROL_FRAME_BYTES ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
 	}
 
 	payload(): boolean {
 		return false;
 	}
 
-	whole(type: number, bytes: Buffer, start: number, end: number): boolean {
+	gathered(type: number, bytes: Buffer, start: number, end: number): boolean {
 		if (type === FRAME_TYPE.priorityUpdateRequest || type === FRAME_TYPE.priorityUpdatePush) {
 			this.#priorityUpdate(type, bytes.subarray(start, end));
 			return !this.#failed;
 		}
-		const numbers = varints(bytes, start, end);
-		if (type === FRAME_TYPE.settings) this.#settings(numbers);
+		const numbers = readVarints(bytes, start, end);
+		if (type === FRAME_TYPE.settings) this.#checkSettings(numbers);
 		else if (numbers?.length !== 1) this.#fail(H3_ERROR.frame);
-		else this.#number(type, numbers[0]!);
+		else this.#handleNumber(type, numbers[0]!);
 		return !this.#failed;
 	}
 
@@ -112,13 +112,13 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	/** Called when the type of the stream is known. */
-	#begin(type: number): boolean {
+	#setType(type: number): boolean {
 		this.#type = type;
 		switch (type) {
 			case STREAM_TYPE.control:
 			case STREAM_TYPE.encoder:
 			case STREAM_TYPE.decoder:
-				if (this.#connection.claim(type)) return true;
+				if (this.#connection.claimType(type)) return true;
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
 			case STREAM_TYPE.push:
@@ -127,23 +127,23 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				return false;
 		}
 		this.#failed = true;
-		this.#connection.other(this.#stream);
+		this.#connection.unknownStream(this.#stream);
 		return false;
 	}
 
-	#settings(numbers: bigint[] | undefined): void {
+	#checkSettings(numbers: bigint[] | undefined): void {
 		if (numbers === undefined || numbers.length % 2 === 1) {
 			this.#fail(H3_ERROR.frame);
 			return;
 		}
-		const seen = new Set<bigint>();
+		const seenIds = new Set<bigint>();
 		for (let i = 0; i < numbers.length; i += 2) {
 			const id = numbers[i]!;
-			if (FORBIDDEN_SETTINGS.has(Number(id)) || seen.has(id)) {
+			if (FORBIDDEN_SETTINGS.has(Number(id)) || seenIds.has(id)) {
 				this.#fail(H3_ERROR.settings);
 				return;
 			}
-			seen.add(id);
+			seenIds.add(id);
 			if (id === BigInt(SETTING_ID.enableConnectProtocol) && numbers[i + 1]! > 1n) {
 				this.#fail(H3_ERROR.settings);
 				return;
@@ -151,12 +151,12 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	#number(type: number, value: bigint): void {
+	#handleNumber(type: number, value: bigint): void {
 		switch (type) {
 			case FRAME_TYPE.goAway:
 				// A client's GOAWAY contains a push ID, which must not increase (RFC 9114 §5.2).
-				if (value > this.#goAway) this.#fail(H3_ERROR.id);
-				this.#goAway = value;
+				if (value > this.#lastGoAwayId) this.#fail(H3_ERROR.id);
+				this.#lastGoAwayId = value;
 				return;
 			case FRAME_TYPE.maxPushId:
 				if (value < this.#maxPushId) this.#fail(H3_ERROR.id);
@@ -169,32 +169,32 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
-	#instructions(bytes: Buffer, from: number): void {
-		for (let at = from; at < bytes.length && !this.#failed; at++) {
+	#checkInstructions(bytes: Buffer, start: number): void {
+		for (let at = start; at < bytes.length && !this.#failed; at++) {
 			if (this.#type === STREAM_TYPE.encoder) {
 				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
-			} else if (this.#varintOpen || (bytes[at]! & 0xc0) === 0x40) this.#cancellation(bytes[at]!);
+			} else if (this.#isInCancellation || (bytes[at]! & 0xc0) === 0x40) this.#checkCancellation(bytes[at]!);
 			else this.#fail(H3_ERROR.decoderStream);
 			this.#connection.spend('settings_flood', 1);
 		}
 	}
 
 	/** True within the integer of a Stream Cancellation, whose first byte has a prefix of 6 bits. */
-	#varintOpen = false;
+	#isInCancellation = false;
 	#cancelBytes = 0;
 
-	#cancellation(byte: number): void {
-		if (!this.#varintOpen) {
-			this.#varintOpen = (byte & 0x3f) === 0x3f;
+	#checkCancellation(byte: number): void {
+		if (!this.#isInCancellation) {
+			this.#isInCancellation = (byte & 0x3f) === 0x3f;
 			this.#cancelBytes = 0;
 			return;
 		}
-		if (byte < 128) this.#varintOpen = false;
+		if (byte < 128) this.#isInCancellation = false;
 		else if (++this.#cancelBytes > 9) this.#fail(H3_ERROR.decoderStream);
 	}
 
-	#ended(): void {
+	#streamEnded(): void {
 		switch (this.#type) {
 			case STREAM_TYPE.control:
 			case STREAM_TYPE.encoder:
@@ -203,7 +203,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				return;
 		}
 		this.#failed = true;
-		this.#connection.other(this.#stream);
+		this.#connection.unknownStream(this.#stream);
 	}
 
 	#fail(code: number): 'stop' {
@@ -214,21 +214,21 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 }
 
 /** The largest integer of the format (RFC 9000 §16). */
-const MOST = 2n ** 62n - 1n;
+const MAX_QUIC_INTEGER = 2n ** 62n - 1n;
 
 /**
  * Decodes all integers in these bytes. They are bigints, because numbers beyond 2^53 are not exact. Returns undefined if the last
  * one is cut short.
  */
-function varints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
-	const found: bigint[] = [];
+function readVarints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
+	const values: bigint[] = [];
 	for (let at = start; at < end; ) {
 		const length = 1 << (bytes[at]! >> 6);
 		if (at + length > end) return undefined;
 		let value = BigInt(bytes[at]! & 0x3f);
 		for (let i = 1; i < length; i++) value = value * 256n + BigInt(bytes[at + i]!);
-		found.push(value);
+		values.push(value);
 		at += length;
 	}
-	return found;
+	return values;
 }

@@ -11,10 +11,10 @@ export interface FrameSink {
 	/** Receives payload of a streamed frame: `bytes[start, end)`, never empty. Returns false to stop reading. */
 	payload(bytes: Buffer, start: number, end: number): boolean;
 	/**
-	 * Receives the whole payload of a gathered frame. `last` is true if nothing that follows it has been received yet. Returns false
+	 * Receives the whole payload of a gathered frame. `isLast` is true if nothing that follows it has been received yet. Returns false
 	 * to stop reading.
 	 */
-	whole(type: number, bytes: Buffer, start: number, end: number, last: boolean): boolean;
+	gathered(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
 }
 
 /** Splits one stream into frames. */
@@ -23,30 +23,30 @@ export class FrameReader {
 	readonly #varint = new VarintReader();
 	#state: 'type' | 'length' | 'payload' = 'type';
 	#type = 0;
-	#left = 0;
-	#use: 'stream' | 'gather' | 'skip' = 'skip';
+	#payloadLeft = 0;
+	#payloadUse: 'stream' | 'gather' | 'skip' = 'skip';
 	#gathered: Buffer | undefined = undefined;
-	#filled = 0;
+	#gatheredBytes = 0;
 
 	constructor(sink: FrameSink) {
 		this.#sink = sink;
 	}
 
 	/** True within a frame. If the stream ends there, that is an error (RFC 9114 §7.1). */
-	get within(): boolean {
-		return this.#state !== 'type' || this.#varint.within;
+	get isIncomplete(): boolean {
+		return this.#state !== 'type' || this.#varint.isIncomplete;
 	}
 
 	/** Reads bytes. Returns false once the sink has stopped reading. */
-	read(bytes: Buffer, from = 0): boolean {
-		let at = from;
+	read(bytes: Buffer, start = 0): boolean {
+		let at = start;
 		const end = bytes.length;
 		while (at < end) {
 			if (this.#state === 'payload') {
-				const taken = Math.min(end - at, this.#left);
-				this.#left -= taken;
-				if (!this.#take(bytes, at, at + taken, at + taken === end)) return false;
-				at += taken;
+				const partBytes = Math.min(end - at, this.#payloadLeft);
+				this.#payloadLeft -= partBytes;
+				if (!this.#handlePayload(bytes, at, at + partBytes, at + partBytes === end)) return false;
+				at += partBytes;
 				continue;
 			}
 			if (!this.#varint.push(bytes[at++]!)) continue;
@@ -55,38 +55,38 @@ export class FrameReader {
 				this.#state = 'length';
 				continue;
 			}
-			if (!this.#begin(this.#varint.value, at === end)) return false;
+			if (!this.#beginPayload(this.#varint.value, at === end)) return false;
 		}
 		return true;
 	}
 
-	#begin(length: number, last: boolean): boolean {
-		const use = this.#sink.frame(this.#type, length);
-		if (use === 'stop') return false;
-		this.#use = use;
-		this.#left = length;
+	#beginPayload(length: number, isLast: boolean): boolean {
+		const payloadUse = this.#sink.frame(this.#type, length);
+		if (payloadUse === 'stop') return false;
+		this.#payloadUse = payloadUse;
+		this.#payloadLeft = length;
 		this.#state = 'payload';
 		if (length > 0) return true;
 		this.#state = 'type';
-		return use !== 'gather' || this.#sink.whole(this.#type, EMPTY, 0, 0, last);
+		return payloadUse !== 'gather' || this.#sink.gathered(this.#type, EMPTY, 0, 0, isLast);
 	}
 
-	#take(bytes: Buffer, start: number, end: number, last: boolean): boolean {
-		const ends = this.#left === 0;
-		if (ends) this.#state = 'type';
-		if (this.#use === 'skip') return true;
-		if (this.#use === 'stream') return this.#sink.payload(bytes, start, end);
+	#handlePayload(bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
+		const isComplete = this.#payloadLeft === 0;
+		if (isComplete) this.#state = 'type';
+		if (this.#payloadUse === 'skip') return true;
+		if (this.#payloadUse === 'stream') return this.#sink.payload(bytes, start, end);
 		if (this.#gathered === undefined) {
-			if (ends) return this.#sink.whole(this.#type, bytes, start, end, last);
-			this.#gathered = Buffer.allocUnsafe(end - start + this.#left);
-			this.#filled = 0;
+			if (isComplete) return this.#sink.gathered(this.#type, bytes, start, end, isLast);
+			this.#gathered = Buffer.allocUnsafe(end - start + this.#payloadLeft);
+			this.#gatheredBytes = 0;
 		}
-		bytes.copy(this.#gathered, this.#filled, start, end);
-		this.#filled += end - start;
-		if (!ends) return true;
-		const whole = this.#gathered;
+		bytes.copy(this.#gathered, this.#gatheredBytes, start, end);
+		this.#gatheredBytes += end - start;
+		if (!isComplete) return true;
+		const payload = this.#gathered;
 		this.#gathered = undefined;
-		return this.#sink.whole(this.#type, whole, 0, whole.length, last);
+		return this.#sink.gathered(this.#type, payload, 0, payload.length, isLast);
 	}
 }
 

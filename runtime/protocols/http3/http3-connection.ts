@@ -12,18 +12,18 @@ import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
 import { type ControlledConnection, ControlStream } from './control-stream.ts';
 import { FRAME_TYPE, H3_ERROR, SETTING_ID, STREAM_TYPE } from './http3-codes.ts';
 import type { EngineConnection, Http3Coders, Http3Engine } from './http3-engine.ts';
-import * as BOUND from './limits.ts';
+import * as LIMITS from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
 import { MAX_SECTION_START_BYTES, writeSectionLength, writeSectionStart } from './qpack-encoder.ts';
 import { type RequestConnection, RequestStream } from './request-stream.ts';
 import { MAX_VARINT, varintLength, writeVarint } from './varint.ts';
 
 /** Maximum bytes of a frame's type and length. */
-const FRAME_HEAD = 16;
+const MAX_FRAME_HEADER_BYTES = 16;
 /** Number of bytes reserved for a `Date` field. */
-const DATE_ROOM = 48;
+const MAX_DATE_BYTES = 48;
 /** Buffer for writing a DATA frame, possibly together with a head before it. */
-const SCRATCH = Buffer.allocUnsafeSlow(BOUND.MAX_DATA_PAYLOAD_BYTES + FRAME_HEAD);
+const WRITE_BUFFER = Buffer.allocUnsafeSlow(LIMITS.MAX_DATA_PAYLOAD_BYTES + MAX_FRAME_HEADER_BYTES);
 
 /** An HTTP/3 connection. The object is in use until QUIC reports that the connection has closed. */
 export class Http3Connection
@@ -33,37 +33,37 @@ export class Http3Connection
 	readonly info: ConnectionInfo;
 	readonly scheme = 'https';
 	readonly protocol = 'HTTP/3.0';
-	readonly codes: ResetCodes = H3_ERROR;
+	readonly resetCodes: ResetCodes = H3_ERROR;
 	readonly frames: DataWriter = this;
 	readonly full = false;
 	/** No limit here, because the windows of the streams already take the connection's window into account. */
 	sendWindow = Number.MAX_SAFE_INTEGER;
 	/** Maximum bytes of its body that a stream holds beside those that QUIC buffers: one chunk. */
-	readonly share: number = BOUND.MAX_STREAM_PULL_BYTES;
+	readonly maxBufferedBytes: number = LIMITS.MAX_STREAM_PULL_BYTES;
 	readonly #quic: QuicConnection;
 	readonly #coders: Http3Coders;
-	readonly #meter: FloodGuard;
-	readonly #queue: OutputQueue;
-	readonly #gate = new RequestGate(() => this.#exchanges++);
+	readonly #floodGuard: FloodGuard;
+	readonly #outputQueue: OutputQueue;
+	readonly #requestGate = new RequestGate(() => this.#exchangeCount++);
 	readonly #requests = new Map<number, RequestStream>();
-	readonly #claimed = new Set<number>();
-	/** Number of unidirectional streams whose type is unknown, or not known yet. */
-	#others = 0;
-	#control: QuicStream | undefined;
-	/** Requests whose response head waits for the first bytes of its body. */
-	#heads: RequestStream[] = [];
-	#exchanges = 0;
-	#served = 0;
+	readonly #claimedTypes = new Set<number>();
+	/** Number of open unidirectional streams whose type has not been read yet. */
+	#unknownStreams = 0;
+	#controlStream: QuicStream | undefined;
+	/** Requests whose response heads wait to be sent together with the first bytes of their bodies. */
+	#waitingHeads: RequestStream[] = [];
+	#exchangeCount = 0;
+	#requestCount = 0;
 	/** Number of streams that the client has opened. */
-	#streams = 0;
-	/** The highest ID of an accepted request stream. Request streams have multiples of 4; −4 if there has been none. */
-	#last = -4;
-	#running = false;
-	#over = false;
+	#streamCount = 0;
+	/** The highest ID of an accepted request stream; −4 if there has been none. IDs of request streams are multiples of 4. */
+	#lastRequestId = -4;
+	#isProcessing = false;
+	#hasEnded = false;
 	#idleSince: number;
 	/** Progress of the shutdown: 0 before it, 1 after the first GOAWAY, 2 after the last one. */
-	#ending = 0;
-	#goAwayAt = Infinity;
+	#shutdownStep = 0;
+	#lastGoAwayDeadline = Infinity;
 
 	constructor(quic: QuicConnection, tls: TlsInfo, engine: Http3Engine) {
 		engine.refresh();
@@ -71,19 +71,19 @@ export class Http3Connection
 		this.engine = engine;
 		this.#quic = quic;
 		this.#coders = engine.coders;
-		this.#meter = new FloodGuard(engine.now);
-		this.#queue = new OutputQueue(this);
+		this.#floodGuard = new FloodGuard(engine.now);
+		this.#outputQueue = new OutputQueue(this);
 		this.#idleSince = engine.now;
 		const { remoteAddress, remotePort, localAddress, localPort } = quic;
 		this.info = { remoteAddress, remotePort, localAddress, localPort, tls };
 		quic.owner = this;
 		engine.add(this);
-		this.#openControl();
+		this.#openControlStream();
 		if (engine.draining || engine.host.draining) this.drain();
 	}
 
 	get fields(): RequestFields {
-		return this.#coders.fields;
+		return this.#coders.requestFields;
 	}
 
 	get decoder(): QpackDecoder {
@@ -91,7 +91,7 @@ export class Http3Connection
 	}
 
 	get idleSince(): number {
-		return this.#over || this.#requests.size > 0 ? Infinity : this.#idleSince;
+		return this.#hasEnded || this.#requests.size > 0 ? Infinity : this.#idleSince;
 	}
 
 	giveWay(): void {
@@ -102,21 +102,21 @@ export class Http3Connection
 		this.#quic.destroy();
 	}
 
-	enter(): void {
-		if (this.#running) return;
-		this.#running = true;
+	beginInput(): void {
+		if (this.#isProcessing) return;
+		this.#isProcessing = true;
 		this.engine.now = performance.now();
 	}
 
 	opened(stream: QuicStream): void {
-		if (this.#over) {
+		if (this.#hasEnded) {
 			if (stream.bidirectional) stream.reset(H3_ERROR.rejected);
 			stream.release();
 			return;
 		}
-		this.enter();
-		if (++this.#streams >= BOUND.MAX_CONNECTION_STREAMS) this.#boundStreams();
-		if (this.#over) return;
+		this.beginInput();
+		if (++this.#streamCount >= LIMITS.MAX_CONNECTION_STREAMS) this.#limitStreams();
+		if (this.#hasEnded) return;
 		if (stream.bidirectional) {
 			const request = new RequestStream(this, stream);
 			stream.owner = request;
@@ -124,98 +124,98 @@ export class Http3Connection
 			return;
 		}
 		stream.owner = new ControlStream(this, stream);
-		if (++this.#others > BOUND.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
+		if (++this.#unknownStreams > LIMITS.MAX_OTHER_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'empty_frames');
 	}
 
 	/** Makes the client use another connection. */
-	#boundStreams(): void {
-		const excess = this.#streams - BOUND.MAX_CONNECTION_STREAMS;
+	#limitStreams(): void {
+		const excess = this.#streamCount - LIMITS.MAX_CONNECTION_STREAMS;
 		if (excess === 0) this.drain();
-		else if (excess === BOUND.MAX_LATE_STREAMS) this.#lastGoAway();
-		else if (excess === 2 * BOUND.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
+		else if (excess === LIMITS.MAX_LATE_STREAMS) this.#sendLastGoAway();
+		else if (excess === 2 * LIMITS.MAX_LATE_STREAMS) this.#cut(H3_ERROR.excessiveLoad, 'made_you_reset');
 	}
 
 	settled(): void {
-		this.#run();
+		this.#sendQueued();
 	}
 
 	closed(_close: QuicClose): void {
-		this.#over = true;
-		this.#running = false;
+		this.#hasEnded = true;
+		this.#isProcessing = false;
 		this.#abandon();
 		this.engine.remove(this);
 	}
 
 	/** Sends pending data. Ends the connection if it is shutting down and has no requests left. */
-	settle(): void {
-		if (this.#running || this.#over) return;
-		this.#running = true;
-		this.#run();
-		if (!this.#over) this.#quic.flush();
+	sendPending(): void {
+		if (this.#isProcessing || this.#hasEnded) return;
+		this.#isProcessing = true;
+		this.#sendQueued();
+		if (!this.#hasEnded) this.#quic.flush();
 	}
 
 	check(now: number): void {
-		if (this.#over) return;
-		if (now >= this.#goAwayAt) this.#lastGoAway();
+		if (this.#hasEnded) return;
+		if (now >= this.#lastGoAwayDeadline) this.#sendLastGoAway();
 		const { idleTimeout } = this.engine.limits;
 		if (this.#requests.size === 0 && idleTimeout > 0 && now - this.#idleSince >= idleTimeout) {
-			this.#end();
+			this.#endGracefully();
 			return;
 		}
-		// An idle connection has nothing to check or to send. Looking at each of many in QUIC takes long.
-		if (this.#requests.size === 0 && this.#ending === 0) return;
-		this.#running = true;
+		// An idle connection has nothing to check or to send, and asking QUIC about each of many connections takes long.
+		if (this.#requests.size === 0 && this.#shutdownStep === 0) return;
+		this.#isProcessing = true;
 		for (const request of this.#requests.values()) {
 			if (now >= request.headDeadline) {
 				this.engine.host.refused('header_timeout');
 				this.streamError(request, H3_ERROR.cancel);
 			} else request.stream?.check(now);
-			if (this.#over) return;
+			if (this.#hasEnded) return;
 		}
-		this.#running = false;
-		this.settle();
+		this.#isProcessing = false;
+		this.sendPending();
 	}
 
 	drain(): void {
-		if (this.#ending > 0 || this.#over) return;
-		this.#ending = 1;
+		if (this.#shutdownStep > 0 || this.#hasEnded) return;
+		this.#shutdownStep = 1;
 		// The first GOAWAY only announces the shutdown; requests already in transit are still served (RFC 9114 §5.2).
 		// It contains the largest ID of a request stream that can be written, which is a multiple of 4.
-		this.#goAway(MAX_VARINT - 3);
-		this.#goAwayAt = performance.now() + BOUND.GOAWAY_WAIT_MS;
-		setTimeout(() => this.#lastGoAway(), BOUND.GOAWAY_WAIT_MS).unref();
-		this.settle();
+		this.#writeGoAway(MAX_VARINT - 3);
+		this.#lastGoAwayDeadline = performance.now() + LIMITS.GOAWAY_WAIT_MS;
+		setTimeout(() => this.#sendLastGoAway(), LIMITS.GOAWAY_WAIT_MS).unref();
+		this.sendPending();
 	}
 
-	claim(type: number): boolean {
-		this.#others--;
-		if (this.#claimed.has(type)) return false;
-		this.#claimed.add(type);
+	claimType(type: number): boolean {
+		this.#unknownStreams--;
+		if (this.#claimedTypes.has(type)) return false;
+		this.#claimedTypes.add(type);
 		return true;
 	}
 
-	other(stream: QuicStream): void {
-		this.#others--;
+	unknownStream(stream: QuicStream): void {
+		this.#unknownStreams--;
 		this.spend('empty_frames', FRAME_COST.empty_frames);
 		stream.release();
 	}
 
-	begins(request: RequestStream): boolean {
+	acceptRequest(request: RequestStream): boolean {
 		const { id } = request.quic;
 		const { host, limits, counters } = this.engine;
-		if (this.#ending > 1 && id > this.#last) {
+		if (this.#shutdownStep > 1 && id > this.#lastRequestId) {
 			this.#reject(request);
 			return false;
 		}
-		if (this.#exchanges >= BOUND.MAX_EXCHANGES) {
+		if (this.#exchangeCount >= LIMITS.MAX_EXCHANGES) {
 			host.refused('refused_stream');
 			this.#reject(request);
 			this.spend('made_you_reset', FRAME_COST.made_you_reset);
 			return false;
 		}
-		if (id > this.#last) this.#last = id;
+		if (id > this.#lastRequestId) this.#lastRequestId = id;
 		counters?.streamOpened();
-		if (++this.#served === limits.maxRequestsPerConnection) this.drain();
+		if (++this.#requestCount === limits.maxRequestsPerConnection) this.drain();
 		return true;
 	}
 
@@ -223,39 +223,39 @@ export class Http3Connection
 		this.engine.host.refused(reason);
 	}
 
-	cancelled(request: RequestStream): void {
+	requestCanceled(request: RequestStream): void {
 		this.engine.counters?.streamReset(true);
-		this.#drop(request, H3_ERROR.cancel);
+		this.#dropRequest(request, H3_ERROR.cancel);
 		this.spend('rapid_reset', FRAME_COST.rapid_reset);
 	}
 
 	streamError(request: RequestStream, code: number): void {
 		this.engine.counters?.streamReset(false);
-		this.#drop(request, code);
+		this.#dropRequest(request, code);
 		this.spend('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
 	spend(reason: CutReason, cost: number): void {
-		if (this.#meter.spend(cost, this.engine.now)) this.#cut(H3_ERROR.excessiveLoad, reason);
+		if (this.#floodGuard.charge(cost, this.engine.now)) this.#cut(H3_ERROR.excessiveLoad, reason);
 	}
 
 	fail(code: number): void {
 		this.#cut(code, 'protocol_error');
 	}
 
-	writeHead(id: number, status: number, headers: HeaderList, length: number, ends: boolean): void {
+	writeHead(id: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
 		const request = this.#requests.get(id);
-		if (request === undefined || request.gone) return;
-		const { responses } = this.#coders;
+		if (request === undefined || request.isGone) return;
+		const { responseFields: responses } = this.#coders;
 		// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
-		const today = responses.date(this.engine.now);
+		const dateField = responses.date(this.engine.now);
 		const encoded = responses.encode(headers);
-		const declared = length === HANDLER_LENGTH ? encoded.contentLength : length;
-		const date = status < 200 || encoded.hasDate ? undefined : today;
-		const most = MAX_SECTION_START_BYTES + DATE_ROOM + encoded.bytes.length;
-		const frame = Buffer.allocUnsafe(FRAME_HEAD + most);
-		// The section's length precedes it but is known last, so the section is written after room for the longest frame header.
-		const start = FRAME_HEAD;
+		const declaredLength = length === HANDLER_LENGTH ? encoded.contentLength : length;
+		const date = status < 200 || encoded.hasDate ? undefined : dateField;
+		const maxBytes = MAX_SECTION_START_BYTES + MAX_DATE_BYTES + encoded.bytes.length;
+		const frame = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + maxBytes);
+		// The section's length precedes it but is known only at the end, so room for the longest frame header is left before the section.
+		const start = MAX_FRAME_HEADER_BYTES;
 		let at = writeSectionStart(frame, start, status);
 		frame.set(encoded.bytes, at);
 		at += encoded.bytes.length;
@@ -263,55 +263,55 @@ export class Http3Connection
 			frame.set(date, at);
 			at += date.length;
 		}
-		if (declared >= 0) at = writeSectionLength(frame, at, declared);
+		if (declaredLength >= 0) at = writeSectionLength(frame, at, declaredLength);
 		const head = headersFrame(frame, start, at);
-		if (ends) this.#write(request, head, 0, head.length, true);
+		if (endsStream) this.#write(request, head, 0, head.length, true);
 		else if (status < 200) this.#write(request, head, 0, head.length, false);
 		else {
 			this.#flushHead(request);
-			request.head = head;
-			this.#heads.push(request);
+			request.responseHead = head;
+			this.#waitingHeads.push(request);
 		}
 	}
 
 	writeEnd(id: number, trailers: readonly HeaderList[]): void {
 		const request = this.#requests.get(id);
-		if (request === undefined || request.gone) return;
+		if (request === undefined || request.isGone) return;
 		this.#flushHead(request);
-		const { responses } = this.#coders;
+		const { responseFields: responses } = this.#coders;
 		const parts = trailers.map(list => new Uint8Array(responses.encode(list).bytes)).filter(part => part.length > 0);
 		if (parts.length === 0) {
-			this.#write(request, SCRATCH, 0, 0, true);
+			this.#write(request, WRITE_BUFFER, 0, 0, true);
 			return;
 		}
-		const frame = Buffer.allocUnsafe(FRAME_HEAD + 2 + parts.reduce((sum, part) => sum + part.length, 0));
-		let at = writeSectionStart(frame, FRAME_HEAD, undefined);
+		const frame = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + 2 + parts.reduce((sum, part) => sum + part.length, 0));
+		let at = writeSectionStart(frame, MAX_FRAME_HEADER_BYTES, undefined);
 		for (const part of parts) {
 			frame.set(part, at);
 			at += part.length;
 		}
-		const section = headersFrame(frame, FRAME_HEAD, at);
+		const section = headersFrame(frame, MAX_FRAME_HEADER_BYTES, at);
 		this.#write(request, section, 0, section.length, true);
 	}
 
-	data(id: number, last: boolean, bytes: Uint8Array, start: number, end: number): number {
+	writeData(id: number, isLast: boolean, bytes: Uint8Array, start: number, end: number): number {
 		const request = this.#requests.get(id);
-		if (request === undefined || request.gone) return 0;
-		const { head } = request;
+		if (request === undefined || request.isGone) return 0;
+		const { responseHead: head } = request;
 		let at = 0;
-		if (head !== undefined && head.length + FRAME_HEAD + end - start <= SCRATCH.length) {
-			request.head = undefined;
-			SCRATCH.set(head, 0);
+		if (head !== undefined && head.length + MAX_FRAME_HEADER_BYTES + end - start <= WRITE_BUFFER.length) {
+			request.responseHead = undefined;
+			WRITE_BUFFER.set(head, 0);
 			at = head.length;
 		} else this.#flushHead(request);
-		at = writeVarint(SCRATCH, at, FRAME_TYPE.data);
-		at = writeVarint(SCRATCH, at, end - start);
-		SCRATCH.set(bytes.subarray(start, end), at);
-		this.#write(request, SCRATCH, 0, at + end - start, last);
-		if (last) return 0;
+		at = writeVarint(WRITE_BUFFER, at, FRAME_TYPE.data);
+		at = writeVarint(WRITE_BUFFER, at, end - start);
+		WRITE_BUFFER.set(bytes.subarray(start, end), at);
+		this.#write(request, WRITE_BUFFER, 0, at + end - start, isLast);
+		if (isLast) return 0;
 		const { room } = request.quic;
-		if (room < 2 * BOUND.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
-		// The output will subtract what it has sent. The result is then the room that is left.
+		if (room < 2 * LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
+		// The output subtracts the bytes that it has just sent from its window, which leaves `room`.
 		request.stream!.output.window = room + end - start;
 		return 0;
 	}
@@ -326,39 +326,39 @@ export class Http3Connection
 		if (request !== undefined) {
 			const { room } = request.quic;
 			output.window = room;
-			if (room < BOUND.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
+			if (room < LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
 		}
-		this.#queue.add(output);
-		if (!this.#running) this.#queue.soon();
+		this.#outputQueue.add(output);
+		if (!this.#isProcessing) this.#outputQueue.schedule();
 	}
 
 	start(stream: Http2Stream, fields: RequestFields): void {
-		this.#gate.begin(stream, fields, this.engine.now);
+		this.#requestGate.start(stream, fields, this.engine.now);
 	}
 
 	dataSent(bytes: number): void {
-		this.#meter.frameSent();
-		this.#gate.sent(bytes);
+		this.#floodGuard.frameSent();
+		this.#requestGate.accountSent(bytes);
 	}
 
-	holds(bytes: number): void {
-		this.#gate.holds(bytes);
+	accountBuffered(bytes: number): void {
+		this.#requestGate.accountBuffered(bytes);
 	}
 
-	dataTaken(stream: Http2Stream | undefined, bytes: number): void {
+	dataConsumed(stream: Http2Stream | undefined, bytes: number): void {
 		const request = stream && this.#requests.get(stream.id);
 		if (request === undefined) return;
-		const before = request.held;
-		request.held = Math.max(0, before - bytes);
-		if (before <= BOUND.MAX_HELD_BODY_BYTES || request.held > BOUND.MAX_HELD_BODY_BYTES) return;
+		const heldBefore = request.heldBytes;
+		request.heldBytes = Math.max(0, heldBefore - bytes);
+		if (heldBefore <= LIMITS.MAX_HELD_BODY_BYTES || request.heldBytes > LIMITS.MAX_HELD_BODY_BYTES) return;
 		request.quic.pause(false);
 		// Data that has arrived already is read asynchronously, because this may be called while data is being read.
-		setImmediate(() => this.settle());
+		setImmediate(() => this.sendPending());
 	}
 
 	streamEnded(stream: Http2Stream): void {
 		const request = this.#requests.get(stream.id);
-		if (request !== undefined) this.#remove(request);
+		if (request !== undefined) this.#removeRequest(request);
 	}
 
 	resetStream(stream: Http2Stream, code: number): void {
@@ -368,47 +368,47 @@ export class Http3Connection
 			return;
 		}
 		if (code !== H3_ERROR.none) this.engine.counters?.streamReset(false);
-		this.#drop(request, code);
+		this.#dropRequest(request, code);
 	}
 
-	exchangeEnded(whole: boolean): void {
-		this.#exchanges--;
-		if (whole) this.#meter.exchangeDone();
+	exchangeEnded(isComplete: boolean): void {
+		this.#exchangeCount--;
+		if (isComplete) this.#floodGuard.exchangeCompleted();
 	}
 
 	/** Runs the queue, and writes heads that still wait for a body. Ends the connection if it is shutting down and has no requests left. */
-	#run(): void {
-		this.#running = true;
-		if (!this.#over) {
-			this.#queue.run();
-			while (!this.#over && this.#gate.run(this.engine.now)) this.#queue.run();
+	#sendQueued(): void {
+		this.#isProcessing = true;
+		if (!this.#hasEnded) {
+			this.#outputQueue.run();
+			while (!this.#hasEnded && this.#requestGate.run(this.engine.now)) this.#outputQueue.run();
 		}
-		for (const request of this.#heads.splice(0)) this.#flushHead(request);
-		this.#running = false;
-		if (this.#over || this.#requests.size > 0) return;
-		if (this.#ending > 1) this.#end();
+		for (const request of this.#waitingHeads.splice(0)) this.#flushHead(request);
+		this.#isProcessing = false;
+		if (this.#hasEnded || this.#requests.size > 0) return;
+		if (this.#shutdownStep > 1) this.#endGracefully();
 	}
 
 	#flushHead(request: RequestStream): void {
-		const { head } = request;
+		const { responseHead: head } = request;
 		if (head === undefined) return;
-		request.head = undefined;
+		request.responseHead = undefined;
 		this.#write(request, head, 0, head.length, false);
 	}
 
 	#write(request: RequestStream, bytes: Uint8Array, start: number, end: number, fin: boolean): void {
 		// If the write fails, the next event reports that the stream was canceled.
-		if (!request.gone) request.quic.write(bytes, start, end, fin);
+		if (!request.isGone) request.quic.write(bytes, start, end, fin);
 	}
 
-	#openControl(): void {
+	#openControlStream(): void {
 		const control = this.#quic.openUni();
 		if (control === undefined) {
 			// A client must allow at least three unidirectional streams (RFC 9114 §6.2).
 			this.#close(H3_ERROR.streamCreation);
 			return;
 		}
-		this.#control = control;
+		this.#controlStream = control;
 		control.owner = {
 			data: () => true,
 			reset: () => {},
@@ -429,80 +429,80 @@ export class Http3Connection
 		control.write(bytes, 0, at + length, false);
 	}
 
-	#goAway(id: number): void {
+	#writeGoAway(id: number): void {
 		const length = varintLength(id);
 		const bytes = Buffer.allocUnsafe(16);
 		let at = writeVarint(bytes, 0, FRAME_TYPE.goAway);
 		at = writeVarint(bytes, at, length);
 		at = writeVarint(bytes, at, id);
-		this.#control?.write(bytes, 0, at, false);
+		this.#controlStream?.write(bytes, 0, at, false);
 	}
 
-	#lastGoAway(): void {
-		if (this.#over || this.#ending !== 1) return;
-		this.#ending = 2;
-		this.#goAwayAt = Infinity;
-		this.#goAway(this.#last + 4);
-		this.settle();
+	#sendLastGoAway(): void {
+		if (this.#hasEnded || this.#shutdownStep !== 1) return;
+		this.#shutdownStep = 2;
+		this.#lastGoAwayDeadline = Infinity;
+		this.#writeGoAway(this.#lastRequestId + 4);
+		this.sendPending();
 	}
 
 	/** Rejects a request that was not processed. The client may send it again on another connection (RFC 9114 §4.1.1). */
 	#reject(request: RequestStream): void {
-		request.gone = true;
+		request.isGone = true;
 		this.#requests.delete(request.quic.id);
 		// This must precede the release, which would reset the stream with code 0.
 		request.quic.reset(H3_ERROR.rejected);
 		request.quic.release();
-		this.#touched();
+		this.#updateIdleSince();
 	}
 
-	#drop(request: RequestStream, code: number): void {
-		if (request.gone) return;
-		request.gone = true;
+	#dropRequest(request: RequestStream, code: number): void {
+		if (request.isGone) return;
+		request.isGone = true;
 		this.#requests.delete(request.quic.id);
 		if (code !== H3_ERROR.none) request.quic.reset(code);
-		else this.#flushGone(request);
+		else this.#endResponse(request);
 		request.quic.release();
 		request.stream?.reset();
-		this.#touched();
+		this.#updateIdleSince();
 	}
 
 	/** Ends the response of a request that is being dropped. The response is complete, although the request is not. */
-	#flushGone(request: RequestStream): void {
-		const { head } = request;
-		request.head = undefined;
+	#endResponse(request: RequestStream): void {
+		const { responseHead: head } = request;
+		request.responseHead = undefined;
 		if (head !== undefined) request.quic.write(head, 0, head.length, true);
 	}
 
-	#remove(request: RequestStream): void {
+	#removeRequest(request: RequestStream): void {
 		this.#flushHead(request);
-		request.gone = true;
+		request.isGone = true;
 		this.#requests.delete(request.quic.id);
 		request.quic.release();
-		this.#touched();
+		this.#updateIdleSince();
 	}
 
-	#touched(): void {
+	#updateIdleSince(): void {
 		if (this.#requests.size === 0) this.#idleSince = this.engine.now;
 	}
 
 	#cut(code: number, reason: CutReason): void {
-		if (this.#over) return;
+		if (this.#hasEnded) return;
 		this.engine.counters?.cut(reason);
 		this.#close(code);
 	}
 
 	/** Ends the connection once the client has received everything. `closed` is called then. */
-	#end(): void {
-		if (this.#over) return;
-		this.#over = true;
+	#endGracefully(): void {
+		if (this.#hasEnded) return;
+		this.#hasEnded = true;
 		this.#quic.end(H3_ERROR.none);
 	}
 
 	/** Closes the connection immediately. `closed` is called during this call. */
 	#close(code: number): void {
-		if (this.#over) return;
-		this.#over = true;
+		if (this.#hasEnded) return;
+		this.#hasEnded = true;
 		this.#quic.close(code);
 	}
 
@@ -511,7 +511,7 @@ export class Http3Connection
 		const requests = [...this.#requests.values()];
 		this.#requests.clear();
 		for (const request of requests) {
-			request.gone = true;
+			request.isGone = true;
 			request.stream?.reset();
 		}
 	}
@@ -523,7 +523,7 @@ export class Http3Connection
  */
 function headersFrame(bytes: Buffer, start: number, end: number): Buffer {
 	const length = end - start;
-	const from = start - 1 - varintLength(length);
-	writeVarint(bytes, writeVarint(bytes, from, FRAME_TYPE.headers), length);
-	return bytes.subarray(from, end);
+	const frameStart = start - 1 - varintLength(length);
+	writeVarint(bytes, writeVarint(bytes, frameStart, FRAME_TYPE.headers), length);
+	return bytes.subarray(frameStart, end);
 }

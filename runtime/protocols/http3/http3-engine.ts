@@ -24,16 +24,16 @@ export interface EngineConnection extends ClosableConnection {
 
 /** Coders that all connections share. They are created for the first one. */
 export class Http3Coders {
-	readonly fields: RequestFields;
+	readonly requestFields: RequestFields;
 	readonly decoder: QpackDecoder;
-	readonly responses: ResponseFields;
+	readonly responseFields: ResponseFields;
 
 	constructor(host: ProtocolHost) {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
-		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
+		this.requestFields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
-		this.responses = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_FIELD_FORMAT);
+		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_FIELD_FORMAT);
 	}
 }
 
@@ -47,7 +47,7 @@ export class Http3Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	#tick: number;
+	#tickMs: number;
 	#coders: Http3Coders | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
@@ -56,7 +56,7 @@ export class Http3Engine {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http3;
-		this.#tick = clockTickMs(host.limits);
+		this.#tickMs = clockTickMs(host.limits);
 	}
 
 	/** Memory for chunks of request bodies. Created on first use. */
@@ -71,7 +71,7 @@ export class Http3Engine {
 	}
 
 	/** Returns the deadline that is `milliseconds` from now; Infinity for 0. */
-	after(milliseconds: number): number {
+	deadlineIn(milliseconds: number): number {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
@@ -82,19 +82,19 @@ export class Http3Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tick = clockTickMs(limits);
-		if (tick === this.#tick) return;
-		this.#tick = tick;
+		const tickMs = clockTickMs(limits);
+		if (tickMs === this.#tickMs) return;
+		this.#tickMs = tickMs;
 		if (this.#timer === undefined) return;
 		clearInterval(this.#timer);
-		this.#timer = this.#clock();
+		this.#timer = this.#startTimer();
 	}
 
 	add(connection: EngineConnection): void {
 		this.connections.add(connection);
 		this.host.opened();
 		this.counters?.connectionOpened();
-		this.#timer ??= this.#clock();
+		this.#timer ??= this.#startTimer();
 	}
 
 	remove(connection: EngineConnection): void {
@@ -106,12 +106,12 @@ export class Http3Engine {
 		this.#timer = undefined;
 	}
 
-	#clock(): NodeJS.Timeout {
+	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			for (const connection of this.connections) connection.check(now);
 			this.refresh();
-		}, this.#tick).unref();
+		}, this.#tickMs).unref();
 	}
 }

@@ -18,8 +18,8 @@ export function createHttp3Server(host: ProtocolHost): Http3Server {
 		accept(connection, tls): void {
 			new Http3Connection(connection, tls, engine);
 		},
-		retire(which): void {
-			for (const connection of engine.connections) if (which(connection.info.tls)) connection.drain();
+		retire(matches): void {
+			for (const connection of engine.connections) if (matches(connection.info.tls)) connection.drain();
 		},
 		drain(): void {
 			engine.draining = true;

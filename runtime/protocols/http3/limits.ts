@@ -9,7 +9,7 @@ export const MAX_OTHER_STREAMS = 16;
  * stream until the connection ends, and takes longer for each request the more there are. A client opens another connection.
  */
 export const MAX_CONNECTION_STREAMS = 2048;
-/** Streams that a client may open during such a shutdown: so many until the last GOAWAY at the latest, and so many after it. */
+/** Number of streams that a client may open during such a shutdown: this many before the last GOAWAY, and as many after it. */
 export const MAX_LATE_STREAMS = 1024;
 /**
  * Maximum encoded bytes of a field section, as a multiple of the limit of a decoded one. Clients that respect the announced limit of
@@ -17,7 +17,7 @@ export const MAX_LATE_STREAMS = 1024;
  */
 export const MAX_SECTION_FACTOR = 4;
 /** Maximum bytes of a frame on a control stream, unless the frame is ignored. */
-export const MAX_CONTROL_FRAME = 16_384;
+export const MAX_CONTROL_FRAME_BYTES = 16_384;
 /** Maximum payload of the DATA frames that we send, in bytes. */
 export const MAX_DATA_PAYLOAD_BYTES = 16_384;
 /** Maximum bytes that one stream pulls from the body of its response at a time. */

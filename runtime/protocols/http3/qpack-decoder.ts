@@ -1,8 +1,8 @@
 /**
- * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would delay
- * every section that refers to its contents, each connection would need memory for a table, and one more stream would have to be
- * limited. All this would only make requests smaller, which are small anyway. Therefore a section has no state, and a reference to
- * a dynamic table is an error.
+ * * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would
+ * delay every section that refers to its contents, each connection would need memory for a table, and one more stream would have
+ * to be limited. All this would only shorten requests, which are small anyway. Therefore sections are decoded without state, and
+ * a reference to a dynamic table is an error.
  */
 import { DecodedField } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
@@ -12,7 +12,7 @@ import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts
 /** Larger integers are rejected. No valid length or index is that large. */
 const MAX_INTEGER = 1 << 24;
 
-const STATIC: readonly DecodedField[] = Array.from(
+const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 	{ length: QPACK_STATIC_COUNT },
 	(_, i) => new DecodedField(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
 );
@@ -30,10 +30,10 @@ export class QpackDecoder {
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
 		this.#at = start;
 		// Required Insert Count and Base (RFC 9204 §4.5.1). The count must be 0, which means that the sign of Base must be positive.
-		if (end - start < 2 || this.#integer(bytes, end, 8) !== 0 || this.#at >= end) return false;
+		if (end - start < 2 || this.#readInteger(bytes, end, 8) !== 0 || this.#at >= end) return false;
 		if (bytes[this.#at]! >= 128 || !this.#skipDeltaBase(bytes, end)) return false;
 		while (this.#at < end) {
-			const field = this.#line(bytes, end);
+			const field = this.#readLine(bytes, end);
 			if (field === undefined) return false;
 			sink.field(field);
 		}
@@ -43,36 +43,36 @@ export class QpackDecoder {
 	/** Skips Delta Base, which has no meaning without a dynamic table but may have any value of up to 62 bits (RFC 9204 §4.1.1). */
 	#skipDeltaBase(bytes: Buffer, end: number): boolean {
 		if (bytes[this.#at++]! < 127) return true;
-		const last = Math.min(end, this.#at + 9);
-		while (this.#at < last) if (bytes[this.#at++]! < 128) return true;
+		const limit = Math.min(end, this.#at + 9);
+		while (this.#at < limit) if (bytes[this.#at++]! < 128) return true;
 		return false;
 	}
 
-	#line(bytes: Buffer, end: number): DecodedField | undefined {
-		const first = bytes[this.#at]!;
-		if (first >= 128) {
+	#readLine(bytes: Buffer, end: number): DecodedField | undefined {
+		const firstByte = bytes[this.#at]!;
+		if (firstByte >= 128) {
 			// An indexed field line begins with the bits 1T. T must be set, which refers to the static table.
-			if ((first & 0x40) === 0) return undefined;
-			return STATIC[this.#integer(bytes, end, 6)];
+			if ((firstByte & 0x40) === 0) return undefined;
+			return STATIC_ENTRIES[this.#readInteger(bytes, end, 6)];
 		}
-		if (first >= 64) {
+		if (firstByte >= 64) {
 			// A literal field line with a name reference begins with the bits 01NT. T must be set, which refers to the static
 			// table.
-			if ((first & 0x10) === 0) return undefined;
-			const known = STATIC[this.#integer(bytes, end, 4)];
-			const value = known && this.#string(bytes, end, 7);
-			return value === undefined ? undefined : new DecodedField(known!.name, value, known!.kind);
+			if ((firstByte & 0x10) === 0) return undefined;
+			const named = STATIC_ENTRIES[this.#readInteger(bytes, end, 4)];
+			const value = named && this.#readString(bytes, end, 7);
+			return value === undefined ? undefined : new DecodedField(named!.name, value, named!.kind);
 		}
 		// The post-Base forms 0001 and 0000 refer to the dynamic table.
-		if (first < 32) return undefined;
-		const name = this.#string(bytes, end, 3);
-		const value = name === undefined ? undefined : this.#string(bytes, end, 7);
+		if (firstByte < 32) return undefined;
+		const name = this.#readString(bytes, end, 3);
+		const value = name === undefined ? undefined : this.#readString(bytes, end, 7);
 		return value === undefined ? undefined : new DecodedField(name!, value);
 	}
 
 	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
-	#integer(bytes: Buffer, end: number, prefix: number): number {
-		const mask = (1 << prefix) - 1;
+	#readInteger(bytes: Buffer, end: number, prefixBits: number): number {
+		const mask = (1 << prefixBits) - 1;
 		let value = bytes[this.#at++]! & mask;
 		if (value < mask) return value;
 		for (let shift = 0; shift <= 21; shift += 7) {
@@ -85,16 +85,16 @@ export class QpackDecoder {
 	}
 
 	/** Decodes a string whose length has a prefix of this many bits, after the bit that says whether it is Huffman-coded. */
-	#string(bytes: Buffer, end: number, prefix: number): string | undefined {
+	#readString(bytes: Buffer, end: number, prefixBits: number): string | undefined {
 		if (this.#at >= end) return undefined;
-		const coded = (bytes[this.#at]! & (1 << prefix)) !== 0;
-		const length = this.#integer(bytes, end, prefix);
+		const isHuffmanCoded = (bytes[this.#at]! & (1 << prefixBits)) !== 0;
+		const length = this.#readInteger(bytes, end, prefixBits);
 		const start = this.#at;
 		if (length < 0 || length > end - start) return undefined;
 		this.#at = start + length;
-		if (!coded) return bytes.toString('latin1', start, this.#at);
+		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#at);
 		const memory = this.#memory.bytes;
-		const decoded = huffmanDecode(bytes, start, this.#at, memory);
-		return decoded < 0 ? undefined : memory.toString('latin1', 0, decoded);
+		const decodedLength = huffmanDecode(bytes, start, this.#at, memory);
+		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
 	}
 }

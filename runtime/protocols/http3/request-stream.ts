@@ -1,4 +1,4 @@
-/** The frames of one request stream, which are a head, a body and trailers, in this order (RFC 9114 §4.1). */
+/** Handles the frames of a request stream: head, body and trailers, in this order (RFC 9114 §4.1). */
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import { type CutReason, FRAME_COST } from '../http2/flood-guard.ts';
@@ -14,78 +14,78 @@ export interface RequestConnection extends StreamSession {
 	readonly fields: RequestFields;
 	readonly decoder: QpackDecoder;
 	/** Must be called before input is processed. Has no effect while other input is being processed. */
-	enter(): void;
-	/** Starts the exchange of a request, either now or when there is memory for its response. */
+	beginInput(): void;
+	/** Starts the exchange of a request, either now or when buffers have room for its response. */
 	start(stream: Http2Stream, fields: RequestFields): void;
 	/** Called when a request's head has been read. Returns false if the request is rejected. */
-	begins(request: RequestStream): boolean;
+	acceptRequest(request: RequestStream): boolean;
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
 	streamError(request: RequestStream, code: number): void;
 	refused(reason: string): void;
 	spend(reason: CutReason, cost: number): void;
 	/** Called when the client has canceled a request. */
-	cancelled(request: RequestStream): void;
+	requestCanceled(request: RequestStream): void;
 }
 
 const HEAD = 0;
 const BODY = 1;
-const TRAILED = 2;
+const TRAILERS = 2;
 
 /** A request stream. The object is in use until the stream is closed. */
 export class RequestStream implements QuicStreamOwner, FrameSink {
 	readonly quic: QuicStream;
 	/** Set once the head has been received. */
 	stream: Http2Stream | undefined = undefined;
-	/** The frame of the response's head, which waits for the first bytes of the body. */
-	head: Buffer | undefined = undefined;
+	/** The response head as a frame, while it waits to be sent with the first bytes of the body. */
+	responseHead: Buffer | undefined = undefined;
 	/** Deadline for receiving the head, by `performance.now()`. */
 	headDeadline: number;
 	/** Number of bytes of the request body that its reader has not consumed. */
-	held = 0;
-	gone = false;
+	heldBytes = 0;
+	isGone = false;
 	readonly #connection: RequestConnection;
 	readonly #reader = new FrameReader(this);
 	#state = HEAD;
 	/** True for a CONNECT, after whose head only DATA and unknown frames are allowed (RFC 9114 §4.4). */
-	#connects = false;
+	#isConnect = false;
 	/** True if the stream ends with the bytes that are currently being read. */
-	#endsHere = false;
-	#ended = false;
+	#endsWithRead = false;
+	#hasEnded = false;
 	#trailerFields: HeaderList | undefined = undefined;
 
 	constructor(connection: RequestConnection, quic: QuicStream) {
 		this.#connection = connection;
 		this.quic = quic;
 		const { engine } = connection;
-		this.headDeadline = engine.after(engine.limits.headTimeout);
+		this.headDeadline = engine.deadlineIn(engine.limits.headTimeout);
 	}
 
 	data(bytes: Buffer, end: boolean): boolean {
-		this.#connection.enter();
-		this.#endsHere = end;
-		const goesOn = this.#reader.read(bytes);
+		this.#connection.beginInput();
+		this.#endsWithRead = end;
+		const canContinue = this.#reader.read(bytes);
 		// Content that has arrived in several frames is delivered as one chunk.
 		this.stream?.body?.deliver();
-		if (!goesOn || this.gone) return false;
-		if (end && !this.#ended) this.#end();
-		return this.gone || this.held <= MAX_HELD_BODY_BYTES;
+		if (!canContinue || this.isGone) return false;
+		if (end && !this.#hasEnded) this.#streamEnded();
+		return this.isGone || this.heldBytes <= MAX_HELD_BODY_BYTES;
 	}
 
 	reset(): void {
-		this.#connection.enter();
-		if (!this.gone) this.#connection.cancelled(this);
+		this.#connection.beginInput();
+		if (!this.isGone) this.#connection.requestCanceled(this);
 	}
 
 	stopped(): void {
-		this.#connection.enter();
-		if (!this.gone) this.#connection.cancelled(this);
+		this.#connection.beginInput();
+		if (!this.isGone) this.#connection.requestCanceled(this);
 	}
 
 	drained(): void {
 		const { stream } = this;
-		if (this.gone || stream === undefined || !stream.output.active) return;
-		this.#connection.enter();
+		if (this.isGone || stream === undefined || !stream.output.active) return;
+		this.#connection.beginInput();
 		this.#connection.wantsTurn(stream.output);
 	}
 
@@ -95,11 +95,11 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 			case FRAME_TYPE.data:
 				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length === 0) this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
-				return this.gone ? 'stop' : 'stream';
+				return this.isGone ? 'stop' : 'stream';
 			case FRAME_TYPE.headers:
-				if (this.#state === TRAILED || this.#connects) return this.#fail(H3_ERROR.frameUnexpected);
+				if (this.#state === TRAILERS || this.#isConnect) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length <= limits.maxHeadSize * MAX_SECTION_FACTOR) return 'gather';
-				return this.#tooLarge();
+				return this.#refuseTooLarge();
 			case FRAME_TYPE.cancelPush:
 			case FRAME_TYPE.settings:
 			case FRAME_TYPE.pushPromise:
@@ -112,7 +112,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		if (FORBIDDEN_FRAMES.has(type)) return this.#fail(H3_ERROR.frameUnexpected);
 		// Extension frames are ignored (RFC 9114 §9), but their number is limited.
 		this.#connection.spend('empty_frames', FRAME_COST.empty_frames);
-		return this.gone ? 'stop' : 'skip';
+		return this.isGone ? 'stop' : 'skip';
 	}
 
 	payload(bytes: Buffer, start: number, end: number): boolean {
@@ -120,16 +120,16 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		const body = stream.body;
 		// A rejected request has no reader, and a plain CONNECT has no body.
 		if (body === undefined) return true;
-		if (body.length !== undefined && body.received + end - start > body.length) {
+		if (body.length !== undefined && body.receivedBytes + end - start > body.length) {
 			this.#connection.streamError(this, H3_ERROR.message);
 			return false;
 		}
-		this.held += end - start;
+		this.heldBytes += end - start;
 		stream.data(bytes, start, end);
-		return !this.gone;
+		return !this.isGone;
 	}
 
-	whole(_type: number, bytes: Buffer, start: number, end: number, last: boolean): boolean {
+	gathered(_type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
 		const connection = this.#connection;
 		const { fields } = connection;
 		const trailers = this.#state === BODY;
@@ -138,25 +138,25 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 			this.#fail(H3_ERROR.decompression);
 			return false;
 		}
-		if (trailers) return this.#trailers(fields);
+		if (trailers) return this.#endTrailers(fields);
 		this.#state = BODY;
-		this.#begin(fields, this.#endsHere && last);
-		return !this.gone;
+		this.#startRequest(fields, this.#endsWithRead && isLast);
+		return !this.isGone;
 	}
 
-	#begin(fields: RequestFields, ends: boolean): void {
+	#startRequest(fields: RequestFields, endsStream: boolean): void {
 		const connection = this.#connection;
 		this.headDeadline = Infinity;
-		const result = fields.endHead(ends);
+		const result = fields.endHead(endsStream);
 		if (result === SECTION_MALFORMED) {
 			connection.refused(fields.reason);
 			connection.streamError(this, H3_ERROR.message);
 			return;
 		}
-		this.#connects = fields.method === 'CONNECT';
-		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, !ends);
-		if (!connection.begins(this)) return;
-		if (ends) this.#ended = true;
+		this.#isConnect = fields.method === 'CONNECT';
+		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, !endsStream);
+		if (!connection.acceptRequest(this)) return;
+		if (endsStream) this.#hasEnded = true;
 		if (result === SECTION_VALID) connection.start(this.stream, fields);
 		else {
 			connection.refused(fields.reason);
@@ -164,8 +164,8 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	#trailers(fields: RequestFields): boolean {
-		this.#state = TRAILED;
+	#endTrailers(fields: RequestFields): boolean {
+		this.#state = TRAILERS;
 		if (fields.endTrailers() !== SECTION_VALID) {
 			this.#connection.refused(fields.reason);
 			this.#connection.streamError(this, H3_ERROR.message);
@@ -176,10 +176,10 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	}
 
 	/** Called when the client has ended its side. */
-	#end(): void {
-		this.#ended = true;
+	#streamEnded(): void {
+		this.#hasEnded = true;
 		const { stream } = this;
-		if (this.#reader.within) {
+		if (this.#reader.isIncomplete) {
 			this.#fail(H3_ERROR.frame);
 			return;
 		}
@@ -190,7 +190,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		if (!stream.endRemote(this.#trailerFields)) this.#connection.streamError(this, H3_ERROR.message);
 	}
 
-	#tooLarge(): 'skip' | 'stop' {
+	#refuseTooLarge(): 'skip' | 'stop' {
 		const connection = this.#connection;
 		connection.refused('head_too_large');
 		if (this.#state === BODY) {
@@ -200,13 +200,13 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.headDeadline = Infinity;
 		this.#state = BODY;
 		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, true);
-		if (!connection.begins(this)) return 'stop';
+		if (!connection.acceptRequest(this)) return 'stop';
 		this.stream.refuse(431);
-		return this.gone ? 'stop' : 'skip';
+		return this.isGone ? 'stop' : 'skip';
 	}
 
 	#fail(code: number): 'stop' {
-		this.gone = true;
+		this.isGone = true;
 		this.#connection.fail(code);
 		return 'stop';
 	}

@@ -9,40 +9,40 @@ export function varintLength(value: number): number {
 }
 
 /** Writes an integer. Returns the index after it. Throws a RangeError if it exceeds MAX_VARINT. */
-export function writeVarint(to: Buffer, at: number, value: number): number {
+export function writeVarint(target: Buffer, at: number, value: number): number {
 	if (value > MAX_VARINT) throw new RangeError('The integer is too large to be written exactly.');
 	if (value < 64) {
-		to[at] = value;
+		target[at] = value;
 		return at + 1;
 	}
-	if (value < 16_384) return to.writeUInt16BE(value | 0x4000, at);
-	if (value < 1_073_741_824) return to.writeUInt32BE((value | 0x8000_0000) >>> 0, at);
-	to.writeUInt32BE((Math.floor(value / 4_294_967_296) | 0xc000_0000) >>> 0, at);
-	return to.writeUInt32BE((value % 4_294_967_296) >>> 0, at + 4);
+	if (value < 16_384) return target.writeUInt16BE(value | 0x4000, at);
+	if (value < 1_073_741_824) return target.writeUInt32BE((value | 0x8000_0000) >>> 0, at);
+	target.writeUInt32BE((Math.floor(value / 4_294_967_296) | 0xc000_0000) >>> 0, at);
+	return target.writeUInt32BE((value % 4_294_967_296) >>> 0, at + 4);
 }
 
 /** Decodes integers byte by byte. */
 export class VarintReader {
 	/** The integer, once `push` has returned true. Integers beyond 2^53 are inexact. */
 	value = 0;
-	#left = -1;
+	#bytesLeft = -1;
 
 	/** Adds the next byte. Returns true if it completes an integer. */
 	push(byte: number): boolean {
-		if (this.#left < 0) {
-			this.#left = (1 << (byte >> 6)) - 1;
+		if (this.#bytesLeft < 0) {
+			this.#bytesLeft = (1 << (byte >> 6)) - 1;
 			this.value = byte & 0x3f;
 		} else {
 			this.value = this.value * 256 + byte;
-			this.#left--;
+			this.#bytesLeft--;
 		}
-		if (this.#left > 0) return false;
-		this.#left = -1;
+		if (this.#bytesLeft > 0) return false;
+		this.#bytesLeft = -1;
 		return true;
 	}
 
 	/** True if an integer has begun and is incomplete. */
-	get within(): boolean {
-		return this.#left >= 0;
+	get isIncomplete(): boolean {
+		return this.#bytesLeft >= 0;
 	}
 }

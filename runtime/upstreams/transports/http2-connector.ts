@@ -77,7 +77,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		if (fresh) return false;
 		for (const session of this.#sessions) {
 			if (!session.hasRoom) continue;
-			session.carry(call);
+			session.sendRequest(call);
 			return true;
 		}
 		return false;
@@ -89,7 +89,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		const { scheme, options, coders } = this.#settings;
 		const session = new ClientSession(socket, scheme, options, coders(), this);
 		this.#sessions.push(session);
-		session.carry(call);
+		session.sendRequest(call);
 		this.#serveFollowing();
 		this.sessionFreed(session);
 	}
@@ -119,7 +119,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 
 	/** Implements SessionKeeper: the session may have a free stream. */
 	sessionFreed(session: ClientSession): void {
-		while (this.#waiting.size > 0 && session.hasRoom) session.carry(this.#waiting.shift()!);
+		while (this.#waiting.size > 0 && session.hasRoom) session.sendRequest(this.#waiting.shift()!);
 	}
 
 	/** Implements SessionKeeper: the session has no open streams. */

@@ -125,7 +125,7 @@ test('unread content that arrives byte by byte is not stored byte by byte', () =
 	let taken = 0;
 	const feeder = {
 		bodyAwaited() {},
-		bodyTaken(bytes: number) {
+		bodyConsumed(bytes: number) {
 			taken += bytes;
 		},
 	};
@@ -147,26 +147,32 @@ test('unread content that arrives byte by byte is not stored byte by byte', () =
 });
 
 test('streams that were reset while waiting for the connection window are released', () => {
-	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
-	const nothing = { wantsTurn: () => {}, dataSent: () => {}, holds: () => {} };
-	const session = { frames: {} as FrameWriter, sendWindow: 0, share: 65_535, ...nothing };
-	const owner = { sent() {}, bodyEnded() {}, broken() {}, blocked() {}, endsApart: () => false };
+	const queue = new OutputQueue({ frames: { full: false }, sendPending: () => {} });
+	const nothing = { wantsTurn: () => {}, dataSent: () => {}, accountBuffered: () => {} };
+	const session = { frames: {} as FrameWriter, sendWindow: 0, maxBufferedBytes: 65_535, ...nothing };
+	const owner = {
+		bodyBytesSent() {},
+		bodyEnded() {},
+		bodyBroken() {},
+		sendingBlocked() {},
+		endsSeparately: () => false,
+	};
 	let turns = 0;
 	class Counted extends StreamOutput {
-		override turn(): number {
+		override takeTurn(): number {
 			turns++;
-			return super.turn();
+			return super.takeTurn();
 		}
 	}
 	for (let stream = 1; stream < 20_000; stream += 2) {
 		const output = new Counted(stream, 65_535, session, owner);
-		output.sendWhole(Buffer.from('x'));
+		output.sendComplete(Buffer.from('x'));
 		queue.add(output);
 		queue.run();
 		if (stream > 200) output.cancel();
 	}
 	turns = 0;
-	queue.fed();
+	queue.windowGrew();
 	// A run serves only a few streams and then yields.
 	for (let runs = 0; runs < 200; runs++) queue.run();
 	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);

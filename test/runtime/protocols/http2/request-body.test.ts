@@ -25,7 +25,7 @@ function feed(memory: PieceMemory | undefined): Feed {
 		body: new StreamBody(
 			{
 				bodyAwaited() {},
-				bodyTaken(bytes, keepsUp) {
+				bodyConsumed(bytes, keepsUp) {
 					state.taken += bytes;
 					if (keepsUp) state.keptUp++;
 				},

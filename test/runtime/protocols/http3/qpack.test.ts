@@ -141,7 +141,7 @@ test('frames are read the same however their bytes are split', () => {
 				seen += piece.toString('latin1', start, end);
 				return true;
 			},
-			whole: (_type, piece, start, end) => {
+			gathered: (_type, piece, start, end) => {
 				seen += `[${piece.toString('hex', start, end)}]`;
 				return true;
 			},
@@ -151,7 +151,7 @@ test('frames are read the same however their bytes are split', () => {
 			assert.ok(reader.read(bytes.subarray(at, at + size)));
 			at += size;
 		}
-		assert.not.ok(reader.within);
+		assert.not.ok(reader.isIncomplete);
 		return seen;
 	};
 	const whole = read(() => bytes.length);
@@ -179,7 +179,7 @@ test('half a million random sections and frames do no harm', () => {
 						? ('gather' as const)
 						: ('skip' as const),
 		payload: () => true,
-		whole: () => true,
+		gathered: () => true,
 	};
 	let decoded = 0;
 	for (let i = 0; i < 500_000; i++) {
