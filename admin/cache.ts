@@ -14,7 +14,7 @@
  * - 503, code `purge_not_kept`: purged from memory, but a disk could not record it: repeat the request.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { PurgeNotKept } from '../runtime/cache/disk/disk-messages.ts';
+import { PurgeNotRecorded } from '../runtime/cache/disk/disk-messages.ts';
 import type { PurgeSelection } from '../runtime/cache/purging.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -126,7 +126,7 @@ export const purgeCache: AdminEndpoint = {
 			run: async (x, { runtime }) => {
 				const selection = await readSelection(x);
 				const purged = await runtime.purge(selection).catch((error: Error) => {
-					if (error instanceof PurgeNotKept) throw new AdminError(503, 'purge_not_kept', error.message);
+					if (error instanceof PurgeNotRecorded) throw new AdminError(503, 'purge_not_kept', error.message);
 					throw error;
 				});
 				answerJson(x, 200, JSON.stringify({ purged }));

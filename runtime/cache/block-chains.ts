@@ -9,7 +9,7 @@ export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
 	readonly #nextAt: number;
-	readonly #count: number;
+	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
 
 	/** @param makeRoom Evicts an entry. Returns false if there is none to evict. */
@@ -18,12 +18,12 @@ export class BlockChains {
 		this.#words = words;
 		// Blocks are numbered from 1.
 		this.#nextAt = nextAt - 1;
-		this.#count = blocks;
+		this.#blockCount = blocks;
 		this.#makeRoom = makeRoom;
 	}
 
 	/** Returns an unlinked block; 0 if nothing more can be evicted. */
-	take(): number {
+	takeBlock(): number {
 		const words = this.#words;
 		for (let evictions = 0; ; evictions++) {
 			const free = words[HEADER_WORD.freeBlock]!;
@@ -33,7 +33,7 @@ export class BlockChains {
 				words[HEADER_WORD.usedBlocks]!++;
 				return free;
 			}
-			if (words[HEADER_WORD.freshBlock]! < this.#count) {
+			if (words[HEADER_WORD.freshBlock]! < this.#blockCount) {
 				words[HEADER_WORD.usedBlocks]!++;
 				const fresh = ++words[HEADER_WORD.freshBlock]!;
 				words[this.#nextAt + fresh] = 0;
@@ -65,43 +65,44 @@ export class BlockChains {
 	}
 
 	/** Returns the block that many bytes further along a chain; 0 past its end. */
-	forward(first: number, bytes: number): number {
+	blockAfter(first: number, bytes: number): number {
 		let block = first;
-		for (let left = bytes; left >= BLOCK_BYTES && block !== 0; left -= BLOCK_BYTES) block = this.#next(block);
+		for (let bytesLeft = bytes; bytesLeft >= BLOCK_BYTES && block !== 0; bytesLeft -= BLOCK_BYTES)
+			block = this.#next(block);
 		return block;
 	}
 
-	/** Returns contiguous bytes from a position in a chain, at most `most` of them. Requires a pin or the lock. */
-	run(block: number, skip: number, most: number): Uint8Array {
-		const start = (block - 1) * BLOCK_BYTES + skip;
-		let size = BLOCK_BYTES - skip;
+	/** Returns contiguous bytes from a position in a chain, at most `maxBytes` of them. Requires a pin or the lock. */
+	contiguousBytes(block: number, offset: number, maxBytes: number): Uint8Array {
+		const start = (block - 1) * BLOCK_BYTES + offset;
+		let size = BLOCK_BYTES - offset;
 		let last = block;
-		while (size < most && this.#next(last) === last + 1) {
+		while (size < maxBytes && this.#next(last) === last + 1) {
 			size += BLOCK_BYTES;
 			last++;
 		}
-		return this.data.subarray(start, start + Math.min(size, most));
+		return this.data.subarray(start, start + Math.min(size, maxBytes));
 	}
 
-	/** Copies `length` bytes of a chain, starting at `skip`. Requires a pin or the lock. */
-	copy(first: number, skip: number, length: number, to: Uint8Array): void {
-		let block = this.forward(first, skip);
-		let left = skip % BLOCK_BYTES;
-		let done = 0;
-		while (done < length) {
-			const start = (block - 1) * BLOCK_BYTES + left;
-			let size = BLOCK_BYTES - left;
+	/** Copies `length` bytes of a chain, starting at `offset`. Requires a pin or the lock. */
+	copy(first: number, offset: number, length: number, target: Uint8Array): void {
+		let block = this.blockAfter(first, offset);
+		let offsetInBlock = offset % BLOCK_BYTES;
+		let copiedBytes = 0;
+		while (copiedBytes < length) {
+			const start = (block - 1) * BLOCK_BYTES + offsetInBlock;
+			let size = BLOCK_BYTES - offsetInBlock;
 			// Adjacent blocks are copied together.
 			let next = this.#next(block);
-			while (size < length - done && next === block + 1) {
+			while (size < length - copiedBytes && next === block + 1) {
 				size += BLOCK_BYTES;
 				block = next;
 				next = this.#next(block);
 			}
-			const taken = Math.min(size, length - done);
-			to.set(this.data.subarray(start, start + taken), done);
-			done += taken;
-			left = 0;
+			const partBytes = Math.min(size, length - copiedBytes);
+			target.set(this.data.subarray(start, start + partBytes), copiedBytes);
+			copiedBytes += partBytes;
+			offsetInBlock = 0;
 			block = next;
 		}
 	}

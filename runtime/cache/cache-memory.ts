@@ -23,7 +23,7 @@ import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
 
 /** Number of times that the main thread sleeps before it gives up on a lock: about a second. */
-const MAIN_NAPS = 200;
+const MAX_MAIN_SLEEPS = 200;
 
 /** The hashes by which an entry is found. */
 export interface EntryHashes {
@@ -43,7 +43,7 @@ export class CacheMemory {
 	readonly #lock: MemoryLock;
 	readonly #filter: Uint8Array;
 	#files: MemoryFiles | undefined | null = null;
-	readonly #self: number;
+	readonly #threadNumber: number;
 	readonly #pinWord: number;
 	readonly #pinBit: number;
 
@@ -52,11 +52,15 @@ export class CacheMemory {
 		this.layout = cacheLayout(ceiling, rows, disk);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
 		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK_BYTES);
-		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictOne());
+		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictEntry());
 		this.#filter = new Uint8Array(buffer, this.layout.filterAt * 4, this.layout.filterBytes);
 		this.queues = new QueueKeeper(this.words, this.layout);
-		this.#self = thread + 1;
-		this.#lock = new MemoryLock(this.words, this.#self, thread === rows ? MAIN_NAPS : Number.POSITIVE_INFINITY);
+		this.#threadNumber = thread + 1;
+		this.#lock = new MemoryLock(
+			this.words,
+			this.#threadNumber,
+			thread === rows ? MAX_MAIN_SLEEPS : Number.POSITIVE_INFINITY,
+		);
 		this.#pinWord = ENTRY_WORD.pins + (thread >> 5);
 		this.#pinBit = 1 << (thread & 31);
 	}
@@ -76,52 +80,52 @@ export class CacheMemory {
 	}
 
 	/** Runs a function with the lock held. On the main thread, throws LockLost if the lock cannot be acquired. */
-	locked<T>(run: () => T): T {
-		return this.#lock.hold(run);
+	withLock<T>(run: () => T): T {
+		return this.#lock.runLocked(run);
 	}
 
 	/** Returns the index of an entry's first word; entries are numbered from 1. */
-	at(entry: number): number {
+	entryIndex(entry: number): number {
 		return this.layout.entriesAt + (entry - 1) * this.layout.entryWords;
 	}
 
 	field(entry: number, field: number): number {
-		return this.words[this.at(entry) + field]!;
+		return this.words[this.entryIndex(entry) + field]!;
 	}
 
 	bucketOf(hash: number): number {
 		return hash & (this.layout.buckets - 1);
 	}
 
-	/** Returns a number that changes whenever something in the bucket does. */
+	/** Returns a number that changes whenever an entry in the bucket is added, changed or removed. */
 	version(bucket: number): number {
 		return Atomics.load(this.words, this.layout.versionsAt + bucket);
 	}
 
 	serial(entry: number): number {
-		return Atomics.load(this.words, this.at(entry) + ENTRY_WORD.serial);
+		return Atomics.load(this.words, this.entryIndex(entry) + ENTRY_WORD.serial);
 	}
 
 	/** Returns a number that changes whenever stored responses of a URL may have been purged or invalidated. */
-	moment(url: number): number {
+	urlEpoch(url: number): number {
 		const { words, layout } = this;
-		const place = layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
-		return (Atomics.load(words, HEADER_WORD.purges) + Atomics.load(words, place)) | 0;
+		const wordIndex = layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
+		return (Atomics.load(words, HEADER_WORD.purges) + Atomics.load(words, wordIndex)) | 0;
 	}
 
-	/** Prevents responses to requests sent before now from being stored: those of one URL, or all. */
-	passMoment(url: number | undefined): void {
-		const place =
+	/** Prevents responses to requests sent before now from being stored: those for one URL or, if it is undefined, all. */
+	advanceEpoch(url: number | undefined): void {
+		const wordIndex =
 			url === undefined ? HEADER_WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATION_COUNTERS - 1));
-		Atomics.add(this.words, place, 1);
+		Atomics.add(this.words, wordIndex, 1);
 	}
 
 	/** Counts a response with this hash that was written to the disk or removed from it. Called on the main thread. */
-	onDisk(hashA: number, by: 1 | -1): void {
-		const at = (hashA >>> 3) & (this.#filter.length - 1);
-		const count = this.#filter[at]!;
+	countOnDisk(hashA: number, change: 1 | -1): void {
+		const entryIndex = (hashA >>> 3) & (this.#filter.length - 1);
+		const count = this.#filter[entryIndex]!;
 		// A saturated counter stays saturated, because its true value is unknown.
-		if (count < 255) this.#filter[at] = count + by;
+		if (count < 255) this.#filter[entryIndex] = count + change;
 	}
 
 	/** Returns false if no response with this hash is on disk. */
@@ -130,74 +134,77 @@ export class CacheMemory {
 	}
 
 	/** Yields live entries with these hashes. */
-	*chain({ a, b }: KeyHash): IterableIterator<number> {
+	*entriesOfKey({ a, b }: KeyHash): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;
 		while (entry !== 0) {
-			const at = this.at(entry);
-			const next = this.words[at + ENTRY_WORD.chain]!;
-			if (this.words[at + ENTRY_WORD.hashA] === a && this.words[at + ENTRY_WORD.hashB] === b) yield entry;
+			const entryIndex = this.entryIndex(entry);
+			const next = this.words[entryIndex + ENTRY_WORD.chain]!;
+			if (this.words[entryIndex + ENTRY_WORD.hashA] === a && this.words[entryIndex + ENTRY_WORD.hashB] === b)
+				yield entry;
 			entry = next;
 		}
 	}
 
 	/** Yields live entries of a URL's hash. */
-	*ofUrl(hash: number): IterableIterator<number> {
+	*entriesOfUrl(hash: number): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
 		while (entry !== 0) {
-			const at = this.at(entry);
-			const next = this.words[at + ENTRY_WORD.urlChain]!;
-			if (this.words[at + ENTRY_WORD.urlHash] === hash) yield entry;
+			const entryIndex = this.entryIndex(entry);
+			const next = this.words[entryIndex + ENTRY_WORD.urlChain]!;
+			if (this.words[entryIndex + ENTRY_WORD.urlHash] === hash) yield entry;
 			entry = next;
 		}
 	}
 
 	/** Allocates an entry for this thread to fill; 0 if there is no room. */
-	begin({ key, url, path }: EntryHashes): number {
+	allocateEntry({ key, url, path }: EntryHashes): number {
 		const { words, layout } = this;
 		if (this.isBroken) return 0;
 		let entry = words[HEADER_WORD.freeEntry]!;
 		if (entry === 0 && words[HEADER_WORD.freshEntry]! < layout.entries) entry = ++words[HEADER_WORD.freshEntry]!;
 		else {
-			for (let tries = 0; entry === 0 && tries < 64 && this.#evictOne(); tries++) entry = words[HEADER_WORD.freeEntry]!;
+			for (let attempts = 0; entry === 0 && attempts < 64 && this.#evictEntry(); attempts++)
+				entry = words[HEADER_WORD.freeEntry]!;
 			if (entry === 0) return 0;
-			words[HEADER_WORD.freeEntry] = words[this.at(entry) + ENTRY_WORD.chain]!;
+			words[HEADER_WORD.freeEntry] = words[this.entryIndex(entry) + ENTRY_WORD.chain]!;
 		}
-		const at = this.at(entry);
-		for (let field = 0; field < ENTRY_WORD.pins; field++) if (field !== ENTRY_WORD.serial) words[at + field] = 0;
-		words[at + ENTRY_WORD.hashA] = key.a;
-		words[at + ENTRY_WORD.hashB] = key.b;
-		words[at + ENTRY_WORD.urlHash] = url;
-		words[at + ENTRY_WORD.pathHash] = path;
-		words[at + ENTRY_WORD.state] = ENTRY_FILLING;
-		words[at + ENTRY_WORD.owner] = this.#self;
+		const entryIndex = this.entryIndex(entry);
+		for (let field = 0; field < ENTRY_WORD.pins; field++)
+			if (field !== ENTRY_WORD.serial) words[entryIndex + field] = 0;
+		words[entryIndex + ENTRY_WORD.hashA] = key.a;
+		words[entryIndex + ENTRY_WORD.hashB] = key.b;
+		words[entryIndex + ENTRY_WORD.urlHash] = url;
+		words[entryIndex + ENTRY_WORD.pathHash] = path;
+		words[entryIndex + ENTRY_WORD.state] = ENTRY_FILLING;
+		words[entryIndex + ENTRY_WORD.owner] = this.#threadNumber;
 		return entry;
 	}
 
 	/** Appends a block to the body of an entry being filled; 0 if there is no room. */
-	grow(entry: number): number {
-		const block = this.isBroken ? 0 : this.blocks.take();
+	appendBlock(entry: number): number {
+		const block = this.isBroken ? 0 : this.blocks.takeBlock();
 		if (block === 0) return 0;
 		const { words } = this;
-		const at = this.at(entry);
-		const last = words[at + ENTRY_WORD.bodyLast]!;
-		if (last === 0) words[at + ENTRY_WORD.bodyBlock] = block;
+		const entryIndex = this.entryIndex(entry);
+		const last = words[entryIndex + ENTRY_WORD.bodyLast]!;
+		if (last === 0) words[entryIndex + ENTRY_WORD.bodyBlock] = block;
 		else this.blocks.link(last, block);
-		words[at + ENTRY_WORD.bodyLast] = block;
-		words[at + ENTRY_WORD.blocks]!++;
+		words[entryIndex + ENTRY_WORD.bodyLast] = block;
+		words[entryIndex + ENTRY_WORD.blocks]!++;
 		return block;
 	}
 
 	/** Replaces an entry's head. Returns false if there is no room. */
 	setHead(entry: number, bytes: Uint8Array): boolean {
 		const { words, blocks } = this;
-		const count = blocksOf(bytes.byteLength);
+		const count = headBlockCount(bytes.byteLength);
 		const serial = this.serial(entry);
 		let first = 0;
 		let last = 0;
 		for (let i = 0; i < count; i++) {
-			const block = blocks.take();
+			const block = blocks.takeBlock();
 			if (block === 0) {
 				blocks.free(first, last, i);
 				return false;
@@ -212,12 +219,12 @@ export class CacheMemory {
 			blocks.free(first, last, count);
 			return false;
 		}
-		const before = this.#freeHead(entry);
-		const at = this.at(entry);
-		words[at + ENTRY_WORD.headBlock] = first;
-		words[at + ENTRY_WORD.headLength] = bytes.byteLength;
-		words[at + ENTRY_WORD.blocks]! += count - before;
-		this.queues.resized(entry, count - before);
+		const oldHeadBlocks = this.#freeHead(entry);
+		const entryIndex = this.entryIndex(entry);
+		words[entryIndex + ENTRY_WORD.headBlock] = first;
+		words[entryIndex + ENTRY_WORD.headLength] = bytes.byteLength;
+		words[entryIndex + ENTRY_WORD.blocks]! += count - oldHeadBlocks;
+		this.queues.resized(entry, count - oldHeadBlocks);
 		return true;
 	}
 
@@ -231,58 +238,58 @@ export class CacheMemory {
 	/** Makes the entry visible to all threads. */
 	publish(entry: number): void {
 		const { words, layout } = this;
-		const at = this.at(entry);
-		words[at + ENTRY_WORD.owner] = 0;
-		words[at + ENTRY_WORD.state] = ENTRY_LIVE;
-		const hashA = words[at + ENTRY_WORD.hashA]!;
+		const entryIndex = this.entryIndex(entry);
+		words[entryIndex + ENTRY_WORD.owner] = 0;
+		words[entryIndex + ENTRY_WORD.state] = ENTRY_LIVE;
+		const hashA = words[entryIndex + ENTRY_WORD.hashA]!;
 		const bucket = layout.bucketsAt + this.bucketOf(hashA);
-		words[at + ENTRY_WORD.chain] = words[bucket]!;
+		words[entryIndex + ENTRY_WORD.chain] = words[bucket]!;
 		words[bucket] = entry;
-		const url = layout.urlsAt + this.bucketOf(words[at + ENTRY_WORD.urlHash]!);
-		words[at + ENTRY_WORD.urlChain] = words[url]!;
+		const url = layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!);
+		words[entryIndex + ENTRY_WORD.urlChain] = words[url]!;
 		words[url] = entry;
 		words[HEADER_WORD.entries]!++;
 		this.queues.enter(entry);
-		this.touch(hashA);
+		this.bumpVersion(hashA);
 	}
 
 	/** Records that something in the bucket of a hash has changed. */
-	touch(hashA: number): void {
+	bumpVersion(hashA: number): void {
 		Atomics.add(this.words, this.layout.versionsAt + this.bucketOf(hashA), 1);
 	}
 
 	/** Removes an entry from all threads' view. Its memory is freed once nobody reads it. */
 	remove(entry: number): void {
 		const { words, layout } = this;
-		const at = this.at(entry);
-		const state = words[at + ENTRY_WORD.state]!;
+		const entryIndex = this.entryIndex(entry);
+		const state = words[entryIndex + ENTRY_WORD.state]!;
 		if (state === ENTRY_FREE || state === ENTRY_ZOMBIE || this.isBroken) return;
 		if (state === ENTRY_LIVE) {
-			this.#unlink(layout.bucketsAt + this.bucketOf(words[at + ENTRY_WORD.hashA]!), entry, ENTRY_WORD.chain);
-			this.#unlink(layout.urlsAt + this.bucketOf(words[at + ENTRY_WORD.urlHash]!), entry, ENTRY_WORD.urlChain);
+			this.#unlink(layout.bucketsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.hashA]!), entry, ENTRY_WORD.chain);
+			this.#unlink(layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!), entry, ENTRY_WORD.urlChain);
 			this.queues.leave(entry);
 			words[HEADER_WORD.entries]!--;
 		}
 		// The serial is incremented before the pins are checked, so that a thread that pins the entry later sees that it has been
 		// removed.
-		Atomics.add(words, at + ENTRY_WORD.serial, 1);
-		if (state === ENTRY_LIVE) this.touch(words[at + ENTRY_WORD.hashA]!);
-		if (this.#isPinned(at)) {
-			words[at + ENTRY_WORD.state] = ENTRY_ZOMBIE;
+		Atomics.add(words, entryIndex + ENTRY_WORD.serial, 1);
+		if (state === ENTRY_LIVE) this.bumpVersion(words[entryIndex + ENTRY_WORD.hashA]!);
+		if (this.#isPinned(entryIndex)) {
+			words[entryIndex + ENTRY_WORD.state] = ENTRY_ZOMBIE;
 			words[HEADER_WORD.zombies]!++;
 		} else this.#release(entry);
 	}
 
 	/** Keeps an entry's memory from being reused while this thread reads it. Does not need the lock. */
 	pin(entry: number): void {
-		Atomics.or(this.words, this.at(entry) + this.#pinWord, this.#pinBit);
+		Atomics.or(this.words, this.entryIndex(entry) + this.#pinWord, this.#pinBit);
 	}
 
 	/** Ends this thread's pin. Takes the lock if the entry, pinned with this serial, has been removed in the meantime. */
 	unpin(entry: number, serial: number): void {
-		const at = this.at(entry);
-		Atomics.and(this.words, at + this.#pinWord, ~this.#pinBit);
-		if (this.serial(entry) !== serial) this.locked(() => this.#bury(entry));
+		const entryIndex = this.entryIndex(entry);
+		Atomics.and(this.words, entryIndex + this.#pinWord, ~this.#pinBit);
+		if (this.serial(entry) !== serial) this.withLock(() => this.#freeRemoved(entry));
 	}
 
 	/**
@@ -291,31 +298,33 @@ export class CacheMemory {
 	 */
 	threadEnded(thread: number): void {
 		const { words } = this;
-		this.#lock.inherit(thread + 1, () => this.#break());
+		this.#lock.takeOver(thread + 1, () => this.#markBroken());
 		const last = words[HEADER_WORD.freshEntry]!;
 		for (let entry = 1; entry <= last; entry++) {
-			Atomics.and(words, this.at(entry) + ENTRY_WORD.pins + (thread >> 5), ~(1 << (thread & 31)));
+			Atomics.and(words, this.entryIndex(entry) + ENTRY_WORD.pins + (thread >> 5), ~(1 << (thread & 31)));
 		}
 		for (let entry = 1; entry <= last && !this.isBroken; entry++) {
-			const at = this.at(entry);
-			const state = words[at + ENTRY_WORD.state]!;
-			if (state !== ENTRY_ZOMBIE && (state !== ENTRY_FILLING || words[at + ENTRY_WORD.owner] !== thread + 1)) continue;
-			this.locked(() => {
-				if (words[at + ENTRY_WORD.state] === ENTRY_ZOMBIE) this.#bury(entry);
-				else if (words[at + ENTRY_WORD.owner] === thread + 1) this.remove(entry);
+			const entryIndex = this.entryIndex(entry);
+			const state = words[entryIndex + ENTRY_WORD.state]!;
+			if (state !== ENTRY_ZOMBIE && (state !== ENTRY_FILLING || words[entryIndex + ENTRY_WORD.owner] !== thread + 1))
+				continue;
+			this.withLock(() => {
+				if (words[entryIndex + ENTRY_WORD.state] === ENTRY_ZOMBIE) this.#freeRemoved(entry);
+				else if (words[entryIndex + ENTRY_WORD.owner] === thread + 1) this.remove(entry);
 			});
 		}
 	}
 
 	/** Resets a broken store once nobody reads it. Returns false while somebody does. Called on the main thread. */
-	heal(): boolean {
+	resetStore(): boolean {
 		const { words, layout } = this;
 		if (!this.closeFiles()) return false;
-		this.locked(() => {
+		this.withLock(() => {
 			for (let word = HEADER_WORD.freeBlock; word <= HEADER_WORD.zombies; word++) words[word] = 0;
 			words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
 			words.fill(0, layout.urlsAt, layout.urlsAt + layout.buckets);
-			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY_WORD.state] = ENTRY_FREE;
+			for (let entry = 1; entry <= layout.entries; entry++)
+				words[this.entryIndex(entry) + ENTRY_WORD.state] = ENTRY_FREE;
 			words[HEADER_WORD.resets]!++;
 			Atomics.store(words, HEADER_WORD.broken, 0);
 		});
@@ -326,30 +335,31 @@ export class CacheMemory {
 	closeFiles(): boolean {
 		const { words } = this;
 		const last = words[HEADER_WORD.freshEntry]!;
-		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.at(entry))) return false;
+		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.entryIndex(entry))) return false;
 		for (let entry = 1; entry <= last; entry++) {
-			const at = this.at(entry);
-			if (words[at + ENTRY_WORD.file] === 0) continue;
+			const entryIndex = this.entryIndex(entry);
+			if (words[entryIndex + ENTRY_WORD.file] === 0) continue;
 			// The entry's blocks are no longer valid either.
-			Atomics.add(words, at + ENTRY_WORD.serial, 1);
-			this.#closeFile(at);
+			Atomics.add(words, entryIndex + ENTRY_WORD.serial, 1);
+			this.#closeFile(entryIndex);
 		}
 		return true;
 	}
 
-	/** Makes all entries unfindable. Readers can continue, because their data is not moved. */
-	#break(): void {
+	/** Hides all entries until the store is reset. Readers can continue, because their data is not moved. */
+	#markBroken(): void {
 		const { words, layout } = this;
 		Atomics.store(words, HEADER_WORD.broken, 1);
 		words[HEADER_WORD.entries] = 0;
-		for (let entry = 1; entry <= layout.entries; entry++) Atomics.add(words, this.at(entry) + ENTRY_WORD.serial, 1);
+		for (let entry = 1; entry <= layout.entries; entry++)
+			Atomics.add(words, this.entryIndex(entry) + ENTRY_WORD.serial, 1);
 		for (let bucket = 0; bucket < layout.buckets; bucket++) Atomics.add(words, layout.versionsAt + bucket, 1);
 	}
 
 	/** Evicts the least valuable entry; returns false if there is none. */
-	#evictOne(): boolean {
+	#evictEntry(): boolean {
 		const { words } = this;
-		const victim = this.queues.victim();
+		const victim = this.queues.chooseVictim();
 		if (victim === 0) return false;
 		this.remove(victim);
 		words[HEADER_WORD.evictions]!++;
@@ -357,15 +367,16 @@ export class CacheMemory {
 	}
 
 	/** Frees a removed entry that nobody reads any longer. */
-	#bury(entry: number): void {
-		const at = this.at(entry);
-		if (this.words[at + ENTRY_WORD.state] !== ENTRY_ZOMBIE || this.#isPinned(at) || this.isBroken) return;
+	#freeRemoved(entry: number): void {
+		const entryIndex = this.entryIndex(entry);
+		if (this.words[entryIndex + ENTRY_WORD.state] !== ENTRY_ZOMBIE || this.#isPinned(entryIndex) || this.isBroken)
+			return;
 		this.words[HEADER_WORD.zombies]!--;
 		this.#release(entry);
 	}
 
-	#isPinned(at: number): boolean {
-		for (let word = at + ENTRY_WORD.pins, end = at + this.layout.entryWords; word < end; word++) {
+	#isPinned(entryIndex: number): boolean {
+		for (let word = entryIndex + ENTRY_WORD.pins, end = entryIndex + this.layout.entryWords; word < end; word++) {
 			if (Atomics.load(this.words, word) !== 0) return true;
 		}
 		return false;
@@ -373,50 +384,50 @@ export class CacheMemory {
 
 	#release(entry: number): void {
 		const { words } = this;
-		const at = this.at(entry);
-		if (words[at + ENTRY_WORD.file] !== 0) this.#closeFile(at);
-		const head = this.#freeHead(entry);
+		const entryIndex = this.entryIndex(entry);
+		if (words[entryIndex + ENTRY_WORD.file] !== 0) this.#closeFile(entryIndex);
+		const headBlocks = this.#freeHead(entry);
 		this.blocks.free(
-			words[at + ENTRY_WORD.bodyBlock]!,
-			words[at + ENTRY_WORD.bodyLast]!,
-			words[at + ENTRY_WORD.blocks]! - head,
+			words[entryIndex + ENTRY_WORD.bodyBlock]!,
+			words[entryIndex + ENTRY_WORD.bodyLast]!,
+			words[entryIndex + ENTRY_WORD.blocks]! - headBlocks,
 		);
-		words[at + ENTRY_WORD.headBlock] = 0;
-		words[at + ENTRY_WORD.bodyBlock] = 0;
-		words[at + ENTRY_WORD.state] = ENTRY_FREE;
-		words[at + ENTRY_WORD.queue] = NO_QUEUE;
-		words[at + ENTRY_WORD.chain] = words[HEADER_WORD.freeEntry]!;
+		words[entryIndex + ENTRY_WORD.headBlock] = 0;
+		words[entryIndex + ENTRY_WORD.bodyBlock] = 0;
+		words[entryIndex + ENTRY_WORD.state] = ENTRY_FREE;
+		words[entryIndex + ENTRY_WORD.queue] = NO_QUEUE;
+		words[entryIndex + ENTRY_WORD.chain] = words[HEADER_WORD.freeEntry]!;
 		words[HEADER_WORD.freeEntry] = entry;
 	}
 
-	#closeFile(at: number): void {
+	#closeFile(entryIndex: number): void {
 		const { words } = this;
 		if (this.#files === null) this.#files = memoryFiles();
-		this.#files?.close(words[at + ENTRY_WORD.file]! - 1);
-		words[at + ENTRY_WORD.file] = 0;
+		this.#files?.close(words[entryIndex + ENTRY_WORD.file]! - 1);
+		words[entryIndex + ENTRY_WORD.file] = 0;
 		words[HEADER_WORD.files]!--;
-		words[HEADER_WORD.looseBlocks]! -= words[at + ENTRY_WORD.loose]!;
+		words[HEADER_WORD.looseBlocks]! -= words[entryIndex + ENTRY_WORD.loose]!;
 	}
 
 	/** Frees an entry's head. Returns the number of its blocks. */
 	#freeHead(entry: number): number {
-		const at = this.at(entry);
-		const first = this.words[at + ENTRY_WORD.headBlock]!;
+		const entryIndex = this.entryIndex(entry);
+		const first = this.words[entryIndex + ENTRY_WORD.headBlock]!;
 		if (first === 0) return 0;
-		const count = blocksOf(this.words[at + ENTRY_WORD.headLength]!);
+		const count = headBlockCount(this.words[entryIndex + ENTRY_WORD.headLength]!);
 		this.blocks.free(first, this.blocks.lastOf(first), count);
 		return count;
 	}
 
-	#unlink(from: number, entry: number, link: number): void {
+	#unlink(firstLink: number, entry: number, link: number): void {
 		const { words } = this;
-		let place = from;
-		while (words[place] !== 0 && words[place] !== entry) place = this.at(words[place]!) + link;
-		if (words[place] === entry) words[place] = words[this.at(entry) + link]!;
+		let wordIndex = firstLink;
+		while (words[wordIndex] !== 0 && words[wordIndex] !== entry) wordIndex = this.entryIndex(words[wordIndex]!) + link;
+		if (words[wordIndex] === entry) words[wordIndex] = words[this.entryIndex(entry) + link]!;
 	}
 }
 
 /** Returns the number of blocks of a head. */
-function blocksOf(bytes: number): number {
+function headBlockCount(bytes: number): number {
 	return Math.max(1, Math.ceil(bytes / BLOCK_BYTES));
 }

@@ -8,27 +8,27 @@ export class EntryWriter implements CacheWriter {
 	readonly #memory: CacheMemory;
 	readonly #entry: number;
 	readonly #serial: number;
-	readonly #most: number;
+	readonly #maxBytes: number;
 	readonly #publish: () => boolean;
-	#size = 0;
+	#writtenBytes = 0;
 	/** The last block. */
 	#block = 0;
 	/** Number of bytes in use in the last block. */
-	#used = BLOCK_BYTES;
-	#over = false;
+	#usedBytes = BLOCK_BYTES;
+	#isDone = false;
 
 	/** @param publish Called when the body is complete. Returns false if the response is no longer wanted. */
-	constructor(memory: CacheMemory, entry: number, most: number, publish: () => boolean) {
+	constructor(memory: CacheMemory, entry: number, maxBytes: number, publish: () => boolean) {
 		this.#memory = memory;
 		this.#entry = entry;
 		this.#serial = memory.serial(entry);
-		this.#most = most;
+		this.#maxBytes = maxBytes;
 		this.#publish = publish;
 	}
 
 	write(bytes: Uint8Array): boolean {
-		if (this.#over) return false;
-		if (this.#size + bytes.byteLength > this.#most || !this.#append(bytes)) {
+		if (this.#isDone) return false;
+		if (this.#writtenBytes + bytes.byteLength > this.#maxBytes || !this.#append(bytes)) {
 			this.abandon();
 			return false;
 		}
@@ -36,11 +36,11 @@ export class EntryWriter implements CacheWriter {
 	}
 
 	commit(): boolean {
-		if (this.#over || !this.#isMine()) return false;
+		if (this.#isDone || !this.#isMine()) return false;
 		const memory = this.#memory;
-		memory.words[memory.at(this.#entry) + ENTRY_WORD.bodyLength] = this.#size;
+		memory.words[memory.entryIndex(this.#entry) + ENTRY_WORD.bodyLength] = this.#writtenBytes;
 		if (this.#publish()) {
-			this.#over = true;
+			this.#isDone = true;
 			return true;
 		}
 		this.abandon();
@@ -48,10 +48,10 @@ export class EntryWriter implements CacheWriter {
 	}
 
 	abandon(): void {
-		if (this.#over) return;
-		this.#over = true;
+		if (this.#isDone) return;
+		this.#isDone = true;
 		const memory = this.#memory;
-		memory.locked(() => {
+		memory.withLock(() => {
 			if (this.#isMine()) memory.remove(this.#entry);
 		});
 	}
@@ -63,45 +63,49 @@ export class EntryWriter implements CacheWriter {
 
 	#append(bytes: Uint8Array): boolean {
 		const { blocks } = this.#memory;
-		const count = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#used)) / BLOCK_BYTES);
-		const taken = count > 0 ? this.#take(count) : [];
-		if (taken === undefined || !this.#isMine()) return false;
-		let done = 0;
-		let next = 0;
-		while (done < bytes.byteLength) {
-			if (this.#used === BLOCK_BYTES) {
-				this.#block = taken[next++]!;
-				this.#used = 0;
+		const count = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#usedBytes)) / BLOCK_BYTES);
+		const newBlocks = count > 0 ? this.#allocateBlocks(count) : [];
+		if (newBlocks === undefined || !this.#isMine()) return false;
+		let doneBytes = 0;
+		let nextBlock = 0;
+		while (doneBytes < bytes.byteLength) {
+			if (this.#usedBytes === BLOCK_BYTES) {
+				this.#block = newBlocks[nextBlock++]!;
+				this.#usedBytes = 0;
 			}
-			const left = bytes.byteLength - done;
-			const first = this.#block;
-			const from = this.#used;
-			let room = BLOCK_BYTES - from;
+			const bytesLeft = bytes.byteLength - doneBytes;
+			const firstBlock = this.#block;
+			const firstOffset = this.#usedBytes;
+			let room = BLOCK_BYTES - firstOffset;
 			// Adjacent blocks are written together.
-			while (room < left && taken[next] === this.#block + 1) {
-				this.#block = taken[next++]!;
+			while (room < bytesLeft && newBlocks[nextBlock] === this.#block + 1) {
+				this.#block = newBlocks[nextBlock++]!;
 				room += BLOCK_BYTES;
 			}
-			const size = Math.min(room, left);
-			blocks.write(first, from, size === bytes.byteLength ? bytes : bytes.subarray(done, done + size));
-			this.#used = BLOCK_BYTES - (room - size);
-			done += size;
+			const size = Math.min(room, bytesLeft);
+			blocks.write(
+				firstBlock,
+				firstOffset,
+				size === bytes.byteLength ? bytes : bytes.subarray(doneBytes, doneBytes + size),
+			);
+			this.#usedBytes = BLOCK_BYTES - (room - size);
+			doneBytes += size;
 		}
-		this.#size += bytes.byteLength;
+		this.#writtenBytes += bytes.byteLength;
 		return true;
 	}
 
 	/** Allocates blocks; undefined if there is no room. */
-	#take(count: number): readonly number[] | undefined {
+	#allocateBlocks(count: number): readonly number[] | undefined {
 		const memory = this.#memory;
-		return memory.locked(() => {
-			const taken: number[] = [];
-			while (taken.length < count && this.#isMine()) {
-				const block = memory.grow(this.#entry);
+		return memory.withLock(() => {
+			const newBlocks: number[] = [];
+			while (newBlocks.length < count && this.#isMine()) {
+				const block = memory.appendBlock(this.#entry);
 				if (block === 0) return undefined;
-				taken.push(block);
+				newBlocks.push(block);
 			}
-			return taken.length === count ? taken : undefined;
+			return newBlocks.length === count ? newBlocks : undefined;
 		});
 	}
 }

@@ -1,34 +1,35 @@
-/** A long body in an in-memory file: sent by the kernel where possible, otherwise read. */
+/** A long body in an in-memory file. The kernel sends it where possible; otherwise it is read. */
 import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
 /** Number of bytes per read. */
-const PIECE = 65_536;
+const PIECE_BYTES = 65_536;
 /** Number of bytes per read for a socket whose buffer is full. */
-const SMALL_PIECE = 16_384;
+const SMALL_PIECE_BYTES = 16_384;
 /** Minimum number of bytes read for a consumer that asks for less. */
-const MIN_PIECE = 1024;
-const TURN = 2 * 1024 * 1024;
+const MIN_PIECE_BYTES = 1024;
+/** Maximum bytes that the kernel sends before other connections get a chance to run. */
+const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 
 /** A range of an immutable file. */
 export class FiledBody implements BodySource {
 	readonly length: number;
 	readonly #calls: SystemCalls | undefined;
-	readonly #file: number;
+	readonly #descriptor: number;
 	readonly #end: number;
 	readonly #release: () => void;
-	#at: number;
-	#over = false;
+	#offset: number;
+	#isDone = false;
 	/** True if the socket was full at the last attempt. */
-	#blocked = false;
+	#isBlocked = false;
 	#piece: Buffer | undefined = undefined;
 
 	/** @param release Called when the file is no longer needed. */
-	constructor(calls: SystemCalls | undefined, file: number, start: number, length: number, release: () => void) {
+	constructor(calls: SystemCalls | undefined, descriptor: number, start: number, length: number, release: () => void) {
 		this.#calls = calls;
-		this.#file = file;
-		this.#at = start;
+		this.#descriptor = descriptor;
+		this.#offset = start;
 		this.#end = start + length;
 		this.length = length;
 		this.#release = release;
@@ -36,44 +37,48 @@ export class FiledBody implements BodySource {
 
 	sendTo(socket: number): number {
 		const calls = this.#calls;
-		if (this.#over || calls === undefined) return 0;
-		const start = this.#at;
-		this.#blocked = false;
-		while (this.#at < this.#end && this.#at - start < TURN) {
-			const length = Math.min(this.#end - this.#at, TURN);
-			const count = calls.sendFile(socket, this.#file, this.#at, length);
-			if (count > 0) this.#at += count;
+		if (this.#isDone || calls === undefined) return 0;
+		const start = this.#offset;
+		this.#isBlocked = false;
+		while (this.#offset < this.#end && this.#offset - start < MAX_BYTES_PER_TURN) {
+			const length = Math.min(this.#end - this.#offset, MAX_BYTES_PER_TURN);
+			const count = calls.sendFile(socket, this.#descriptor, this.#offset, length);
+			if (count > 0) this.#offset += count;
 			if (count < length) {
-				this.#blocked = true;
+				this.#isBlocked = true;
 				break;
 			}
 		}
-		if (this.#at === this.#end) this.cancel();
-		return this.#at - start;
+		if (this.#offset === this.#end) this.cancel();
+		return this.#offset - start;
 	}
 
 	onIdle(): void {
 		this.#piece = undefined;
 	}
 
-	pull(most: number = PIECE): Uint8Array | null {
-		const left = this.#end - this.#at;
-		if (this.#over || left === 0) {
+	pull(maxBytes: number = PIECE_BYTES): Uint8Array | null {
+		const bytesLeft = this.#end - this.#offset;
+		if (this.#isDone || bytesLeft === 0) {
 			this.cancel();
 			return null;
 		}
-		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, MIN_PIECE), left);
+		const size = Math.min(
+			this.#isBlocked ? SMALL_PIECE_BYTES : PIECE_BYTES,
+			Math.max(maxBytes, MIN_PIECE_BYTES),
+			bytesLeft,
+		);
 		// The previous chunk has been sent, so its memory can be reused.
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
-		const count = readSync(this.#file, this.#piece, 0, size, this.#at);
+		const count = readSync(this.#descriptor, this.#piece, 0, size, this.#offset);
 		if (count === 0) throw new Error('The file of a stored response is too short.');
-		this.#at += count;
+		this.#offset += count;
 		return this.#piece.subarray(0, count);
 	}
 
 	cancel(): void {
-		if (this.#over) return;
-		this.#over = true;
+		if (this.#isDone) return;
+		this.#isDone = true;
 		this.#piece = undefined;
 		this.#release();
 	}

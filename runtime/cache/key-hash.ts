@@ -17,10 +17,10 @@ export function hashKey(text: string, seed: number): KeyHash {
 		b = Math.imul(b ^ code, 0x1b873593);
 		b = ((b << 11) | (b >>> 21)) + a;
 	}
-	return { a: finish(a ^ b) || 1, b: finish(b + Math.imul(a, 5)) || 1 };
+	return { a: finalize(a ^ b) || 1, b: finalize(b + Math.imul(a, 5)) || 1 };
 }
 
-function finish(hash: number): number {
+function finalize(hash: number): number {
 	let h = hash ^ (hash >>> 16);
 	h = Math.imul(h, 0x85ebca6b);
 	h ^= h >>> 13;
@@ -29,7 +29,7 @@ function finish(hash: number): number {
 }
 
 /** Normalizes a path, so that a purge affects all its spellings. */
-export function plainPath(path: string): string {
+export function normalizePath(path: string): string {
 	if (!path.includes('%')) return path;
 	try {
 		return decodeURIComponent(path);

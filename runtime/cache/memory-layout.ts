@@ -8,11 +8,11 @@ export const HEADER_WORD = {
 	/** 0, or the number of the thread that changes the store, from 1. */
 	lock: 0,
 	lockWaiters: 1,
-	/** First free block, counted from 1. Blocks from `freshBlock` on have never been used. */
+	/** The first free block; 0 means none. Blocks are numbered from 1. Those above `freshBlock` have never been used. */
 	freeBlock: 2,
 	freshBlock: 3,
 	usedBlocks: 4,
-	/** First free entry, counted from 1. Entries from `freshEntry` on have never been used. */
+	/** The first free entry; 0 means none. Entries are numbered from 1. Those above `freshEntry` have never been used. */
 	freeEntry: 5,
 	freshEntry: 6,
 	entries: 7,
@@ -35,7 +35,7 @@ export const HEADER_WORD = {
 	purges: 19,
 	/** Number of in-memory files. */
 	files: 20,
-	/** Number of blocks that still use memory although their contents are in these files, too. */
+	/** Number of blocks that still use memory although their contents are also in in-memory files. */
 	looseBlocks: 21,
 } as const;
 
@@ -73,9 +73,9 @@ export const ENTRY_WORD = {
 	doomed: 19,
 	/** Descriptor plus 1 of the in-memory file that contains its body. */
 	file: 20,
-	/** Whether memory was returned for that file. */
+	/** 1 if the memory of the blocks has been returned to the system, because the body is in a file. */
 	given: 21,
-	/** Blocks of the file for which no memory was returned. */
+	/** Number of blocks whose memory has not been returned although the body is in a file. */
 	loose: 22,
 	/** Number of readers of the body's blocks, if the body may be moved to a file. */
 	readers: 23,
@@ -92,7 +92,7 @@ export const ENTRY_LIVE = 2;
 /** State of a removed entry that is still being read. */
 export const ENTRY_ZOMBIE = 3;
 
-/** An entry in no queue. */
+/** Value of `queue` for an entry that is in no queue. */
 export const NO_QUEUE = 0;
 /** The queue of new entries. */
 export const SMALL_QUEUE = 1;
@@ -112,7 +112,7 @@ export const UNCOALESCED_KEY_WORDS = 2;
 /** Number of invalidation counters, indexed by a URL's hash. */
 export const INVALIDATION_COUNTERS = 4096;
 
-/** Positions are in words, except for `data`, which is in bytes. */
+/** The parts of the memory. Positions (`…At`) are in words, except for `dataAt`, which is in bytes. */
 export interface CacheLayout {
 	readonly words: number;
 	readonly bytes: number;
@@ -136,16 +136,19 @@ export interface CacheLayout {
 	readonly dataAt: number;
 }
 
-/** Divides `ceiling` bytes for at most `rows` threads and the main thread, whose bit follows theirs. `disk` is the size of the disk tier in bytes. */
+/**
+ * * Divides `ceiling` bytes into parts, for at most `rows` threads and the main thread, whose pin bit follows theirs. `disk` is
+ * the size of the disk tier in bytes.
+ */
 export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY_WORD.pins + Math.ceil((rows + 1) / 32);
-	const fixed =
+	const fixedWords =
 		HEADER_WORDS + MAX_FETCHES * FETCH_WORDS + UNCOALESCED_KEYS * UNCOALESCED_KEY_WORDS + INVALIDATION_COUNTERS;
 	// Responses are a few KiB, so most counters are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
 	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;
-	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
+	const entries = Math.max(16, Math.floor((ceiling - fixedWords * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
 	const uncoalescedAt = fetchesAt + MAX_FETCHES * FETCH_WORDS;

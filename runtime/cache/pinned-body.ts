@@ -4,13 +4,13 @@ import type { BlockChains } from './block-chains.ts';
 import { BLOCK_BYTES } from './memory-layout.ts';
 
 /** Number of bytes copied at a time if the blocks are not contiguous. */
-const COPIED = 65_536;
-/** Minimum for a consumer that asks for less. */
-const MIN_COPIED = 1024;
+const COPIED_BYTES = 65_536;
+/** Minimum number of bytes copied at a time for a consumer that asks for less. */
+const MIN_COPIED_BYTES = 1024;
 /** Minimum number of contiguous bytes sent directly from the shared memory at a time. */
-const MIN_RUN = 16_384;
+const MIN_RUN_BYTES = 16_384;
 /** Maximum number of contiguous bytes sent directly from the shared memory at a time. */
-const MAX_RUN = 262_144;
+const MAX_RUN_BYTES = 262_144;
 
 /** Reads a pinned chain of blocks. */
 export class PinnedBody implements BodySource {
@@ -19,17 +19,17 @@ export class PinnedBody implements BodySource {
 	readonly #release: () => void;
 	/** The next block. */
 	#block: number;
-	/** Number of its bytes that have been sent. */
-	#skip: number;
-	#sent = 0;
+	/** Number of bytes of the next block that have been sent already. */
+	#blockOffset: number;
+	#sentBytes = 0;
 	#piece: Buffer | undefined = undefined;
-	#over = false;
+	#isDone = false;
 
 	/** Reads `length` bytes from `start` on. `release` is called when they have been sent or are not needed. */
-	constructor(blocks: BlockChains, first: number, start: number, length: number, release: () => void) {
+	constructor(blocks: BlockChains, firstBlock: number, start: number, length: number, release: () => void) {
 		this.#blocks = blocks;
-		this.#block = blocks.forward(first, start);
-		this.#skip = start % BLOCK_BYTES;
+		this.#block = blocks.blockAfter(firstBlock, start);
+		this.#blockOffset = start % BLOCK_BYTES;
 		this.length = length;
 		this.#release = release;
 	}
@@ -38,34 +38,34 @@ export class PinnedBody implements BodySource {
 		this.#piece = undefined;
 	}
 
-	pull(most: number = COPIED): Uint8Array | null {
-		const left = this.length - this.#sent;
-		if (this.#over || left === 0) {
+	pull(maxBytes: number = COPIED_BYTES): Uint8Array | null {
+		const bytesLeft = this.length - this.#sentBytes;
+		if (this.#isDone || bytesLeft === 0) {
 			this.cancel();
 			return null;
 		}
-		const run = this.#blocks.run(this.#block, this.#skip, Math.min(MAX_RUN, left));
-		if (run.byteLength >= MIN_RUN || run.byteLength === left) {
+		const run = this.#blocks.contiguousBytes(this.#block, this.#blockOffset, Math.min(MAX_RUN_BYTES, bytesLeft));
+		if (run.byteLength >= MIN_RUN_BYTES || run.byteLength === bytesLeft) {
 			this.#advance(run.byteLength);
 			return run;
 		}
 		// The previous chunk has been sent, so its memory can be reused.
-		const size = Math.min(COPIED, Math.max(most, MIN_COPIED), left);
+		const size = Math.min(COPIED_BYTES, Math.max(maxBytes, MIN_COPIED_BYTES), bytesLeft);
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
-		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));
+		this.#blocks.copy(this.#block, this.#blockOffset, size, this.#piece.subarray(0, size));
 		this.#advance(size);
 		return this.#piece.subarray(0, size);
 	}
 
 	#advance(size: number): void {
-		this.#block = this.#blocks.forward(this.#block, this.#skip + size);
-		this.#skip = (this.#skip + size) % BLOCK_BYTES;
-		this.#sent += size;
+		this.#block = this.#blocks.blockAfter(this.#block, this.#blockOffset + size);
+		this.#blockOffset = (this.#blockOffset + size) % BLOCK_BYTES;
+		this.#sentBytes += size;
 	}
 
 	cancel(): void {
-		if (this.#over) return;
-		this.#over = true;
+		if (this.#isDone) return;
+		this.#isDone = true;
 		this.#piece = undefined;
 		this.#release();
 	}

@@ -1,20 +1,20 @@
 /** Purging: selects stored responses, and removes them from the shared memory. */
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
-import { hashKey, plainPath } from './key-hash.ts';
+import { hashKey, normalizePath } from './key-hash.ts';
 import { ENTRY_FILLING, ENTRY_LIVE, ENTRY_WORD, HEADER_WORD } from './memory-layout.ts';
 import { LockLost } from './memory-lock.ts';
 
-/** Number of milliseconds of scanning before other work of the main thread gets its turn. */
-const SLICE = 5;
+/** Maximum milliseconds of scanning before other work of the main thread gets its turn. */
+const SLICE_MS = 5;
 /** Number of entries between checks of the clock. */
-const ENTRIES_A_LOOK = 256;
+const ENTRIES_PER_CHECK = 256;
 /** Milliseconds between attempts to get a lock that a dead thread holds. */
-const RETRY = 50;
+const RETRY_MS = 50;
 
 /** A purge: one URL, everything with a tag, or everything on a host below a path. */
 export type PurgeSelection =
-	/** Selects, without a query, all URLs with this path, and with a query, one URL. */
+	/** Selects one URL if `path` includes a query, otherwise all URLs with this path. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
 	| { readonly prefix: string; readonly host: string };
@@ -25,19 +25,19 @@ export type EntryPredicate = (head: CachedHead) => boolean;
 /** Removes selected responses. Resolves to their number once no thread serves or stores them. */
 export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection): Promise<number> {
 	const selects = compileSelection(selection);
-	const mayBe = prefilter(memory, selection);
-	await locked(memory, () => memory.passMoment(undefined));
+	const mayMatch = prefilter(memory, selection);
+	await retryWithLock(memory, () => memory.advanceEpoch(undefined));
 	let purged = 0;
-	let begun = performance.now();
+	let sliceStart = performance.now();
 	for (let entry = 1; entry <= memory.words[HEADER_WORD.freshEntry]!; entry++) {
-		if (mayBe(entry)) {
-			purged += await locked(memory, () => {
+		if (mayMatch(entry)) {
+			purged += await retryWithLock(memory, () => {
 				const state = memory.field(entry, ENTRY_WORD.state);
-				if ((state !== ENTRY_LIVE && state !== ENTRY_FILLING) || memory.isBroken || !selects(headOf(memory, entry)))
+				if ((state !== ENTRY_LIVE && state !== ENTRY_FILLING) || memory.isBroken || !selects(readHead(memory, entry)))
 					return 0;
 				if (state === ENTRY_FILLING) {
 					// The entry's thread is still writing it. The mark keeps the entry from being published.
-					memory.words[memory.at(entry) + ENTRY_WORD.doomed] = 1;
+					memory.words[memory.entryIndex(entry) + ENTRY_WORD.doomed] = 1;
 					return 0;
 				}
 				memory.remove(entry);
@@ -45,69 +45,70 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				return 1;
 			});
 		}
-		if (entry % ENTRIES_A_LOOK !== 0 || performance.now() - begun < SLICE) continue;
+		if (entry % ENTRIES_PER_CHECK !== 0 || performance.now() - sliceStart < SLICE_MS) continue;
 		await new Promise(resolve => setImmediate(resolve));
-		begun = performance.now();
+		sliceStart = performance.now();
 	}
 	return purged;
 }
 
 /** Runs a function with the lock held. If a dead thread holds the lock, waits until it is released. */
-async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
+async function retryWithLock<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	for (;;) {
 		try {
-			return memory.locked(run);
+			return memory.withLock(run);
 		} catch (error) {
 			if (!(error instanceof LockLost)) throw error;
-			await new Promise(resolve => setTimeout(resolve, RETRY));
+			await new Promise(resolve => setTimeout(resolve, RETRY_MS));
 		}
 	}
 }
 
-/** Returns a quick test without a lock, which excludes entries that cannot match. */
+/** Returns a quick test that excludes entries that cannot match. It needs no lock. */
 function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
-	const isThere = (entry: number): boolean => {
+	const isOccupied = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY_WORD.state);
 		return state === ENTRY_LIVE || state === ENTRY_FILLING;
 	};
-	if (!('path' in selection)) return isThere;
-	const path = hashKey(plainPath(withoutQuery(selection.path)), memory.seed).a;
-	return entry => isThere(entry) && memory.field(entry, ENTRY_WORD.pathHash) === path;
+	if (!('path' in selection)) return isOccupied;
+	const path = hashKey(normalizePath(withoutQuery(selection.path)), memory.seed).a;
+	return entry => isOccupied(entry) && memory.field(entry, ENTRY_WORD.pathHash) === path;
 }
 
-function headOf(memory: CacheMemory, entry: number): CachedHead {
+function readHead(memory: CacheMemory, entry: number): CachedHead {
 	return JSON.parse(memory.head(entry).toString('utf8')) as CachedHead;
 }
 
 /** Compiles a selection into a predicate. */
 export function compileSelection(selection: PurgeSelection): EntryPredicate {
-	const sameHost = compileHost(selection.host);
-	if ('tag' in selection) return head => head.tags.includes(selection.tag) && sameHost(head.host);
+	const matchesHost = compileHost(selection.host);
+	if ('tag' in selection) return head => head.tags.includes(selection.tag) && matchesHost(head.host);
 	if ('prefix' in selection) {
 		const { prefix } = selection;
-		const plain = plainPath(prefix);
-		return head => sameHost(head.host) && (head.path.startsWith(prefix) || plainPath(head.path).startsWith(plain));
+		const normalized = normalizePath(prefix);
+		return head =>
+			matchesHost(head.host) && (head.path.startsWith(prefix) || normalizePath(head.path).startsWith(normalized));
 	}
-	const mark = selection.path.indexOf('?');
+	const queryStart = selection.path.indexOf('?');
 	const path = withoutQuery(selection.path);
-	const query = mark === -1 ? undefined : selection.path.slice(mark + 1);
-	const plain = plainPath(path);
+	const query = queryStart === -1 ? undefined : selection.path.slice(queryStart + 1);
+	const normalized = normalizePath(path);
 	return head =>
-		sameHost(head.host) &&
-		(head.path === path || plainPath(head.path) === plain) &&
+		matchesHost(head.host) &&
+		(head.path === path || normalizePath(head.path) === normalized) &&
 		(query === undefined || (head.query ?? '') === query);
 }
 
 /** Returns a test for hosts. A host without a port matches every port. */
-function compileHost(host: string | undefined): (of: string) => boolean {
+function compileHost(host: string | undefined): (actual: string) => boolean {
 	if (host === undefined) return () => true;
-	const wanted = host.toLowerCase();
-	const named = /:\d+$/.test(wanted);
-	return of => of === wanted || (!named && of.replace(/:\d+$/, '') === wanted);
+	const expected = host.toLowerCase();
+	const hasPort = /:\d+$/.test(expected);
+	return actual => actual === expected || (!hasPort && actual.replace(/:\d+$/, '') === expected);
 }
 
 /** Returns the path of a request target. */
 export function withoutQuery(target: string): string {
-	const mark = target.indexOf('?');
-	return mark === -1 ? target : target.slice(0, mark);
+	const queryStart = target.indexOf('?');
+	return queryStart === -1 ? target : target.slice(0, queryStart);
 }

@@ -4,7 +4,7 @@
  */
 import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL_QUEUE } from './memory-layout.ts';
 
-/** Share of the blocks that the small queue may use if there is a main queue. */
+/** Fraction of the blocks that the small queue may use if the main queue is not empty. */
 const SMALL_SHARE = 0.1;
 /** Maximum number of entries reinserted before one is evicted in any case, so that a call does not scan the whole store. */
 const MAX_ROUNDS = 256;
@@ -20,8 +20,8 @@ export class QueueKeeper {
 	}
 
 	/** Counts a request for an entry. Needs no lock, because a lost update does no harm. */
-	used(entry: number): void {
-		const at = this.#at(entry) + ENTRY_WORD.uses;
+	countUse(entry: number): void {
+		const at = this.#entryIndex(entry) + ENTRY_WORD.uses;
 		const uses = this.#words[at]!;
 		if (uses < 3) this.#words[at] = uses + 1;
 	}
@@ -29,55 +29,56 @@ export class QueueKeeper {
 	/** Adds a new entry. */
 	enter(entry: number): void {
 		const words = this.#words;
-		const at = this.#at(entry);
+		const at = this.#entryIndex(entry);
 		const hash = words[at + ENTRY_WORD.hashA]!;
-		const ghost = this.#ghost(hash);
-		const returns = words[ghost] === words[at + ENTRY_WORD.hashB] && words[ghost] !== 0;
-		if (returns) words[ghost] = 0;
+		const ghostIndex = this.#ghostIndex(hash);
+		const isReturning = words[ghostIndex] === words[at + ENTRY_WORD.hashB] && words[ghostIndex] !== 0;
+		if (isReturning) words[ghostIndex] = 0;
 		words[at + ENTRY_WORD.uses] = 0;
-		this.#push(entry, returns ? MAIN_QUEUE : SMALL_QUEUE);
+		this.#push(entry, isReturning ? MAIN_QUEUE : SMALL_QUEUE);
 	}
 
 	leave(entry: number): void {
 		const words = this.#words;
-		const at = this.#at(entry);
+		const at = this.#entryIndex(entry);
 		const queue = words[at + ENTRY_WORD.queue]!;
 		if (queue === NO_QUEUE) return;
 		const newer = words[at + ENTRY_WORD.newer]!;
 		const older = words[at + ENTRY_WORD.older]!;
 		if (newer === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = older;
-		else words[this.#at(newer) + ENTRY_WORD.older] = older;
+		else words[this.#entryIndex(newer) + ENTRY_WORD.older] = older;
 		if (older === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newer;
-		else words[this.#at(older) + ENTRY_WORD.newer] = newer;
+		else words[this.#entryIndex(older) + ENTRY_WORD.newer] = newer;
 		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! -= words[at + ENTRY_WORD.blocks]!;
 		words[at + ENTRY_WORD.queue] = NO_QUEUE;
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
-	resized(entry: number, by: number): void {
-		if (this.#words[this.#at(entry) + ENTRY_WORD.queue] === SMALL_QUEUE) this.#words[HEADER_WORD.smallBlocks]! += by;
+	resized(entry: number, blocks: number): void {
+		if (this.#words[this.#entryIndex(entry) + ENTRY_WORD.queue] === SMALL_QUEUE)
+			this.#words[HEADER_WORD.smallBlocks]! += blocks;
 	}
 
 	/** Returns the entry to evict; 0 if there is none. */
-	victim(): number {
+	chooseVictim(): number {
 		const words = this.#words;
-		const share = this.#layout.blocks * SMALL_SHARE;
+		const maxSmallBlocks = this.#layout.blocks * SMALL_SHARE;
 		for (let rounds = 0; ; rounds++) {
 			const small = words[HEADER_WORD.smallTail]!;
 			const main = words[HEADER_WORD.mainTail]!;
-			if (small !== 0 && (words[HEADER_WORD.smallBlocks]! > share || main === 0)) {
-				const at = this.#at(small);
+			if (small !== 0 && (words[HEADER_WORD.smallBlocks]! > maxSmallBlocks || main === 0)) {
+				const at = this.#entryIndex(small);
 				if (words[at + ENTRY_WORD.uses]! > 0 && rounds < MAX_ROUNDS) {
 					this.leave(small);
 					words[at + ENTRY_WORD.uses] = 0;
 					this.#push(small, MAIN_QUEUE);
 					continue;
 				}
-				words[this.#ghost(words[at + ENTRY_WORD.hashA]!)] = words[at + ENTRY_WORD.hashB]!;
+				words[this.#ghostIndex(words[at + ENTRY_WORD.hashA]!)] = words[at + ENTRY_WORD.hashB]!;
 				return small;
 			}
 			if (main === 0) return small;
-			const at = this.#at(main);
+			const at = this.#entryIndex(main);
 			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_ROUNDS) return main;
 			words[at + ENTRY_WORD.uses]!--;
 			this.leave(main);
@@ -87,25 +88,25 @@ export class QueueKeeper {
 
 	#push(entry: number, queue: number): void {
 		const words = this.#words;
-		const at = this.#at(entry);
+		const at = this.#entryIndex(entry);
 		const headWord = queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead;
 		const tailWord = queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail;
 		const head = words[headWord]!;
 		words[at + ENTRY_WORD.newer] = 0;
 		words[at + ENTRY_WORD.older] = head;
 		if (head === 0) words[tailWord] = entry;
-		else words[this.#at(head) + ENTRY_WORD.newer] = entry;
+		else words[this.#entryIndex(head) + ENTRY_WORD.newer] = entry;
 		words[headWord] = entry;
 		words[at + ENTRY_WORD.queue] = queue;
 		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! += words[at + ENTRY_WORD.blocks]!;
 	}
 
 	/** Returns the slot of a hash in the ghost table. */
-	#ghost(hashA: number): number {
+	#ghostIndex(hashA: number): number {
 		return this.#layout.ghostsAt + ((Math.imul(hashA, 0x9e3779b1) >>> 7) % this.#layout.buckets);
 	}
 
-	#at(entry: number): number {
+	#entryIndex(entry: number): number {
 		return this.#layout.entriesAt + (entry - 1) * this.#layout.entryWords;
 	}
 }

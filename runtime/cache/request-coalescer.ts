@@ -16,65 +16,65 @@ const UNCOALESCED: FetchTicket = { ended: undefined, done: () => {} };
 /** A fetch in progress on this thread. */
 interface OwnFetch {
 	readonly ended: Promise<void>;
-	/** Start time, from {@link clock}. */
+	/** Start time, from {@link clockMs}. */
 	readonly startedAt: number;
 }
 
 /** The coalescing state of one store, as seen by one thread. */
 export class RequestCoalescer {
 	readonly #memory: CacheMemory;
-	readonly #self: number;
-	readonly #own = new Map<string, OwnFetch>();
+	readonly #threadNumber: number;
+	readonly #ownFetches = new Map<string, OwnFetch>();
 	/** Fetches in progress on other threads that this thread is waiting for. */
-	readonly #others = new Map<string, Promise<void>>();
+	readonly #otherFetches = new Map<string, Promise<void>>();
 
 	constructor(memory: CacheMemory, thread: number) {
 		this.#memory = memory;
-		this.#self = thread + 1;
+		this.#threadNumber = thread + 1;
 	}
 
-	take(key: string, hash: KeyHash, maxWait: number): FetchTicket {
-		const own = this.#own.get(key);
+	join(key: string, hash: KeyHash, maxWait: number): FetchTicket {
+		const ownFetch = this.#ownFetches.get(key);
 		// A fetch older than `maxWait` is presumed to be stuck, and the next request starts another one.
-		const fresh = own !== undefined && !isOver(own.startedAt, maxWait) ? own.ended : undefined;
-		const under = fresh ?? this.#others.get(key);
-		if (under !== undefined) return { ended: waitAtMost(under, maxWait), done: () => {} };
-		if (this.#isAlone(hash)) return UNCOALESCED;
+		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWait) ? ownFetch.ended : undefined;
+		const pendingEnd = ownEnd ?? this.#otherFetches.get(key);
+		if (pendingEnd !== undefined) return { ended: waitAtMost(pendingEnd, maxWait), done: () => {} };
+		if (this.#isUncoalesced(hash)) return UNCOALESCED;
 		const { words } = this.#memory;
 		let slot = 0;
 		let state = 0;
-		const leads = this.#memory.locked(() => {
-			const { at, found } = this.#slot(hash);
+		const isLeader = this.#memory.withLock(() => {
+			const { at, isFound } = this.#findSlot(hash);
 			slot = at;
 			if (at === 0) return true;
 			state = Atomics.load(words, at);
-			if (found && !isOver(words[at + 4]!, maxWait)) return false;
+			if (isFound && !isOverdue(words[at + 4]!, maxWait)) return false;
 			words[at + 1] = hash.a;
 			words[at + 2] = hash.b;
-			words[at + 3] = this.#self;
-			words[at + 4] = clock();
+			words[at + 3] = this.#threadNumber;
+			words[at + 4] = clockMs();
 			// Slot states are odd while a fetch is in progress; each new fetch increments the number.
-			state += found ? 2 : 1;
+			state += isFound ? 2 : 1;
 			Atomics.store(words, at, state);
 			return true;
 		});
-		if (!leads) return this.#wait(key, slot, state, maxWait);
+		if (!isLeader) return this.#wait(key, slot, state, maxWait);
 		return this.#lead(key, hash, slot, state);
 	}
 
 	#lead(key: string, hash: KeyHash, slot: number, state: number): FetchTicket {
 		const { words } = this.#memory;
 		const { promise, resolve } = Promise.withResolvers<void>();
-		const own: OwnFetch = { ended: promise, startedAt: clock() };
-		this.#own.set(key, own);
-		let over = false;
+		const ownFetch: OwnFetch = { ended: promise, startedAt: clockMs() };
+		this.#ownFetches.set(key, ownFetch);
+		let isDone = false;
 		return {
 			ended: undefined,
 			done: outcome => {
-				if (over) return;
-				over = true;
-				if (this.#own.get(key) === own) this.#own.delete(key);
-				if (outcome === 'private') this.#markAlone(hash);
+				if (isDone) return;
+				isDone = true;
+				if (this.#ownFetches.get(key) === ownFetch) this.#ownFetches.delete(key);
+				if (outcome === 'private') this.#markUncoalesced(hash);
 				if (slot !== 0 && Atomics.compareExchange(words, slot, state, state + 1) === state) {
 					Atomics.notify(words, slot);
 				}
@@ -86,38 +86,38 @@ export class RequestCoalescer {
 	#wait(key: string, slot: number, state: number, maxWait: number): FetchTicket {
 		if (maxWait === 0) return { ended: Promise.resolve(), done: () => {} };
 		const { words } = this.#memory;
-		const waited = Atomics.waitAsync(words, slot, state, maxWait);
-		if (!waited.async) return { ended: Promise.resolve(), done: () => {} };
-		const ended = waited.value.then(() => {
-			if (this.#others.get(key) === ended) this.#others.delete(key);
+		const waitResult = Atomics.waitAsync(words, slot, state, maxWait);
+		if (!waitResult.async) return { ended: Promise.resolve(), done: () => {} };
+		const ended = waitResult.value.then(() => {
+			if (this.#otherFetches.get(key) === ended) this.#otherFetches.delete(key);
 		});
-		this.#others.set(key, ended);
+		this.#otherFetches.set(key, ended);
 		return { ended: waitAtMost(ended, maxWait), done: () => {} };
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
-	#slot(hash: KeyHash): { at: number; found: boolean } {
+	#findSlot(hash: KeyHash): { at: number; isFound: boolean } {
 		const { words, layout } = this.#memory;
 		let free = 0;
 		for (let probe = 0; probe < 16; probe++) {
 			const at = layout.fetchesAt + ((hash.a + probe) & (MAX_FETCHES - 1)) * FETCH_WORDS;
 			if ((Atomics.load(words, at) & 1) === 0) {
 				if (free === 0) free = at;
-			} else if (words[at + 1] === hash.a && words[at + 2] === hash.b) return { at, found: true };
+			} else if (words[at + 1] === hash.a && words[at + 2] === hash.b) return { at, isFound: true };
 		}
-		return { at: free, found: false };
+		return { at: free, isFound: false };
 	}
 
-	#isAlone(hash: KeyHash): boolean {
+	#isUncoalesced(hash: KeyHash): boolean {
 		const { words } = this.#memory;
 		const at = this.#uncoalescedAt(hash);
-		return words[at] === hash.b && words[at + 1]! - seconds() > 0;
+		return words[at] === hash.b && words[at + 1]! - nowSeconds() > 0;
 	}
 
-	#markAlone(hash: KeyHash): void {
+	#markUncoalesced(hash: KeyHash): void {
 		const { words } = this.#memory;
 		const at = this.#uncoalescedAt(hash);
-		words[at + 1] = seconds() + HIT_FOR_MISS_SECONDS;
+		words[at + 1] = nowSeconds() + HIT_FOR_MISS_SECONDS;
 		words[at] = hash.b;
 	}
 
@@ -137,16 +137,16 @@ export function endFetchesOf({ words, layout }: CacheMemory, thread: number): vo
 }
 
 /** Returns the current time in milliseconds as an Int32, which wraps around. */
-function clock(): number {
+function clockMs(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }
 
-/** Reports whether more than `maxWait` milliseconds have passed since a time of {@link clock}; 0 means no limit. */
-function isOver(startedAt: number, maxWait: number): boolean {
-	return maxWait > 0 && ((clock() - startedAt) | 0) > maxWait;
+/** Reports whether more than `maxWait` milliseconds have passed since a time of {@link clockMs}; 0 means no limit. */
+function isOverdue(startedAt: number, maxWait: number): boolean {
+	return maxWait > 0 && ((clockMs() - startedAt) | 0) > maxWait;
 }
 
-function seconds(): number {
+function nowSeconds(): number {
 	return (Date.now() / 1000) | 0;
 }
 
@@ -154,10 +154,10 @@ function seconds(): number {
 export function waitAtMost(promise: Promise<void>, milliseconds: number): Promise<void> {
 	return new Promise(resolve => {
 		const timer = setTimeout(resolve, milliseconds);
-		const end = (): void => {
+		const finish = (): void => {
 			clearTimeout(timer);
 			resolve();
 		};
-		promise.then(end, end);
+		promise.then(finish, finish);
 	});
 }

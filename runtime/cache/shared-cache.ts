@@ -12,26 +12,26 @@ import type {
 import { BodyFiling, MIN_FILED_BODY_BYTES } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
-import { type CachedHeadsOfKey, HeadsAtHand } from './heads-at-hand.ts';
-import { hashKey, type KeyHash, plainPath, urlText } from './key-hash.ts';
+import { hashKey, type KeyHash, normalizePath, urlText } from './key-hash.ts';
+import { type CachedHeadsOfKey, LocalHeadCache } from './local-head-cache.ts';
 import { BLOCK_BYTES, ENTRY_LIVE, ENTRY_WORD } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
 import { RequestCoalescer, waitAtMost } from './request-coalescer.ts';
 
 /** Maximum bytes of a body that is copied in one go. */
-const WHOLE = 65_536;
-/** Share of the maximum cache size that all threads together may use for cached heads and copies of bodies. */
-const AT_HAND_SHARE = 1 / 40;
-/** Minimum number of bytes for these per thread. */
-const MIN_AT_HAND = 65_536;
+const MAX_COPIED_BODY_BYTES = 65_536;
+/** Fraction of the maximum cache size that all threads together may use for local caches of heads and copies of bodies. */
+const LOCAL_CACHE_SHARE = 1 / 40;
+/** Minimum number of bytes for the local cache of each thread. */
+const MIN_LOCAL_CACHE_BYTES = 65_536;
 /** Maximum keys whose heads a thread caches. */
-const KEYS_AT_HAND = 2048;
+const MAX_LOCAL_KEYS = 2048;
 /** Maximum bytes of a body that is kept as text, so that it is sent together with its head. All its bytes must be ASCII. */
-const MAX_TEXT = 1024;
+const MAX_TEXT_BYTES = 1024;
 /** Maximum bytes of a head; responses with longer ones are not stored. */
-const MAX_HEAD = 64 * 1024;
-/** Estimated bytes of a parsed head per byte of its text. */
-const HEAD_WEIGHT = 5;
+const MAX_HEAD_BYTES = 64 * 1024;
+/** Estimated number of bytes that a parsed head uses per byte of its text. */
+const PARSED_BYTES_PER_BYTE = 5;
 /** Maximum number of stored responses per key. Clients choose the request fields and must not be able to fill the store with one page. */
 export const MAX_VARIANTS: number = 64;
 
@@ -41,23 +41,23 @@ export class StoredResponse implements CachedResponse {
 	readonly length: number;
 	readonly entry: number;
 	readonly serial: number;
-	readonly known: Known;
+	readonly knownKey: KnownKey;
 	/** Number of requests for the whole body. */
-	wanted = 0;
-	/** A copy of the body, made once that is worthwhile. */
+	requestCount = 0;
+	/** A copy of the body; undefined until the response has turned out to be popular. */
 	copy: Uint8Array | string | undefined = undefined;
 
-	constructor(head: CachedHead, length: number, entry: number, serial: number, known: Known) {
+	constructor(head: CachedHead, length: number, entry: number, serial: number, knownKey: KnownKey) {
 		this.head = head;
 		this.length = length;
 		this.entry = entry;
 		this.serial = serial;
-		this.known = known;
+		this.knownKey = knownKey;
 	}
 }
 
 /** The stored responses of a key, valid for one version of its bucket. */
-interface Known extends CachedHeadsOfKey {
+interface KnownKey extends CachedHeadsOfKey {
 	readonly hash: KeyHash;
 	readonly bucket: number;
 	readonly version: number;
@@ -65,15 +65,15 @@ interface Known extends CachedHeadsOfKey {
 }
 
 /** Maximum attempts to read a bucket that other threads are changing. */
-const MAX_LOOKS = 8;
+const MAX_ATTEMPTS = 8;
 
 /** Maximum milliseconds that a request waits for the disk. */
-const MAX_RECALL = 1000;
+const MAX_RECALL_MS = 1000;
 
 /** Minimum milliseconds between two revalidations that are written to disk, if the later one changes nothing. */
-const CONFIRMED_SHORTLY = 60_000;
+const MIN_REWRITE_INTERVAL_MS = 60_000;
 
-const NOTHING: readonly StoredResponse[] = [];
+const NO_RESPONSES: readonly StoredResponse[] = [];
 
 /** A thread's interface to the disk tier, which is on the main thread. */
 export interface DiskPort {
@@ -96,8 +96,9 @@ export interface SharedCacheDeps {
 	/** Index of this thread's row. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
-	/** Size of the disk tier in bytes, and the interface to it, which the main thread does not need. */
+	/** Size of the disk tier in bytes; undefined if there is none. */
 	readonly diskSize?: number | undefined;
+	/** The interface to the disk tier; undefined on the main thread. */
 	readonly disk?: DiskPort | undefined;
 }
 
@@ -107,48 +108,49 @@ export class SharedCache implements ResponseCache {
 	readonly #memory: CacheMemory;
 	readonly #coalescer: RequestCoalescer;
 	readonly #count: (event: CacheEvent) => void;
-	readonly #known: HeadsAtHand<Known>;
-	readonly #filing: BodyFiling;
-	readonly #answers: boolean;
+	readonly #localHeads: LocalHeadCache<KnownKey>;
+	readonly #bodyFiling: BodyFiling;
+	readonly #servesRequests: boolean;
 	readonly #disk: DiskPort | undefined;
 	readonly #recalls = new Map<string, Promise<void>>();
-	/** Entries pinned by this thread, each with its number of uses and its serial. */
-	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
+	/** Entries pinned by this thread, with the number of uses of each pin and the serial of the pinned response. */
+	readonly #pins = new Map<number, { uses: number; readonly serial: number }>();
 
 	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheDeps) {
 		this.#memory = new CacheMemory(buffer, ceiling, rows, thread, diskSize);
 		this.#disk = disk;
 		this.#coalescer = new RequestCoalescer(this.#memory, thread);
 		this.#count = count;
-		this.#filing = new BodyFiling(this.#memory);
+		this.#bodyFiling = new BodyFiling(this.#memory);
 		// The main thread serves no requests.
-		this.#answers = thread !== rows;
-		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
-		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(MIN_AT_HAND, share));
+		this.#servesRequests = thread !== rows;
+		const share = thread === rows ? 0 : (ceiling * LOCAL_CACHE_SHARE) / rows;
+		this.#localHeads = new LocalHeadCache(MAX_LOCAL_KEYS, Math.max(MIN_LOCAL_CACHE_BYTES, share));
 		this.maxBodyBytes = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
 	}
 
 	find(key: string): readonly CachedResponse[] {
-		const known = this.#known.get(key);
-		if (known !== undefined && this.#memory.version(known.bucket) === known.version) {
-			const { responses } = known;
-			for (let i = 0; i < responses.length; i++) this.#memory.queues.used(responses[i]!.entry);
+		const knownKey = this.#localHeads.get(key);
+		if (knownKey !== undefined && this.#memory.version(knownKey.bucket) === knownKey.version) {
+			const { responses } = knownKey;
+			for (let i = 0; i < responses.length; i++) this.#memory.queues.countUse(responses[i]!.entry);
 			return responses;
 		}
-		return this.#look(key);
+		return this.#readHeads(key);
 	}
 
 	/** Returns the response that a thread has just stored, unless it has been removed. Called on the main thread. */
 	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
-		return this.#look(key).find(one => one.entry === entry && one.serial === serial);
+		return this.#readHeads(key).find(one => one.entry === entry && one.serial === serial);
 	}
 
 	loadFromDisk(key: string): Promise<void> | undefined {
 		if (this.#disk === undefined) return undefined;
-		const under = this.#recalls.get(key);
-		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
+		const pendingRecall = this.#recalls.get(key);
+		if (pendingRecall !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a))
+			return pendingRecall;
 		// Requests must not wait for a disk that is slower than an origin, or that does not respond at all.
-		const recall = waitAtMost(this.#disk.recall(key), MAX_RECALL).finally(() => this.#recalls.delete(key));
+		const recall = waitAtMost(this.#disk.recall(key), MAX_RECALL_MS).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
 	}
@@ -165,30 +167,30 @@ export class SharedCache implements ResponseCache {
 		const length = end - start;
 		const isLong = stored.length >= MIN_FILED_BODY_BYTES;
 		if (isLong) {
-			const wanted = this.#answers && length > WHOLE && ++stored.wanted > 2;
-			const filed = this.#filing.body(entry, start, length, wanted, () => this.#unpin(entry));
-			if (filed !== undefined) return filed;
+			const wantsFile = this.#servesRequests && length > MAX_COPIED_BODY_BYTES && ++stored.requestCount > 2;
+			const filedBody = this.#bodyFiling.openBody(entry, start, length, wantsFile, () => this.#unpin(entry));
+			if (filedBody !== undefined) return filedBody;
 		}
-		const first = memory.field(entry, ENTRY_WORD.bodyBlock);
+		const firstBlock = memory.field(entry, ENTRY_WORD.bodyBlock);
 		const release = (): void => {
-			if (isLong) this.#filing.read(entry);
+			if (isLong) this.#bodyFiling.readEnded(entry);
 			this.#unpin(entry);
 		};
-		if (length > WHOLE) return new PinnedBody(memory.blocks, first, start, length, release);
+		if (length > MAX_COPIED_BODY_BYTES) return new PinnedBody(memory.blocks, firstBlock, start, length, release);
 		const bytes = Buffer.allocUnsafe(length);
-		memory.blocks.copy(first, start, length, bytes);
+		memory.blocks.copy(firstBlock, start, length, bytes);
 		release();
-		if (!isLong && length === stored.length && ++stored.wanted > 2) this.#keepCopy(stored, bytes);
+		if (!isLong && length === stored.length && ++stored.requestCount > 2) this.#keepCopy(stored, bytes);
 		return bytes;
 	}
 
 	pin(response: CachedResponse): (() => void) | undefined {
 		const { entry, serial } = response as StoredResponse;
 		if (!this.#pin(entry, serial)) return undefined;
-		let held = true;
+		let isHeld = true;
 		return () => {
-			if (held) this.#unpin(entry);
-			held = false;
+			if (isHeld) this.#unpin(entry);
+			isHeld = false;
 		};
 	}
 
@@ -198,47 +200,48 @@ export class SharedCache implements ResponseCache {
 	}
 
 	urlEpoch(host: string, path: string, query: string | undefined): number {
-		return this.#memory.moment(hashKey(urlText(host, path, query), this.#memory.seed).a);
+		return this.#memory.urlEpoch(hashKey(urlText(host, path, query), this.#memory.seed).a);
 	}
 
-	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined {
+	store(head: CachedHead, length: number | undefined, maxBytes: number, since: number): CacheWriter | undefined {
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
-		const bound = Math.min(most, this.maxBodyBytes);
-		if (bytes.byteLength > MAX_HEAD || (length ?? 0) > bound) return undefined;
+		const limitBytes = Math.min(maxBytes, this.maxBodyBytes);
+		if (bytes.byteLength > MAX_HEAD_BYTES || (length ?? 0) > limitBytes) return undefined;
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
-		const entry = memory.locked(() => {
-			// This is checked with the lock held, because a purge from now on also checks entries that are being filled.
-			if (memory.moment(hashes.url) !== since) return 0;
-			const begun = memory.begin(hashes);
-			if (begun === 0) return 0;
-			if (memory.setHead(begun, bytes)) return begun;
-			memory.remove(begun);
+		const entry = memory.withLock(() => {
+			// Checked with the lock held, because purges from now on also check entries that are being filled.
+			if (memory.urlEpoch(hashes.url) !== since) return 0;
+			const newEntry = memory.allocateEntry(hashes);
+			if (newEntry === 0) return 0;
+			if (memory.setHead(newEntry, bytes)) return newEntry;
+			memory.remove(newEntry);
 			return 0;
 		});
 		if (entry === 0) return undefined;
-		return new EntryWriter(memory, entry, bound, () => this.#publish(head, entry));
+		return new EntryWriter(memory, entry, limitBytes, () => this.#publish(head, entry));
 	}
 
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
-		const { entry, serial, known, length } = response as StoredResponse;
+		const { entry, serial, knownKey, length } = response as StoredResponse;
 		const memory = this.#memory;
 		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
-		if (bytes.byteLength <= MAX_HEAD) {
-			memory.locked(() => {
+		if (bytes.byteLength <= MAX_HEAD_BYTES) {
+			memory.withLock(() => {
 				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== ENTRY_LIVE) return;
-				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
+				if (memory.setHead(entry, bytes)) memory.bumpVersion(knownKey.hash.a);
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});
-			if (this.#disk !== undefined && !isHardlyNewer(head, response.head)) this.#disk.stored(head.key, entry, serial);
+			if (this.#disk !== undefined && !isRecentRevalidation(head, response.head))
+				this.#disk.stored(head.key, entry, serial);
 		}
-		return new StoredResponse(head, length, entry, serial, known);
+		return new StoredResponse(head, length, entry, serial, knownKey);
 	}
 
 	remove(response: CachedResponse): void {
 		const { entry, serial, head } = response as StoredResponse;
 		const memory = this.#memory;
-		memory.locked(() => {
+		memory.withLock(() => {
 			if (memory.serial(entry) === serial) memory.remove(entry);
 		});
 		this.#disk?.removed(head.key);
@@ -247,15 +250,15 @@ export class SharedCache implements ResponseCache {
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void> {
 		const memory = this.#memory;
 		const hash = hashKey(urlText(host, path, query), memory.seed).a;
-		memory.locked(() => {
-			memory.passMoment(hash);
-			for (const entry of memory.ofUrl(hash)) memory.remove(entry);
+		memory.withLock(() => {
+			memory.advanceEpoch(hash);
+			for (const entry of memory.entriesOfUrl(hash)) memory.remove(entry);
 		});
 		return this.#disk?.invalidated(host, path, query);
 	}
 
 	joinFetch(key: string, maxWait: number): FetchTicket {
-		return this.#coalescer.take(key, hashKey(key, this.#memory.seed), maxWait);
+		return this.#coalescer.join(key, hashKey(key, this.#memory.seed), maxWait);
 	}
 
 	countEvent(event: CacheEvent): void {
@@ -264,38 +267,38 @@ export class SharedCache implements ResponseCache {
 
 	/** Keeps a copy of a popular body, because copying it for each response would dominate the cost. */
 	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
-		if (!this.#known.grow(stored.known, bytes.byteLength)) return;
-		stored.copy = bytes.byteLength <= MAX_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
+		if (!this.#localHeads.grow(stored.knownKey, bytes.byteLength)) return;
+		stored.copy = bytes.byteLength <= MAX_TEXT_BYTES && isAscii(bytes) ? bytes.toString('latin1') : bytes;
 	}
 
 	/** Reads the heads of a key from the shared memory. */
-	#look(key: string): readonly StoredResponse[] {
+	#readHeads(key: string): readonly StoredResponse[] {
 		const memory = this.#memory;
-		const hash = this.#known.get(key)?.hash ?? hashKey(key, memory.seed);
+		const hash = this.#localHeads.get(key)?.hash ?? hashKey(key, memory.seed);
 		const bucket = memory.bucketOf(hash.a);
 		const heads: { bytes: Buffer; entry: number; serial: number; length: number }[] = [];
-		const version = memory.locked(() => {
-			for (const entry of memory.chain(hash)) {
+		const version = memory.withLock(() => {
+			for (const entry of memory.entriesOfKey(hash)) {
 				const serial = memory.serial(entry);
 				heads.push({ bytes: memory.head(entry), entry, serial, length: memory.field(entry, ENTRY_WORD.bodyLength) });
-				memory.queues.used(entry);
+				memory.queues.countUse(entry);
 			}
 			return memory.version(bucket);
 		});
 		if (heads.length === 0) {
-			this.#known.delete(key);
-			return NOTHING;
+			this.#localHeads.delete(key);
+			return NO_RESPONSES;
 		}
-		const known: Known = { hash, bucket, version, responses: [], bytes: key.length };
+		const knownKey: KnownKey = { hash, bucket, version, responses: [], bytes: key.length };
 		for (const { bytes, entry, serial, length } of heads) {
 			const head = JSON.parse(bytes.toString('utf8')) as CachedHead;
 			// Two keys may have the same hash.
 			if (head.key !== key) continue;
-			known.responses.push(new StoredResponse(head, length, entry, serial, known));
-			known.bytes += bytes.byteLength * HEAD_WEIGHT;
+			knownKey.responses.push(new StoredResponse(head, length, entry, serial, knownKey));
+			knownKey.bytes += bytes.byteLength * PARSED_BYTES_PER_BYTE;
 		}
-		this.#known.set(key, known);
-		return known.responses;
+		this.#localHeads.set(key, knownKey);
+		return knownKey.responses;
 	}
 
 	/** Publishes a complete response. Returns false if it has been purged meanwhile or if a newer one is stored. */
@@ -303,41 +306,41 @@ export class SharedCache implements ResponseCache {
 		const memory = this.#memory;
 		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
 		const serial = memory.serial(entry);
-		let published = false;
-		for (let tries = 0, settled = false; !settled; tries++) {
+		let isPublished = false;
+		for (let attempts = 0, isSettled = false; !isSettled; attempts++) {
 			const version = memory.version(bucket);
-			const replaced = this.#replacedBy(head);
+			const replaced = this.#responsesReplacedBy(head);
 			const now = Date.now();
 			// A response from the future means that the clock was set back.
 			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
-			memory.locked(() => {
+			memory.withLock(() => {
 				// Another thread has published the same response in the meantime.
-				if (memory.version(bucket) !== version && tries < MAX_LOOKS) return;
-				settled = true;
+				if (memory.version(bucket) !== version && attempts < MAX_ATTEMPTS) return;
+				isSettled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
 				for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
 				memory.publish(entry);
-				published = true;
+				isPublished = true;
 			});
 		}
-		if (published) this.#disk?.stored(head.key, entry, serial);
-		return published;
+		if (isPublished) this.#disk?.stored(head.key, entry, serial);
+		return isPublished;
 	}
 
 	/** Returns the stored responses that a new one replaces. */
-	#replacedBy(head: CachedHead): readonly StoredResponse[] {
-		const all = this.#look(head.key);
-		const same = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
-		if (all.length - same.length < MAX_VARIANTS) return same;
+	#responsesReplacedBy(head: CachedHead): readonly StoredResponse[] {
+		const all = this.#readHeads(head.key);
+		const sameVariant = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
+		if (all.length - sameVariant.length < MAX_VARIANTS) return sameVariant;
 		const oldest = all.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
-		return oldest.head.storedAt <= head.storedAt ? [...same, oldest] : all;
+		return oldest.head.storedAt <= head.storedAt ? [...sameVariant, oldest] : all;
 	}
 
 	#pin(entry: number, serial: number): boolean {
 		const pinned = this.#pins.get(entry);
 		if (pinned !== undefined) {
 			if (pinned.serial !== serial) return false;
-			pinned.times++;
+			pinned.uses++;
 			return true;
 		}
 		const memory = this.#memory;
@@ -346,13 +349,13 @@ export class SharedCache implements ResponseCache {
 			memory.unpin(entry, serial);
 			return false;
 		}
-		this.#pins.set(entry, { times: 1, serial });
+		this.#pins.set(entry, { uses: 1, serial });
 		return true;
 	}
 
 	#unpin(entry: number): void {
 		const pinned = this.#pins.get(entry);
-		if (pinned === undefined || --pinned.times > 0) return;
+		if (pinned === undefined || --pinned.uses > 0) return;
 		this.#pins.delete(entry);
 		this.#memory.unpin(entry, pinned.serial);
 	}
@@ -362,11 +365,13 @@ export class SharedCache implements ResponseCache {
  * Reports whether a response was revalidated shortly before, with the same lifetime and caching rules. If each revalidation were
  * written to disk, a popular response would displace everything else there.
  */
-function isHardlyNewer(head: CachedHead, before: CachedHead): boolean {
-	return head.storedAt - before.storedAt < CONFIRMED_SHORTLY && keptBy(head) === keptBy(before);
+function isRecentRevalidation(head: CachedHead, previous: CachedHead): boolean {
+	return (
+		head.storedAt - previous.storedAt < MIN_REWRITE_INTERVAL_MS && cachingRulesOf(head) === cachingRulesOf(previous)
+	);
 }
 
-function keptBy(head: CachedHead): string {
+function cachingRulesOf(head: CachedHead): string {
 	const { lifetime, staleWhileRevalidate, staleIfError, mustRevalidate, noCache, etag, modified, tags } = head;
 	return JSON.stringify([lifetime, staleWhileRevalidate, staleIfError, mustRevalidate, noCache, etag, modified, tags]);
 }
@@ -376,6 +381,6 @@ function hashesOf({ key, host, path, query }: CachedHead, seed: number): EntryHa
 	return {
 		key: hashKey(key, seed),
 		url: hashKey(urlText(host, path, query), seed).a,
-		path: hashKey(plainPath(path), seed).a,
+		path: hashKey(normalizePath(path), seed).a,
 	};
 }

@@ -11,9 +11,9 @@ const MAX_WAITING = 4096;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for a few microseconds at most. */
 const SPINS = 1000;
 /** Length of one sleep in milliseconds. */
-const NAP = 1;
+const SLEEP_MS = 1;
 
-/** Words of a thread's row. */
+/** Words of a thread's row. The first one is incremented to wake the thread. */
 const WAKE = 0;
 /** Set to 1 if a request may have been admitted that is not in the list of admitted ones. */
 const RESCAN = 1;
@@ -31,9 +31,9 @@ const NEXT = 2;
 const PREVIOUS = 3;
 /** The limit of the zone where this request waits. */
 const LIMIT = 4;
-/** The slot that it gets when it is admitted. */
+/** The slot that the waiting request gets when it is admitted. */
 const SLOT = 5;
-/** Its number in the order of arrival. */
+/** The number of the waiting request in the order of arrival. */
 const ARRIVAL = 6;
 const WAITER_WORDS = 7;
 
@@ -46,7 +46,7 @@ export const CONCURRENCY_ROW = WAITERS + MAX_WAITING * WAITER_WORDS;
 
 /** Words after the rows: the secret of the hash, and the arrivals so far. */
 const ARRIVALS = 2;
-const HEADER = 3;
+const HEADER_WORDS = 3;
 
 /** Words of a place, which belongs to one key while that has requests. */
 const FIRST = 0;
@@ -55,19 +55,19 @@ const RUNNING = 2;
 const WAITING = 3;
 const HEAD = 4;
 const TAIL = 5;
-/** The highest limit of those that wait, or of some that did. */
+/** An upper bound of the limits of the waiting requests: the highest limit since the queue was last empty. */
 const HIGHEST = 6;
 const PLACE_WORDS = 7;
 
 /** Returns the number of sets. There are two places for each key, so that sets are rarely full before the table is. */
-function setsOf(maxKeys: number): number {
+function setCount(maxKeys: number): number {
 	return Math.ceil((2 * maxKeys) / WAYS);
 }
 
 /** Returns the number of Int32 values after the rows. */
 export function concurrencyTableWords(maxKeys: number): number {
-	const sets = setsOf(maxKeys);
-	return HEADER + sets * WAYS * PLACE_WORDS + sets;
+	const sets = setCount(maxKeys);
+	return HEADER_WORDS + sets * WAYS * PLACE_WORDS + sets;
 }
 
 /** Returns how many requests run and wait. Threads may count meanwhile. */
@@ -77,11 +77,11 @@ export function readConcurrency(
 	maxKeys: number,
 ): { readonly running: number; readonly waiting: number } {
 	const words = new Int32Array(buffer);
-	const from = rows * CONCURRENCY_ROW + HEADER;
-	const to = from + setsOf(maxKeys) * WAYS * PLACE_WORDS;
+	const start = rows * CONCURRENCY_ROW + HEADER_WORDS;
+	const end = start + setCount(maxKeys) * WAYS * PLACE_WORDS;
 	let running = 0;
 	let waiting = 0;
-	for (let at = from; at < to; at += PLACE_WORDS) {
+	for (let at = start; at < end; at += PLACE_WORDS) {
 		running += words[at + RUNNING]!;
 		waiting += words[at + WAITING]!;
 	}
@@ -108,22 +108,22 @@ export class ConcurrencyTable {
 	readonly #freeSlots = new FreeNumbers(MAX_RUNNING);
 	readonly #freeWaiters = new FreeNumbers(MAX_WAITING);
 	/** The callbacks of this thread's waiting requests, by number of the waiting request. */
-	readonly #waiting = new Map<number, (slot: number) => void>();
+	readonly #callbacks = new Map<number, (slot: number) => void>();
 	/** Rows of the requests that the current change has admitted. */
-	readonly #admitted = new Set<number>();
-	#listening = false;
-	#closed = false;
+	readonly #admittedRows = new Set<number>();
+	#isListening = false;
+	#isClosed = false;
 
 	/** @param buffer `rows` rows and {@link concurrencyTableWords} Int32 values. All are 0 when the first thread opens it. */
 	constructor(buffer: SharedArrayBuffer, rows: number, maxKeys: number, row: number) {
 		this.#words = new Int32Array(buffer);
 		this.#rows = rows;
 		this.#row = row;
-		this.#sets = setsOf(maxKeys);
-		const common = rows * CONCURRENCY_ROW;
-		this.#places = common + HEADER;
+		this.#sets = setCount(maxKeys);
+		const afterRows = rows * CONCURRENCY_ROW;
+		this.#places = afterRows + HEADER_WORDS;
 		this.#locks = this.#places + this.#sets * WAYS * PLACE_WORDS;
-		const secret = this.#words.subarray(common, common + 2);
+		const secret = this.#words.subarray(afterRows, afterRows + 2);
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}
 
@@ -139,12 +139,12 @@ export class ConcurrencyTable {
 		const place = this.#placeFor(set);
 		let result = NO_PLACE;
 		if (place !== -1) {
-			const at = this.#at(place);
+			const at = this.#placeIndex(place);
 			const running = words[at + RUNNING]!;
-			// Those that wait have lower limits then. If all limits are the same, nobody is overtaken.
+			// If requests wait although this one may run, their limits are lower. If all limits are equal, no request overtakes another.
 			if (running < limit) {
 				result = this.#freeSlots.take();
-				if (result !== NO_PLACE) this.#run(place, this.#row, result);
+				if (result !== NO_PLACE) this.#countRunning(place, this.#row, result);
 			} else if (words[at + WAITING]! < queue) result = this.#enqueue(place, limit);
 		}
 		this.#unlock(set);
@@ -152,8 +152,8 @@ export class ConcurrencyTable {
 	}
 
 	/** Waits for a request to be admitted. Calls back with its slot, possibly at once, unless {@link cancel} comes first. */
-	wait(waiter: number, admitted: (slot: number) => void): void {
-		this.#waiting.set(waiter, admitted);
+	wait(waiter: number, onAdmitted: (slot: number) => void): void {
+		this.#callbacks.set(waiter, onAdmitted);
 		this.#listen();
 	}
 
@@ -164,7 +164,7 @@ export class ConcurrencyTable {
 		const set = Math.floor(place / WAYS);
 		this.#lock(set);
 		this.#words[at] = 0;
-		this.#words[this.#at(place) + RUNNING]!--;
+		this.#words[this.#placeIndex(place) + RUNNING]!--;
 		this.#admit(place);
 		this.#unlock(set);
 		this.#freeSlots.giveBack(slot);
@@ -173,33 +173,33 @@ export class ConcurrencyTable {
 
 	/** Ends a wait. Returns false if the request has been admitted: the callback has then been called. */
 	cancel(waiter: number): boolean {
-		this.#notice();
-		if (!this.#waiting.has(waiter)) return false;
+		this.#handleAdmitted();
+		if (!this.#callbacks.has(waiter)) return false;
 		const at = this.#waiterAt(waiter);
 		const place = this.#words[at + PLACE]!;
 		const set = Math.floor(place / WAYS);
 		this.#lock(set);
-		const waits = this.#words[at + STATE] === QUEUED;
-		if (waits) {
+		const isWaiting = this.#words[at + STATE] === QUEUED;
+		if (isWaiting) {
 			this.#unlink(waiter);
 			this.#words[at + STATE] = IDLE;
 		}
 		this.#unlock(set);
-		if (waits) {
-			this.#waiting.delete(waiter);
+		if (isWaiting) {
+			this.#callbacks.delete(waiter);
 			this.#freeSlots.giveBack(this.#words[at + SLOT]!);
 			this.#freeWaiters.giveBack(waiter - 1 - this.#row * MAX_WAITING);
 		}
 		this.#wake();
-		// If it was admitted in the last moment, it is in the list now.
-		if (!waits) this.#notice();
-		return waits;
+		// If the request was admitted just before, it is now in the list of admitted requests.
+		if (!isWaiting) this.#handleAdmitted();
+		return isWaiting;
 	}
 
 	/** Ends the wait for other threads. The row may then be used by another table. */
 	close(): void {
-		this.#closed = true;
-		if (this.#listening) this.#notify(this.#row);
+		this.#isClosed = true;
+		if (this.#isListening) this.#notify(this.#row);
 	}
 
 	/** Removes the requests of a thread that has died, and admits those that waited for them. Called on the main thread. */
@@ -219,8 +219,8 @@ export class ConcurrencyTable {
 			words[at + STATE] = IDLE;
 			this.#unlock(set);
 		}
-		// Nobody admits a request of this thread any longer. All its places become free before others get them.
-		const freed = new Set<number>();
+		// No request of this thread is admitted any longer. All its places are freed before waiting requests get them.
+		const freedPlaces = new Set<number>();
 		for (let slot = 0; slot < MAX_RUNNING; slot++) {
 			const at = start + SLOTS + slot;
 			const place = Atomics.load(words, at) - 1;
@@ -228,11 +228,11 @@ export class ConcurrencyTable {
 			const set = Math.floor(place / WAYS);
 			this.#lock(set);
 			words[at] = 0;
-			words[this.#at(place) + RUNNING]!--;
-			freed.add(place);
+			words[this.#placeIndex(place) + RUNNING]!--;
+			freedPlaces.add(place);
 			this.#unlock(set);
 		}
-		for (const place of freed) {
+		for (const place of freedPlaces) {
 			const set = Math.floor(place / WAYS);
 			this.#lock(set);
 			this.#admit(place);
@@ -240,17 +240,17 @@ export class ConcurrencyTable {
 		}
 		words.fill(0, start, start + SLOTS);
 		// The thread may have died after it had admitted requests and before it had woken their threads.
-		for (let other = 0; other < this.#rows; other++) if (other !== row) this.#notify(other);
-		this.#admitted.clear();
+		for (let otherRow = 0; otherRow < this.#rows; otherRow++) if (otherRow !== row) this.#notify(otherRow);
+		this.#admittedRows.clear();
 	}
 
 	/** Restores the counts and queues of a set whose lock a dead thread holds, from what the other threads' rows say. */
-	#repair(set: number, dead: number): void {
+	#repair(set: number, deadRow: number): void {
 		const words = this.#words;
 		const first = set * WAYS;
-		const isHere = (place: number): boolean => place >= first && place < first + WAYS;
+		const isInSet = (place: number): boolean => place >= first && place < first + WAYS;
 		for (let place = first; place < first + WAYS; place++) {
-			const at = this.#at(place);
+			const at = this.#placeIndex(place);
 			words.fill(0, at + RUNNING, at + PLACE_WORDS);
 		}
 		const queued: number[] = [];
@@ -258,16 +258,16 @@ export class ConcurrencyTable {
 			const start = row * CONCURRENCY_ROW;
 			for (let at = start + SLOTS; at < start + WAITERS; at++) {
 				const place = Atomics.load(words, at) - 1;
-				if (!isHere(place)) continue;
-				if (row === dead) words[at] = 0;
-				else words[this.#at(place) + RUNNING]!++;
+				if (!isInSet(place)) continue;
+				if (row === deadRow) words[at] = 0;
+				else words[this.#placeIndex(place) + RUNNING]!++;
 			}
 			for (let index = 0; index < MAX_WAITING; index++) {
 				const at = start + WAITERS + index * WAITER_WORDS;
-				if (Atomics.load(words, at + STATE) !== QUEUED || !isHere(words[at + PLACE]!)) continue;
-				if (row === dead) words[at + STATE] = IDLE;
+				if (Atomics.load(words, at + STATE) !== QUEUED || !isInSet(words[at + PLACE]!)) continue;
+				if (row === deadRow) words[at + STATE] = IDLE;
 				else if (words[words[at + SLOT]! + start + SLOTS] === 0) queued.push(row * MAX_WAITING + index + 1);
-				// It was just being admitted.
+				// The thread died while it was admitting this request.
 				else words[at + STATE] = RUNS;
 			}
 			Atomics.store(words, start + RESCAN, 1);
@@ -285,13 +285,13 @@ export class ConcurrencyTable {
 		const { first, second } = this.#hash;
 		let free = -1;
 		for (let place = set * WAYS; place < (set + 1) * WAYS; place++) {
-			const at = this.#at(place);
+			const at = this.#placeIndex(place);
 			if (words[at + RUNNING] === 0 && words[at + WAITING] === 0) {
 				if (free === -1) free = place;
 			} else if (words[at + FIRST] === first && words[at + SECOND] === second) return place;
 		}
 		if (free !== -1) {
-			const at = this.#at(free);
+			const at = this.#placeIndex(free);
 			words[at + FIRST] = first;
 			words[at + SECOND] = second;
 		}
@@ -299,9 +299,9 @@ export class ConcurrencyTable {
 	}
 
 	/** Counts a request as running. */
-	#run(place: number, row: number, slot: number): void {
+	#countRunning(place: number, row: number, slot: number): void {
 		this.#words[row * CONCURRENCY_ROW + SLOTS + slot] = place + 1;
-		this.#words[this.#at(place) + RUNNING]!++;
+		this.#words[this.#placeIndex(place) + RUNNING]!++;
 	}
 
 	#enqueue(place: number, limit: number): number {
@@ -328,7 +328,7 @@ export class ConcurrencyTable {
 	#append(waiter: number): void {
 		const words = this.#words;
 		const at = this.#waiterAt(waiter);
-		const placeAt = this.#at(words[at + PLACE]!);
+		const placeAt = this.#placeIndex(words[at + PLACE]!);
 		const tail = words[placeAt + TAIL]!;
 		words[placeAt + HIGHEST] =
 			tail === 0 ? words[at + LIMIT]! : Math.max(words[placeAt + HIGHEST]!, words[at + LIMIT]!);
@@ -344,7 +344,7 @@ export class ConcurrencyTable {
 	#unlink(waiter: number): void {
 		const words = this.#words;
 		const at = this.#waiterAt(waiter);
-		const placeAt = this.#at(words[at + PLACE]!);
+		const placeAt = this.#placeIndex(words[at + PLACE]!);
 		const next = words[at + NEXT]!;
 		const previous = words[at + PREVIOUS]!;
 		if (next === 0) words[placeAt + TAIL] = previous;
@@ -354,10 +354,10 @@ export class ConcurrencyTable {
 		words[placeAt + WAITING]!--;
 	}
 
-	/** Admits those that wait and may run, in the order of arrival. */
+	/** Admits waiting requests that may run, in the order of arrival. */
 	#admit(place: number): void {
 		const words = this.#words;
-		const placeAt = this.#at(place);
+		const placeAt = this.#placeIndex(place);
 		let waiter = words[placeAt + HEAD]!;
 		while (waiter !== 0 && words[placeAt + RUNNING]! < words[placeAt + HIGHEST]!) {
 			const at = this.#waiterAt(waiter);
@@ -365,16 +365,16 @@ export class ConcurrencyTable {
 			if (words[placeAt + RUNNING]! < words[at + LIMIT]!) {
 				this.#unlink(waiter);
 				const row = Math.floor((waiter - 1) / MAX_WAITING);
-				this.#run(place, row, words[at + SLOT]!);
+				this.#countRunning(place, row, words[at + SLOT]!);
 				Atomics.store(words, at + STATE, RUNS);
-				this.#list(waiter, row);
+				this.#addToAdmitted(waiter, row);
 			}
 			waiter = next;
 		}
 	}
 
 	/** Adds an admitted request to its thread's list, which the thread takes without a lock. */
-	#list(waiter: number, row: number): void {
+	#addToAdmitted(waiter: number, row: number): void {
 		const words = this.#words;
 		const list = row * CONCURRENCY_ROW + ADMITTED;
 		const at = this.#waiterAt(waiter);
@@ -383,16 +383,16 @@ export class ConcurrencyTable {
 			first = Atomics.load(words, list);
 			words[at + NEXT] = first;
 		} while (Atomics.compareExchange(words, list, first, waiter) !== first);
-		this.#admitted.add(row);
+		this.#admittedRows.add(row);
 	}
 
 	/** Wakes the threads whose requests the last change has admitted. */
 	#wake(): void {
-		if (this.#admitted.size === 0) return;
-		const rows = [...this.#admitted];
-		this.#admitted.clear();
+		if (this.#admittedRows.size === 0) return;
+		const rows = [...this.#admittedRows];
+		this.#admittedRows.clear();
 		for (const row of rows) {
-			if (row === this.#row) this.#notice();
+			if (row === this.#row) this.#handleAdmitted();
 			else this.#notify(row);
 		}
 	}
@@ -403,26 +403,26 @@ export class ConcurrencyTable {
 		Atomics.notify(this.#words, at);
 	}
 
-	/** Waits for other threads to admit requests of this one, while it has some that wait. */
+	/** Waits for other threads to admit requests of this thread, as long as any of its requests wait. */
 	#listen(): void {
 		const at = this.#row * CONCURRENCY_ROW + WAKE;
-		while (!this.#listening && this.#waiting.size > 0) {
-			const seen = Atomics.load(this.#words, at);
-			this.#notice();
-			const woken = Atomics.waitAsync(this.#words, at, seen);
-			if (!woken.async) continue;
-			this.#listening = true;
-			void woken.value.then(() => {
-				if (this.#closed) return;
-				this.#listening = false;
-				this.#notice();
+		while (!this.#isListening && this.#callbacks.size > 0) {
+			const wakeCount = Atomics.load(this.#words, at);
+			this.#handleAdmitted();
+			const waitResult = Atomics.waitAsync(this.#words, at, wakeCount);
+			if (!waitResult.async) continue;
+			this.#isListening = true;
+			void waitResult.value.then(() => {
+				if (this.#isClosed) return;
+				this.#isListening = false;
+				this.#handleAdmitted();
 				this.#listen();
 			});
 		}
 	}
 
 	/** Calls back for the requests of this thread that have been admitted, in the order of their admission. */
-	#notice(): void {
+	#handleAdmitted(): void {
 		const words = this.#words;
 		const start = this.#row * CONCURRENCY_ROW;
 		const admitted: number[] = [];
@@ -431,22 +431,22 @@ export class ConcurrencyTable {
 		admitted.reverse();
 		if (Atomics.load(words, start + RESCAN) === 1) {
 			Atomics.store(words, start + RESCAN, 0);
-			for (const one of this.#waiting.keys())
-				if (Atomics.load(words, this.#waiterAt(one) + STATE) === RUNS) admitted.push(one);
+			for (const waitingNumber of this.#callbacks.keys())
+				if (Atomics.load(words, this.#waiterAt(waitingNumber) + STATE) === RUNS) admitted.push(waitingNumber);
 		}
-		for (const one of admitted) {
-			const callback = this.#waiting.get(one);
+		for (const admittedWaiter of admitted) {
+			const callback = this.#callbacks.get(admittedWaiter);
 			if (!callback) continue;
-			this.#waiting.delete(one);
-			const at = this.#waiterAt(one);
+			this.#callbacks.delete(admittedWaiter);
+			const at = this.#waiterAt(admittedWaiter);
 			const slot = words[at + SLOT]!;
 			Atomics.store(words, at + STATE, IDLE);
-			this.#freeWaiters.giveBack(one - 1 - this.#row * MAX_WAITING);
+			this.#freeWaiters.giveBack(admittedWaiter - 1 - this.#row * MAX_WAITING);
 			callback(slot);
 		}
 	}
 
-	#at(place: number): number {
+	#placeIndex(place: number): number {
 		return this.#places + place * PLACE_WORDS;
 	}
 
@@ -463,7 +463,7 @@ export class ConcurrencyTable {
 		for (let spins = 0; ; spins++) {
 			const holder = Atomics.compareExchange(words, at, 0, this.#row + 1 || -1);
 			if (holder === 0) return;
-			if (spins >= SPINS) Atomics.wait(words, at, holder, NAP);
+			if (spins >= SPINS) Atomics.wait(words, at, holder, SLEEP_MS);
 		}
 	}
 
@@ -476,7 +476,7 @@ export class ConcurrencyTable {
 class FreeNumbers {
 	readonly #count: number;
 	readonly #returned: number[] = [];
-	#next = 0;
+	#nextNumber = 0;
 
 	constructor(count: number) {
 		this.#count = count;
@@ -486,7 +486,7 @@ class FreeNumbers {
 	take(): number {
 		const returned = this.#returned.pop();
 		if (returned !== undefined) return returned;
-		return this.#next < this.#count ? this.#next++ : NO_PLACE;
+		return this.#nextNumber < this.#count ? this.#nextNumber++ : NO_PLACE;
 	}
 
 	giveBack(number: number): void {

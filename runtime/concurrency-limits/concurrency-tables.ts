@@ -16,27 +16,27 @@ interface OpenTable {
 	readonly rows: number;
 }
 
-/** Makes the places of dead threads free, and reports how many requests run. */
+/** Frees the places of dead threads, and reports how many requests run and wait. */
 export class ConcurrencyTables implements ConcurrencyWatcher {
-	readonly #open = new Map<string, OpenTable>();
+	readonly #openTables = new Map<string, OpenTable>();
 
 	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void {
-		this.#open.set(key, { settings, buffer, rows });
+		this.#openTables.set(key, { settings, buffer, rows });
 	}
 
 	concurrencyClosed(key: string): void {
-		this.#open.delete(key);
+		this.#openTables.delete(key);
 	}
 
 	threadEnded(key: string, thread: number): void {
-		const table = this.#open.get(key);
+		const table = this.#openTables.get(key);
 		if (!table) return;
 		const { settings, buffer, rows } = table;
 		new ConcurrencyTable(buffer, rows, settings.maxKeys, -1).threadEnded(thread);
 	}
 
 	reports(): readonly ConcurrencyReport[] {
-		return [...this.#open.values()].map(({ settings: { zone, maxKeys }, buffer, rows }) => ({
+		return [...this.#openTables.values()].map(({ settings: { zone, maxKeys }, buffer, rows }) => ({
 			zone,
 			...readConcurrency(buffer, rows, maxKeys),
 		}));

@@ -32,21 +32,21 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 		if (result > NO_PLACE) return new Place(table, result);
 		const waiter = -2 - result;
 		return new Promise(resolve => {
-			// Another request may have the same number later.
-			let over = false;
-			const giveUp = (why: 'timed_out' | 'left'): void => {
-				if (over || !table.cancel(waiter)) return;
-				over = true;
+			// True once the wait has ended. Another request may then have the same number.
+			let isSettled = false;
+			const endWait = (outcome: 'timed_out' | 'left'): void => {
+				if (isSettled || !table.cancel(waiter)) return;
+				isSettled = true;
 				clearTimeout(timer);
-				resolve(why);
+				resolve(outcome);
 			};
-			const timer = setTimeout(() => giveUp('timed_out'), timeout);
+			const timer = setTimeout(() => endWait('timed_out'), timeout);
 			table.wait(waiter, slot => {
-				over = true;
+				isSettled = true;
 				clearTimeout(timer);
 				resolve(new Place(table, slot));
 			});
-			x.onGone(() => giveUp('left'));
+			x.onGone(() => endWait('left'));
 		});
 	}
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
 import { folderSeed, lockFolder } from '../cache/disk/disk-folder.ts';
-import { type DiskEvent, type DiskRequest, PurgeNotKept } from '../cache/disk/disk-messages.ts';
+import { type DiskEvent, type DiskRequest, PurgeNotRecorded } from '../cache/disk/disk-messages.ts';
 import { DiskTier, type DiskTierReport } from '../cache/disk/disk-tier.ts';
 import { BLOCK_BYTES, HEADER_WORD } from '../cache/memory-layout.ts';
 import { LockLost } from '../cache/memory-lock.ts';
@@ -72,7 +72,7 @@ export class CacheRegistry implements CacheWatcher {
 		const cache = new SharedCache({ buffer, ceiling, rows, thread: rows, count: () => {}, diskSize: size });
 		const disk = new DiskTier(
 			{
-				...{ folder, size, cache, lock: () => lockFolder(folder), changed: (a, by) => memory.onDisk(a, by) },
+				...{ folder, size, cache, lock: () => lockFolder(folder), changed: (a, by) => memory.countOnDisk(a, by) },
 				log: (level, message, fields) => this.#deps.log(level, 'http.cache', message, fields),
 			},
 			this.#disks.get(folder)?.closed ?? Promise.resolve(),
@@ -92,14 +92,14 @@ export class CacheRegistry implements CacheWatcher {
 	/** Handles a thread's report about the responses of a store. */
 	takeEvent(key: string, event: DiskEvent): void {
 		const disk = this.#stores.get(key)?.disk;
-		if (event.news === 'stored') disk?.stored(event.key, event.entry, event.serial);
+		if (event.event === 'stored') disk?.stored(event.key, event.entry, event.serial);
 		else void disk?.removed(event.key);
 	}
 
 	/** Performs a thread's request about the disk tier of a store. */
 	async run(key: string, request: DiskRequest): Promise<true> {
 		const { cache, disk } = this.#stores.get(key) ?? {};
-		if (request.errand === 'recall') await disk?.recall(request.key);
+		if (request.request === 'recall') await disk?.recall(request.key);
 		else {
 			const { host, path: requestPath, query } = request;
 			const recorded = disk?.invalidated(host, requestPath, query);
@@ -152,13 +152,13 @@ export class CacheRegistry implements CacheWatcher {
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
-		let failure: PurgeNotKept | undefined;
+		let failure: PurgeNotRecorded | undefined;
 		for (const { memory, disk } of this.#stores.values()) {
 			const purgeFromMemory = (): Promise<number> => purgeMemory(memory, selection);
 			try {
 				purged += disk === undefined ? await purgeFromMemory() : await disk.purge(selection, purgeFromMemory);
 			} catch (error) {
-				if (!(error instanceof PurgeNotKept)) throw error;
+				if (!(error instanceof PurgeNotRecorded)) throw error;
 				failure = error;
 			}
 		}
@@ -198,7 +198,7 @@ export class CacheRegistry implements CacheWatcher {
 
 function tryHeal(memory: CacheMemory): boolean {
 	try {
-		return memory.heal();
+		return memory.resetStore();
 	} catch (error) {
 		if (error instanceof LockLost) return false;
 		throw error;

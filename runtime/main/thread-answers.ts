@@ -49,7 +49,7 @@ export async function answerThreadRequest(
 		case 'upstream_tls':
 			return tls.provideUpstreams(request.wanted);
 		case 'cache':
-			return caches.run(request.store, request.errand);
+			return caches.run(request.store, request.diskRequest);
 		case 'acme':
 			return tls.answerAcme(request.request, request.settings, settings);
 	}

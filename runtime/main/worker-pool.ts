@@ -507,7 +507,7 @@ export class WorkerPool {
 				});
 				return;
 			case 'cache':
-				this.#host.caches.takeEvent(message.store, message.news);
+				this.#host.caches.takeEvent(message.store, message.event);
 				return;
 			case 'upstreams_found':
 				this.#host.pools.poolFound(message.key, slot.index, message.addresses);

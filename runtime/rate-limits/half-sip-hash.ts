@@ -5,7 +5,7 @@
 
 /** A 64-bit hash in two halves. One object is reused for all results, because hashes are calculated for each request. */
 export class HalfSipHash {
-	/** The halves of the last hash, as signed 32-bit integers. */
+	/** `first` and `second` are the halves of the last hash, as signed 32-bit integers. */
 	first = 0;
 	second = 0;
 	readonly #low: number;
@@ -24,7 +24,7 @@ export class HalfSipHash {
 		let v2 = 0x6c796765 ^ this.#low;
 		let v3 = 0x74656462 ^ this.#high;
 		const { length } = text;
-		// Two code units at a time, one round each; the last word holds the rest and the length in bytes.
+		// Each round takes two code units. The last word holds the remaining unit, if any, and the length.
 		const words = length >> 1;
 		for (let i = 0; i <= words + 3; i++) {
 			let word = 0;

@@ -15,9 +15,9 @@ export const SECRET_WORDS = 2;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for less than a microsecond. */
 const SPINS = 1000;
 /** Length of one sleep in milliseconds. */
-const NAP = 1;
+const SLEEP_MS = 1;
 /** Number of sleeps after which the holder of a lock is considered dead. */
-const MAX_NAPS = 50;
+const MAX_SLEEPS = 50;
 
 /** Returns the number of Int32 values that a table needs. */
 export function limitTableWords(maxKeys: number): number {
@@ -39,16 +39,16 @@ export interface UsedPlace {
 	/** The halves of the key's hash. */
 	readonly first: number;
 	readonly second: number;
-	/** The key's time; see {@link excess}. */
-	readonly full: number;
+	/** The time, in milliseconds, at which all of the key's burst is available again; see {@link excess}. */
+	readonly fullAt: number;
 }
 
-/** Returns the places of keys that do not have all of their burst at `now`. Threads may count meanwhile. */
+/** Yields the places of keys whose burst is not fully available at `now`. Other threads may count meanwhile. */
 export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now: number): Iterable<UsedPlace> {
-	const { times, ids } = partsOf(buffer, maxKeys);
+	const { times, ids } = viewsOf(buffer, maxKeys);
 	for (let place = 0; place < times.length; place++) {
-		const full = times[place]!;
-		if (full > now) yield { place, first: ids[2 * place]!, second: ids[2 * place + 1]!, full };
+		const fullAt = times[place]!;
+		if (fullAt > now) yield { place, first: ids[2 * place]!, second: ids[2 * place + 1]!, fullAt };
 	}
 }
 
@@ -56,17 +56,17 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
  * Writes counts into places of a table. The counts must come from a table with the same secret. No thread may use the table
  * meanwhile.
  */
-export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used: Iterable<UsedPlace>): void {
-	const { times, ids } = partsOf(buffer, maxKeys);
-	for (const { place, first, second, full } of used) {
-		if (place >= times.length || !Number.isFinite(full)) continue;
-		times[place] = full;
+export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, usedPlaces: Iterable<UsedPlace>): void {
+	const { times, ids } = viewsOf(buffer, maxKeys);
+	for (const { place, first, second, fullAt } of usedPlaces) {
+		if (place >= times.length || !Number.isFinite(fullAt)) continue;
+		times[place] = fullAt;
 		ids[2 * place] = first;
 		ids[2 * place + 1] = second;
 	}
 }
 
-function partsOf(buffer: SharedArrayBuffer, maxKeys: number) {
+function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
 	const { sets, times, ids, locks } = layout(maxKeys);
 	return {
 		sets,
@@ -92,7 +92,7 @@ export class LimitTable {
 
 	/** @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens it. */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number) {
-		const { sets, times, ids, locks } = partsOf(buffer, maxKeys);
+		const { sets, times, ids, locks } = viewsOf(buffer, maxKeys);
 		this.#sets = sets;
 		this.#times = times;
 		this.#ids = ids;
@@ -108,12 +108,12 @@ export class LimitTable {
 		let place = this.#find(set);
 		const isNew = place === -1;
 		if (isNew) place = this.#leastUsed(set);
-		let full = this.#times[place]!;
-		if (isNew) full = Math.min(full, now + rate.capacity - Math.max(cost, 1) * rate.interval);
-		const result = excess(full, now, rate, cost);
+		let fullAt = this.#times[place]!;
+		if (isNew) fullAt = Math.min(fullAt, now + rate.capacity - Math.max(cost, 1) * rate.interval);
+		const result = excess(fullAt, now, rate, cost);
 		// A key that has used nothing needs no place.
 		if (result <= rate.maxDelay && cost > 0) {
-			this.#times[place] = afterRequest(full, now, rate, cost);
+			this.#times[place] = afterRequest(fullAt, now, rate, cost);
 			if (isNew) this.#occupy(place);
 		}
 		Atomics.store(this.#locks, set, 0);
@@ -154,9 +154,10 @@ export class LimitTable {
 
 	#leastUsed(set: number): number {
 		const times = this.#times;
-		let least = set * WAYS;
-		for (let place = least + 1; place < (set + 1) * WAYS; place++) if (times[place]! < times[least]!) least = place;
-		return least;
+		let leastUsed = set * WAYS;
+		for (let place = leastUsed + 1; place < (set + 1) * WAYS; place++)
+			if (times[place]! < times[leastUsed]!) leastUsed = place;
+		return leastUsed;
 	}
 
 	#occupy(place: number): void {
@@ -164,20 +165,22 @@ export class LimitTable {
 		this.#ids[2 * place + 1] = this.#hash.second;
 	}
 
-	/** Locks a set. If its holder has died, the lock is taken over: the set is usable at any moment, at most one count is lost. */
+	/**
+	 * Locks a set. If its holder has died, the lock is taken over. The set is then still consistent, and at most one count is lost.
+	 */
 	#lock(set: number): void {
 		const locks = this.#locks;
-		let naps = 0;
+		let sleeps = 0;
 		for (let spins = 0; Atomics.compareExchange(locks, set, 0, 1) !== 0; spins++) {
 			if (spins < SPINS) continue;
-			if (naps++ === MAX_NAPS) return;
-			Atomics.wait(locks, set, 1, NAP);
+			if (sleeps++ === MAX_SLEEPS) return;
+			Atomics.wait(locks, set, 1, SLEEP_MS);
 		}
 	}
 }
 
 /** Returns the secret in a shared word; the first thread creates it. */
 export function sharedSecret(words: Int32Array, index: number): number {
-	const made = randomBytes(4).readInt32LE() || 1;
-	return Atomics.compareExchange(words, index, 0, made) || made;
+	const newSecret = randomBytes(4).readInt32LE() || 1;
+	return Atomics.compareExchange(words, index, 0, newSecret) || newSecret;
 }

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
 /** Maximum number of keys passed to a successor. Beyond that, the keys that have used least are left out. */
-const MAX_HANDED = 100_000;
-/** Maximum number of keys that are read to choose from: half a second, in which the main thread does nothing else. */
-const MAX_READ = 300_000;
+const MAX_HANDED_KEYS = 100_000;
+/** Maximum number of keys from which these are chosen. Reading that many takes the main thread half a second. */
+const MAX_READ_KEYS = 300_000;
 /** Bytes of a key: its place, the halves of its hash, and its time. */
-const RECORD = 20;
+const RECORD_BYTES = 20;
 
 /** The counts of one zone: the key of its memory, and its records in Base64. */
 export type LimitTableState = readonly [key: string, records: string];
@@ -20,12 +20,12 @@ interface OpenTable {
 /** Tables whose hashes have one secret, so that the places of keys are the same in a successor. */
 export class LimitTables {
 	readonly #secret: Buffer;
-	readonly #open = new Map<string, OpenTable>();
+	readonly #openTables = new Map<string, OpenTable>();
 
-	/** @param secret Of the predecessor, from {@link LimitTables.secret}. */
+	/** @param secret The predecessor's {@link LimitTables.secret}, if there is a predecessor. */
 	constructor(secret?: string) {
-		const given = Buffer.from(secret ?? '', 'base64');
-		this.#secret = given.length === SECRET_WORDS * 4 ? given : randomBytes(SECRET_WORDS * 4);
+		const inherited = Buffer.from(secret ?? '', 'base64');
+		this.#secret = inherited.length === SECRET_WORDS * 4 ? inherited : randomBytes(SECRET_WORDS * 4);
 	}
 
 	/** The secret in Base64. */
@@ -36,39 +36,40 @@ export class LimitTables {
 	/** Adds a table whose memory has been allocated, before it is used. */
 	limitsOpened(key: string, maxKeys: number, buffer: SharedArrayBuffer): void {
 		this.#secret.copy(new Uint8Array(buffer, 0, this.#secret.length));
-		this.#open.set(key, { buffer, maxKeys });
+		this.#openTables.set(key, { buffer, maxKeys });
 	}
 
 	/** Removes a table that no thread uses any longer. */
 	limitsClosed(key: string): void {
-		this.#open.delete(key);
+		this.#openTables.delete(key);
 	}
 
 	/** Returns the counts of all tables; of very large ones, only a part. */
 	states(): LimitTableState[] {
 		const now = monotonicNow();
-		const found: [key: string, place: UsedPlace][] = [];
-		for (const [key, { buffer, maxKeys }] of this.#open) {
+		const usedPlaces: [key: string, place: UsedPlace][] = [];
+		for (const [key, { buffer, maxKeys }] of this.#openTables) {
 			for (const place of readLimitTable(buffer, maxKeys, now)) {
-				if (found.length === MAX_READ) break;
-				found.push([key, place]);
+				if (usedPlaces.length === MAX_READ_KEYS) break;
+				usedPlaces.push([key, place]);
 			}
 		}
-		if (found.length > MAX_HANDED) found.sort(([, one], [, other]) => other.full - one.full).length = MAX_HANDED;
+		if (usedPlaces.length > MAX_HANDED_KEYS)
+			usedPlaces.sort(([, one], [, other]) => other.fullAt - one.fullAt).length = MAX_HANDED_KEYS;
 		const byKey = new Map<string, UsedPlace[]>();
-		for (const [key, place] of found) {
+		for (const [key, place] of usedPlaces) {
 			const places = byKey.get(key);
 			if (places) places.push(place);
 			else byKey.set(key, [place]);
 		}
-		return [...byKey].map(([key, places]) => [key, encoded(places).toString('base64')]);
+		return [...byKey].map(([key, places]) => [key, encodePlaces(places).toString('base64')]);
 	}
 
 	/** Continues with the counts of a predecessor, before any thread counts. Zones that are no longer used are forgotten. */
 	adopt(states: readonly LimitTableState[]): void {
 		for (const [key, text] of states) {
-			const table = this.#open.get(key);
-			if (table) writeLimitTable(table.buffer, table.maxKeys, decoded(Buffer.from(text, 'base64')));
+			const table = this.#openTables.get(key);
+			if (table) writeLimitTable(table.buffer, table.maxKeys, decodePlaces(Buffer.from(text, 'base64')));
 		}
 	}
 }
@@ -78,10 +79,10 @@ function monotonicNow(): number {
 	return Number(process.hrtime.bigint()) / 1e6;
 }
 
-function encoded(places: readonly UsedPlace[]): Buffer {
-	const bytes = Buffer.allocUnsafe(places.length * RECORD);
-	places.forEach(({ place, first, second, full }, index) => {
-		const at = index * RECORD;
+function encodePlaces(places: readonly UsedPlace[]): Buffer {
+	const bytes = Buffer.allocUnsafe(places.length * RECORD_BYTES);
+	places.forEach(({ place, first, second, fullAt: full }, index) => {
+		const at = index * RECORD_BYTES;
 		bytes.writeUInt32LE(place, at);
 		bytes.writeInt32LE(first, at + 4);
 		bytes.writeInt32LE(second, at + 8);
@@ -90,13 +91,13 @@ function encoded(places: readonly UsedPlace[]): Buffer {
 	return bytes;
 }
 
-function* decoded(bytes: Buffer): Iterable<UsedPlace> {
-	for (let at = 0; at + RECORD <= bytes.length; at += RECORD) {
+function* decodePlaces(bytes: Buffer): Iterable<UsedPlace> {
+	for (let at = 0; at + RECORD_BYTES <= bytes.length; at += RECORD_BYTES) {
 		yield {
 			place: bytes.readUInt32LE(at),
 			first: bytes.readInt32LE(at + 4),
 			second: bytes.readInt32LE(at + 8),
-			full: bytes.readDoubleLE(at + 12),
+			fullAt: bytes.readDoubleLE(at + 12),
 		};
 	}
 }

@@ -40,7 +40,7 @@ export interface CacheWatcher {
 	/** Called when a thread has died. */
 	threadEnded(thread: number): void;
 	/** Handles an event of a cache that also stores on disk. */
-	takeEvent(key: string, news: DiskEvent): void;
+	takeEvent(key: string, event: DiskEvent): void;
 }
 
 /** Is notified about the tables of rate limits. */

@@ -36,7 +36,7 @@ export type MainThreadRequest =
 	/** Provides TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly wanted: TlsMaterialRequest }
 	/** Reads or writes the disk of a response cache. */
-	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskRequest }
+	| { readonly about: 'cache'; readonly store: string; readonly diskRequest: DiskRequest }
 	/** Obtains a certificate that a handshake needs and no thread has. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateRequestedByClient };
 

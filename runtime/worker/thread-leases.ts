@@ -324,13 +324,14 @@ export class ThreadLeases implements LeaseSource {
 /** Returns the thread's interface to the disk of a response cache, which the main thread owns. */
 function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 	return {
-		stored: (key, entry, serial) => thread.send({ type: 'cache', store, news: { news: 'stored', key, entry, serial } }),
-		removed: key => thread.send({ type: 'cache', store, news: { news: 'removed', key } }),
+		stored: (key, entry, serial) =>
+			thread.send({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
+		removed: key => thread.send({ type: 'cache', store, event: { event: 'removed', key } }),
 		invalidated: async (host, path, query) => {
-			await thread.ask({ about: 'cache', store, errand: { errand: 'invalidate', host, path, query } });
+			await thread.ask({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
 		},
 		recall: async key => {
-			await thread.ask({ about: 'cache', store, errand: { errand: 'recall', key } });
+			await thread.ask({ about: 'cache', store, diskRequest: { request: 'recall', key } });
 		},
 	};
 }

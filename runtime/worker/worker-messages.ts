@@ -137,7 +137,7 @@ export type MessageFromWorker =
 	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
 	/** An event of a response cache with a disk. */
-	| { readonly type: 'cache'; readonly store: string; readonly news: DiskEvent }
+	| { readonly type: 'cache'; readonly store: string; readonly event: DiskEvent }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
 	/** A thread starts or stops using a log writer. Opening precedes the `prepared` of the generation that needs it. */

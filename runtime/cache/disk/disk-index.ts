@@ -49,30 +49,30 @@ const PAGE_ROWS = 2 ** PAGE_BITS;
 /** Minimum and maximum number of buckets, and bytes of disk per bucket. */
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
-const BYTES_A_BUCKET = 8192;
+const BYTES_PER_BUCKET = 8192;
 /** Number of rows scanned before other work of the thread gets its turn. */
-const SLICE = 8192;
+const ROWS_PER_SLICE = 8192;
 
 /** The index of one folder. The caller bounds it by dropping segments. */
 export class DiskIndex {
-	readonly #changed: (a: number, by: 1 | -1) => void;
+	readonly #onChange: (a: number, change: 1 | -1) => void;
 	readonly #pages: Int32Array[] = [];
 	readonly #mask: number;
 	readonly #keys: Int32Array;
 	readonly #urls: Int32Array;
 	readonly #paths: Int32Array;
-	/** First row of each segment. Includes dropped segments until all their rows have been removed. */
+	/** The first row of each segment's list. Includes dropped segments until all their rows have been removed. */
 	readonly #segments = new Map<number, number>();
-	readonly #gone = new Set<number>();
-	#used = 0;
-	#free = 0;
-	#size = 0;
+	readonly #droppedSegments = new Set<number>();
+	#usedRows = 0;
+	#firstFreeRow = 0;
+	#rowCount = 0;
 
-	/** @param disk Maximum size in bytes. @param changed Called for every row added or removed, with half of its key's hash. */
-	constructor(disk: number, changed: (a: number, by: 1 | -1) => void) {
-		this.#changed = changed;
-		const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, disk / BYTES_A_BUCKET)));
-		const buckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, wanted));
+	/** @param maxDiskBytes Maximum size in bytes. @param onChange Called for every row added or removed, with half of its key's hash. */
+	constructor(maxDiskBytes: number, onChange: (a: number, change: 1 | -1) => void) {
+		this.#onChange = onChange;
+		const idealBuckets = 2 ** Math.ceil(Math.log2(Math.max(1, maxDiskBytes / BYTES_PER_BUCKET)));
+		const buckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, idealBuckets));
 		this.#mask = buckets - 1;
 		this.#keys = new Int32Array(buckets);
 		this.#urls = new Int32Array(buckets);
@@ -81,50 +81,50 @@ export class DiskIndex {
 
 	/** Number of responses. */
 	get size(): number {
-		return this.#size;
+		return this.#rowCount;
 	}
 
 	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
-	add(place: IndexedResponse): void {
-		let others = 0;
+	add(response: IndexedResponse): void {
+		let otherVariants = 0;
 		let oldest = 0;
-		for (const row of this.#ofKey(place.a, place.b)) {
-			if (this.#get(row, ROW.variant) === place.variant) this.#remove(row);
+		for (const row of this.#rowsOfKey(response.a, response.b)) {
+			if (this.#get(row, ROW.variant) === response.variant) this.#remove(row);
 			else {
-				others++;
+				otherVariants++;
 				if (oldest === 0 || this.#isBefore(row, oldest)) oldest = row;
 			}
 		}
-		if (others >= MAX_VARIANTS) this.#remove(oldest);
-		const row = this.#take();
+		if (otherVariants >= MAX_VARIANTS) this.#remove(oldest);
+		const row = this.#allocateRow();
 		const page = this.#pages[row >> PAGE_BITS]!;
 		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
-		page[at + ROW.a] = place.a;
-		page[at + ROW.b] = place.b;
-		page[at + ROW.variant] = place.variant;
-		page[at + ROW.url] = place.url;
-		page[at + ROW.path] = place.path;
-		page[at + ROW.segment] = place.segment;
-		page[at + ROW.offset] = place.offset;
-		page[at + ROW.headBytes] = place.headBytes;
-		page[at + ROW.bodyBytes] = place.bodyBytes;
-		this.#link(this.#keys, place.a, row, ROW.byKey);
-		this.#link(this.#urls, place.url, row, ROW.byUrl);
-		this.#link(this.#paths, place.path, row, ROW.byPath);
-		const first = this.#segments.get(place.segment) ?? 0;
+		page[at + ROW.a] = response.a;
+		page[at + ROW.b] = response.b;
+		page[at + ROW.variant] = response.variant;
+		page[at + ROW.url] = response.url;
+		page[at + ROW.path] = response.path;
+		page[at + ROW.segment] = response.segment;
+		page[at + ROW.offset] = response.offset;
+		page[at + ROW.headBytes] = response.headBytes;
+		page[at + ROW.bodyBytes] = response.bodyBytes;
+		this.#link(this.#keys, response.a, row, ROW.byKey);
+		this.#link(this.#urls, response.url, row, ROW.byUrl);
+		this.#link(this.#paths, response.path, row, ROW.byPath);
+		const first = this.#segments.get(response.segment) ?? 0;
 		page[at + ROW.next] = first;
 		page[at + ROW.previous] = 0;
 		if (first !== 0) this.#set(first, ROW.previous, row);
-		this.#segments.set(place.segment, row);
-		this.#size++;
-		this.#changed(place.a, 1);
+		this.#segments.set(response.segment, row);
+		this.#rowCount++;
+		this.#onChange(response.a, 1);
 	}
 
 	/** Returns the responses of a key. */
 	find(a: number, b: number): readonly IndexedResponse[] {
-		return this.#ofKey(a, b)
-			.map(row => this.#place(row))
-			.filter(({ segment }) => !this.#gone.has(segment));
+		return this.#rowsOfKey(a, b)
+			.map(row => this.#readRow(row))
+			.filter(({ segment }) => !this.#droppedSegments.has(segment));
 	}
 
 	/** Reports whether exactly this response is still in the index. */
@@ -134,52 +134,52 @@ export class DiskIndex {
 
 	/** Removes a key. Returns the number of removed responses. */
 	forgetKey(a: number, b: number): number {
-		return this.#removeAll(this.#ofKey(a, b));
+		return this.#removeAll(this.#rowsOfKey(a, b));
 	}
 
 	/** Removes one variant of a key. Returns the number of removed responses. */
 	forgetVariant(a: number, b: number, variant: number): number {
-		return this.#removeAll(this.#ofKey(a, b).filter(row => this.#get(row, ROW.variant) === variant));
+		return this.#removeAll(this.#rowsOfKey(a, b).filter(row => this.#get(row, ROW.variant) === variant));
 	}
 
 	forgetUrl(url: number): number {
-		return this.#removeAll(this.#having(this.#urls, url, ROW.url, ROW.byUrl));
+		return this.#removeAll(this.#rowsWith(this.#urls, url, ROW.url, ROW.byUrl));
 	}
 
 	forgetPath(path: number): number {
-		return this.#removeAll(this.#having(this.#paths, path, ROW.path, ROW.byPath));
+		return this.#removeAll(this.#rowsWith(this.#paths, path, ROW.path, ROW.byPath));
 	}
 
 	/** Removes keys by half of their hash. Returns the removed keys. */
 	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
-		const rows = this.#having(this.#keys, a, ROW.a, ROW.byKey);
+		const rows = this.#rowsWith(this.#keys, a, ROW.a, ROW.byKey);
 		const keys = rows.map(row => [a, this.#get(row, ROW.b)] as const);
 		this.#removeAll(rows);
 		return keys;
 	}
 
 	/** Like {@link forgetHash}, for all matching keys, in slices. */
-	async forgetWhere(isMeant: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
+	async forgetWhere(matches: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
-		for (let row = 1; row <= this.#used; row++) {
+		for (let row = 1; row <= this.#usedRows; row++) {
 			const a = this.#get(row, ROW.a);
-			if (this.#get(row, ROW.segment) !== 0 && isMeant(a)) keys.push(...this.forgetHash(a));
-			if (row % SLICE === 0) await new Promise(resolve => setImmediate(resolve));
+			if (this.#get(row, ROW.segment) !== 0 && matches(a)) keys.push(...this.forgetHash(a));
+			if (row % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
 		}
 		return keys;
 	}
 
-	/** Hides all responses of a segment at once, and removes their rows in slices. Resolves when that is done. */
+	/** Hides all responses of a segment at once, and removes their rows in slices. Resolves when the rows have been removed. */
 	async forgetSegment(segment: number): Promise<void> {
 		if (!this.#segments.has(segment)) return;
-		this.#gone.add(segment);
+		this.#droppedSegments.add(segment);
 		for (let count = 1; ; count++) {
 			const row = this.#segments.get(segment);
 			if (row === undefined) break;
 			this.#remove(row);
-			if (count % SLICE === 0) await new Promise(resolve => setImmediate(resolve));
+			if (count % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
 		}
-		this.#gone.delete(segment);
+		this.#droppedSegments.delete(segment);
 	}
 
 	#isBefore(one: number, other: number): boolean {
@@ -192,17 +192,17 @@ export class DiskIndex {
 		return rows.length;
 	}
 
-	#ofKey(a: number, b: number): number[] {
-		return this.#having(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
+	#rowsOfKey(a: number, b: number): number[] {
+		return this.#rowsWith(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
 	}
 
 	/** Returns all rows with this value in the word that a table indexes. */
-	#having(table: Int32Array, value: number, word: number, link: Link): number[] {
-		const found: number[] = [];
+	#rowsWith(table: Int32Array, value: number, word: number, link: Link): number[] {
+		const rows: number[] = [];
 		for (let row = table[value & this.#mask]!; row !== 0; row = this.#get(row, link)) {
-			if (this.#get(row, word) === value) found.push(row);
+			if (this.#get(row, word) === value) rows.push(row);
 		}
-		return found;
+		return rows;
 	}
 
 	#remove(row: number): void {
@@ -218,13 +218,13 @@ export class DiskIndex {
 		else if (next !== 0) this.#segments.set(segment, next);
 		else this.#segments.delete(segment);
 		this.#set(row, ROW.segment, 0);
-		this.#set(row, ROW.byKey, this.#free);
-		this.#free = row;
-		this.#size--;
-		this.#changed(a, -1);
+		this.#set(row, ROW.byKey, this.#firstFreeRow);
+		this.#firstFreeRow = row;
+		this.#rowCount--;
+		this.#onChange(a, -1);
 	}
 
-	#place(row: number): IndexedResponse {
+	#readRow(row: number): IndexedResponse {
 		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
 		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] =
 			this.#pages[row >> PAGE_BITS]!.subarray(at);
@@ -235,13 +235,13 @@ export class DiskIndex {
 	}
 
 	/** Returns an unused row. Row 0 means none. */
-	#take(): number {
-		if (this.#free !== 0) {
-			const row = this.#free;
-			this.#free = this.#get(row, ROW.byKey);
+	#allocateRow(): number {
+		if (this.#firstFreeRow !== 0) {
+			const row = this.#firstFreeRow;
+			this.#firstFreeRow = this.#get(row, ROW.byKey);
 			return row;
 		}
-		const row = ++this.#used;
+		const row = ++this.#usedRows;
 		if (row >> PAGE_BITS >= this.#pages.length) this.#pages.push(new Int32Array(PAGE_ROWS * ROW.length));
 		return row;
 	}
@@ -262,10 +262,10 @@ export class DiskIndex {
 
 	#unlink(table: Int32Array, value: number, row: number, link: Link): void {
 		const bucket = value & this.#mask;
-		let before = 0;
-		for (let one = table[bucket]!; one !== row; one = this.#get(one, link)) before = one;
+		let previousRow = 0;
+		for (let one = table[bucket]!; one !== row; one = this.#get(one, link)) previousRow = one;
 		const next = this.#get(row, link);
-		if (before === 0) table[bucket] = next;
-		else this.#set(before, link, next);
+		if (previousRow === 0) table[bucket] = next;
+		else this.#set(previousRow, link, next);
 	}
 }

@@ -1,26 +1,26 @@
-/** Messages from worker threads to the main thread about a cache's disk tier. */
+/** Messages from worker threads to the main thread about a cache's disk tier: events, and requests that are answered. */
 
 /** A change of stored responses. */
 export type DiskEvent =
 	/** A response was stored in an entry of the shared memory, or revalidated there. */
-	| { readonly news: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }
+	| { readonly event: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }
 	/** The responses of a key are no longer valid. */
-	| { readonly news: 'removed'; readonly key: string };
+	| { readonly event: 'removed'; readonly key: string };
 
 /** A request to the main thread. The reply confirms that it has been carried out. */
 export type DiskRequest =
 	/** Loads the responses of a key into memory. */
-	| { readonly errand: 'recall'; readonly key: string }
+	| { readonly request: 'recall'; readonly key: string }
 	/** Removes the responses of a URL. */
 	| {
-			readonly errand: 'invalidate';
+			readonly request: 'invalidate';
 			readonly host: string;
 			readonly path: string;
 			readonly query: string | undefined;
 	  };
 
 /** Thrown if a purge took effect in memory but could not be recorded on disk: purged responses may reappear after a restart. */
-export class PurgeNotKept extends Error {
+export class PurgeNotRecorded extends Error {
 	constructor(cause: Error) {
 		super(`The responses were purged from memory, but the cache disk could not record it: ${cause.message}`, { cause });
 	}

@@ -67,8 +67,8 @@ export function encodeRecord(record: DiskRecord): Buffer {
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
 	if (bytes.byteLength < at + RECORD_HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
 	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;
-	const sum = crc32(bytes.subarray(at, at + RECORD_HEADER_BYTES - 4));
-	if (bytes.readUInt32LE(at + RECORD_HEADER_BYTES - 4) !== sum) return undefined;
+	const checksum = crc32(bytes.subarray(at, at + RECORD_HEADER_BYTES - 4));
+	if (bytes.readUInt32LE(at + RECORD_HEADER_BYTES - 4) !== checksum) return undefined;
 	return {
 		kind: bytes.readUInt8(at + 5),
 		a: bytes.readInt32LE(at + 16),
@@ -92,8 +92,8 @@ export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyB
 /** Returns the seconds since 1970 after which a response can be neither served, served stale, nor validated. */
 export function keepUntilOf(head: CachedHead): number {
 	if (head.etag !== undefined || head.modified !== undefined) return NEVER_EXPIRES;
-	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
-	return Math.min(NEVER_EXPIRES, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
+	const longestMs = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
+	return Math.min(NEVER_EXPIRES, Math.max(0, Math.ceil((head.storedAt + longestMs) / 1000)));
 }
 
 /** The position of a record. Positions are ordered by age. */
@@ -102,7 +102,10 @@ export interface RecordPosition {
 	readonly offset: number;
 }
 
-/** Reports whether the record at `one` was written before the one at `other`. */
-export function isOlderPosition(one: RecordPosition, other: RecordPosition): boolean {
-	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
+/** Reports whether the record at `position` was written before the one at `otherPosition`. */
+export function isOlderPosition(position: RecordPosition, otherPosition: RecordPosition): boolean {
+	return (
+		position.segment < otherPosition.segment ||
+		(position.segment === otherPosition.segment && position.offset < otherPosition.offset)
+	);
 }

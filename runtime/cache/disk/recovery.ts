@@ -4,45 +4,45 @@ import { type DiskRecord, decodeRecord, RECORD_HEADER_BYTES, recordBytes } from 
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Number of bytes read at a time when searching for headers. */
-const WINDOW = 256 * 1024;
+const WINDOW_BYTES = 256 * 1024;
 /** Number of rows processed before other work of the thread gets its turn. */
-const ROWS_A_TURN = 4096;
+const ROWS_PER_TURN = 4096;
 
-/** Calls `take` for each record of a segment, in order, until an incomplete one. */
+/** Calls `onRecord` for each record of a segment, in order, until an incomplete one. */
 export async function recoverSegment(
 	files: SegmentFiles,
 	segment: number,
-	take: (row: CatalogRow) => void | Promise<void>,
+	onRecord: (row: CatalogRow) => void | Promise<void>,
 ): Promise<void> {
 	const catalog = await files.catalog(segment);
 	if (catalog === undefined) {
-		await scan(files, segment, take);
+		await scanSegment(files, segment, onRecord);
 		return;
 	}
 	for (const [i, row] of catalog.entries()) {
-		await take(row);
-		if (i % ROWS_A_TURN === ROWS_A_TURN - 1) await new Promise(resolve => setImmediate(resolve));
+		await onRecord(row);
+		if (i % ROWS_PER_TURN === ROWS_PER_TURN - 1) await new Promise(resolve => setImmediate(resolve));
 	}
 }
 
-async function scan(
+async function scanSegment(
 	files: SegmentFiles,
 	segment: number,
-	take: (row: CatalogRow) => void | Promise<void>,
+	onRecord: (row: CatalogRow) => void | Promise<void>,
 ): Promise<void> {
 	const size = files.sizeOf(segment);
-	let from = 0;
+	let windowStart = 0;
 	let window: Buffer = Buffer.alloc(0);
 	for (let at = 0; at + RECORD_HEADER_BYTES <= size; ) {
-		if (at < from || at + RECORD_HEADER_BYTES > from + window.byteLength) {
-			const read = await files.read(segment, at, Math.min(WINDOW, size - at));
+		if (at < windowStart || at + RECORD_HEADER_BYTES > windowStart + window.byteLength) {
+			const read = await files.read(segment, at, Math.min(WINDOW_BYTES, size - at));
 			if (read === undefined) return;
 			window = read;
-			from = at;
+			windowStart = at;
 		}
-		const record = decodeRecord(window, at - from);
+		const record = decodeRecord(window, at - windowStart);
 		if (record === undefined || at + recordBytes(record) > size) return;
-		await take({ ...record, offset: at });
+		await onRecord({ ...record, offset: at });
 		at += recordBytes(record);
 	}
 }

@@ -8,10 +8,10 @@ import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
 
 /** Minimum size of a segment in bytes. */
-const MIN_SEGMENT = 1024 * 1024;
+const MIN_SEGMENT_BYTES = 1024 * 1024;
 /** Maximum size of a segment in bytes. The size is a fraction of the maximum size of the tier. */
-const MAX_SEGMENT = 256 * 1024 * 1024;
-const SEGMENTS = 32;
+const MAX_SEGMENT_BYTES = 256 * 1024 * 1024;
+const SEGMENTS_PER_TIER = 32;
 /** Maximum open segments, besides the one being written. */
 const MAX_OPEN = 32;
 
@@ -30,7 +30,7 @@ interface Segment {
 	bytes: number;
 	/** Number of reads in progress. The file is closed after the last one. */
 	readers: number;
-	dropped: boolean;
+	isDropped: boolean;
 	/** True if the file's entry in the folder survives a crash of the machine. */
 	isNamed: boolean;
 	/** True if something was appended that may not have reached the disk. */
@@ -42,53 +42,56 @@ export class SegmentFiles {
 	/** Size in bytes after which a new segment is started. */
 	readonly segmentBytes: number;
 	readonly #folder: string;
-	readonly #size: number;
-	readonly #dropped: (segment: number) => void | Promise<void>;
+	readonly #maxBytes: number;
+	readonly #onDropped: (segment: number) => void | Promise<void>;
 	readonly #segments = new Map<number, Segment>();
 	/** Segments with open files, ordered by the time of their last read. */
-	readonly #open = new Set<Segment>();
+	readonly #openSegments = new Set<Segment>();
 	/** Files to be deleted, oldest first, with their sizes. */
-	readonly #leftOver = new Map<string, number>();
-	readonly #failed: (error: Error) => void;
-	#current: Segment | undefined;
-	#rows: CatalogRow[] = [];
-	#last = 0;
+	readonly #pendingDeletions = new Map<string, number>();
+	readonly #onFailure: (error: Error) => void;
+	#currentSegment: Segment | undefined;
+	#catalogRows: CatalogRow[] = [];
+	#lastId = 0;
 
-	/** @param size Maximum size in bytes. @param dropped Called for deleted segments. @param failed Called for files that cannot be deleted or written. */
+	/** @param maxBytes Maximum size in bytes. @param onDropped Called for deleted segments. @param onFailure Called for files that cannot be deleted or written. */
 	constructor(
 		folder: string,
-		size: number,
-		dropped: (segment: number) => void | Promise<void>,
-		failed: (error: Error) => void = () => {},
+		maxBytes: number,
+		onDropped: (segment: number) => void | Promise<void>,
+		onFailure: (error: Error) => void = () => {},
 	) {
 		this.#folder = folder;
-		this.#size = size;
-		this.#dropped = dropped;
-		this.#failed = failed;
-		this.segmentBytes = Math.min(MAX_SEGMENT, Math.max(MIN_SEGMENT, Math.floor(size / SEGMENTS)));
+		this.#maxBytes = maxBytes;
+		this.#onDropped = onDropped;
+		this.#onFailure = onFailure;
+		this.segmentBytes = Math.min(
+			MAX_SEGMENT_BYTES,
+			Math.max(MIN_SEGMENT_BYTES, Math.floor(maxBytes / SEGMENTS_PER_TIER)),
+		);
 	}
 
 	/** Size of all segments in bytes, including those that could not be deleted. */
 	get bytes(): number {
 		let sum = 0;
 		for (const { bytes } of this.#segments.values()) sum += bytes;
-		for (const bytes of this.#leftOver.values()) sum += bytes;
+		for (const bytes of this.#pendingDeletions.values()) sum += bytes;
 		return sum;
 	}
 
 	/** True if files that should have been deleted still exist. */
-	get isLeftOver(): boolean {
-		return this.#leftOver.size > 0;
+	get hasPendingDeletions(): boolean {
+		return this.#pendingDeletions.size > 0;
 	}
 
 	/** Number of open files. */
 	get descriptors(): number {
-		return this.#open.size + (this.#current === undefined ? 0 : 1);
+		return this.#openSegments.size + (this.#currentSegment === undefined ? 0 : 1);
 	}
 
 	/** The position after everything written. */
-	get end(): { readonly segment: number; readonly offset: number } {
-		return { segment: this.#last, offset: this.#segments.get(this.#last)?.bytes ?? 0 };
+	get endPosition(): { readonly segment: number; readonly offset: number } {
+		return { segment: this.#lastId, offset: this.#segments.get(this.#lastId)?.bytes ?? 0 };
 	}
 
 	/** Finds the existing segments, oldest first. */
@@ -101,17 +104,17 @@ export class SegmentFiles {
 		}
 		ids.sort((a, b) => a - b);
 		for (const id of ids) {
-			const { size } = await stat(this.#file(id));
+			const { size } = await stat(this.#pathOf(id));
 			this.#segments.set(id, {
 				id,
 				handle: undefined,
 				bytes: size,
 				readers: 0,
-				dropped: false,
+				isDropped: false,
 				isNamed: true,
 				isDirty: false,
 			});
-			this.#last = id;
+			this.#lastId = id;
 		}
 		return ids;
 	}
@@ -124,9 +127,9 @@ export class SegmentFiles {
 	/** Appends data contiguously and resolves to its position. If writing fails, rejects and starts a new segment. */
 	async append(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
 		const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
-		if (this.#current !== undefined && this.#current.bytes + bytes > this.segmentBytes) await this.seal();
-		this.#current ??= await this.#begin(bytes);
-		const segment = this.#current;
+		if (this.#currentSegment !== undefined && this.#currentSegment.bytes + bytes > this.segmentBytes) await this.seal();
+		this.#currentSegment ??= await this.#startSegment(bytes);
+		const segment = this.#currentSegment;
 		const offset = segment.bytes;
 		// A failed write may have written a part of the data.
 		segment.bytes += bytes;
@@ -135,17 +138,17 @@ export class SegmentFiles {
 			const { bytesWritten } = await (await segment.handle!).writev(pieces as Uint8Array[], offset);
 			if (bytesWritten !== bytes) throw new Error(`${bytesWritten} of ${bytes} bytes were written.`);
 		} catch (error) {
-			this.#current = undefined;
-			this.#rows = [];
+			this.#currentSegment = undefined;
+			this.#catalogRows = [];
 			this.#keepOpen(segment);
-			await this.#cutOff(segment, offset);
+			await this.#truncate(segment, offset);
 			throw error;
 		}
 		return { segment: segment.id, offset };
 	}
 
-	/** Truncates the remains of a failed write. Purges do not know of it, so the next start must not find it. */
-	async #cutOff(segment: Segment, offset: number): Promise<void> {
+	/** Truncates the remains of a failed write. Purges do not affect these records, so the next start must not find them. */
+	async #truncate(segment: Segment, offset: number): Promise<void> {
 		try {
 			await (await segment.handle!).truncate(offset);
 			segment.bytes = offset;
@@ -156,8 +159,8 @@ export class SegmentFiles {
 	}
 
 	/** Adds an appended record to the catalog. */
-	note(row: CatalogRow): void {
-		this.#rows.push(row);
+	addToCatalog(row: CatalogRow): void {
+		this.#catalogRows.push(row);
 	}
 
 	/** Flushes everything appended to the disk. Rejects on failure. */
@@ -166,32 +169,32 @@ export class SegmentFiles {
 			if (!segment.isDirty) continue;
 			segment.isDirty = false;
 			try {
-				await this.#reading(segment, handle => handle.datasync());
+				await this.#withOpenFile(segment, handle => handle.datasync());
 				if (!segment.isNamed) await syncFolder(this.#folder);
 				segment.isNamed = true;
 			} catch (error) {
 				segment.isDirty = true;
 				// An error with a deleted segment is ignored, because the segment cannot bring responses back.
-				if (!segment.dropped) throw error;
+				if (!segment.isDropped) throw error;
 			}
 		}
 	}
 
 	/** Completes the current segment, and writes its catalog. */
 	async seal(): Promise<void> {
-		const segment = this.#current;
-		const rows = this.#rows;
-		this.#current = undefined;
-		this.#rows = [];
-		if (segment === undefined || segment.dropped) return;
+		const segment = this.#currentSegment;
+		const rows = this.#catalogRows;
+		this.#currentSegment = undefined;
+		this.#catalogRows = [];
+		if (segment === undefined || segment.isDropped) return;
 		this.#keepOpen(segment);
 		// A failure is ignored, because a segment without a catalog is read itself.
-		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#failed);
+		await writeFile(this.#pathOf(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#onFailure);
 	}
 
 	/** Returns the catalog of a segment; undefined if it is missing or damaged. */
 	async catalog(segment: number): Promise<readonly CatalogRow[] | undefined> {
-		const bytes = await readFile(this.#file(segment, 'catalog')).catch(() => undefined);
+		const bytes = await readFile(this.#pathOf(segment, 'catalog')).catch(() => undefined);
 		return bytes && decodeCatalog(bytes);
 	}
 
@@ -201,7 +204,7 @@ export class SegmentFiles {
 		if (segment === undefined || offset + length > segment.bytes) return undefined;
 		try {
 			const bytes = Buffer.allocUnsafe(length);
-			const { bytesRead } = await this.#reading(segment, handle => handle.read(bytes, 0, length, offset));
+			const { bytesRead } = await this.#withOpenFile(segment, handle => handle.read(bytes, 0, length, offset));
 			return bytesRead === length ? bytes : undefined;
 		} catch {
 			return undefined;
@@ -211,15 +214,15 @@ export class SegmentFiles {
 	/** Deletes the oldest segment; returns false if only the current one is left. */
 	async dropOldest(): Promise<boolean> {
 		for (const segment of this.#segments.values()) {
-			if (segment === this.#current) continue;
+			if (segment === this.#currentSegment) continue;
 			this.#segments.delete(segment.id);
-			segment.dropped = true;
-			const forgotten = this.#dropped(segment.id);
+			segment.isDropped = true;
+			const indexUpdate = this.#onDropped(segment.id);
 			this.#close(segment);
-			await forgotten;
-			this.#leftOver.set(this.#file(segment.id, 'catalog'), 0);
-			this.#leftOver.set(this.#file(segment.id), segment.bytes);
-			await this.#remove();
+			await indexUpdate;
+			this.#pendingDeletions.set(this.#pathOf(segment.id, 'catalog'), 0);
+			this.#pendingDeletions.set(this.#pathOf(segment.id), segment.bytes);
+			await this.#deletePending();
 			return true;
 		}
 		return false;
@@ -227,93 +230,93 @@ export class SegmentFiles {
 
 	/** Deletes everything; resolves to true if nothing is left, even after a crash of the machine. */
 	async dropAll(): Promise<boolean> {
-		this.#current = undefined;
-		this.#rows = [];
+		this.#currentSegment = undefined;
+		this.#catalogRows = [];
 		while (await this.dropOldest());
-		return this.dropLeftOver();
+		return this.retryDeletions();
 	}
 
 	/** Retries failed deletions; resolves to true if nothing is left. */
-	async dropLeftOver(): Promise<boolean> {
-		if (!(await this.#remove())) return false;
+	async retryDeletions(): Promise<boolean> {
+		if (!(await this.#deletePending())) return false;
 		try {
 			await syncFolder(this.#folder);
 			return true;
 		} catch (error) {
-			this.#failed(error as Error);
+			this.#onFailure(error as Error);
 			return false;
 		}
 	}
 
 	async close(): Promise<void> {
 		await this.seal();
-		await Promise.all([...this.#segments.values()].map(({ handle }) => closed(handle)));
+		await Promise.all([...this.#segments.values()].map(({ handle }) => closeHandle(handle)));
 		this.#segments.clear();
-		this.#open.clear();
+		this.#openSegments.clear();
 	}
 
 	/**
 	 * Deletes files in order. If an older one cannot be deleted, newer ones are kept, because they contain records of removals from it.
 	 * Returns false if any files are left.
 	 */
-	async #remove(): Promise<boolean> {
-		for (const file of this.#leftOver.keys()) {
+	async #deletePending(): Promise<boolean> {
+		for (const file of this.#pendingDeletions.keys()) {
 			try {
 				await unlink(file);
 			} catch (error) {
 				if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-					this.#failed(error as Error);
+					this.#onFailure(error as Error);
 					return false;
 				}
 			}
-			this.#leftOver.delete(file);
+			this.#pendingDeletions.delete(file);
 		}
 		return true;
 	}
 
 	/** Calls a function with the segment's file, which stays open meanwhile. */
-	async #reading<T>(segment: Segment, use: (handle: FileHandle) => Promise<T>): Promise<T> {
+	async #withOpenFile<T>(segment: Segment, run: (handle: FileHandle) => Promise<T>): Promise<T> {
 		segment.readers++;
 		try {
 			// Opening may fail temporarily, for example without free descriptors, and is retried with the next read.
-			segment.handle ??= open(this.#file(segment.id), 'r').catch(error => {
+			segment.handle ??= open(this.#pathOf(segment.id), 'r').catch(error => {
 				segment.handle = undefined;
-				this.#open.delete(segment);
+				this.#openSegments.delete(segment);
 				throw error;
 			});
-			if (segment !== this.#current) this.#keepOpen(segment);
-			return await use(await segment.handle);
+			if (segment !== this.#currentSegment) this.#keepOpen(segment);
+			return await run(await segment.handle);
 		} finally {
 			segment.readers--;
-			if (segment.dropped) this.#close(segment);
-			this.#closeSome();
+			if (segment.isDropped) this.#close(segment);
+			this.#closeExcess();
 		}
 	}
 
 	#keepOpen(segment: Segment): void {
-		this.#open.delete(segment);
-		this.#open.add(segment);
-		this.#closeSome();
+		this.#openSegments.delete(segment);
+		this.#openSegments.add(segment);
+		this.#closeExcess();
 	}
 
 	/** Closes unused files if too many are open. */
-	#closeSome(): void {
-		for (const oldest of this.#open) {
-			if (this.#open.size <= MAX_OPEN) return;
+	#closeExcess(): void {
+		for (const oldest of this.#openSegments) {
+			if (this.#openSegments.size <= MAX_OPEN) return;
 			if (oldest.readers === 0) this.#close(oldest);
 		}
 	}
 
-	async #begin(bytes: number): Promise<Segment> {
-		while (this.bytes + Math.max(bytes, this.segmentBytes) > this.#size && (await this.dropOldest()));
-		const id = ++this.#last;
-		const handle = await open(this.#file(id), 'wx+', 0o600);
+	async #startSegment(bytes: number): Promise<Segment> {
+		while (this.bytes + Math.max(bytes, this.segmentBytes) > this.#maxBytes && (await this.dropOldest()));
+		const id = ++this.#lastId;
+		const handle = await open(this.#pathOf(id), 'wx+', 0o600);
 		const segment: Segment = {
 			id,
 			handle: Promise.resolve(handle),
 			bytes: 0,
 			readers: 0,
-			dropped: false,
+			isDropped: false,
 			isNamed: false,
 			isDirty: false,
 		};
@@ -325,11 +328,11 @@ export class SegmentFiles {
 		if (segment.readers > 0) return;
 		const { handle } = segment;
 		segment.handle = undefined;
-		this.#open.delete(segment);
-		void closed(handle);
+		this.#openSegments.delete(segment);
+		void closeHandle(handle);
 	}
 
-	#file(segment: number, kind: 'segment' | 'catalog' = 'segment'): string {
+	#pathOf(segment: number, kind: 'segment' | 'catalog' = 'segment'): string {
 		return path.join(this.#folder, `${segment}.${kind}`);
 	}
 }
@@ -344,30 +347,30 @@ export async function syncFolder(folder: string): Promise<void> {
 	}
 }
 
-async function closed(handle: Promise<FileHandle> | undefined): Promise<void> {
-	await handle?.then(one => one.close()).catch(() => {});
+async function closeHandle(handle: Promise<FileHandle> | undefined): Promise<void> {
+	await handle?.then(openHandle => openHandle.close()).catch(() => {});
 }
 
 function encodeCatalog(rows: readonly CatalogRow[]): Buffer {
 	const words = new Int32Array(rows.length * ROW_WORDS);
 	for (const [i, row] of rows.entries()) {
-		const { kind, a, b, variant, url, path: of, offset, headBytes, bodyBytes, keepUntil } = row;
-		words.set([kind, a, b, variant, url, of, offset, headBytes, bodyBytes, keepUntil | 0], i * ROW_WORDS);
+		const { kind, a, b, variant, url, path: pathHash, offset, headBytes, bodyBytes, keepUntil } = row;
+		words.set([kind, a, b, variant, url, pathHash, offset, headBytes, bodyBytes, keepUntil | 0], i * ROW_WORDS);
 	}
 	const bytes = Buffer.from(words.buffer);
-	const sum = Buffer.alloc(8);
-	sum.writeUInt32LE(crc32(bytes), 0);
-	sum.writeUInt32LE(rows.length, 4);
-	return Buffer.concat([sum, bytes]);
+	const header = Buffer.alloc(8);
+	header.writeUInt32LE(crc32(bytes), 0);
+	header.writeUInt32LE(rows.length, 4);
+	return Buffer.concat([header, bytes]);
 }
 
 function decodeCatalog(bytes: Buffer): readonly CatalogRow[] | undefined {
 	if (bytes.byteLength < 8) return undefined;
 	const count = bytes.readUInt32LE(4);
-	const rest = bytes.subarray(8);
-	if (rest.byteLength !== count * ROW_WORDS * 4 || crc32(rest) !== bytes.readUInt32LE(0)) return undefined;
+	const rowBytes = bytes.subarray(8);
+	if (rowBytes.byteLength !== count * ROW_WORDS * 4 || crc32(rowBytes) !== bytes.readUInt32LE(0)) return undefined;
 	return Array.from({ length: count }, (_, i) => {
-		const word = (at: number): number => rest.readInt32LE((i * ROW_WORDS + at) * 4);
+		const word = (at: number): number => rowBytes.readInt32LE((i * ROW_WORDS + at) * 4);
 		return {
 			...{ kind: word(0), a: word(1), b: word(2), variant: word(3), url: word(4), path: word(5) },
 			...{ offset: word(6), headBytes: word(7), bodyBytes: word(8), keepUntil: word(9) >>> 0 },

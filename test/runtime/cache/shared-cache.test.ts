@@ -414,7 +414,7 @@ for (const [how, recall] of [
 			diskSize: size,
 			disk,
 		});
-		memory.onDisk(hashKey('a', memory.seed).a, 1);
+		memory.countOnDisk(hashKey('a', memory.seed).a, 1);
 		const begun = performance.now();
 		await cache.loadFromDisk('a');
 		assert.ok(performance.now() - begun < 1800);

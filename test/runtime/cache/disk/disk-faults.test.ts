@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PurgeNotKept } from '../../../../runtime/cache/disk/disk-messages.ts';
+import { PurgeNotRecorded } from '../../../../runtime/cache/disk/disk-messages.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import {
 	bodyForKey,
@@ -113,7 +113,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 			await waitForRecords(process, 1);
 			await failing({ writev: true, write: true, unlink: true }, async () => {
 				const failure = await process.registry.purge(selection).catch(error => error);
-				assert.instance(failure, PurgeNotKept);
+				assert.instance(failure, PurgeNotRecorded);
 				assert.is((await lookUp(process, 'k')).length, 0, 'found neither in memory nor on disk');
 			});
 			assert.ok(process.messages.includes('the cache disk cannot be written'));

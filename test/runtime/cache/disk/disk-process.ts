@@ -41,13 +41,13 @@ export async function startCacheProcess(
 	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
 	const disk = {
 		stored: (key: string, entry: number, serial: number) =>
-			registry.takeEvent('s', { news: 'stored', key, entry, serial }),
-		removed: (key: string) => registry.takeEvent('s', { news: 'removed', key }),
+			registry.takeEvent('s', { event: 'stored', key, entry, serial }),
+		removed: (key: string) => registry.takeEvent('s', { event: 'removed', key }),
 		invalidated: async (host: string, of: string, query: string | undefined) => {
-			await registry.run('s', { errand: 'invalidate', host, path: of, query });
+			await registry.run('s', { request: 'invalidate', host, path: of, query });
 		},
 		recall: async (key: string) => {
-			await registry.run('s', { errand: 'recall', key });
+			await registry.run('s', { request: 'recall', key });
 		},
 	};
 	const cache = new SharedCache({
@@ -127,6 +127,6 @@ export async function lookUp({ cache, registry }: CacheProcess, key: string): Pr
 	const found = cache.find(key);
 	if (found.length > 0) return found;
 	// `recall` gives up after a time limit, which a busy machine may exceed, so wait for the disk as well.
-	await Promise.all([cache.loadFromDisk(key), registry.run('s', { errand: 'recall', key })]);
+	await Promise.all([cache.loadFromDisk(key), registry.run('s', { request: 'recall', key })]);
 	return cache.find(key);
 }

@@ -9,6 +9,7 @@ import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
 
+/** Which responses a line removes: those that a purge selects, of a URL, of a key, or all. */
 export type RecordedRemoval =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
@@ -19,10 +20,10 @@ export type RecordedRemoval =
 /** Maximum bytes of one process's journal; beyond that, everything is removed. */
 const MAX_BYTES = 1024 * 1024;
 
-const NAME = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
+const FILE_NAME_PATTERN = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
 
 /** The journal of one process. */
-export class ForgottenLines {
+export class RemovalJournal {
 	readonly #folder: string;
 	#file: Promise<FileHandle> | undefined;
 	#bytes = 0;
@@ -36,11 +37,11 @@ export class ForgottenLines {
 		this.#folder = folder;
 	}
 
-	/** Appends a removal; with `sync`, it survives a crash of the machine. Rejects if it cannot be written. */
-	add(forgotten: RecordedRemoval, sync: boolean): Promise<void> {
-		const added = this.#queue.then(() => this.#append(forgotten, sync));
-		this.#queue = added.catch(() => {});
-		return added;
+	/** Appends a removal; with `isDurable`, it survives a crash of the machine. Rejects if it cannot be written. */
+	add(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
+		const appended = this.#queue.then(() => this.#append(removal, isDurable));
+		this.#queue = appended.catch(() => {});
+		return appended;
 	}
 
 	/**
@@ -49,7 +50,7 @@ export class ForgottenLines {
 	 */
 	async read(): Promise<{ readonly forgotten: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
-			.filter(name => NAME.test(name))
+			.filter(name => FILE_NAME_PATTERN.test(name))
 			.map(name => path.join(this.#folder, name));
 		const forgotten: RecordedRemoval[] = [];
 		for (const file of files) {
@@ -73,15 +74,15 @@ export class ForgottenLines {
 	async close(): Promise<void> {
 		await this.#queue;
 		const file = this.#file;
-		this.#begin();
-		await file?.then(one => one.close()).catch(() => {});
+		this.#startNewFile();
+		await file?.then(handle => handle.close()).catch(() => {});
 	}
 
-	async #append(forgotten: RecordedRemoval, sync: boolean): Promise<void> {
+	async #append(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
 		if (this.#isFull) return;
 		const isLast = this.#bytes > MAX_BYTES;
 		// The entry begins with a newline, so that an incomplete line before it cannot corrupt it.
-		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : forgotten)}\n`);
+		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : removal)}\n`);
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);
 		try {
 			const file = await this.#file;
@@ -89,22 +90,22 @@ export class ForgottenLines {
 			if (bytesWritten !== line.byteLength)
 				throw new Error(`${bytesWritten} of ${line.byteLength} bytes were written.`);
 			this.#bytes += bytesWritten;
-			if (sync || isLast) {
+			if (isDurable || isLast) {
 				await file.datasync();
 				if (!this.#isNamed) await syncFolder(this.#folder);
 				this.#isNamed = true;
 			}
 			this.#isFull = isLast;
 		} catch (error) {
-			const broken = this.#file;
-			this.#begin();
-			void broken.then(one => one.close()).catch(() => {});
+			const brokenFile = this.#file;
+			this.#startNewFile();
+			void brokenFile.then(handle => handle.close()).catch(() => {});
 			throw error;
 		}
 	}
 
 	/** Makes the next line start a new file. */
-	#begin(): void {
+	#startNewFile(): void {
 		this.#file = undefined;
 		this.#bytes = 0;
 		this.#isNamed = false;

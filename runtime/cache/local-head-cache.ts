@@ -6,18 +6,21 @@ export interface CachedHeadsOfKey {
 	bytes: number;
 }
 
-/** Approximates LRU with two maps. When the young map is full, it becomes the old one. Keys that are requested move to the young one. */
-export class HeadsAtHand<T extends CachedHeadsOfKey> {
-	readonly #mostKeys: number;
-	readonly #mostBytes: number;
+/**
+ * Approximates LRU with two maps. When the young map is full, it replaces the old one. Keys of the old map that are requested
+ * move to the young one.
+ */
+export class LocalHeadCache<T extends CachedHeadsOfKey> {
+	readonly #maxKeys: number;
+	readonly #maxBytes: number;
 	#young = new Map<string, T>();
 	#old = new Map<string, T>();
 	#bytes = 0;
 
 	/** The limits apply to both maps together. */
-	constructor(mostKeys: number, mostBytes: number) {
-		this.#mostKeys = mostKeys / 2;
-		this.#mostBytes = mostBytes / 2;
+	constructor(maxKeys: number, maxBytes: number) {
+		this.#maxKeys = maxKeys / 2;
+		this.#maxBytes = maxBytes / 2;
 	}
 
 	get(key: string): T | undefined {
@@ -32,13 +35,13 @@ export class HeadsAtHand<T extends CachedHeadsOfKey> {
 	}
 
 	/** Caches a value for a key, unless it is too large. */
-	set(key: string, known: T): void {
-		if (known.bytes > this.#mostBytes) {
+	set(key: string, value: T): void {
+		if (value.bytes > this.#maxBytes) {
 			this.delete(key);
 			return;
 		}
-		this.#makeRoom(known.bytes);
-		this.#young.set(key, known);
+		this.#makeRoom(value.bytes);
+		this.#young.set(key, value);
 	}
 
 	delete(key: string): void {
@@ -47,15 +50,15 @@ export class HeadsAtHand<T extends CachedHeadsOfKey> {
 	}
 
 	/** Accounts for a value's growth; returns false if it would be too large. */
-	grow(known: T, bytes: number): boolean {
-		if (known.bytes + bytes > this.#mostBytes) return false;
+	grow(value: T, bytes: number): boolean {
+		if (value.bytes + bytes > this.#maxBytes) return false;
 		this.#makeRoom(bytes);
-		known.bytes += bytes;
+		value.bytes += bytes;
 		return true;
 	}
 
 	#makeRoom(bytes: number): void {
-		if (this.#young.size >= this.#mostKeys || this.#bytes + bytes > this.#mostBytes) {
+		if (this.#young.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes) {
 			this.#old = this.#young;
 			this.#young = new Map();
 			this.#bytes = 0;
