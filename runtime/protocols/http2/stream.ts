@@ -388,7 +388,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	#sendBody(body: NonNullable<Body>, length: number | undefined): void {
-		if (this.#bounds !== undefined) this.#pacedBody = paceBody(body, this.#bounds);
+		if (this.#overrides !== undefined) this.#pacedBody = paceBody(body, this.#overrides);
 		if (this.#pacedBody !== undefined) this.output.sendSource(this.#pacedBody, length);
 		else if (isStream(body)) this.output.sendSource(body, length);
 		else if (typeof body !== 'string') this.output.sendComplete(body);
