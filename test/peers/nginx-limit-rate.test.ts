@@ -1,0 +1,117 @@
+/** The rate of `limit_rate` and of nginx's `limit_rate`, measured side by side, for files and proxied responses. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { importNginx } from '../../compiler/import/nginx/import-nginx.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
+
+const peers = suite('rates of responses, beside nginx');
+
+const KIB = 1024;
+const SIZE = 8 * 1024 * KIB;
+/** Milliseconds over which a rate is measured. */
+const PERIOD = 3000;
+/** nginx counts in whole seconds, so a period may contain one second's bytes more or less. */
+const NGINX_TOLERANCE = 1000 / PERIOD + 0.05;
+const OUR_TOLERANCE = 0.05;
+/**
+ * How often a rate is measured until it is right. While other programs keep the processors busy, timers and this client are late; a
+ * simulated clock shows rates and bursts exactly (test/runtime/protocols/paced-body.test.ts).
+ */
+const ATTEMPTS = 5;
+
+/** Locations, with the bytes per second and the bytes that are not limited. */
+const LIMITS: readonly { readonly at: string; readonly rate: number; readonly after: number }[] = [
+	{ at: '/slow/', rate: 20 * KIB, after: 0 },
+	{ at: '/middle/', rate: 300 * KIB, after: 0 },
+	{ at: '/later/', rate: 100 * KIB, after: 1024 * KIB },
+];
+
+/** Requests a path, and returns the number of bytes that arrive within the period, from the first ones on. */
+async function measure(port: number, target: string): Promise<number> {
+	const asked = get({ port, host: '127.0.0.1', path: target, agent: false, headers: { host: 'a.example' } });
+	const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+	assert.is(answer.statusCode, 200);
+	answer.on('error', () => {});
+	return new Promise(resolve => {
+		let first = 0;
+		let total = 0;
+		answer.on('data', (piece: Buffer) => {
+			const now = performance.now();
+			first ||= now;
+			if (now - first <= PERIOD) total += piece.length;
+			else {
+				asked.destroy();
+				resolve(total);
+			}
+		});
+	});
+}
+
+peers('the rates agree', async () => {
+	const [port, nginxPort, upstreamPort] = (await freePorts(3)) as [number, number, number];
+	const folder = temporaryFolder();
+	for (const name of ['logs', 'site', ...LIMITS.map(({ at }) => `site${at}`)]) mkdirSync(path.join(folder, name));
+	const bytes = Buffer.alloc(SIZE, 'abcdefghij');
+	for (const { at } of LIMITS) writeFileSync(path.join(folder, `site${at}file.bin`), bytes);
+	const locations = LIMITS.flatMap(({ at, rate, after }) => [
+		`location ${at} { limit_rate ${rate / KIB}k; limit_rate_after ${after / KIB}k; root ${folder}/site; }`,
+		`location /proxied${at} { limit_rate ${rate / KIB}k; limit_rate_after ${after / KIB}k; proxy_pass http://127.0.0.1:${upstreamPort}; }`,
+	]).join('\n');
+	const configuration = (listen: number): string => `daemon off; worker_processes 1; pid nginx.pid; user root;
+events { }
+http {
+	access_log off;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	server {
+		listen 127.0.0.1:${listen};
+		server_name a.example;
+		${locations}
+	}
+}
+`;
+	writeFileSync(path.join(folder, 'nginx.conf'), configuration(nginxPort));
+	// Ours is what `svc import` makes of the same configuration.
+	const name = 'nginx.conf';
+	const { text } = importNginx({ name, text: configuration(port), folder }, diskReader(folder));
+	writeFileSync(path.join(folder, 'Configfile'), text);
+	const upstream = createServer((_, answer) => answer.end(bytes));
+	upstream.listen(upstreamPort, '127.0.0.1');
+	await once(upstream, 'listening');
+	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
+	const ended = once(nginx, 'close');
+	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
+	try {
+		await waitForPort(nginxPort);
+		for (const { at, rate, after } of LIMITS) {
+			const targets = [`${at}file.bin`, `/proxied${at}file.bin`];
+			let wrong: string[] = [];
+			for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+				const [ours, theirs] = await Promise.all(
+					[port, nginxPort].map(which => Promise.all(targets.map(target => measure(which, target)))),
+				);
+				wrong = targets.flatMap((target, index) => {
+					const expected = (rate * PERIOD) / 1000;
+					const [our, their] = [(ours![index]! - after) / expected, (theirs![index]! - after) / expected];
+					if (Math.abs(our - 1) <= OUR_TOLERANCE && Math.abs(their - 1) <= NGINX_TOLERANCE) return [];
+					return [`${target}: ${our.toFixed(3)} of the rate, nginx ${their.toFixed(3)}`];
+				});
+				if (wrong.length === 0) break;
+			}
+			assert.equal(wrong, []);
+		}
+	} finally {
+		await server.stop();
+		upstream.closeAllConnections();
+		upstream.close();
+		nginx.kill('SIGTERM');
+		await ended;
+	}
+});
+
+peers.run();
