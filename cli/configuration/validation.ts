@@ -53,7 +53,7 @@ export async function validateConfiguration(
 			compiled: compiledWithFindings,
 			reader,
 			deps,
-			rules: options.lint ? 'all' : 'usual',
+			ruleSelection: options.lint ? 'all' : 'usual',
 		});
 	} else if (input.format !== 'json') diagnostics = new SilencingComments(input.format).filter(diagnostics);
 	const { failed, count, failures } = canStart ? await testResults(compiled, deps) : NO_TESTS;

@@ -18,7 +18,7 @@ import { walkDocument } from './inspection/walk-document.ts';
 import { snippetUnused } from './rules/snippet-unused.ts';
 import { SilencingComments } from './silencing-comments.ts';
 
-/** A compiled configuration and everything its rules may inspect. */
+/** A compiled configuration, and everything that rules may inspect. */
 export interface LintInput {
 	readonly input: ConfigInput;
 	readonly compiled: Pick<CompileResult, 'diagnostics' | 'locate' | 'files'> & {
@@ -28,26 +28,27 @@ export interface LintInput {
 	readonly reader: Reader;
 	readonly deps: DryRunEnvironment;
 	/** Returns the dry run that the rules use. Default: a new one. */
-	readonly dryRunOf?: (plan: Plan) => DryRun;
+	readonly dryRunFor?: (plan: Plan) => DryRun;
 	/** `usual`: only the rules that `svc validate` checks without `--lint`. */
-	readonly rules?: 'all' | 'usual';
+	readonly ruleSelection?: 'all' | 'usual';
 }
 
-/** Returns the findings of the compiler and of the rules, sorted by place, except those silenced by comments. Opens no socket. */
+/** Returns the findings of the compiler and of the rules, except those silenced by comments, sorted by place. Opens no socket. */
 export async function lint({
 	input,
 	compiled,
 	reader,
 	deps,
-	dryRunOf = plan => new DryRun(plan, deps),
-	rules = 'all',
+	dryRunFor = plan => new DryRun(plan, deps),
+	ruleSelection = 'all',
 }: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
-	const found: Diagnostic[] = [...diagnostics];
-	const wanted = lintRules.filter(
-		rule => rules === 'all' || rule.always || (rule.ofConfigfile && input.format === 'configfile'),
+	const findings: Diagnostic[] = [...diagnostics];
+	const selectedRules = lintRules.filter(
+		rule =>
+			ruleSelection === 'all' || rule.alwaysChecked || (rule.checkedForConfigfile && input.format === 'configfile'),
 	);
-	const { tree, sources } = texts(input, compiled.files, reader, found, wanted.includes(snippetUnused));
+	const { tree, sources } = readTexts(input, compiled.files, reader, findings, selectedRules.includes(snippetUnused));
 	let dryRun: DryRun | undefined;
 	const subject: LintSubject = {
 		diagnostics,
@@ -60,47 +61,47 @@ export async function lint({
 		reader,
 		locate,
 		dryRun: request => {
-			dryRun ??= dryRunOf(plan);
+			dryRun ??= dryRunFor(plan);
 			return dryRun.run(request);
 		},
 	};
-	for (const rule of wanted) await rule.check?.(new LintContext(subject, rule, found));
-	const all = sortDiagnostics(found);
-	if (input.format === 'json') return all;
+	for (const rule of selectedRules) await rule.check?.(new LintContext(subject, rule, findings));
+	const sorted = sortDiagnostics(findings);
+	if (input.format === 'json') return sorted;
 	const silences = new SilencingComments(input.format);
 	for (const source of sources) silences.add(source);
-	const left = silences.filter(all);
-	if (rules === 'all') {
+	const unsilenced = silences.filter(sorted);
+	if (ruleSelection === 'all') {
 		const names = lintRules.map(({ name }) => name);
-		const compiling = new Set(diagnostics.map(({ code }) => code));
-		silences.unused([...names, ...compiling], one => left.push(one));
+		const compilerCodes = new Set(diagnostics.map(({ code }) => code));
+		silences.reportUnused([...names, ...compilerCodes], finding => unsilenced.push(finding));
 	}
 	const concealed = new ConcealedValues();
-	conceal(sources, concealed.watching(reader));
-	return sortDiagnostics(left).map(one => concealed.conceal(one));
+	watchVariables(sources, concealed.watching(reader));
+	return sortDiagnostics(unsilenced).map(finding => concealed.conceal(finding));
 }
 
 /** Returns the contents of all configuration files, and the parsed tree. For JSON, there are neither. */
-function texts(
+function readTexts(
 	input: ConfigInput,
 	files: readonly string[],
 	reader: Reader,
-	found: Diagnostic[],
-	unused: boolean,
+	findings: Diagnostic[],
+	reportUnused: boolean,
 ): { tree: ConfigTree | undefined; sources: readonly Source[] } {
 	if (input.format === 'json') return { tree: undefined, sources: [] };
 	const knownDirectives = new Set(registryOf(input.format).directives.keys());
-	const report = (one: Diagnostic): void => {
-		if (one.code === 'snippet/unused') found.push(one);
+	const report = (diagnostic: Diagnostic): void => {
+		if (diagnostic.code === 'snippet/unused') findings.push(diagnostic);
 	};
-	const tree = parseConfig(input, reader, report, { knownDirectives, ...(unused && { reportUnused: unused }) });
+	const tree = parseConfig(input, reader, report, { knownDirectives, ...(reportUnused && { reportUnused }) });
 	const sources = [new Source({ name: input.name, text: input.text, path: input.path })];
 	for (const path of files) {
 		if (path === input.path) continue;
 		try {
 			sources.push(new Source({ name: path, text: reader.readText(path), path }));
 		} catch (error) {
-			// A missing file is ignored here, because it existed during compilation and its contents have been compiled.
+			// A missing file is no mistake here: it existed during compilation, and its contents have been compiled.
 			if (!(error instanceof ReadError)) throw error;
 		}
 	}
@@ -108,6 +109,6 @@ function texts(
 }
 
 /** Registers the values of the environment variables that files use, so that messages do not reveal them. */
-function conceal(sources: readonly Source[], watching: Reader): void {
-	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watching.env(name!);
+function watchVariables(sources: readonly Source[], watchingReader: Reader): void {
+	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watchingReader.env(name!);
 }

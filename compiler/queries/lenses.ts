@@ -5,7 +5,7 @@ import { DryRun, type DryRunEnvironment, type DryRunTracer } from '../dry-run/dr
 import { methodMistake } from '../dry-run/dry-run-request.ts';
 import { Explainer } from '../explain/explanation.ts';
 import { renderExplanation } from '../explain/render-explanation.ts';
-import { originsOf, sampleGet } from '../lint/inspection/sample-request.ts';
+import { sampleGet, siteOrigins } from '../lint/inspection/sample-request.ts';
 import { registryOf } from '../lower/registry.ts';
 import { runTests, sendRequests } from '../testing/run-tests.ts';
 import {
@@ -73,7 +73,7 @@ export function lensesOf(syntax: TextSyntax, compiled: CompileResult | undefined
 	const sites = new Map<number, string>();
 	for (let site = 0; plan && site < (plan.document.sites?.length ?? 0); site++) {
 		const span = compiled.locate(`/sites/${site}`);
-		const [origin] = originsOf(plan, site);
+		const [origin] = siteOrigins(plan, site);
 		if (span?.source.path === path && origin !== undefined) sites.set(span.start, `${origin}/`);
 	}
 	for (const { line, around } of everyLine(lines)) {

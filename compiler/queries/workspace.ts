@@ -245,7 +245,7 @@ export class Workspace {
 		};
 		// Several rules look at the same files.
 		const reader = new RecordingReader(this.#reader);
-		const found = await lint({ input, compiled: told, reader, deps: NOTHING_REAL, dryRunOf });
+		const found = await lint({ input, compiled: told, reader, deps: NOTHING_REAL, dryRunFor: dryRunOf });
 		return this.#keep(root, { compiled, input, diagnostics: found });
 	}
 

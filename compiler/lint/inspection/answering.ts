@@ -1,4 +1,4 @@
-/** Derives facts about steps from the traits of their handlers: whether they answer requests, and what they change. */
+/** Derives properties of steps from the traits of their handlers: whether they answer requests, and what they change. */
 
 import type { Step } from '../../document/document.ts';
 import type { HandlerDirective } from '../../modules/contract/directive.ts';
@@ -6,11 +6,11 @@ import type { StepBranch } from '../../modules/contract/traits.ts';
 import { HANDLERS } from '../../modules/registry/handlers.ts';
 
 /** Traits of a step with an unknown handler. */
-const NONE: Partial<HandlerDirective> = {};
+const NO_TRAITS: Partial<HandlerDirective> = {};
 
 /** Returns the traits of a step's handler. */
 export function traitsOf(step: Step): Partial<HandlerDirective> {
-	return HANDLERS.get(step.handler) ?? NONE;
+	return HANDLERS.get(step.handler) ?? NO_TRAITS;
 }
 
 /** Returns the directive's name for a step, as a user would write it. */
@@ -22,11 +22,11 @@ export function directiveNameOf(step: Step): string {
 /** Reports whether the step answers every request that reaches it. */
 export function alwaysAnswers(step: Step): boolean {
 	if (step.when !== undefined || step.exclusive !== undefined) return false;
-	return answersOnceRun(step);
+	return answersIfRun(step);
 }
 
 /** Reports whether the step answers every request for which it runs. */
-export function answersOnceRun(step: Step): boolean {
+export function answersIfRun(step: Step): boolean {
 	const branches = branchesOf(step);
 	if (branches.length > 0) {
 		return (
@@ -47,7 +47,7 @@ export function changesTarget(step: Step): boolean {
 	return traitsOf(step).changesTarget === true || branchesOf(step).some(({ pipeline }) => pipeline.some(changesTarget));
 }
 
-/** Returns the pipelines nested in a step that requests pass through before they continue after it. */
+/** Returns the pipelines nested in a step. A request that runs the step passes through one of them. */
 export function branchesOf(step: Step): readonly StepBranch[] {
 	return traitsOf(step).branches?.(step) ?? [];
 }

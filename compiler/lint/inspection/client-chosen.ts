@@ -1,11 +1,11 @@
 /** Finds placeholders whose values a client chooses freely. */
 
 /** Placeholders that a client can set to anything. */
-const CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
+const CLIENT_CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 
 /** Reports whether a client can set a placeholder, given by its full name, to anything. */
 export function isClientChosen(name: string): boolean {
-	return CHOSEN.test(name);
+	return CLIENT_CHOSEN.test(name);
 }
 
 /** Returns the names of the placeholders in a text. */

@@ -1,6 +1,5 @@
 /**
- * Compares matchers, judging by their form alone: whether one matches every request that another does, and whether no request can
- * match both.
+ * Compares matchers by their form: whether one matches every request that another matches, and whether no request can match both.
  */
 import { canonicalJson } from '../../document/canonical-json.ts';
 import type { Matcher } from '../../document/document.ts';
@@ -8,19 +7,21 @@ import { hostMatches } from '../../exchange/authority.ts';
 import type { ListedValue } from '../../modules/contract/matcher.ts';
 import { listedValuesOf } from '../../modules/registry/matchers.ts';
 
-/** Returns true only if `wide` certainly matches whenever `narrow` does. Undefined matches every request. */
+/**
+ * Returns true only if `wide` is certain to match every request that `narrow` matches. An undefined matcher matches every request.
+ */
 export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
 	if (wide === undefined) return true;
-	if (narrow === undefined) return takesEverything(wide);
+	if (narrow === undefined) return matchesEverything(wide);
 	if (canonicalJson(wide) === canonicalJson(narrow)) return true;
-	if (narrow.type === 'any') return partsOf(narrow).every(part => coversMatcher(wide, part));
-	if (wide.type === 'all') return partsOf(wide).every(part => coversMatcher(part, narrow));
-	if (wide.type === 'any' && partsOf(wide).some(part => coversMatcher(part, narrow))) return true;
-	if (narrow.type === 'all' && partsOf(narrow).some(part => coversMatcher(wide, part))) return true;
-	const [wider, narrower] = [valuesOf(wide), valuesOf(narrow)];
-	if (!wider || !narrower || wider.kind !== narrower.kind) return takesEverything(wide);
-	const covering = COVERING[wider.kind];
-	return narrower.values.every(value => wider.values.some(other => covering(other, value)));
+	if (narrow.type === 'any') return operandsOf(narrow).every(part => coversMatcher(wide, part));
+	if (wide.type === 'all') return operandsOf(wide).every(part => coversMatcher(part, narrow));
+	if (wide.type === 'any' && operandsOf(wide).some(part => coversMatcher(part, narrow))) return true;
+	if (narrow.type === 'all' && operandsOf(narrow).some(part => coversMatcher(wide, part))) return true;
+	const [wideValues, narrowValues] = [valuesOf(wide), valuesOf(narrow)];
+	if (!wideValues || !narrowValues || wideValues.kind !== narrowValues.kind) return matchesEverything(wide);
+	const covering = COVERING[wideValues.kind];
+	return narrowValues.values.every(value => wideValues.values.some(other => covering(other, value)));
 }
 
 /** Returns true only if no request can match both. */
@@ -42,38 +43,38 @@ function valuesOf(matcher: Matcher): { readonly kind: ListedValue; readonly valu
 	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
-function partsOf(matcher: Matcher): readonly Matcher[] {
+function operandsOf(matcher: Matcher): readonly Matcher[] {
 	return matcher.of as readonly Matcher[];
 }
 
-function takesEverything(matcher: Matcher): boolean {
+function matchesEverything(matcher: Matcher): boolean {
 	const list = valuesOf(matcher);
 	return list?.kind === 'path' && list.values.some(pattern => pattern === '*' || pattern === '/*');
 }
 
-function isWild(host: string): boolean {
+function isWildcard(host: string): boolean {
 	return host.includes('*');
 }
 
 /** Reports whether the pattern `wide` matches every host that `narrow` matches. */
 export function coversHost(wide: string, narrow: string): boolean {
-	return wide === narrow || (!isWild(narrow) && isWild(wide) && hostMatches(narrow, wide));
+	return wide === narrow || (!isWildcard(narrow) && isWildcard(wide) && hostMatches(narrow, wide));
 }
 
-const PLAIN = /^[^*?[\]%\\]*$/;
+const LITERAL = /^[^*?[\]%\\]*$/;
 
 /** Reports whether the pattern `wide` matches every path that `narrow` matches. */
 export function coversPath(wide: string, narrow: string): boolean {
 	if (wide === narrow || wide === '*' || wide === '/*') return true;
 	if (wide.includes('//') || wide.includes('%') || narrow.includes('%')) return false;
-	if (wide.endsWith('*') && PLAIN.test(wide.slice(0, -1))) {
+	if (wide.endsWith('*') && LITERAL.test(wide.slice(0, -1))) {
 		const literal = /^[^*?[\]\\]*/.exec(narrow)![0];
 		return literal.startsWith(wide.slice(0, -1));
 	}
-	if (wide.startsWith('*') && PLAIN.test(wide.slice(1))) {
-		const literal = PLAIN.test(narrow)
+	if (wide.startsWith('*') && LITERAL.test(wide.slice(1))) {
+		const literal = LITERAL.test(narrow)
 			? narrow
-			: narrow.startsWith('*') && PLAIN.test(narrow.slice(1))
+			: narrow.startsWith('*') && LITERAL.test(narrow.slice(1))
 				? narrow.slice(1)
 				: '';
 		return literal.endsWith(wide.slice(1)) && literal !== '';
@@ -81,30 +82,30 @@ export function coversPath(wide: string, narrow: string): boolean {
 	return false;
 }
 
-function disjointPaths(a: string, b: string): boolean {
+function arePathsDisjoint(a: string, b: string): boolean {
 	const [left, right] = [a, b].map(pattern => {
-		if (PLAIN.test(pattern)) return { text: pattern, prefix: false };
-		return pattern.endsWith('*') && PLAIN.test(pattern.slice(0, -1))
+		if (LITERAL.test(pattern)) return { text: pattern, prefix: false };
+		return pattern.endsWith('*') && LITERAL.test(pattern.slice(0, -1))
 			? { text: pattern.slice(0, -1), prefix: true }
 			: undefined;
-	}) as [{ text: string; prefix: boolean } | undefined, { text: string; prefix: boolean } | undefined];
+	}) as [{ text: string; isPrefix: boolean } | undefined, { text: string; prefix: boolean } | undefined];
 	if (!left || !right) return false;
-	if (left.prefix && right.prefix) return !left.text.startsWith(right.text) && !right.text.startsWith(left.text);
-	if (left.prefix) return !right.text.startsWith(left.text);
+	if (left.isPrefix && right.prefix) return !left.text.startsWith(right.text) && !right.text.startsWith(left.text);
+	if (left.isPrefix) return !right.text.startsWith(left.text);
 	if (right.prefix) return !left.text.startsWith(right.text);
 	return left.text !== right.text;
 }
 
-/** Functions that report whether every request that `narrow` matches is also matched by `wide`. */
+/** By kind of value, a function that reports whether `wide` matches every request that `narrow` matches. */
 const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
 	path: coversPath,
 	host: coversHost,
 	method: (wide, narrow) => wide === narrow,
 };
 
-/** Functions that report whether no request can match both. */
+/** By kind of value, a function that reports whether no request can match both patterns. */
 const DISJOINT: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
-	path: disjointPaths,
-	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))),
+	path: arePathsDisjoint,
+	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWildcard(a) && isWildcard(b))),
 	method: (a, b) => a !== b,
 };

@@ -4,7 +4,7 @@ import type { WalkedDocument } from './walk-document.ts';
 
 /** A folder as written in the document, or its absolute path if the document was compiled from text. */
 export interface FileRoot {
-	readonly root: string;
+	readonly folder: string;
 	readonly pointer: string;
 	/** Index of the site; undefined in a named route. */
 	readonly site: number | undefined;
@@ -15,11 +15,11 @@ export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	for (const { step, pointer, pipeline } of walked.steps) {
 		const root = traitsOf(step).rootOf?.(step);
 		if (!root || root.text.includes('{')) continue;
-		yield { root: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };
+		yield { folder: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };
 	}
 }
 
-/** Reports whether a pattern of `hide` covers a file of this name at every depth. */
+/** Reports whether a pattern of `hide` covers files with this name at every depth. */
 export function isHidden(patterns: readonly string[], name: string): boolean {
 	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
 }

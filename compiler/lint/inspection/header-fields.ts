@@ -1,4 +1,4 @@
-/** Lists the header fields that a document sets or removes, whichever handlers do it. */
+/** Lists the header fields that the steps of a document set or remove. */
 import type { EditedMessage } from '../../modules/contract/traits.ts';
 
 import { traitsOf } from './answering.ts';
@@ -10,11 +10,11 @@ export interface FieldEdit {
 	readonly value: string;
 	readonly removes: boolean;
 	readonly pointer: string;
-	readonly of: WalkedStep;
-	readonly on: EditedMessage;
+	readonly walkedStep: WalkedStep;
+	readonly editedMessage: EditedMessage;
 }
 
-interface Edits {
+interface StepEdits {
 	readonly add?: readonly { readonly name: string; readonly value: string }[];
 	readonly set?: readonly { readonly name: string; readonly value: string }[];
 	readonly default?: readonly { readonly name: string; readonly value: string }[];
@@ -22,33 +22,49 @@ interface Edits {
 }
 
 /** Yields all edits of header fields, in document order. */
-export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
-	for (const of of walked.steps) {
-		for (const [field, on] of Object.entries(traitsOf(of.step).fieldEdits ?? {})) {
-			const edits = of.step[field] as Edits | undefined;
+export function* fieldEditsOf(walked: WalkedDocument): Generator<FieldEdit> {
+	for (const walkedStep of walked.steps) {
+		for (const [field, editedMessage] of Object.entries(traitsOf(walkedStep.step).fieldEdits ?? {})) {
+			const edits = walkedStep.step[field] as StepEdits | undefined;
 			if (typeof edits !== 'object' || edits === null) continue;
 			for (const kind of ['add', 'set', 'default'] as const) {
 				if (!Array.isArray(edits[kind])) continue;
 				for (const [index, { name, value }] of edits[kind].entries()) {
-					yield { name, value, removes: false, pointer: `${of.pointer}/${field}/${kind}/${index}`, of, on };
+					yield {
+						name,
+						value,
+						removes: false,
+						pointer: `${walkedStep.pointer}/${field}/${kind}/${index}`,
+						walkedStep,
+						editedMessage,
+					};
 				}
 			}
 			if (!Array.isArray(edits.delete)) continue;
 			for (const [index, name] of edits.delete.entries()) {
-				yield { name, value: '', removes: true, pointer: `${of.pointer}/${field}/delete/${index}`, of, on };
+				yield {
+					name,
+					value: '',
+					removes: true,
+					pointer: `${walkedStep.pointer}/${field}/delete/${index}`,
+					walkedStep,
+					editedMessage,
+				};
 			}
 		}
 	}
 }
 
-const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
+const CACHE_FIELD = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Lifetime in seconds from which caching counts as long-lived. */
-const LONG = 86_400;
+/** Minimum lifetime, in seconds, of a response whose caching counts as long-lived. */
+const LONG_LIVED_SECONDS = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */
 export function isLongLivedCaching({ name, value }: FieldEdit): boolean {
-	if (!OF_CACHES.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
+	if (!CACHE_FIELD.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
 	if (/\bimmutable\b/i.test(value)) return true;
-	return [...value.matchAll(/\b(?:s-maxage|max-age)=(\d+)/gi)].some(([, seconds]) => Number(seconds) >= LONG);
+	return [...value.matchAll(/\b(?:s-maxage|max-age)=(\d+)/gi)].some(
+		([, seconds]) => Number(seconds) >= LONG_LIVED_SECONDS,
+	);
 }

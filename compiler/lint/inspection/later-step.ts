@@ -1,33 +1,30 @@
-/**
- * Finds steps that a request reaches after a given step: in the same pipeline, in a nested one, or after the step that contains
- * it.
- */
+/** Finds steps that a request reaches after a given step: in the same pipeline, in a nested one, or after the enclosing step. */
 import type { Matcher, Step } from '../../document/document.ts';
 import { alwaysAnswers, branchesOf } from './answering.ts';
 import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first wanted step after `from` that may be reached by a request which the matcher matches. Undefined matches every
- * request.
+ * Returns the first step after `from` for which `isWanted` is true and which a request that `when` matches may reach. An undefined
+ * matcher matches every request.
  */
 export function findLaterStep(
 	from: WalkedStep,
 	when: Matcher | undefined,
-	wanted: (step: Step) => boolean,
+	isWanted: (step: Step) => boolean,
 ): { readonly step: Step; readonly pointer: string } | undefined {
-	let at: WalkedStep | undefined = from;
-	while (at) {
-		const { steps, owner } = at.pipeline as WalkedStep['pipeline'];
-		const begin = steps.indexOf(at) + 1;
-		const { found, ended } = search(
-			steps.slice(begin).map(({ step, pointer }) => ({ step, pointer })),
+	let current: WalkedStep | undefined = from;
+	while (current) {
+		const { steps, owner } = current.pipeline as WalkedStep['pipeline'];
+		const firstIndex = steps.indexOf(current) + 1;
+		const { laterStep, isEnd } = searchSteps(
+			steps.slice(firstIndex).map(({ step, pointer }) => ({ step, pointer })),
 			when,
-			wanted,
+			isWanted,
 		);
-		if (found) return found;
-		if (ended) return undefined;
-		at = owner;
+		if (laterStep) return laterStep;
+		if (isEnd) return undefined;
+		current = owner;
 	}
 	return undefined;
 }
@@ -37,32 +34,33 @@ interface PlacedStep {
 	readonly pointer: string;
 }
 
-/** Searches steps in order. `ended` is true if no request continues past them. */
-function search(
+/** Searches steps in order. `isEnd` is true if no request continues past them. */
+function searchSteps(
 	steps: readonly PlacedStep[],
 	when: Matcher | undefined,
-	wanted: (step: Step) => boolean,
-): { readonly found?: PlacedStep; readonly ended: boolean } {
+	isWanted: (step: Step) => boolean,
+): { readonly laterStep?: PlacedStep; readonly isEnd: boolean } {
 	for (const placed of steps) {
 		const { step, pointer } = placed;
 		if (isDisjoint(step.when, when)) continue;
-		if (wanted(step)) return { found: placed, ended: true };
-		for (const { when: branch, pipeline, pointer: at } of branchesOf(step)) {
-			if (isDisjoint(branch, when)) continue;
-			const { found } = search(
-				pipeline.map((inner, index) => ({ step: inner, pointer: `${pointer}${at}/pipeline/${index}` })),
+		if (isWanted(step)) return { laterStep: placed, isEnd: true };
+		for (const { when: condition, pipeline, pointer: branchPointer } of branchesOf(step)) {
+			if (isDisjoint(condition, when)) continue;
+			const { laterStep } = searchSteps(
+				pipeline.map((inner, index) => ({ step: inner, pointer: `${pointer}${branchPointer}/pipeline/${index}` })),
 				when,
-				wanted,
+				isWanted,
 			);
-			if (found) return { found, ended: true };
+			if (laterStep) return { laterStep, isEnd: true };
 		}
-		const { when: own, ...always } = step;
-		if (coversMatcher(own as Matcher | undefined, when) && alwaysAnswers(always as Step)) return { ended: true };
+		const { when: ownCondition, ...unconditional } = step;
+		if (coversMatcher(ownCondition as Matcher | undefined, when) && alwaysAnswers(unconditional as Step))
+			return { isEnd: true };
 	}
-	return { ended: false };
+	return { isEnd: false };
 }
 
-/** Returns true only if no request can match both. Undefined matches every request. */
+/** Returns true only if no request can match both. An undefined matcher matches every request. */
 function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
 	if (one === undefined || other === undefined) return false;
 	if (areDisjoint(one, other)) return true;

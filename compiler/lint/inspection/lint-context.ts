@@ -20,10 +20,13 @@ export interface FindingDetails {
 	readonly fix?: Fix | undefined;
 }
 
-/** The words at which a finding about an object is shown: their first or last occurrence in the object's text. */
+/**
+ * The words at which a finding about an object is shown, if they occur in the object's text. By default, their first occurrence is
+ * used.
+ */
 export interface WordPlacement {
 	readonly words?: string | undefined;
-	readonly last?: boolean | undefined;
+	readonly lastOccurrence?: boolean | undefined;
 }
 
 /** The configuration being linted. */
@@ -55,9 +58,9 @@ export class LintContext {
 	readonly tree: ConfigTree | undefined;
 	readonly reader: Reader;
 	readonly #rule: LintRule;
-	readonly #found: Diagnostic[];
+	readonly #findings: Diagnostic[];
 
-	constructor(subject: LintSubject, rule: LintRule, found: Diagnostic[]) {
+	constructor(subject: LintSubject, rule: LintRule, findings: Diagnostic[]) {
 		this.subject = subject;
 		this.dialect = subject.input.format === 'json' ? undefined : subject.input.format;
 		this.document = subject.document;
@@ -66,25 +69,25 @@ export class LintContext {
 		this.tree = subject.tree;
 		this.reader = subject.reader;
 		this.#rule = rule;
-		this.#found = found;
+		this.#findings = findings;
 	}
 
 	/** Reports a finding at a place in the source. */
-	report(span: SourceSpan, message: string, more: FindingDetails = {}): void {
+	report(span: SourceSpan, message: string, details: FindingDetails = {}): void {
 		const { name, severity } = this.#rule;
-		this.#found.push({ ...more, code: name, severity, message, span });
+		this.#findings.push({ ...details, code: name, severity, message, span });
 	}
 
 	/**
-	 * Reports a finding about an object of the document: at `words` if its text contains them, otherwise at the object's line,
-	 * and for JSON at its pointer.
+	 * Reports a finding about an object of the document. Its place is `words` if the object's text contains them, otherwise the
+	 * object's line; for JSON, the pointer.
 	 */
-	at(pointer: string, message: string, more: FindingDetails & WordPlacement = {}): void {
-		const { words, last, ...rest } = more;
+	reportAt(pointer: string, message: string, details: FindingDetails & WordPlacement = {}): void {
+		const { words, lastOccurrence, ...rest } = details;
 		const { name, severity } = this.#rule;
-		const span = this.span(pointer, words, last);
+		const span = this.span(pointer, words, lastOccurrence);
 		if (span && this.#isReported(span)) return;
-		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
+		this.#findings.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
 	/** Reports whether the compiler has already reported this place under the rule's name. */
@@ -94,17 +97,21 @@ export class LintContext {
 		);
 	}
 
-	/** Returns the place of `words` in an object's text, otherwise of the object's first line. Undefined for JSON. */
-	span(pointer: string, words?: string, last?: boolean): SourceSpan | undefined {
+	/**
+	 * Returns the place of `words` in an object's text, or of the object's first line if the words are not in it; undefined for
+	 * JSON.
+	 */
+	span(pointer: string, words?: string, lastOccurrence?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
 		if (!span) return undefined;
 		if (words === undefined) return firstLineSpan(span);
-		let found = wordsIn(span, words);
-		for (let next = found; next && last; next = wordsIn({ ...span, start: next.end }, words)) found = next;
-		return found ?? onlyIn(span.source, words) ?? firstLineSpan(span);
+		let occurrence = findWords(span, words);
+		for (let next = occurrence; next && lastOccurrence; next = findWords({ ...span, start: next.end }, words))
+			occurrence = next;
+		return occurrence ?? findOnlyOccurrence(span.source, words) ?? firstLineSpan(span);
 	}
 
-	/** Returns an object's place as a related place of a diagnostic; undefined if it has none. */
+	/** Returns the `related` field of a diagnostic that refers to an object's place; undefined if the object has no place. */
 	related(pointer: string, message: string): Diagnostic['related'] {
 		const span = this.span(pointer);
 		return span && [{ span, message }];
@@ -112,7 +119,7 @@ export class LintContext {
 }
 
 /** Returns the first place in a span where `words` occur as a word or as a word's content. */
-function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
+function findWords(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
 		const before = source.text[at - 1];
@@ -126,15 +133,15 @@ function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 }
 
 /** Returns the place of `words` if they occur exactly once in a source. */
-function onlyIn(source: Source, words: string): SourceSpan | undefined {
-	const all = { source, start: 0, end: source.text.length };
-	const found = wordsIn(all, words);
-	return found && !wordsIn({ ...all, start: found.end }, words) ? found : undefined;
+function findOnlyOccurrence(source: Source, words: string): SourceSpan | undefined {
+	const wholeSource = { source, start: 0, end: source.text.length };
+	const occurrence = findWords(wholeSource, words);
+	return occurrence && !findWords({ ...wholeSource, start: occurrence.end }, words) ? occurrence : undefined;
 }
 
-function isWordPart(neighbour: string | undefined, own: string | undefined): boolean {
-	if (neighbour === undefined || own === undefined) return false;
-	return /[\w/*.:-]/.test(neighbour) && /[\w/*.:-]/.test(own);
+function isWordPart(neighborChar: string | undefined, edgeChar: string | undefined): boolean {
+	if (neighborChar === undefined || edgeChar === undefined) return false;
+	return /[\w/*.:-]/.test(neighborChar) && /[\w/*.:-]/.test(edgeChar);
 }
 
 /** Returns the first line of a span, without the brace that opens a block. */
@@ -146,14 +153,19 @@ export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 }
 
 /** Yields every line of a tree with the lines that enclose it, outermost first. */
-export function* linesOf(tree: ConfigTree): Generator<{ readonly line: Line; readonly around: readonly Line[] }> {
+export function* linesOf(
+	tree: ConfigTree,
+): Generator<{ readonly line: Line; readonly enclosingLines: readonly Line[] }> {
 	for (const { lines } of [...tree.namedRoutes, ...tree.sites]) yield* linesIn(lines, []);
 }
 
-function* linesIn(lines: readonly Line[], around: readonly Line[]): Generator<{ line: Line; around: readonly Line[] }> {
+function* linesIn(
+	lines: readonly Line[],
+	enclosingLines: readonly Line[],
+): Generator<{ line: Line; enclosingLines: readonly Line[] }> {
 	for (const line of lines) {
-		yield { line, around };
-		if (line.block) yield* linesIn(line.block.lines, [...around, line]);
-		if (line.alternative) yield* linesIn([line.alternative], around);
+		yield { line, enclosingLines };
+		if (line.block) yield* linesIn(line.block.lines, [...enclosingLines, line]);
+		if (line.alternative) yield* linesIn([line.alternative], enclosingLines);
 	}
 }

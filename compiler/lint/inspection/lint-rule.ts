@@ -15,9 +15,9 @@ export interface LintRule {
 	/** Why it matters and what to do about it: Markdown paragraphs for the manual. */
 	readonly documentation: string;
 	/** If true, `svc validate` checks the rule for every Configfile, with or without `--lint`. */
-	readonly ofConfigfile?: true;
+	readonly checkedForConfigfile?: true;
 	/** If true, `svc validate` always checks the rule, whatever the language. */
-	readonly always?: true;
+	readonly alwaysChecked?: true;
 	/** Finds and reports problems. Omitted if the compiler itself reports them in all languages. */
 	readonly check?: (cx: LintContext) => void | Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Judges by its name alone whether a host can be reached from the Internet. */
+/** Determines from a host's name whether it can be reached from the Internet. */
 import { parseIp } from '../../exchange/ip-address.ts';
 
 /** Domains that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
@@ -15,6 +15,11 @@ export function isPublicName(host: string): boolean {
 
 /** Reports whether a host can be reached only from this machine. */
 export function isLoopback(host: string): boolean {
-	const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
-	return bare === 'localhost' || bare.endsWith('.localhost') || bare === '::1' || /^127\./.test(bare);
+	const hostWithoutBrackets = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+	return (
+		hostWithoutBrackets === 'localhost' ||
+		hostWithoutBrackets.endsWith('.localhost') ||
+		hostWithoutBrackets === '::1' ||
+		/^127\./.test(hostWithoutBrackets)
+	);
 }

@@ -1,4 +1,4 @@
-/** Collects the pipelines, steps and matchers of a document, in whichever modules they are nested. */
+/** Collects the pipelines, steps and matchers of a document, including nested ones. */
 import type { Document, Matcher, Step } from '../../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { escapePointer } from '../../schema/validate.ts';
@@ -12,7 +12,7 @@ export interface WalkedPipeline {
 	/** The step that contains the pipeline; undefined at the top level of a site or named route. */
 	readonly owner: WalkedStep | undefined;
 	/** True if the pipeline handles errors. */
-	readonly ofErrors: boolean;
+	readonly handlesErrors: boolean;
 }
 
 /** A step and its place in the document. */
@@ -27,7 +27,7 @@ export interface WalkedMatcher {
 	readonly matcher: Matcher;
 	readonly pointer: string;
 	/** The step to which the condition belongs, directly or through a branch. */
-	readonly of: WalkedStep;
+	readonly owner: WalkedStep;
 }
 
 /** All pipelines, steps and conditions of a document, in document order. */
@@ -46,46 +46,46 @@ type Fields = { readonly [key: string]: unknown };
  */
 export function walkDocument(document: Document): WalkedDocument {
 	const walked = { pipelines: [] as WalkedPipeline[], steps: [] as WalkedStep[], matchers: [] as WalkedMatcher[] };
-	interface Place {
+	interface PipelinePlace {
 		readonly site: number | undefined;
 		readonly owner: WalkedStep | undefined;
-		readonly ofErrors: boolean;
+		readonly handlesErrors: boolean;
 	}
-	const pipeline = (steps: readonly Step[], pointer: string, place: Place): void => {
-		const made: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
-		walked.pipelines.push(made);
+	const addPipeline = (steps: readonly Step[], pointer: string, place: PipelinePlace): void => {
+		const walkedPipeline: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
+		walked.pipelines.push(walkedPipeline);
 		steps.forEach((step, index) => {
-			const one: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: made };
-			made.steps.push(one);
-			walked.steps.push(one);
-			fields(step, one.pointer, { ...place, owner: one });
+			const walkedStep: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: walkedPipeline };
+			walkedPipeline.steps.push(walkedStep);
+			walked.steps.push(walkedStep);
+			visitFields(step, walkedStep.pointer, { ...place, owner: walkedStep });
 		});
 	};
-	const fields = (value: Fields, pointer: string, place: Place): void => {
+	const visitFields = (value: Fields, pointer: string, place: PipelinePlace): void => {
 		for (const [key, inner] of Object.entries(value)) {
 			if (typeof inner !== 'object' || inner === null) continue;
-			const at = `${pointer}/${escapePointer(key)}`;
+			const fieldPointer = `${pointer}/${escapePointer(key)}`;
 			if (key === 'when' && place.owner && isMatcher(inner)) {
-				walked.matchers.push({ matcher: inner, pointer: at, of: place.owner });
+				walked.matchers.push({ matcher: inner, pointer: fieldPointer, owner: place.owner });
 				continue;
 			}
 			if (Array.isArray(inner)) {
-				if (isPipeline(key, inner)) pipeline(inner, at, place);
+				if (isPipeline(key, inner)) addPipeline(inner, fieldPointer, place);
 				else
 					inner.forEach((item, index) => {
-						if (isFields(item)) fields(item, `${at}/${index}`, place);
+						if (isFields(item)) visitFields(item, `${fieldPointer}/${index}`, place);
 					});
-			} else fields(inner as Fields, at, place);
+			} else visitFields(inner as Fields, fieldPointer, place);
 		}
 	};
 	(document.sites ?? []).forEach((site, index) => {
-		const { errors, ...rest } = site;
+		const { errors, ...siteWithoutErrors } = site;
 		const place = { site: index, owner: undefined };
-		fields(rest as unknown as Fields, `/sites/${index}`, { ...place, ofErrors: false });
-		if (errors) fields({ errors } as Fields, `/sites/${index}`, { ...place, ofErrors: true });
+		visitFields(siteWithoutErrors as unknown as Fields, `/sites/${index}`, { ...place, handlesErrors: false });
+		if (errors) visitFields({ errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
 	});
 	for (const [name, steps] of Object.entries(document.routes ?? {})) {
-		pipeline(steps, `/routes/${escapePointer(name)}`, { site: undefined, owner: undefined, ofErrors: false });
+		addPipeline(steps, `/routes/${escapePointer(name)}`, { site: undefined, owner: undefined, handlesErrors: false });
 	}
 	return walked;
 }
@@ -103,21 +103,21 @@ function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
 	return list.every(item => isFields(item) && typeof item.handler === 'string');
 }
 
-/** Returns a condition and the matchers combined in it, outermost first, with their pointers. Omits what is under `not`. */
+/** Returns a condition and the matchers combined in it, outermost first, with their pointers. Omits matchers under `not`. */
 export function assertedMatchers(
 	matcher: Matcher,
 	pointer: string,
 ): { readonly matcher: Matcher; readonly pointer: string }[] {
-	const found = [{ matcher, pointer }];
-	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
-	const of = (matcher.of ?? []) as readonly Matcher[];
-	of.forEach((inner, index) => {
-		found.push(...assertedMatchers(inner, `${pointer}/of/${index}`));
+	const matchers = [{ matcher, pointer }];
+	if (matcher.type !== 'all' && matcher.type !== 'any') return matchers;
+	const operands = (matcher.of ?? []) as readonly Matcher[];
+	operands.forEach((inner, index) => {
+		matchers.push(...assertedMatchers(inner, `${pointer}/of/${index}`));
 	});
-	return found;
+	return matchers;
 }
 
-/** Like {@link assertedMatchers}, but includes what is under `not`. */
+/** Like {@link assertedMatchers}, but includes matchers under `not`. */
 export function allNestedMatchers(
 	matcher: Matcher,
 	pointer: string,
@@ -125,15 +125,15 @@ export function allNestedMatchers(
 	if (matcher.type === 'not') {
 		return [{ matcher, pointer }, ...allNestedMatchers(matcher.of as Matcher, `${pointer}/of`)];
 	}
-	const found = [{ matcher, pointer }];
-	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
+	const matchers = [{ matcher, pointer }];
+	if (matcher.type !== 'all' && matcher.type !== 'any') return matchers;
 	((matcher.of ?? []) as readonly Matcher[]).forEach((inner, index) => {
-		found.push(...allNestedMatchers(inner, `${pointer}/of/${index}`));
+		matchers.push(...allNestedMatchers(inner, `${pointer}/of/${index}`));
 	});
-	return found;
+	return matchers;
 }
 
-/** Reports whether a condition can hold only if it has found a file. */
+/** Reports whether a condition holds only if a file exists. */
 export function requiresFile(condition: Matcher): boolean {
 	return assertedMatchers(condition, '').some(
 		({ matcher: { type } }) => MATCHERS_BY_TYPE.get(type)?.dependsOn === 'files',

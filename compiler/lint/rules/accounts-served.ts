@@ -17,13 +17,13 @@ export const accountsServed: LintRule = {
 	].join('\n'),
 	check: cx => {
 		const { steps } = cx.walked;
-		const roots = [...rootsOf(cx.walked)].filter(({ root }) => root.startsWith('/'));
+		const roots = [...rootsOf(cx.walked)].filter(({ folder: root }) => root.startsWith('/'));
 		for (const { step, pointer } of steps) {
 			if (step.handler !== basicAuth.id) continue;
 			const { htpasswd } = step as BasicAuthStep;
 			if (htpasswd === undefined) continue;
 			const isServed = roots.some(
-				({ root, site }) =>
+				({ folder: root, site }) =>
 					htpasswd.startsWith(root.endsWith('/') ? root : `${root}/`) &&
 					steps
 						.filter(({ pipeline }) => pipeline.site === site)
@@ -31,7 +31,7 @@ export const accountsServed: LintRule = {
 						.some(({ hides }) => !isHidden(hides, basename(htpasswd))),
 			);
 			if (!isServed) continue;
-			cx.at(`${pointer}/htpasswd`, 'The file of accounts is in a folder from which files are served.', {
+			cx.reportAt(`${pointer}/htpasswd`, 'The file of accounts is in a folder from which files are served.', {
 				hint: `Move it out of that folder, or write \`hide ${basename(htpasswd)}\` in the block of \`file_server\`.`,
 			});
 		}

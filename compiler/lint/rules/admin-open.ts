@@ -18,7 +18,7 @@ export const adminApiOpen: LintRule = {
 		if (listen.startsWith('unix/') || listen.startsWith('fd/')) return;
 		const host = listen.slice(0, listen.lastIndexOf(':'));
 		if (host !== '' && isLoopback(host)) return;
-		cx.at('/settings/admin', `The Admin API listens on \`${listen}\` without a token.`, {
+		cx.reportAt('/settings/admin', `The Admin API listens on \`${listen}\` without a token.`, {
 			words: listen,
 			hint: `Write \`admin ${listen} {$ADMIN_TOKEN}\`, or \`admin 127.0.0.1:2019\`.`,
 		});

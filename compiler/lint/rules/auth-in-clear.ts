@@ -16,14 +16,14 @@ export const passwordOverPlainHttp: LintRule = {
 		if ((cx.document.settings?.trusted_proxies as unknown) !== undefined) return;
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
 			if (!traitsOf(step).asksForPasswords || pipeline.site === undefined) continue;
-			const open = cx.plan.listeners.find(
+			const plainListener = cx.plan.listeners.find(
 				({ scheme, host, sites }) =>
 					scheme === 'http' &&
 					!(host !== '' && isLoopback(host)) &&
 					sites.some(({ site, hosts }) => site === pipeline.site && (hosts.length === 0 || !hosts.every(isLoopback))),
 			);
-			if (!open) continue;
-			cx.at(pointer, `Port ${open.port} receives passwords over plain HTTP.`, {
+			if (!plainListener) continue;
+			cx.reportAt(pointer, `Port ${plainListener.port} receives passwords over plain HTTP.`, {
 				hint: 'Serve the site over TLS, or bind it to loopback.',
 			});
 		}

@@ -12,16 +12,18 @@ export const branchCovered: LintRule = {
 		'Of adjacent branches, the first that matches runs. A branch whose requests are all taken by an earlier one,',
 		'such as `/api/v1/*` after `/api/*`, never runs. Put the narrower one first.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
 			const branches = branchesOf(step);
 			branches.forEach((branch, index) => {
-				const earlier = branches.findIndex((other, at) => at < index && coversMatcher(other.when, branch.when));
+				const earlier = branches.findIndex(
+					(earlierBranch, at) => at < index && coversMatcher(earlierBranch.when, branch.when),
+				);
 				if (earlier === -1) return;
 				// In a Configfile, lines after a branch without a matcher are reported by `branch/never-runs`.
 				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;
-				cx.at(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
+				cx.reportAt(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
 					related: cx.related(pointer + branches[earlier]!.pointer, 'takes them'),
 					hint: 'Put the narrower branch first, or remove it.',
 				});

@@ -1,8 +1,8 @@
 /** The lint rule `header/cookie-without-flags`. */
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** A cookie is set without `HttpOnly` or `SameSite`. */
+/** Reports a cookie that is set without `HttpOnly` or `SameSite`. */
 export const cookieWithoutFlags: LintRule = {
 	name: 'header/cookie-without-flags',
 	severity: 'note',
@@ -11,11 +11,13 @@ export const cookieWithoutFlags: LintRule = {
 		'Scripts can read a cookie without `HttpOnly`, and other sites can send it along without `SameSite` (RFC 6265bis).',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
+		for (const { name, value, pointer, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
 			if (removes || (on !== 'response' && on !== 'upstream_response') || name.toLowerCase() !== 'set-cookie') continue;
-			const missing = ['HttpOnly', 'SameSite'].filter(flag => !value.toLowerCase().includes(flag.toLowerCase()));
-			if (missing.length === 0 || /max-age=0/i.test(value)) continue;
-			cx.at(pointer, `This cookie has no ${missing.map(flag => `\`${flag}\``).join(' and no ')}.`, { words: name });
+			const missingFlags = ['HttpOnly', 'SameSite'].filter(flag => !value.toLowerCase().includes(flag.toLowerCase()));
+			if (missingFlags.length === 0 || /max-age=0/i.test(value)) continue;
+			cx.reportAt(pointer, `This cookie has no ${missingFlags.map(flag => `\`${flag}\``).join(' and no ')}.`, {
+				words: name,
+			});
 		}
 	},
 };

@@ -1,5 +1,5 @@
 /** The lint rule `header/cors-for-everyone`. */
-import { editsOf, type FieldEdit } from '../inspection/header-fields.ts';
+import { type FieldEdit, fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports CORS fields that let every origin read responses with the user's credentials. */
@@ -15,14 +15,14 @@ export const corsForEveryone: LintRule = {
 	check: cx => {
 		const credentials: FieldEdit[] = [];
 		const origins: FieldEdit[] = [];
-		for (const edit of editsOf(cx.walked)) {
+		for (const edit of fieldEditsOf(cx.walked)) {
 			const name = edit.name.toLowerCase();
 			if (name === 'access-control-allow-credentials' && edit.value.toLowerCase() === 'true') credentials.push(edit);
 			if (name === 'access-control-allow-origin' && /^(?:\*|\{http\.request\.header\.origin\})$/i.test(edit.value)) {
 				// A matcher on the origin restricts the field to an allowlist.
 				if (
 					edit.value === '*' ||
-					!JSON.stringify(edit.of.step.when ?? '')
+					!JSON.stringify(edit.walkedStep.step.when ?? '')
 						.toLowerCase()
 						.includes('origin')
 				)
@@ -30,15 +30,17 @@ export const corsForEveryone: LintRule = {
 			}
 		}
 		for (const edit of origins) {
-			const other = credentials.find(({ of }) => of.pipeline.site === edit.of.pipeline.site);
-			if (!other) continue;
+			const credentialEdit = credentials.find(
+				({ walkedStep: of }) => of.pipeline.site === edit.walkedStep.pipeline.site,
+			);
+			if (!credentialEdit) continue;
 			const message =
 				edit.value === '*'
 					? 'Browsers refuse `*` together with credentials.'
 					: `Every origin is allowed to use the user's credentials.`;
-			cx.at(edit.pointer, message, {
+			cx.reportAt(edit.pointer, message, {
 				words: edit.name,
-				related: cx.related(other.pointer, 'credentials are allowed here'),
+				related: cx.related(credentialEdit.pointer, 'credentials are allowed here'),
 				hint: 'Name the allowed origins with a matcher on `header Origin`.',
 			});
 		}

@@ -4,7 +4,7 @@ import { replace } from '../../modules/directives/replace/replace.ts';
 import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports an `encode` that runs inside a `replace`, which asks it for an uncompressed response. */
+/** Reports an `encode` after a `replace`, which asks the directives after it for an uncompressed response. */
 export const encodeAfterReplace: LintRule = {
 	name: 'encode/after-replace',
 	severity: 'warning',
@@ -14,14 +14,14 @@ export const encodeAfterReplace: LintRule = {
 		'`encode` among them has no effect. Before `replace`, it compresses the result.',
 	].join('\n'),
 	check: cx => {
-		const found = new Set<string>();
-		for (const replacing of cx.walked.steps) {
-			if (replacing.step.handler !== replace.id) continue;
-			const later = findLaterStep(replacing, replacing.step.when, ({ handler }) => handler === encode.id);
-			if (!later || found.has(later.pointer)) continue;
-			found.add(later.pointer);
-			cx.at(later.pointer, 'This `encode` compresses nothing that passes the `replace` before it.', {
-				related: cx.related(replacing.pointer, 'asks for uncompressed responses'),
+		const reportedPointers = new Set<string>();
+		for (const replaceStep of cx.walked.steps) {
+			if (replaceStep.step.handler !== replace.id) continue;
+			const laterEncode = findLaterStep(replaceStep, replaceStep.step.when, ({ handler }) => handler === encode.id);
+			if (!laterEncode || reportedPointers.has(laterEncode.pointer)) continue;
+			reportedPointers.add(laterEncode.pointer);
+			cx.reportAt(laterEncode.pointer, 'This `encode` compresses nothing that passes the `replace` before it.', {
+				related: cx.related(replaceStep.pointer, 'asks for uncompressed responses'),
 				hint: 'Put `encode` first.',
 			});
 		}

@@ -14,17 +14,17 @@ export const environmentUnset: LintRule = {
 		'variable, or write a default: `{$NAME:default}`, or `{$NAME:}` for an empty one. `{env.NAME}` is replaced when the',
 		`configuration is loaded, and has no default. The server's environment is the one that counts: check with the variable set.`,
 	].join('\n'),
-	always: true,
+	alwaysChecked: true,
 	check: cx => {
 		checkPlaceholders(cx);
 		if (!cx.dialect) return;
 		for (const source of cx.subject.sources) {
 			if (!source.text.includes('{$')) continue;
 			const comments = scanComments(source.text, cx.dialect);
-			for (const { 0: whole, 1: name, index } of source.text.matchAll(/\{\$([^{}:\s]+)\}/g)) {
+			for (const { 0: reference, 1: name, index } of source.text.matchAll(/\{\$([^{}:\s]+)\}/g)) {
 				if (cx.reader.env(name!) !== undefined) continue;
 				if (comments.some(({ start, end }) => start <= index && index < end)) continue;
-				const span = { source, start: index, end: index + whole.length };
+				const span = { source, start: index, end: index + reference.length };
 				cx.report(span, `The variable \`${name}\` is not set.`, {
 					hint: `Set it, or write a default: \`{$${name}:…}\`.`,
 				});
@@ -35,25 +35,26 @@ export const environmentUnset: LintRule = {
 
 /** Reports `{env.NAME}` in the document's strings, each name once per object. */
 function checkPlaceholders(cx: LintContext): void {
-	const visit = (value: unknown, pointer: string, holder: string, reported: Set<string>): void => {
+	const visit = (value: unknown, pointer: string, holderPointer: string, reported: Set<string>): void => {
 		if (typeof value === 'string') {
-			for (const [whole, name] of value.matchAll(/(?<!\\)\{env\.([^{}\s]+)\}/g)) {
+			for (const [reference, name] of value.matchAll(/(?<!\\)\{env\.([^{}\s]+)\}/g)) {
 				if (reported.has(name!) || cx.reader.env(name!) !== undefined) continue;
 				reported.add(name!);
-				cx.at(cx.dialect ? holder : pointer, `The variable \`${name}\` is not set.`, {
-					words: whole,
-					hint: `Set it; until then \`${whole}\` is empty.`,
+				cx.reportAt(cx.dialect ? holderPointer : pointer, `The variable \`${name}\` is not set.`, {
+					words: reference,
+					hint: `Set it; until then \`${reference}\` is empty.`,
 				});
 			}
 		} else if (Array.isArray(value)) {
-			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holder, reported);
+			for (const [index, item] of value.entries()) visit(item, `${pointer}/${index}`, holderPointer, reported);
 		} else if (typeof value === 'object' && value !== null) {
 			// Places in the source are known for objects, not for their values.
-			const own = cx.subject.locate(pointer) ? pointer : holder;
-			const seen = own === holder ? reported : new Set<string>();
-			for (const [key, item] of Object.entries(value)) visit(item, `${pointer}/${escapePointer(key)}`, own, seen);
+			const nextHolder = cx.subject.locate(pointer) ? pointer : holderPointer;
+			const nextReported = nextHolder === holderPointer ? reported : new Set<string>();
+			for (const [key, item] of Object.entries(value))
+				visit(item, `${pointer}/${escapePointer(key)}`, nextHolder, nextReported);
 		}
 	};
-	// Most configurations contain none, and finding the places of all objects is slow.
+	// Most configurations contain no such placeholder, and finding the places of all objects is slow.
 	if (JSON.stringify(cx.document).includes('{env.')) visit(cx.document, '', '', new Set());
 }

@@ -22,15 +22,15 @@ export const errorPagesMissing: LintRule = {
 			const kind = cx.reader.kind(folder);
 			if (kind === 'withheld') continue;
 			if (kind !== 'directory') {
-				cx.at(
+				cx.reportAt(
 					`${pointer}/folder`,
 					`The folder of error pages ${kind === undefined ? 'does not exist' : 'is a file'}.`,
 					{
 						hint: 'A relative path is relative to the configuration file.',
 					},
 				);
-			} else if (!ALL_NAMES.some(name => cx.reader.kind(join(folder, name)) !== undefined)) {
-				cx.at(`${pointer}/folder`, 'The folder contains no page.', {
+			} else if (!PAGE_NAMES.some(name => cx.reader.kind(join(folder, name)) !== undefined)) {
+				cx.reportAt(`${pointer}/folder`, 'The folder contains no page.', {
 					hint: 'Name the files `404.html`, `5xx.html` or `error.html`, for example.',
 				});
 			}
@@ -38,8 +38,8 @@ export const errorPagesMissing: LintRule = {
 	},
 };
 
-/** The names that are tried for any error, the most common ones first. */
-const ALL_NAMES: readonly string[] = [
+/** The names of files that are looked up for any error, the most common names first. */
+const PAGE_NAMES: readonly string[] = [
 	...new Set(
 		Object.keys(STATUS_CODES)
 			.map(Number)

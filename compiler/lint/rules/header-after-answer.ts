@@ -1,6 +1,6 @@
 /** The lint rule `header/after-answer`. */
 import type { Step } from '../../document/document.ts';
-import { answersOnceRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
+import { answersIfRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `header` meant for all responses that comes after a directive which answers some requests. */
@@ -18,11 +18,12 @@ export const headerAfterAnswer: LintRule = {
 				const { step } = later;
 				if (step.when !== undefined || !editsResponse(step)) return;
 				const earlier = steps.find(
-					({ step: other }, at) => at < index && (other.when !== undefined || isChoice(other)) && answersSome(other),
+					({ step: other }, at) =>
+						at < index && (other.when !== undefined || hasConditionalBranches(other)) && canAnswerSome(other),
 				);
 				if (!earlier) return;
-				const answer = directiveNameOf(earlier.step);
-				cx.at(later.pointer, `Responses of the \`${answer}\` before it lack this field.`, {
+				const answerName = directiveNameOf(earlier.step);
+				cx.reportAt(later.pointer, `Responses of the \`${answerName}\` before it lack this field.`, {
 					related: cx.related(earlier.pointer, 'this answers first'),
 					hint: 'Put `header` first.',
 				});
@@ -36,12 +37,12 @@ function editsResponse(step: Step): boolean {
 	return fields.some(([field, on]) => on === 'response' && step[field] !== undefined);
 }
 
-/** Reports whether the step has several pipelines, of which conditions select one. */
-function isChoice(step: Step): boolean {
+/** Reports whether the step has branches with conditions. */
+function hasConditionalBranches(step: Step): boolean {
 	return branchesOf(step).some(({ when }) => when !== undefined);
 }
 
-function answersSome(step: Step): boolean {
-	if (!isChoice(step)) return answersOnceRun(step);
-	return branchesOf(step).some(({ pipeline }) => pipeline.some(answersOnceRun));
+function canAnswerSome(step: Step): boolean {
+	if (!hasConditionalBranches(step)) return answersIfRun(step);
+	return branchesOf(step).some(({ pipeline }) => pipeline.some(answersIfRun));
 }

@@ -2,16 +2,16 @@
 import type { Matcher } from '../../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
-import { editsOf, type FieldEdit, isLongLivedCaching } from '../inspection/header-fields.ts';
+import { type FieldEdit, fieldEditsOf, isLongLivedCaching } from '../inspection/header-fields.ts';
 import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers, requiresFile } from '../inspection/walk-document.ts';
 
 /** Fields that describe one specific file. Other fields are often meant for everything below a path. */
-const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
+const FILE_FIELD = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
-/** Reports a header field that is set for the files at a path, although a later rewrite serves another file instead. */
+/** Reports a header field that is set for the files below a path, although a later rewrite may serve a file from elsewhere. */
 export const headerBeforeRewrite: LintRule = {
 	name: 'header/before-rewrite',
 	severity: 'warning',
@@ -23,33 +23,39 @@ export const headerBeforeRewrite: LintRule = {
 		'`path` and `file`.',
 	].join('\n'),
 	check: cx => {
-		for (const { edit, when } of fieldsByPath(cx)) {
-			if (!OF_FILES.test(edit.name) && !isLongLivedCaching(edit)) continue;
-			const rewrite = findLaterStep(edit.of, when, step => {
-				const to = traitsOf(step).rewritesTo?.(step);
-				return to !== undefined && !to.startsWith('?');
+		for (const { edit, when } of editsByPath(cx)) {
+			if (!FILE_FIELD.test(edit.name) && !isLongLivedCaching(edit)) continue;
+			const rewrite = findLaterStep(edit.walkedStep, when, step => {
+				const target = traitsOf(step).rewritesTo?.(step);
+				return target !== undefined && !target.startsWith('?');
 			});
 			if (!rewrite) continue;
-			cx.at(edit.pointer, `Requests that are later rewritten to another file also get this \`${edit.name}\`.`, {
+			cx.reportAt(edit.pointer, `Requests that are later rewritten to another file also get this \`${edit.name}\`.`, {
 				words: edit.name,
 				related: cx.related(rewrite.pointer, 'rewrites'),
-				hint: hintOf(cx),
+				hint: fixHint(cx),
 			});
 		}
 	},
 };
 
-function hintOf({ dialect }: LintContext): string {
+function fixHint({ dialect }: LintContext): string {
 	return dialect === 'compatfile'
 		? 'Let its matcher test for the file as well: a block with `path` and `file`.'
 		: 'Let its matcher test for the file as well: `path … and file`.';
 }
 
 /** Yields the response fields that are set by path, without a test that the file exists. */
-function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
-	for (const edit of editsOf(cx.walked)) {
-		const { when, response } = edit.of.step;
-		if (edit.on !== 'response' || edit.removes || edit.of.pipeline.ofErrors || when === undefined) continue;
+function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
+	for (const edit of fieldEditsOf(cx.walked)) {
+		const { when, response } = edit.walkedStep.step;
+		if (
+			edit.editedMessage !== 'response' ||
+			edit.removes ||
+			edit.walkedStep.pipeline.handlesErrors ||
+			when === undefined
+		)
+			continue;
 		// A condition on the response itself distinguishes the files.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;

@@ -1,14 +1,14 @@
 /** The lint rule `header/caches-errors`. */
 import type { Fix } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
-import { answersOnceRun, directiveNameOf, traitsOf } from '../inspection/answering.ts';
-import { editsOf, type FieldEdit, isLongLivedCaching } from '../inspection/header-fields.ts';
+import { answersIfRun, directiveNameOf, traitsOf } from '../inspection/answering.ts';
+import { type FieldEdit, fieldEditsOf, isLongLivedCaching } from '../inspection/header-fields.ts';
 import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { requiresFile } from '../inspection/walk-document.ts';
 
-interface Response {
+interface ResponseEdits {
 	readonly deferred?: boolean;
 	readonly match?: unknown;
 	readonly [kind: string]: unknown;
@@ -25,31 +25,39 @@ export const headerCachesErrors: LintRule = {
 		'only once the file has been found.',
 	].join('\n'),
 	check: cx => {
-		for (const edit of editsOf(cx.walked)) {
-			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLongLivedCaching(edit)) continue;
-			const response = edit.of.step.response as Response;
+		for (const edit of fieldEditsOf(cx.walked)) {
+			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))
+				continue;
+			const response = edit.walkedStep.step.response as ResponseEdits;
 			// A `default` edit is always deferred.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
-			const when = edit.of.step.when as Matcher | undefined;
+			const when = edit.walkedStep.step.when as Matcher | undefined;
 			if (when && requiresFile(when)) continue;
-			const files = findLaterStep(
-				edit.of,
+			const fileServer = findLaterStep(
+				edit.walkedStep,
 				when,
-				step => traitsOf(step).servesFiles !== undefined && answersOnceRun(step),
+				step => traitsOf(step).servesFiles !== undefined && answersIfRun(step),
 			);
-			if (!files) continue;
-			cx.at(edit.pointer, `A 404 of the \`${directiveNameOf(files.step)}\` after it also gets this \`${edit.name}\`.`, {
-				words: edit.name,
-				related: cx.related(files.pointer, 'answers 404'),
-				hint: `Write \`>${edit.name}\` to set the field only when the response is known.`,
-				fix: deferral(cx, edit, response),
-			});
+			if (!fileServer) continue;
+			cx.reportAt(
+				edit.pointer,
+				`A 404 of the \`${directiveNameOf(fileServer.step)}\` after it also gets this \`${edit.name}\`.`,
+				{
+					words: edit.name,
+					related: cx.related(fileServer.pointer, 'answers 404'),
+					hint: `Write \`>${edit.name}\` to set the field only when the response is known.`,
+					fix: deferralFix(cx, edit, response),
+				},
+			);
 		}
 	},
 };
 
-/** Returns the edit that inserts `>` before the field name, which defers it; undefined if other fields would be deferred, too. */
-function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): Fix | undefined {
+/**
+ * Returns the fix that inserts `>` before the field name, which defers setting the field; undefined if other fields would also be
+ * deferred.
+ */
+function deferralFix(cx: LintContext, { pointer, name }: FieldEdit, response: ResponseEdits): Fix | undefined {
 	const edits = Object.values(response).flat().length;
 	const span = cx.span(pointer, name);
 	if (edits !== 1 || !span || span.source.text.slice(span.start, span.end) !== name) return undefined;

@@ -1,8 +1,9 @@
 /** The lint rule `header/of-framing`. */
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
+const FRAMING_FIELD =
+	/^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
 
 /** Reports an edit of a field that belongs to the connection rather than to the message. */
 export const headerOfFraming: LintRule = {
@@ -14,9 +15,9 @@ export const headerOfFraming: LintRule = {
 		'(RFC 9110 §7.6.1, RFC 9112 §6). The server sends them itself; if set by hand, they are dropped or break the connection.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, pointer, removes } of editsOf(cx.walked)) {
-			if (removes || !FRAMING.test(name)) continue;
-			cx.at(pointer, `\`${name}\` belongs to the connection: the server sends it itself.`, { words: name });
+		for (const { name, pointer, removes } of fieldEditsOf(cx.walked)) {
+			if (removes || !FRAMING_FIELD.test(name)) continue;
+			cx.reportAt(pointer, `\`${name}\` belongs to the connection: the server sends it itself.`, { words: name });
 		}
 	},
 };

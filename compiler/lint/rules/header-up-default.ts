@@ -1,10 +1,10 @@
 /** The lint rule `proxy/header-up-default`. */
 import { wholeLinesSpan } from '../../source/source.ts';
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The fields that `reverse_proxy` sends by default, with their values. */
-const DEFAULTS: { readonly [name: string]: readonly string[] } = {
+const DEFAULT_VALUES: { readonly [name: string]: readonly string[] } = {
 	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-proto': ['{http.request.scheme}'],
@@ -22,32 +22,32 @@ export const headerUpDefault: LintRule = {
 		'trusted proxies. Remove the line.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
+		for (const { name, value, pointer, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
 			if (on !== 'upstream_request' || removes) continue;
-			if (!DEFAULTS[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
+			if (!DEFAULT_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);
-			const line = span && /^[ \t]*header_up[ \t]/.exec(lineOf(span));
-			cx.at(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
+			const isOwnLine = span && /^[ \t]*header_up[ \t]/.exec(lineText(span));
+			cx.reportAt(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
-				...(span && line
-					? { fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(wholeLine(span)), text: '' }] } as const }
+				...(span && isOwnLine
+					? { fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(lineSpan(span)), text: '' }] } as const }
 					: {}),
 			});
 		}
 	},
 };
 
-type Place = NonNullable<ReturnType<Parameters<NonNullable<LintRule['check']>>[0]['span']>>;
+type Span = NonNullable<ReturnType<Parameters<NonNullable<LintRule['check']>>[0]['span']>>;
 
-function wholeLine({ source, start }: Place): Place {
-	const from = source.text.lastIndexOf('\n', start - 1) + 1;
+function lineSpan({ source, start }: Span): Span {
+	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
 	const newline = source.text.indexOf('\n', start);
-	return { source, start: from, end: newline === -1 ? source.text.length : newline };
+	return { source, start: lineStart, end: newline === -1 ? source.text.length : newline };
 }
 
-function lineOf(span: Place): string {
-	const { source, start, end } = wholeLine(span);
+function lineText(span: Span): string {
+	const { source, start, end } = lineSpan(span);
 	return source.text.slice(start, end);
 }

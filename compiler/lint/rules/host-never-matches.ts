@@ -4,7 +4,7 @@ import { coversHost } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { assertedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a `host` matcher that names a host which its site does not serve. */
+/** Reports a `host` matcher with a host that its site does not serve. */
 export const hostNeverMatches: LintRule = {
 	name: 'host/never-matches',
 	severity: 'warning',
@@ -14,22 +14,22 @@ export const hostNeverMatches: LintRule = {
 		`host to the site's addresses, or move the rule to the site that has it.`,
 	].join('\n'),
 	check: cx => {
-		for (const { matcher, pointer, of } of cx.walked.matchers) {
+		for (const { matcher, pointer, owner: of } of cx.walked.matchers) {
 			const { site } = of.pipeline;
 			if (site === undefined) continue;
 			const hosts = cx.plan.listeners.flatMap(({ sites }) =>
 				sites.filter(entry => entry.site === site).map(entry => entry.hosts),
 			);
 			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
-			const served = hosts.flat();
+			const servedHosts = hosts.flat();
 			for (const { matcher: inner, pointer: at } of assertedMatchers(matcher, pointer)) {
 				const list = listedValuesOf(inner);
 				if (list?.kind !== 'host') continue;
-				const asked = list.values;
-				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;
-				const shown = asked[0]!;
-				cx.at(at, `No request for \`${shown}\` reaches this site.`, {
-					words: shown,
+				const patterns = list.values;
+				if (patterns.some(host => host.includes('{') || canMatchAny(host.toLowerCase(), servedHosts))) continue;
+				const firstPattern = patterns[0]!;
+				cx.reportAt(at, `No request for \`${firstPattern}\` reaches this site.`, {
+					words: firstPattern,
 					hint: `Its addresses are ${cx.document
 						.sites![site]!.addresses.slice(0, 5)
 						.map(text => `\`${text}\``)
@@ -40,8 +40,9 @@ export const hostNeverMatches: LintRule = {
 	},
 };
 
-function fits(host: string, served: readonly string[]): boolean {
-	return served.some(
-		other => coversHost(other, host) || coversHost(host, other) || (host.includes('*') && other.includes('*')),
+function canMatchAny(host: string, servedHosts: readonly string[]): boolean {
+	return servedHosts.some(
+		servedHost =>
+			coversHost(servedHost, host) || coversHost(host, servedHost) || (host.includes('*') && servedHost.includes('*')),
 	);
 }

@@ -1,5 +1,5 @@
 /** The lint rule `proxy/host-of-upstream`. */
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `header_up Host` that hides the requested host name from an upstream without TLS. */
@@ -13,12 +13,12 @@ export const requestedHostHidden: LintRule = {
 		'leave the field unchanged.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, value, pointer, on, of, removes } of editsOf(cx.walked)) {
+		for (const { name, value, pointer, editedMessage: on, walkedStep: of, removes } of fieldEditsOf(cx.walked)) {
 			if (on !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;
-			const upstream = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
+			const isUpstreamAddress = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
 			const { upstreams } = of.step as { upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown } };
-			if (!upstream || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
-			cx.at(pointer, 'The upstream does not see the host name that the client requested.', {
+			if (!isUpstreamAddress || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
+			cx.reportAt(pointer, 'The upstream does not see the host name that the client requested.', {
 				words: `header_up ${name}`,
 				hint: 'Leave `Host` unchanged, unless the upstream serves by its own name.',
 			});

@@ -1,5 +1,5 @@
 /** The lint rule `header/hsts-without-tls`. */
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports `Strict-Transport-Security` on plain HTTP, where it has no effect. */
@@ -12,13 +12,13 @@ export const hstsWithoutTls: LintRule = {
 		'server in front that terminates TLS.',
 	].join('\n'),
 	check: cx => {
-		for (const { name, pointer, of, on, removes } of editsOf(cx.walked)) {
+		for (const { name, pointer, walkedStep: of, editedMessage: on, removes } of fieldEditsOf(cx.walked)) {
 			const { site } = of.pipeline;
 			if (removes || on === 'request' || on === 'upstream_request' || site === undefined) continue;
 			if (name.toLowerCase() !== 'strict-transport-security') continue;
 			const listeners = cx.plan.listeners.filter(({ sites }) => sites.some(entry => entry.site === site));
 			if (listeners.length === 0 || listeners.some(({ scheme }) => scheme === 'https')) continue;
-			cx.at(pointer, 'This site is served over plain HTTP, where browsers ignore this field.', { words: name });
+			cx.reportAt(pointer, 'This site is served over plain HTTP, where browsers ignore this field.', { words: name });
 		}
 	},
 };

@@ -7,5 +7,5 @@ export const letUnused: LintRule = {
 	severity: 'warning',
 	summary: 'A constant is never used.',
 	documentation: 'Use it as `{let.NAME}` or remove it.',
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 };

@@ -3,11 +3,11 @@ import { traitsOf } from '../inspection/answering.ts';
 import { isClientChosen, placeholdersOf } from '../inspection/client-chosen.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Fields in which proxies pass on the client's address. */
+/** Request header fields in which proxies state the client's address. */
 const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
 
-/** Reports a rate limit whose key consists only of values that the client chooses. By changing them, a client gets a new count. */
+/** Reports a rate limit whose key consists only of values that the client chooses. A client that changes them is counted anew. */
 export const limitKeyOfClient: LintRule = {
 	name: 'rate-limit/key-of-client',
 	severity: 'warning',
@@ -20,12 +20,12 @@ export const limitKeyOfClient: LintRule = {
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
 			const keys = traitsOf(step).limitsBy?.(step) ?? [];
-			const chosen = keys.filter(({ text }) => isChosen(text));
-			if (chosen.length < keys.length) continue;
-			for (const key of chosen) {
-				const addressed = placeholdersOf(key.text).some(name => ADDRESS_FIELD.test(name));
-				cx.at(pointer + key.pointer, 'A client can escape this limit by sending another key.', {
-					hint: addressed
+			const clientKeys = keys.filter(({ text }) => isChosenByClient(text));
+			if (clientKeys.length < keys.length) continue;
+			for (const key of clientKeys) {
+				const usesAddressField = placeholdersOf(key.text).some(name => ADDRESS_FIELD.test(name));
+				cx.reportAt(pointer + key.pointer, 'A client can escape this limit by sending another key.', {
+					hint: usesAddressField
 						? 'Write `{client_ip}`, and list the proxies in `trusted_proxies`.'
 						: 'Add `{client_ip}` to the key, or add a zone with that key.',
 				});
@@ -35,7 +35,7 @@ export const limitKeyOfClient: LintRule = {
 };
 
 /** Reports whether a key depends on the request, but only on values that the client chooses. */
-function isChosen(key: string): boolean {
+function isChosenByClient(key: string): boolean {
 	const names = placeholdersOf(key).filter(name => name.startsWith('http.'));
 	return names.length > 0 && names.every(isClientChosen);
 }

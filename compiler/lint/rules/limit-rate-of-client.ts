@@ -2,10 +2,10 @@
 import type { LimitRateStep } from '../../modules/directives/limit-rate.ts';
 import { limitRate } from '../../modules/directives/limit-rate.ts';
 import { clientChosenPlaceholders } from '../inspection/client-chosen.ts';
-import { editsOf } from '../inspection/header-fields.ts';
+import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a rate that contains a value which the client sends. The client can then choose any rate, or none. */
+/** Reports a rate that contains a value from the client, which can then choose any rate or none. */
 export const limitRateOfClient: LintRule = {
 	name: 'limit-rate/of-client',
 	severity: 'warning',
@@ -15,17 +15,17 @@ export const limitRateOfClient: LintRule = {
 		'rate with `map`, or take it from a field that another directive sets, such as `forward_auth` with `copy_headers`.',
 	].join('\n'),
 	check: cx => {
-		const edited = new Set<string>();
-		for (const { name, on, removes } of editsOf(cx.walked)) {
-			if (on === 'request' && !removes) edited.add(`http.request.header.${name.toLowerCase()}`);
+		const editedFields = new Set<string>();
+		for (const { name, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+			if (editedMessage === 'request' && !removes) editedFields.add(`http.request.header.${name.toLowerCase()}`);
 		}
 		for (const { step, pointer } of cx.walked.steps) {
 			if (step.handler !== limitRate.id) continue;
 			const { rate } = step as LimitRateStep;
 			if (typeof rate !== 'string') continue;
-			const chosen = clientChosenPlaceholders(rate).filter(name => !edited.has(name.toLowerCase()));
-			if (chosen.length === 0) continue;
-			cx.at(`${pointer}/rate`, 'A client can choose this rate itself.', {
+			const clientPlaceholders = clientChosenPlaceholders(rate).filter(name => !editedFields.has(name.toLowerCase()));
+			if (clientPlaceholders.length === 0) continue;
+			cx.reportAt(`${pointer}/rate`, 'A client can choose this rate itself.', {
 				hint: 'Compute the rate with `map` from something that the client cannot choose, such as `{client_ip}`.',
 			});
 		}

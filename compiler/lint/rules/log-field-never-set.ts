@@ -24,47 +24,47 @@ export const logFieldNeverSet: LintRule = {
 		'Correct the name, or add the field with `log_append`. In `format filter`, `client_ip ip_mask 16` changes nothing: the',
 		'address is in `request>client_ip`, and is written in full.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
-		const logs = logsOf(cx);
-		const added = [
+		const formats = logFormatsOf(cx);
+		const addedFields = [
 			...cx.walked.steps.flatMap(({ step }) => traitsOf(step).logFieldsOf?.(step) ?? []),
-			...logs.flatMap(({ format }) => fieldsAddedBy(format)),
+			...formats.flatMap(({ format }) => fieldsAddedBy(format)),
 		];
-		const paths = new Set(added.map(path => path.toLowerCase()));
-		const writable = [...ENTRY_FIELDS, ...shorthandsOfLogText(), ...added];
-		const filtered = [...FILTERED_FIELDS, ...added];
+		const addedPaths = new Set(addedFields.map(path => path.toLowerCase()));
+		const writableFields = [...ENTRY_FIELDS, ...shorthandsOfLogText(), ...addedFields];
+		const filterableFields = [...FILTERED_FIELDS, ...addedFields];
 		const reported = new Set<string>();
-		const report = ({ pointer, text, meant, message, hint }: UnsetField): void => {
+		const report = ({ pointer, text, suggestion, message, hint }: UnsetField): void => {
 			const span = cx.span(pointer, text);
 			// Several sites may import the same log.
-			const place = span ? `${span.source.name}:${span.start} ${text}` : `${pointer} ${text}`;
-			if (reported.has(place)) return;
-			reported.add(place);
-			const { label, fix } = span ? suggestName({ text, span }, meant) : {};
-			const instead = meant ? (span ? undefined : `Did you mean \`${meant}\`?`) : hint;
-			cx.at(pointer, message, { words: text, label, hint: instead, fix });
+			const reportKey = span ? `${span.source.name}:${span.start} ${text}` : `${pointer} ${text}`;
+			if (reported.has(reportKey)) return;
+			reported.add(reportKey);
+			const { label, fix } = span ? suggestName({ text, span }, suggestion) : {};
+			const fullHint = suggestion ? (span ? undefined : `Did you mean \`${suggestion}\`?`) : hint;
+			cx.reportAt(pointer, message, { words: text, label, hint: fullHint, fix });
 		};
-		for (const { format, pointer, onlyAccess } of logs) {
-			for (const { name, path } of fieldsInLogText(textOf(format))) {
-				if (isEntryField(path, paths)) continue;
-				const nearest = nearestField(name, writable);
+		for (const { format, pointer, onlyAccess } of formats) {
+			for (const { name, path } of fieldsInLogText(textTemplateOf(format))) {
+				if (isEntryField(path, addedPaths)) continue;
+				const nearest = nearestField(name, writableFields);
 				const message = `No entry of an access log has a field \`${name}\`.`;
-				report({ pointer, text: `{${name}}`, meant: nearest && `{${nearest}}`, message, hint: ADD_FIELD });
+				report({ pointer, text: `{${name}}`, suggestion: nearest && `{${nearest}}`, message, hint: ADD_FIELD });
 			}
-			// Entries of other kinds have any fields.
+			// Entries other than those of access logs may have any field.
 			if (!onlyAccess) continue;
 			const filters = filtersOf(format, `${pointer}/format`);
-			const free = filtered.filter(field => !filters.some(({ path }) => path === field));
+			const unusedFields = filterableFields.filter(field => !filters.some(({ path }) => path === field));
 			for (const { path: field, pointer } of filters) {
 				const path = field.toLowerCase().split('>');
-				if (isFilteredField(path, paths)) continue;
-				const isWritten = isEntryField(path, paths);
+				if (isFilteredField(path, addedPaths)) continue;
+				const isWritten = isEntryField(path, addedPaths);
 				const message = isWritten
 					? `Filters do not change the field \`${field}\`.`
 					: `No entry of an access log has a field \`${field}\`, so the filter changes nothing.`;
-				const meant = isWritten ? undefined : nearestField(field, free);
-				report({ pointer, text: field, meant, message, hint: isWritten ? OMIT_KEY : FIELD_PATH });
+				const suggestion = isWritten ? undefined : nearestField(field, unusedFields);
+				report({ pointer, text: field, suggestion, message, hint: isWritten ? OMIT_KEY : FIELD_PATH });
 			}
 		}
 	},
@@ -82,10 +82,10 @@ interface UnsetField {
 	readonly pointer: string;
 	/** The field as it is written. */
 	readonly text: string;
-	/** What was probably meant. */
-	readonly meant: string | undefined;
+	/** The name that was probably meant. */
+	readonly suggestion: string | undefined;
 	readonly message: string;
-	/** The hint, if it is unknown what was meant. */
+	/** The hint, if there is no suggestion. */
 	readonly hint: string;
 }
 
@@ -97,39 +97,39 @@ interface LocatedFormat {
 	readonly onlyAccess: boolean;
 }
 
-function logsOf({ document }: LintContext): readonly LocatedFormat[] {
-	const ofProcess = Object.entries(document.settings?.logs ?? {}).map(([name, log]) => ({
+function logFormatsOf({ document }: LintContext): readonly LocatedFormat[] {
+	const processLogs = Object.entries(document.settings?.logs ?? {}).map(([name, log]) => ({
 		format: log.format,
 		pointer: `/settings/logs/${escapePointer(name)}`,
 		onlyAccess: includesOnlyAccess(log),
 	}));
-	const ofSites = (document.sites ?? []).flatMap(({ logs = [] }, site) =>
+	const siteLogs = (document.sites ?? []).flatMap(({ logs = [] }, site) =>
 		logs.map(({ format }, index) => ({ format, pointer: `/sites/${site}/logs/${index}`, onlyAccess: true })),
 	);
-	return [...ofProcess, ...ofSites];
+	return [...processLogs, ...siteLogs];
 }
 
 function includesOnlyAccess({ include = [] }: Pick<SiteLog, 'include'>): boolean {
 	return include.length > 0 && include.every(name => /^http\.log\.access(?:\.|$)/.test(name));
 }
 
-/** Returns the text of a text format, also if other formats wrap it; otherwise an empty string. */
-function textOf(format: LogFormat | undefined): string {
+/** Returns the text of a text format, even if other formats wrap it, or '' for other formats. */
+function textTemplateOf(format: LogFormat | undefined): string {
 	if (!format) return '';
 	if (format.encoder === 'text') return format.text;
-	return 'wrap' in format ? textOf(format.wrap) : '';
+	return 'wrap' in format ? textTemplateOf(format.wrap) : '';
 }
 
-/** Returns the paths of the fields that a format adds, or that it gives to other fields. */
+/** Returns the paths of the fields that a format adds, or to which it renames other fields. */
 function fieldsAddedBy(format: LogFormat | undefined): string[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
-	const inner = fieldsAddedBy(format.wrap);
-	if (format.encoder === 'append') return [...Object.keys(format.fields), ...inner];
-	if (format.encoder !== 'filter') return inner;
-	const renamed = Object.entries(format.fields).flatMap(([path, one]) =>
-		one.filter === 'rename' ? [path.slice(0, path.lastIndexOf('>') + 1) + one.name] : [],
+	const wrappedFields = fieldsAddedBy(format.wrap);
+	if (format.encoder === 'append') return [...Object.keys(format.fields), ...wrappedFields];
+	if (format.encoder !== 'filter') return wrappedFields;
+	const renamedFields = Object.entries(format.fields).flatMap(([path, fieldFilter]) =>
+		fieldFilter.filter === 'rename' ? [path.slice(0, path.lastIndexOf('>') + 1) + fieldFilter.name] : [],
 	);
-	return [...renamed, ...inner];
+	return [...renamedFields, ...wrappedFields];
 }
 
 interface LocatedFilter {
@@ -141,17 +141,20 @@ interface LocatedFilter {
 /** Returns the filters of a format at a JSON pointer, and of those that it wraps. */
 function filtersOf(format: LogFormat | undefined, pointer: string): LocatedFilter[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
-	const inner = filtersOf(format.wrap, `${pointer}/wrap`);
-	if (format.encoder !== 'filter') return inner;
-	const own = Object.keys(format.fields).map(path => ({ path, pointer: `${pointer}/fields/${escapePointer(path)}` }));
-	return [...own, ...inner];
+	const wrappedFilters = filtersOf(format.wrap, `${pointer}/wrap`);
+	if (format.encoder !== 'filter') return wrappedFilters;
+	const ownFilters = Object.keys(format.fields).map(path => ({
+		path,
+		pointer: `${pointer}/fields/${escapePointer(path)}`,
+	}));
+	return [...ownFilters, ...wrappedFilters];
 }
 
-/** Returns the known field that a path was probably meant to name. Known fields may end with `*`, which stands for any name. */
-function nearestField(path: string, known: readonly string[]): string | undefined {
+/** Returns the known field that was probably meant by a path. Known fields may end with `*`, which stands for any name. */
+function nearestField(path: string, knownFields: readonly string[]): string | undefined {
 	const last = path.slice(path.lastIndexOf('>') + 1);
 	const isNested = last !== path;
-	const fields = known.flatMap(field => {
+	const fields = knownFields.flatMap(field => {
 		if (!field.endsWith('*')) return [field];
 		return isNested ? [field.slice(0, -1) + last] : [field.slice(0, -2)];
 	});

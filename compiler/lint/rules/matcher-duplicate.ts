@@ -11,32 +11,33 @@ export const matcherDuplicate: LintRule = {
 	documentation: 'Usually one was copied from the other and never changed. If both are right, one name is enough.',
 	check: cx => {
 		if (!cx.tree) return;
-		for (const { lines } of [...cx.tree.namedRoutes, ...cx.tree.sites]) inBlock(lines, cx);
+		for (const { lines } of [...cx.tree.namedRoutes, ...cx.tree.sites]) checkBlock(lines, cx);
 	},
 };
 
-function inBlock(lines: readonly Line[], cx: LintContext): void {
-	const seen = new Map<string, Word>();
+function checkBlock(lines: readonly Line[], cx: LintContext): void {
+	const namesByCondition = new Map<string, Word>();
 	for (const line of lines) {
-		const [name, ...rest] = line.words as readonly [Word, ...Word[]];
+		const [name, ...conditionWords] = line.words as readonly [Word, ...Word[]];
 		if (name.quote === 'none' && name.text.startsWith('@')) {
-			const text = JSON.stringify([rest.map(wordOf), line.block?.lines.map(written).sort()]);
-			const earlier = seen.get(text);
+			const condition = JSON.stringify([conditionWords.map(wordKey), line.block?.lines.map(lineKey).sort()]);
+			const earlier = namesByCondition.get(condition);
 			if (earlier && earlier.text !== name.text) {
 				cx.report(name.span, `\`${name.text}\` is identical to \`${earlier.text}\`.`, {
 					related: [{ span: earlier.span, message: 'first defined here' }],
 				});
-			} else seen.set(text, name);
+			} else namesByCondition.set(condition, name);
 		}
-		if (line.block) inBlock(line.block.lines, cx);
-		for (let at = line.alternative; at; at = at.alternative) if (at.block) inBlock(at.block.lines, cx);
+		if (line.block) checkBlock(line.block.lines, cx);
+		for (let alternative = line.alternative; alternative; alternative = alternative.alternative)
+			if (alternative.block) checkBlock(alternative.block.lines, cx);
 	}
 }
 
-function written(line: Line): string {
-	return JSON.stringify([line.words.map(wordOf), line.block?.lines.map(written)]);
+function lineKey(line: Line): string {
+	return JSON.stringify([line.words.map(wordKey), line.block?.lines.map(lineKey)]);
 }
 
-function wordOf({ text, quote }: Word): string {
+function wordKey({ text, quote }: Word): string {
 	return `${quote === 'none' ? '' : '"'}${text}`;
 }

@@ -4,7 +4,7 @@ import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a matcher that combines conditions which no request can meet together. */
+/** Reports a matcher whose conditions no request can meet together. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',
@@ -16,16 +16,16 @@ export const matcherNeverHolds: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				if (inner.type !== 'all') continue;
-				const parts = inner.of as readonly Matcher[];
-				const second = parts.findIndex((part, index) =>
-					parts.some((other, first) => first < index && areDisjoint(other, part)),
+			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
+				if (nested.type !== 'all') continue;
+				const parts = nested.of as readonly Matcher[];
+				const secondIndex = parts.findIndex((part, index) =>
+					parts.some((other, firstIndex) => firstIndex < index && areDisjoint(other, part)),
 				);
-				if (second === -1) continue;
-				cx.at(
-					`${at}/of/${second}`,
-					`No request can meet both this condition and the other one on \`${parts[second]!.type}\`.`,
+				if (secondIndex === -1) continue;
+				cx.reportAt(
+					`${nestedPointer}/of/${secondIndex}`,
+					`No request can meet both this condition and the other one on \`${parts[secondIndex]!.type}\`.`,
 					{
 						hint: 'Join alternatives with `or`, or list them in one matcher.',
 					},

@@ -13,22 +13,23 @@ export const matcherRepeats: LintRule = {
 		'A path needs to match only one of the patterns. A pattern covered by another one can be removed, or is a mistake for a different one.',
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(inner);
+			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
+				const paths = pathsOf(nested);
 				if (!paths) continue;
 				const { values: patterns, field } = paths;
 				if (patterns.some(pattern => pattern.includes('{'))) continue;
 				const lower = patterns.map(pattern => pattern.toLowerCase());
 				lower.forEach((pattern, index) => {
-					const wider = lower.findIndex(
-						(other, first) => first !== index && coversPath(other, pattern) && (other !== pattern || first < index),
+					const widerIndex = lower.findIndex(
+						(other, otherIndex) =>
+							otherIndex !== index && coversPath(other, pattern) && (other !== pattern || otherIndex < index),
 					);
-					if (wider === -1) return;
+					if (widerIndex === -1) return;
 					const message =
-						lower[wider] === pattern
+						lower[widerIndex] === pattern
 							? `\`${patterns[index]}\` is listed twice.`
-							: `\`${patterns[index]}\` is already covered by \`${patterns[wider]}\`.`;
-					cx.at(`${at}/${field}/${index}`, message, { words: patterns[index] });
+							: `\`${patterns[index]}\` is already covered by \`${patterns[widerIndex]}\`.`;
+					cx.reportAt(`${nestedPointer}/${field}/${index}`, message, { words: patterns[index] });
 				});
 			}
 		}

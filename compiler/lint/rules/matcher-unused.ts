@@ -10,12 +10,12 @@ export const matcherUnused: LintRule = {
 	summary: 'A named matcher is never used.',
 	documentation:
 		'An unused name is usually a leftover, or its use is misspelled. A Compatfile may contain unused names.',
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		// For a Configfile, the compiler reports unused matchers.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
-		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
+		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) collectDefinitions(lines, definitions);
 		for (const { word, span, used } of definitions.values()) {
 			if (used) continue;
 			cx.report(word.span, `\`${word.text}\` is never used.`, {
@@ -32,25 +32,25 @@ interface Definition {
 }
 
 /** Collects definitions. One in a snippet counts as used if any place that imports the snippet uses it. */
-function gather(lines: readonly Line[], definitions: Map<string, Definition>): void {
+function collectDefinitions(lines: readonly Line[], definitions: Map<string, Definition>): void {
 	for (const line of lines) {
 		const word = line.words[0]!;
 		if (word.quote === 'none' && word.text.startsWith('@') && word.text.length > 1) {
 			const { source, start } = word.span;
 			const key = `${source.path ?? source.name} ${start}`;
-			const used = lines.some(other => other !== line && mentions(other, word.text));
-			const known = definitions.get(key);
-			if (known) known.used ||= used;
+			const used = lines.some(other => other !== line && mentionsName(other, word.text));
+			const definition = definitions.get(key);
+			if (definition) definition.used ||= used;
 			else definitions.set(key, { word, span: line.span, used });
 		}
-		if (line.block) gather(line.block.lines, definitions);
+		if (line.block) collectDefinitions(line.block.lines, definitions);
 	}
 }
 
-function mentions(line: Line, name: string): boolean {
+function mentionsName(line: Line, name: string): boolean {
 	return (
 		line.words.some((word, index) => word.text === name && index > 0) ||
-		(line.block?.lines.some(inner => mentions(inner, name)) ?? false) ||
-		(line.alternative !== undefined && mentions(line.alternative, name))
+		(line.block?.lines.some(inner => mentionsName(inner, name)) ?? false) ||
+		(line.alternative !== undefined && mentionsName(line.alternative, name))
 	);
 }

@@ -15,7 +15,7 @@ export const metricsNotCollected: LintRule = {
 		if (cx.document.settings?.metrics !== undefined) return;
 		for (const { step, pointer } of cx.walked.steps) {
 			if (step.handler !== metricsEndpoint.id) continue;
-			cx.at(pointer, 'No metrics of requests are collected.', {
+			cx.reportAt(pointer, 'No metrics of requests are collected.', {
 				hint: 'Add `metrics` to the global options.',
 			});
 		}

@@ -3,11 +3,11 @@ import { metricsEndpoint } from '../../modules/directives/metrics.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isPublicName } from '../inspection/public-host.ts';
-import { conditionsOf, originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
+import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection/sample-request.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** The address of a client on the Internet (RFC 5737). */
-const STRANGER = '203.0.113.7';
+const INTERNET_CLIENT = '203.0.113.7';
 
 /** Reports metrics that everybody can read. */
 export const metricsPublic: LintRule = {
@@ -27,11 +27,11 @@ export const metricsPublic: LintRule = {
 		'```',
 	].join('\n'),
 	check: async cx => {
-		for (const walked of cx.walked.steps) {
-			if (walked.step.handler !== metricsEndpoint.id || walked.pipeline.site === undefined) continue;
-			const url = await openUrl(walked, walked.pipeline.site, cx);
+		for (const walkedStep of cx.walked.steps) {
+			if (walkedStep.step.handler !== metricsEndpoint.id || walkedStep.pipeline.site === undefined) continue;
+			const url = await publicUrl(walkedStep, walkedStep.pipeline.site, cx);
 			if (url === undefined) continue;
-			cx.at(walked.pointer, `Everybody can read the metrics at \`${url}\`.`, {
+			cx.reportAt(walkedStep.pointer, `Everybody can read the metrics at \`${url}\`.`, {
 				hint: 'Put `basic_auth` before it, match `remote_ip` of the monitoring server, or serve `metrics` on a port of its own.',
 			});
 		}
@@ -39,13 +39,13 @@ export const metricsPublic: LintRule = {
 };
 
 /** Returns a URL at which a client on the Internet gets the metrics of a step; undefined if there is none. */
-async function openUrl(walked: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
-	for (const origin of originsOf(cx.plan, site)) {
+async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext): Promise<string | undefined> {
+	for (const origin of siteOrigins(cx.plan, site)) {
 		// A name such as `09` is valid in an address, but not in a URL.
 		if (!URL.canParse(origin) || !isPublicName(new URL(origin).hostname)) continue;
-		for (const path of samplePaths(walked, conditionsOf(walked))) {
+		for (const path of samplePaths(walkedStep, conditionsOf(walkedStep))) {
 			const request = sampleGet(`${origin}${path}`);
-			const result = request && (await cx.subject.dryRun({ ...request, from: STRANGER }));
+			const result = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT }));
 			result?.response?.close();
 			if (result?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;
 		}

@@ -13,22 +13,22 @@ export const directiveNeverRuns: LintRule = {
 		'`respond` always comes before `reverse_proxy` and `file_server`. Give the first one a matcher, or put both into',
 		'`handle` blocks.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		// For a Configfile, the compiler reports steps that never run, with their places in the text.
 		if (cx.dialect === 'configfile') return;
 		for (const { steps } of cx.walked.pipelines) {
-			const at = steps.findIndex(({ step }) => alwaysAnswers(step));
-			const [first, next] = [steps[at], steps[at + 1]];
-			if (at === -1 || !first || !next) continue;
-			const [one, other] = [directiveNameOf(first.step), directiveNameOf(next.step)];
+			const answerIndex = steps.findIndex(({ step }) => alwaysAnswers(step));
+			const [answering, next] = [steps[answerIndex], steps[answerIndex + 1]];
+			if (answerIndex === -1 || !answering || !next) continue;
+			const [answeringName, nextName] = [directiveNameOf(answering.step), directiveNameOf(next.step)];
 			const hint =
-				cx.dialect === 'compatfile' && one !== other
-					? `Directives are sorted, and \`${one}\` always comes before \`${other}\`: give it a matcher.`
+				cx.dialect === 'compatfile' && answeringName !== nextName
+					? `Directives are sorted, and \`${answeringName}\` always comes before \`${nextName}\`: give it a matcher.`
 					: 'Give the one before it a matcher, or remove one of them.';
-			cx.at(next.pointer, `\`${other}\` can never run: \`${one}\` before it always answers.`, {
+			cx.reportAt(next.pointer, `\`${nextName}\` can never run: \`${answeringName}\` before it always answers.`, {
 				hint,
-				related: cx.related(first.pointer, 'answers every request that reaches it'),
+				related: cx.related(answering.pointer, 'answers every request that reaches it'),
 			});
 		}
 	},

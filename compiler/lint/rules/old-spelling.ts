@@ -12,15 +12,15 @@ export const oldSpelling: LintRule = {
 		'`basicauth` is now `basic_auth`, and `skip_log` is now `log_skip`. A Configfile rejects the old names.',
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
-		const today = new Map<string, string>();
+		const currentNames = new Map<string, string>();
 		for (const { names } of directives)
-			for (const old of names.compatfile.slice(1)) today.set(old, names.compatfile[0]!);
+			for (const oldName of names.compatfile.slice(1)) currentNames.set(oldName, names.compatfile[0]!);
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
-			const instead = today.get(name.text);
-			if (instead === undefined || name.quote !== 'none') continue;
-			cx.report(name.span, `\`${name.text}\` is now written \`${instead}\`.`, {
-				fix: { safety: 'safe', edits: [{ span: name.span, text: instead }] },
+			const currentName = currentNames.get(name.text);
+			if (currentName === undefined || name.quote !== 'none') continue;
+			cx.report(name.span, `\`${name.text}\` is now written \`${currentName}\`.`, {
+				fix: { safety: 'safe', edits: [{ span: name.span, text: currentName }] },
 			});
 		}
 	},

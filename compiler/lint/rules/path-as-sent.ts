@@ -19,17 +19,18 @@ export const pathAsSent: LintRule = {
 		'`/admin`. The matchers `path` and `path_regexp`, also as functions in an expression, resolve dots, merge slashes and decode before',
 		"comparing, and `path` ignores case: write `path('/admin', '/admin/*')`.",
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(inner.type)?.comparedPlaceholders?.(inner) ??
-					[]) {
+			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
+				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(nested.type)?.comparedPlaceholders?.(
+					nested,
+				) ?? []) {
 					const name = FULL_NAMES.get(fullName);
 					if (name === undefined) continue;
 					const path = text?.startsWith('/') ? text : '/admin';
-					cx.at(
-						`${at}/${field}`,
+					cx.reportAt(
+						`${nestedPointer}/${field}`,
 						`\`{${name}}\` is the path as it was sent: \`/${path}\` and \`/x/..${path}\` are not \`${path}\`.`,
 						{
 							words: `{${name}}`,

@@ -16,13 +16,13 @@ export const pathNeverMatches: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(inner);
+			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
+				const paths = pathsOf(nested);
 				if (!paths) continue;
 				paths.values.forEach((pattern, index) => {
-					const why = mistake(pattern);
+					const why = patternMistake(pattern);
 					if (!why) return;
-					cx.at(`${at}/${paths.field}/${index}`, `\`${pattern}\` can match no path: ${why.what}.`, {
+					cx.reportAt(`${nestedPointer}/${paths.field}/${index}`, `\`${pattern}\` can match no path: ${why.problem}.`, {
 						words: pattern,
 						hint: why.hint,
 					});
@@ -32,18 +32,18 @@ export const pathNeverMatches: LintRule = {
 	},
 };
 
-function mistake(pattern: string): { what: string; hint: string } | undefined {
+function patternMistake(pattern: string): { problem: string; hint: string } | undefined {
 	if (pattern.startsWith('{') || pattern === '') return undefined;
 	if (/^[a-z]+:\/\//i.test(pattern))
-		return { what: 'it is a URL', hint: 'Write the path alone, and `host` for the host.' };
+		return { problem: 'it is a URL', hint: 'Write the path alone, and `host` for the host.' };
 	if (!/^[/*?[\\]/.test(pattern)) {
 		return {
-			what: 'a path begins with `/`',
+			problem: 'a path begins with `/`',
 			hint: `Write \`/${pattern}\`, or \`*${pattern}\` for paths that end with it.`,
 		};
 	}
-	if (/\?[\w.-]+=/.test(pattern)) return { what: 'it contains a query', hint: 'Use the `query` matcher.' };
+	if (/\?[\w.-]+=/.test(pattern)) return { problem: 'it contains a query', hint: 'Use the `query` matcher.' };
 	if (/\/\.\.?(?:\/|$)/.test(pattern))
-		return { what: '`.` and `..` are resolved before comparing', hint: 'Write the resolved path.' };
+		return { problem: '`.` and `..` are resolved before comparing', hint: 'Write the resolved path.' };
 	return undefined;
 }

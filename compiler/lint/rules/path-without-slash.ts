@@ -16,23 +16,25 @@ export const pathWithoutSlash: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
-			for (const { matcher: inner, pointer: at } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(inner);
+			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
+				const paths = pathsOf(nested);
 				if (!paths) continue;
 				const { values: patterns, field } = paths;
 				patterns.forEach((pattern, index) => {
 					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
 					// If `/api` or `/api/` is listed, too, the pattern is intended.
-					const stem = pattern.slice(0, -1);
-					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
-					const span = cx.span(`${at}/${field}/${index}`, pattern);
-					const exact = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
-					const instead = patterns.includes(stem) ? `${stem}/*` : `${stem} ${stem}/*`;
-					const listed = exact && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(exact));
-					cx.at(`${at}/${field}/${index}`, `\`${pattern}\` also matches \`${stem}x\`.`, {
+					const prefix = pattern.slice(0, -1);
+					if (prefix.slice(prefix.lastIndexOf('/')).includes('.')) return;
+					const span = cx.span(`${nestedPointer}/${field}/${index}`, pattern);
+					const patternSpan = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
+					const replacement = patterns.includes(prefix) ? `${prefix}/*` : `${prefix} ${prefix}/*`;
+					const isListed = patternSpan && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(patternSpan));
+					cx.reportAt(`${nestedPointer}/${field}/${index}`, `\`${pattern}\` also matches \`${prefix}x\`.`, {
 						words: pattern,
-						label: `did you mean \`${stem}/*\`?`,
-						...(exact && listed ? { fix: { safety: 'unsafe', edits: [{ span: exact, text: instead }] } as const } : {}),
+						label: `did you mean \`${prefix}/*\`?`,
+						...(patternSpan && isListed
+							? { fix: { safety: 'unsafe', edits: [{ span: patternSpan, text: replacement }] } as const }
+							: {}),
 					});
 				});
 			}

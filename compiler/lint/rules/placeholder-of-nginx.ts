@@ -4,7 +4,7 @@ import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Maps nginx variables to the corresponding placeholders. */
-const VARIABLES: ReadonlyMap<string, string> = new Map([
+const PLACEHOLDERS_BY_VARIABLE: ReadonlyMap<string, string> = new Map([
 	['uri', '{path}'],
 	['document_uri', '{path}'],
 	['request_uri', '{uri}'],
@@ -26,14 +26,14 @@ const VARIABLES: ReadonlyMap<string, string> = new Map([
 	['ssl_client_s_dn', '{tls_client_subject}'],
 ]);
 
-/** Maps prefixes of nginx variables that end in the name of a field or parameter to the prefixes of placeholders. */
-const FAMILIES: ReadonlyMap<string, string> = new Map([
+/** Maps the prefixes of nginx variables such as `$http_NAME` to the prefixes of placeholders. */
+const FAMILIES_BY_PREFIX: ReadonlyMap<string, string> = new Map([
 	['http', 'header'],
 	['arg', 'query'],
 	['cookie', 'cookie'],
 ]);
 
-/** Reports nginx variables, which have no meaning here. */
+/** Reports nginx variables, which are plain text here. */
 export const nginxVariable: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',
@@ -42,20 +42,20 @@ export const nginxVariable: LintRule = {
 		'`try_files $uri /index.html` looks for a file named `$uri`. Placeholders have braces: `{path}`. Groups of a',
 		'regular expression on the same line and the contents of heredocs are not reported.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		if (!cx.tree) return;
 		for (const { line } of linesOf(cx.tree)) {
 			for (const { text, quote, span } of line.words) {
 				if (quote === 'heredoc' || !text.includes('$')) continue;
-				for (const { 0: whole, 1: name } of text.matchAll(/(?<![\\$])\$(is_args\$\w+|[a-z]\w*)(?![\w(])/g)) {
-					const instead = placeholderFor(name!);
-					if (instead === undefined || line.words.some(word => isGroup(word.text, name!))) continue;
-					const at = span.source.text.indexOf(whole, span.start);
-					const exact = at !== -1 && at + whole.length <= span.end;
-					const place = exact ? { source: span.source, start: at, end: at + whole.length } : span;
-					cx.report(place, `\`${whole}\` is an nginx variable and plain text here.`, {
-						...suggestName({ text: whole, span: place }, instead),
+				for (const { 0: variable, 1: name } of text.matchAll(/(?<![\\$])\$(is_args\$\w+|[a-z]\w*)(?![\w(])/g)) {
+					const placeholder = placeholderFor(name!);
+					if (placeholder === undefined || line.words.some(word => definesGroup(word.text, name!))) continue;
+					const offset = span.source.text.indexOf(variable, span.start);
+					const isLiteral = offset !== -1 && offset + variable.length <= span.end;
+					const place = isLiteral ? { source: span.source, start: offset, end: offset + variable.length } : span;
+					cx.report(place, `\`${variable}\` is an nginx variable and plain text here.`, {
+						...suggestName({ text: variable, span: place }, placeholder),
 					});
 				}
 			}
@@ -64,13 +64,13 @@ export const nginxVariable: LintRule = {
 };
 
 function placeholderFor(name: string): string | undefined {
-	const known = VARIABLES.get(name);
-	if (known !== undefined) return known;
+	const placeholder = PLACEHOLDERS_BY_VARIABLE.get(name);
+	if (placeholder !== undefined) return placeholder;
 	const underscore = name.indexOf('_');
-	const family = FAMILIES.get(name.slice(0, underscore));
+	const family = FAMILIES_BY_PREFIX.get(name.slice(0, underscore));
 	if (underscore === -1 || family === undefined || underscore === name.length - 1) return undefined;
-	const own = name.slice(underscore + 1);
-	return `{${family}.${family === 'header' ? fieldName(own) : own}}`;
+	const suffix = name.slice(underscore + 1);
+	return `{${family}.${family === 'header' ? fieldName(suffix) : suffix}}`;
 }
 
 /** Converts `x_real_ip` to the usual spelling of a field name: `X-Real-Ip`. */
@@ -81,6 +81,6 @@ function fieldName(name: string): string {
 		.join('-');
 }
 
-function isGroup(text: string, name: string): boolean {
+function definesGroup(text: string, name: string): boolean {
 	return text.includes(`(?<${name}>`) || text.includes(`(?P<${name}>`);
 }

@@ -23,11 +23,13 @@ export const placeholderUnclosed: LintRule = {
 						text[index + 1 + text.slice(index + 1).search(/[{}]/)] === '}'
 					)
 						continue;
-					const at = span.source.text.indexOf(`{${name}`, span.start);
+					const offset = span.source.text.indexOf(`{${name}`, span.start);
 					const place =
-						at !== -1 && at < span.end ? { source: span.source, start: at, end: at + name!.length + 1 } : span;
-					const open = { text: `{${name}`, span: place };
-					cx.report(place, `\`{${name}\` is never closed.`, suggestName(open, `{${name}}`));
+						offset !== -1 && offset < span.end
+							? { source: span.source, start: offset, end: offset + name!.length + 1 }
+							: span;
+					const opening = { text: `{${name}`, span: place };
+					cx.report(place, `\`{${name}\` is never closed.`, suggestName(opening, `{${name}}`));
 				}
 			}
 		}

@@ -19,23 +19,25 @@ export const placeholderUnknown: LintRule = {
 	].join('\n'),
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
-		const known = registryOf(cx.dialect).directives;
-		const mapped = mappedPlaceholderNames(known, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
+		const directives = registryOf(cx.dialect).directives;
+		const mappedNames = mappedPlaceholderNames(directives, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
 		for (const { line } of linesOf(cx.tree)) {
 			if (namesLogFields(line.words)) continue;
-			const module = known.get(line.words[0]!.text);
-			const own = (module?.kind === 'handler' && module.ownPlaceholders) || [];
+			const module = directives.get(line.words[0]!.text);
+			const ownPlaceholders = (module?.kind === 'handler' && module.ownPlaceholders) || [];
 			for (const word of line.words) {
 				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
 					// `${name}` refers to a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
 					// The placeholder is known to this directive only.
-					if (own.includes(name)) continue;
-					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
-					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
-					const exact = at !== -1 && at < word.span.end;
-					const span = exact ? { source: word.span.source, start: at, end: at + name.length + 2 } : word.span;
+					if (ownPlaceholders.includes(name)) continue;
+					if (mappedNames.has(name) || /^(?:\$|args|block)/.test(name)) continue;
+					const offset = word.span.source.text.indexOf(`{${name}}`, word.span.start);
+					const isLiteral = offset !== -1 && offset < word.span.end;
+					const span = isLiteral
+						? { source: word.span.source, start: offset, end: offset + name.length + 2 }
+						: word.span;
 					const { label, fix } = suggestName({ text: `{${name}}`, span }, nearest && `{${nearest}}`);
 					cx.report(span, `\`{${name}}\` is not a placeholder.`, {
 						label,

@@ -3,7 +3,7 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports an upstream whose address is one on which this server listens. */
+/** Reports an upstream whose address is an address on which this server listens. */
 export const proxyToItself: LintRule = {
 	name: 'proxy/to-itself',
 	severity: 'warning',
@@ -14,25 +14,25 @@ export const proxyToItself: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
-			for (const { text: address, pointer: at } of traitsOf(step).proxiesTo?.(step) ?? []) {
+			for (const { text: address, pointer: addressPointer } of traitsOf(step).proxiesTo?.(step) ?? []) {
 				const parts = /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/[\]]*)(?::(\d+))?$/.exec(address);
 				if (!parts) continue;
 				const [, scheme, host, port] = parts as unknown as [string, string?, string?, string?];
 				if (host !== '' && !isLoopback(host!)) continue;
-				const number = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port);
-				const own = cx.plan.listeners.find(
+				const portNumber = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port);
+				const ownListener = cx.plan.listeners.find(
 					listener =>
-						listener.port === number &&
+						listener.port === portNumber &&
 						(listener.host === '' ||
 							listener.host === '0.0.0.0' ||
 							listener.host === '::' ||
 							isLoopback(listener.host)) &&
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
-				if (!own) continue;
+				if (!ownListener) continue;
 				// A copy of a mirror is not copied again.
 				const effect = traitsOf(step).answers === undefined ? 'each request would arrive twice' : 'requests would loop';
-				cx.at(pointer + at, `\`${address}\` is this very site: ${effect}.`, {
+				cx.reportAt(pointer + addressPointer, `\`${address}\` is this very site: ${effect}.`, {
 					words: address,
 				});
 			}

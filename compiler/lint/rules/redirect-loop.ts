@@ -2,13 +2,13 @@
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { conditionsOf, originsOf, sampleGet, samplePaths } from '../inspection/sample-request.ts';
+import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection/sample-request.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_HOPS = 20;
 /** A URL with more characters than this is treated as unusable, because no client would send it. */
-const MAX_URL = 8192;
+const MAX_URL_CHARS = 8192;
 
 /** Reports a redirect that leads back to itself. */
 export const redirectLoop: LintRule = {
@@ -20,25 +20,25 @@ export const redirectLoop: LintRule = {
 		'and redirects are followed as a browser would. A URL that repeats, or a chain of more than 20, is a loop.',
 	].join('\n'),
 	check: async cx => {
-		for (const walked of cx.walked.steps) {
-			const redirect = traitsOf(walked.step).redirectsTo?.(walked.step);
-			if (!redirect || redirect.byPage || walked.pipeline.site === undefined) continue;
-			const loop = await loopFrom(walked, cx);
+		for (const walkedStep of cx.walked.steps) {
+			const redirect = traitsOf(walkedStep.step).redirectsTo?.(walkedStep.step);
+			if (!redirect || redirect.byPage || walkedStep.pipeline.site === undefined) continue;
+			const loop = await findLoop(walkedStep, cx);
 			if (!loop) continue;
-			const way = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
-			const ends = new Set(loop).size < loop.length ? 'back to its start' : 'on without end';
-			cx.at(walked.pointer, `This redirect leads ${ends}.`, {
-				hint: `The chain: ${way.map(url => `\`${url.length > 100 ? `${url.slice(0, 100)}…` : url}\``).join(' → ')}.`,
+			const shownUrls = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
+			const destination = new Set(loop).size < loop.length ? 'back to its start' : 'on without end';
+			cx.reportAt(walkedStep.pointer, `This redirect leads ${destination}.`, {
+				hint: `The chain: ${shownUrls.map(url => `\`${url.length > 100 ? `${url.slice(0, 100)}…` : url}\``).join(' → ')}.`,
 			});
 		}
 	},
 };
 
-async function loopFrom(walked: WalkedStep, cx: LintContext): Promise<string[] | undefined> {
-	const conditions = conditionsOf(walked);
-	for (const origin of originsOf(cx.plan, walked.pipeline.site!)) {
-		for (const path of samplePaths(walked, conditions)) {
-			const loop = await follow(`${origin}${path}`, cx);
+async function findLoop(walkedStep: WalkedStep, cx: LintContext): Promise<string[] | undefined> {
+	const conditions = conditionsOf(walkedStep);
+	for (const origin of siteOrigins(cx.plan, walkedStep.pipeline.site!)) {
+		for (const path of samplePaths(walkedStep, conditions)) {
+			const loop = await followRedirects(`${origin}${path}`, cx);
 			if (loop) return loop;
 		}
 	}
@@ -46,12 +46,12 @@ async function loopFrom(walked: WalkedStep, cx: LintContext): Promise<string[] |
 }
 
 /** Returns the URLs of a chain of redirects that does not end; undefined if it ends. */
-async function follow(from: string, cx: LintContext): Promise<string[] | undefined> {
-	const seen: string[] = [];
-	for (let url = from; ; ) {
-		seen.push(url);
+async function followRedirects(startUrl: string, cx: LintContext): Promise<string[] | undefined> {
+	const visitedUrls: string[] = [];
+	for (let url = startUrl; ; ) {
+		visitedUrls.push(url);
 		// In a loop that adds the URL to itself, the length doubles with every redirect.
-		if (seen.length > MAX_HOPS || url.length > MAX_URL) return seen;
+		if (visitedUrls.length > MAX_HOPS || url.length > MAX_URL_CHARS) return visitedUrls;
 		const request = sampleGet(url);
 		const result = request && (await cx.subject.dryRun(request));
 		const { response } = result ?? {};
@@ -61,6 +61,6 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 		const next = new URL(location, url);
 		next.hash = '';
 		url = next.href;
-		if (seen.includes(url)) return [...seen.slice(seen.indexOf(url)), url];
+		if (visitedUrls.includes(url)) return [...visitedUrls.slice(visitedUrls.indexOf(url)), url];
 	}
 }

@@ -15,9 +15,9 @@ export const redirectOpen: LintRule = {
 		for (const { step, pointer } of cx.walked.steps) {
 			const to = traitsOf(step).redirectsTo?.(step)?.to;
 			if (to === undefined) continue;
-			const open = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(to);
-			if (!open) continue;
-			cx.at(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {
+			const usesRequestHost = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(to);
+			if (!usesRequestHost) continue;
+			cx.reportAt(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {
 				hint: 'Redirect to a path of this site, or use `map` to allow only known targets.',
 			});
 		}

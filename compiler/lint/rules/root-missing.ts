@@ -14,12 +14,12 @@ export const rootMissing: LintRule = {
 	].join('\n'),
 	check: cx => {
 		const compat = cx.dialect === 'compatfile';
-		for (const { root, pointer } of rootsOf(cx.walked)) {
+		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
 			if (!isAbsolute(root) && !compat) continue;
 			const kind = cx.reader.kind(resolve(cx.reader.workingDirectory, root));
 			if (kind === 'directory' || kind === 'withheld') continue;
 			const place = compat ? `server's working directory` : 'configuration file';
-			cx.at(pointer, `The root folder ${kind === 'file' ? 'is a file' : 'does not exist'}.`, {
+			cx.reportAt(pointer, `The root folder ${kind === 'file' ? 'is a file' : 'does not exist'}.`, {
 				hint: `A relative path is relative to the ${place}; the folder may also be created later.`,
 			});
 		}

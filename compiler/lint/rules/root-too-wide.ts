@@ -3,7 +3,8 @@
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-const WIDE = /^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
+const WIDE_FOLDER =
+	/^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
 /** Reports that an entire system folder or home folder is served. */
 export const rootTooWide: LintRule = {
@@ -13,9 +14,9 @@ export const rootTooWide: LintRule = {
 	documentation:
 		'Such folders contain keys, databases, logs and configurations. Serve a folder created for the purpose.',
 	check: cx => {
-		for (const { root, pointer } of rootsOf(cx.walked)) {
-			if (!WIDE.test(root)) continue;
-			cx.at(pointer, `\`${root}\` contains much that is not meant to be served.`, { words: root });
+		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
+			if (!WIDE_FOLDER.test(root)) continue;
+			cx.reportAt(pointer, `\`${root}\` contains much that is not meant to be served.`, { words: root });
 		}
 	},
 };

@@ -11,23 +11,27 @@ export const rootUnused: LintRule = {
 	documentation:
 		'`root` only says where files are. Nothing serves them without `file_server`, `try_files`, `templates` or the like.',
 	check: cx => {
-		const readers = new Set<number | undefined>();
-		for (const { step, pipeline } of cx.walked.steps) if (traitsOf(step).readsRoot?.(step)) readers.add(pipeline.site);
+		const sitesReadingRoot = new Set<number | undefined>();
+		for (const { step, pipeline } of cx.walked.steps)
+			if (traitsOf(step).readsRoot?.(step)) sitesReadingRoot.add(pipeline.site);
 		for (const {
 			step,
 			pointer,
 			pipeline: { site },
 		} of cx.walked.steps) {
-			if (!traitsOf(step).setsRoot?.(step) || site === undefined || readers.has(site)) continue;
+			if (!traitsOf(step).setsRoot?.(step) || site === undefined || sitesReadingRoot.has(site)) continue;
 			if (READS_ROOT.test(JSON.stringify(cx.document.sites![site]))) {
-				readers.add(site);
+				sitesReadingRoot.add(site);
 				continue;
 			}
-			cx.at(pointer, 'Nothing in this site reads files below `root`.', { hint: 'Add `file_server`.' });
+			cx.reportAt(pointer, 'Nothing in this site reads files below `root`.', { hint: 'Add `file_server`.' });
 		}
 	},
 };
 
-const OF_FILES = matchers.flatMap(({ id, dependsOn: judges }) => (judges === 'files' ? id : [])).join('|');
-/** Matches everything else that reads the variable `root`: matchers, also as functions in expressions, and the placeholder. */
-const READS_ROOT = new RegExp(`"type":"(?:${OF_FILES})"|\\b(?:${OF_FILES})\\(|http\\.vars\\.root`);
+const FILE_MATCHERS = matchers.flatMap(({ id, dependsOn }) => (dependsOn === 'files' ? id : [])).join('|');
+/**
+ * Matches JSON of a site that reads the variable `root` outside of directives: in matchers, in their functions in expressions, or
+ * by the placeholder.
+ */
+const READS_ROOT = new RegExp(`"type":"(?:${FILE_MATCHERS})"|\\b(?:${FILE_MATCHERS})\\(|http\\.vars\\.root`);

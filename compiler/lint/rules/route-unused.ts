@@ -8,17 +8,17 @@ export const routeUnused: LintRule = {
 	severity: 'warning',
 	summary: 'A named route is never run.',
 	documentation: 'Run it with `invoke`, or remove it.',
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		// For a Configfile, the compiler reports unused routes.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
-		const run = new Set<string>();
+		const usedRoutes = new Set<string>();
 		for (const { step } of cx.walked.steps) {
 			const route = traitsOf(step).routeOf?.(step);
-			if (route !== undefined) run.add(route);
+			if (route !== undefined) usedRoutes.add(route);
 		}
 		for (const { name } of cx.tree.namedRoutes) {
-			if (run.has(name.text)) continue;
+			if (usedRoutes.has(name.text)) continue;
 			cx.report(name.span, `The named route \`${name.text}\` is never used.`, {
 				hint: `Run it with \`invoke ${name.text}\`.`,
 			});

@@ -4,8 +4,14 @@ import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Marks of values that are usually patterns, or that are often not secrets at all. */
-const UNSURE: ReadonlySet<unknown> = new Set(['by-field', 'by-source', 'by-destination', 'by-key', 'argument']);
+/** Marks of values that are usually patterns, or that are often not secrets. */
+const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
+	'by-field',
+	'by-source',
+	'by-destination',
+	'by-key',
+	'argument',
+]);
 
 /** Reports a secret that is written into the file instead of being taken from the environment. */
 export const secretInFile: LintRule = {
@@ -16,39 +22,39 @@ export const secretInFile: LintRule = {
 		'A configuration gets copied, and its secrets with it: into repositories, backups and tickets. Write `{$NAME}`, or',
 		'`{env.NAME}` where placeholders are replaced. Password hashes are meant to be stored and are not reported.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		for (const secret of findSecrets(cx.document)) {
 			const { path, parts, mark } = secret;
 			const pointer = jsonPointer(path);
 			// The compiler itself reports the token of the Admin API.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
-			if (UNSURE.has(mark)) continue;
+			if (UNRELIABLE_MARKS.has(mark)) continue;
 			const text = String(valueAt(cx.document, pointer));
-			for (const { start, end } of parts) judge(text.slice(start, end), end - start < text.length, secret, cx);
+			for (const { start, end } of parts) reportSecret(text.slice(start, end), end - start < text.length, secret, cx);
 		}
 	},
 };
 
-function judge(value: string, isPart: boolean, { path, mark }: Secret, cx: LintContext): void {
+function reportSecret(value: string, isPart: boolean, { path, mark }: Secret, cx: LintContext): void {
 	const pointer = jsonPointer(path);
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;
-	const listed = Array.isArray(valueAt(cx.document, jsonPointer(path.slice(0, -1))));
+	const isListed = Array.isArray(valueAt(cx.document, jsonPointer(path.slice(0, -1))));
 	// A pattern that a matcher searches for is not a whole secret.
-	if (listed && value.includes('*')) return;
-	const own = listed ? path.slice(0, -1) : path;
-	const holder = valueAt(cx.document, jsonPointer(own.slice(0, -1))) as { name?: unknown };
+	if (isListed && value.includes('*')) return;
+	const fieldPath = isListed ? path.slice(0, -1) : path;
+	const holder = valueAt(cx.document, jsonPointer(fieldPath.slice(0, -1))) as { name?: unknown };
 	// A cookie that is the same for everybody is not a secret.
 	if (String(holder?.name).toLowerCase() === 'set-cookie' && !isPart) return;
-	const isField = (listed || own.at(-1) === 'value') && typeof holder?.name === 'string';
-	const what =
+	const isField = (isListed || fieldPath.at(-1) === 'value') && typeof holder?.name === 'string';
+	const subject =
 		mark === 'expression'
 			? 'The value a credential is compared with'
 			: isPart
-				? `Part of \`${own.at(-1)}\``
-				: `The value of ${isField ? `the field \`${holder.name}\`` : `\`${own.at(-1)}\``}`;
-	cx.at(pointer, `${what} is a secret and is written into the file.`, {
+				? `Part of \`${fieldPath.at(-1)}\``
+				: `The value of ${isField ? `the field \`${holder.name}\`` : `\`${fieldPath.at(-1)}\``}`;
+	cx.reportAt(pointer, `${subject} is a secret and is written into the file.`, {
 		words: value,
 		hint: cx.dialect ? 'Take it from the environment: `{$NAME}`.' : 'Use `{env.NAME}` where placeholders are replaced.',
 	});

@@ -14,7 +14,7 @@ export const siteNeverAnswers: LintRule = {
 	check: cx => {
 		(cx.document.sites ?? []).forEach(({ pipeline, addresses }, index) => {
 			if (pipeline.some(canAnswer)) return;
-			cx.at(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 with an empty body.`, {
+			cx.reportAt(`/sites/${index}/addresses/0`, `Every request to \`${addresses[0]}\` gets 200 with an empty body.`, {
 				hint: 'Add `file_server`, `respond` or `reverse_proxy`.',
 			});
 		});

@@ -14,7 +14,7 @@ export const siteShadowed: LintRule = {
 		'site with an address without a host is among the latter, whatever else it names: `:80, a.example` leaves `a.example` to a site',
 		'`*.example`. Give such a host its own site.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		for (const listener of cx.plan.listeners) {
@@ -26,14 +26,18 @@ export const siteShadowed: LintRule = {
 				addresses.forEach((text, index) => {
 					const address = parseSiteAddress(text);
 					if (!isSiteAddress(address) || address.path !== '' || effectivePort(address, ports) !== listener.port) return;
-					const found = table.find(sampleRequest(listener, sampleHost(address.host)));
-					if (found === site || found === -1) return;
-					const other = cx.document.sites?.[found]?.addresses[0];
-					if (other === undefined) return;
-					cx.at(`/sites/${site}/addresses/${index}`, `\`${other}\` takes the requests for \`${text}\`.`, {
-						related: cx.related(`/sites/${found}/addresses/0`, 'this site serves them'),
-						hint: 'Give the host its own site.',
-					});
+					const servingSite = table.find(sampleRequest(listener, sampleHost(address.host)));
+					if (servingSite === site || servingSite === -1) return;
+					const servingAddress = cx.document.sites?.[servingSite]?.addresses[0];
+					if (servingAddress === undefined) return;
+					cx.reportAt(
+						`/sites/${site}/addresses/${index}`,
+						`\`${servingAddress}\` takes the requests for \`${text}\`.`,
+						{
+							related: cx.related(`/sites/${servingSite}/addresses/0`, 'this site serves them'),
+							hint: 'Give the host its own site.',
+						},
+					);
 				});
 			}
 		}

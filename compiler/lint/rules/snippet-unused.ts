@@ -1,11 +1,11 @@
 /** The lint rule `snippet/unused`. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused snippets. The compiler does so itself when linting requests it, in both languages. */
+/** Reports unused snippets. Has no check of its own: the compiler reports them, in both languages, if linting requests it. */
 export const snippetUnused: LintRule = {
 	name: 'snippet/unused',
 	severity: 'warning',
 	summary: 'A snippet of the main file is never imported.',
 	documentation: 'Use it or remove it. Snippets in imported files count as a library and are not reported.',
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 };

@@ -1,5 +1,5 @@
 /** The lint rule `directive/covered`. */
-import { answersOnceRun, changesTarget, directiveNameOf } from '../inspection/answering.ts';
+import { answersIfRun, changesTarget, directiveNameOf } from '../inspection/answering.ts';
 import { coversMatcher } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -19,15 +19,19 @@ export const directiveCovered: LintRule = {
 				if (when === undefined) return;
 				const earlier = steps.find(
 					({ step }, at) =>
-						at < index && step.when !== undefined && answersOnceRun(step) && coversMatcher(step.when, when),
+						at < index && step.when !== undefined && answersIfRun(step) && coversMatcher(step.when, when),
 				);
 				// A directive that changes the request can change the results of matchers after it.
 				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
-				const [one, other] = [directiveNameOf(earlier.step), directiveNameOf(later.step)];
-				cx.at(later.pointer, `This \`${other}\` can never run: the \`${one}\` before it answers all its requests.`, {
-					related: cx.related(earlier.pointer, 'answers them'),
-					hint: 'Put the narrower matcher first.',
-				});
+				const [earlierName, laterName] = [directiveNameOf(earlier.step), directiveNameOf(later.step)];
+				cx.reportAt(
+					later.pointer,
+					`This \`${laterName}\` can never run: the \`${earlierName}\` before it answers all its requests.`,
+					{
+						related: cx.related(earlier.pointer, 'answers them'),
+						hint: 'Put the narrower matcher first.',
+					},
+				);
 			});
 		}
 	},

@@ -16,19 +16,19 @@ export const tlsOff: LintRule = {
 		'over HTTPS. Sites that only redirect to `https://` are not reported, nor are those where `trusted_proxies` names the',
 		'servers in front that may terminate TLS instead.',
 	].join('\n'),
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 	check: cx => {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		if (cx.document.settings?.trusted_proxies !== undefined) return;
 		(cx.document.sites ?? []).forEach((site, index) => {
 			if (onlyRedirects(site)) return;
-			site.addresses.forEach((text, at) => {
+			site.addresses.forEach((text, addressIndex) => {
 				const address = parseSiteAddress(text);
 				if (!isSiteAddress(address) || needsTls(address, ports) || !isPublicName(address.host)) return;
 				if ((site as { tls?: unknown }).tls !== undefined) return;
-				const plain = address.scheme === 'http' ? 'the scheme `http://`' : `port ${effectivePort(address, ports)}`;
-				cx.at(`/sites/${index}/addresses/${at}`, `\`${address.host}\` is served without TLS.`, {
-					label: `${plain} turns it off`,
+				const cause = address.scheme === 'http' ? 'the scheme `http://`' : `port ${effectivePort(address, ports)}`;
+				cx.reportAt(`/sites/${index}/addresses/${addressIndex}`, `\`${address.host}\` is served without TLS.`, {
+					label: `${cause} turns it off`,
 					hint: `Write \`${address.host}\`, or redirect to \`https://${address.host}\`.`,
 				});
 			});

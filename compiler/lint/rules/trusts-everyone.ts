@@ -20,7 +20,7 @@ export const trustsEveryone: LintRule = {
 			if (!Array.isArray(ranges)) continue;
 			ranges.forEach((range: unknown, index) => {
 				if (typeof range !== 'string' || !/\/0$/.test(range)) return;
-				cx.at(`${pointer}/${index}`, `\`${range}\` includes everybody.`, {
+				cx.reportAt(`${pointer}/${index}`, `\`${range}\` includes everybody.`, {
 					words: range,
 					hint: 'Name the networks of the proxies, or `private_ranges`.',
 				});

@@ -20,19 +20,22 @@ export const upstreamTwice: LintRule = {
 		}
 		for (const { to, pointer } of pools) {
 			if (!Array.isArray(to)) continue;
-			const seen = new Set<string>();
+			const spellings = new Set<string>();
 			(to as readonly unknown[]).forEach((address, index) => {
 				if (typeof address !== 'string') return;
-				const before = seen.size;
-				if (seen.add(canonical(address)).size > before) return;
-				cx.at(`${pointer}/${index}`, `\`${address}\` is already in this pool.`, { words: address, last: true });
+				const sizeBefore = spellings.size;
+				if (spellings.add(canonicalAddress(address)).size > sizeBefore) return;
+				cx.reportAt(`${pointer}/${index}`, `\`${address}\` is already in this pool.`, {
+					words: address,
+					lastOccurrence: true,
+				});
 			});
 		}
 	},
 };
 
 /** Returns the same string for all spellings of an address: `:8080` equals `localhost:8080`. */
-function canonical(text: string): string {
+function canonicalAddress(text: string): string {
 	const parsed = parseUpstream(text);
 	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;
 }

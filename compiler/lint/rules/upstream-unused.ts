@@ -7,5 +7,5 @@ export const upstreamUnused: LintRule = {
 	severity: 'warning',
 	summary: 'A named upstream is never used.',
 	documentation: 'Use it as `reverse_proxy upstream://NAME` or remove it.',
-	ofConfigfile: true,
+	checkedForConfigfile: true,
 };

@@ -251,7 +251,7 @@ for (const [what, text] of [
 			compiled: { ...more, document: document!, plan: plan! },
 			reader: memoryReader({ main: '' }),
 			deps: dryRunEnvironment('/'),
-			rules: 'usual',
+			ruleSelection: 'usual',
 		});
 		assert.ok(
 			found.some(({ severity }) => severity === 'warning'),
