@@ -147,8 +147,8 @@ function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (when.type === 'all') {
 		// Only the first operand counts. Skipping the branch because of a later one would skip the captures that operands before
 		// it store.
-		const [first] = when.of as readonly Matcher[];
-		return segmentsOf(first);
+		const [firstOperand] = when.of as readonly Matcher[];
+		return segmentsOf(firstOperand);
 	}
 	const paths = pathsOf(when);
 	if (!paths) return undefined;

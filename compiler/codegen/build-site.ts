@@ -78,8 +78,8 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 
 /** Determines the client's address behind trusted proxies before anything else, because the access log needs it. */
 function withClientIp(main: Handler, scope: SiteScope): Handler {
-	const trusted = scope.settings.trusted_proxies as readonly string[] | undefined;
-	if (!scope.logs.hasLogs || !trusted || trusted.length === 0) return main;
+	const trustedProxies = scope.settings.trusted_proxies as readonly string[] | undefined;
+	if (!scope.logs.hasLogs || !trustedProxies || trustedProxies.length === 0) return main;
 	return x => {
 		scope.clientIp(x);
 		return main(x);
@@ -176,14 +176,14 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 }
 
 /** Returns the error to throw when an error route fails, too. The client still gets the status of the first error. */
-function errorOfErrorRoute(first: HttpError, secondError: unknown): HttpError {
-	if (secondError === first) return first;
+function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpError {
+	if (secondError === firstError) return firstError;
 	const { message: text, unforeseen } = asHttpError(secondError);
-	const message = `${first.message} (and the error route failed: ${text})`;
-	return new HttpError(first.status, message, {
+	const message = `${firstError.message} (and the error route failed: ${text})`;
+	return new HttpError(firstError.status, message, {
 		cause: secondError,
-		headers: first.headers,
-		unforeseen: first.unforeseen || unforeseen,
+		headers: firstError.headers,
+		unforeseen: firstError.unforeseen || unforeseen,
 	});
 }
 

@@ -42,10 +42,10 @@ export class SiteTable {
 	#firstInexact = Number.POSITIVE_INFINITY;
 
 	/** `listed` is in order of precedence; hosts in canonical form (see `canonicalHost`). */
-	constructor(listed: readonly ListenedSite[]) {
-		const exact = new Map<string, Candidate[]>();
-		for (let order = 0; order < listed.length; order++) {
-			const { site: index, hosts, paths, redirect } = listed[order]!;
+	constructor(listedSites: readonly ListenedSite[]) {
+		const exactCandidates = new Map<string, Candidate[]>();
+		for (let order = 0; order < listedSites.length; order++) {
+			const { site: index, hosts, paths, redirect } = listedSites[order]!;
 			const site = redirect === undefined ? index : FIRST_REDIRECT_INDEX - redirect;
 			const candidate: Candidate = {
 				order,
@@ -54,7 +54,7 @@ export class SiteTable {
 			};
 			if (hosts.length === 0) this.#addInexact(this.#catchAll, candidate);
 			for (const host of hosts) {
-				if (!host.includes('*')) addCandidate(exact, host, candidate);
+				if (!host.includes('*')) addCandidate(exactCandidates, host, candidate);
 				else {
 					this.#addShape(host);
 					addCandidate(this.#wildcard, host, candidate);
@@ -63,8 +63,8 @@ export class SiteTable {
 			}
 		}
 		const direct = new Map<string, number>();
-		this.#exact = exact.size > 0 ? new TextTable(exact) : undefined;
-		for (const [host, [candidate]] of exact) {
+		this.#exact = exactCandidates.size > 0 ? new TextTable(exactCandidates) : undefined;
+		for (const [host, [candidate]] of exactCandidates) {
 			if (!candidate!.matchesPath && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
 		}
 		this.#direct = new TextTable(direct);
@@ -78,16 +78,16 @@ export class SiteTable {
 		const host = request.host;
 		const direct = this.#direct.get(host, host.length);
 		if (direct !== undefined) return direct;
-		const exact =
+		const exactMatch =
 			this.#exact === undefined
 				? undefined
 				: firstMatching(this.#exact.get(host, host.length) ?? NO_CANDIDATES, request);
-		if (exact && exact.order < this.#firstInexact) return exact.site;
-		let best = exact;
-		if (this.#wildcard.size > 0) best = this.#bestWildcard(request, host, best);
+		if (exactMatch && exactMatch.order < this.#firstInexact) return exactMatch.site;
+		let bestCandidate = exactMatch;
+		if (this.#wildcard.size > 0) bestCandidate = this.#bestWildcard(request, host, bestCandidate);
 		const catchAllMatch = firstMatching(this.#catchAll, request);
-		if (catchAllMatch && (!best || catchAllMatch.order < best.order)) best = catchAllMatch;
-		return best ? best.site : -1;
+		if (catchAllMatch && (!bestCandidate || catchAllMatch.order < bestCandidate.order)) bestCandidate = catchAllMatch;
+		return bestCandidate ? bestCandidate.site : -1;
 	}
 
 	#addInexact(list: Candidate[] | undefined, candidate: Candidate): void {
@@ -106,12 +106,12 @@ export class SiteTable {
 		if (!shapes.includes(shape)) shapes.push(shape);
 	}
 
-	#bestWildcard(request: Request, host: string, best: Candidate | undefined): Candidate | undefined {
+	#bestWildcard(request: Request, host: string, bestCandidate: Candidate | undefined): Candidate | undefined {
 		const labels = host.split('.');
 		const shapes = this.#shapes[labels.length];
 		// `*` matches one label, but not an empty one.
-		if (!shapes || labels.includes('')) return best;
-		let bestSoFar = best;
+		if (!shapes || labels.includes('')) return bestCandidate;
+		let bestSoFar = bestCandidate;
 		for (const shape of shapes) {
 			const key = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
 			const candidate = firstMatching(this.#wildcard.get(key) ?? NO_CANDIDATES, request);

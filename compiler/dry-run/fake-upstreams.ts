@@ -143,13 +143,13 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return this.#candidates.length;
 	}
 
-	available(index: number): boolean {
+	isAvailable(index: number): boolean {
 		const upstream = this.#candidates[index]!;
 		if (this.#avoid.includes(upstream)) return false;
 		return !this.#guarded || !this.#selecting?.nextAnswer(this.settings.name, upstream.address).unavailable;
 	}
 
-	active(): number {
+	requestsInFlight(): number {
 		return 0;
 	}
 
@@ -161,7 +161,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return undefined;
 	}
 
-	turn(): number {
+	nextTurn(): number {
 		return ++this.#turn;
 	}
 

@@ -31,14 +31,14 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 	const ranges = new IpRanges(trustedProxies ?? []);
 	const configuredNames = settings.client_ip_headers as readonly string[] | undefined;
 	const fieldNames = (configuredNames ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
-	const strict = settings.trusted_proxies_strict === true;
+	const isStrict = settings.trusted_proxies_strict === true;
 	const trustUnix = settings.trusted_proxies_unix === true;
 	return x => {
 		const cachedAddress = x.variable(CLIENT_IP_VARIABLE);
 		if (cachedAddress !== undefined) return cachedAddress as string;
 		const peer = x.connection.remoteAddress;
 		const isTrusted = peer === '' ? trustUnix : ranges.contains(peer);
-		const address = isTrusted ? (forwardedAddress(x, fieldNames, strict ? ranges : undefined) ?? peer) : peer;
+		const address = isTrusted ? (forwardedAddress(x, fieldNames, isStrict ? ranges : undefined) ?? peer) : peer;
 		x.variables.set(CLIENT_IP_VARIABLE, address);
 		return address;
 	};

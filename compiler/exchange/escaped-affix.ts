@@ -5,20 +5,20 @@
  * the prefix also matches its escape in the path, but a `%XX` in the prefix matches only this escape.
  */
 export function stripPathPrefix(escapedPath: string, prefix: string): string | undefined {
-	let at = 0;
+	let position = 0;
 	const prefixChars = Buffer.from(prefix, 'utf8').toString('latin1');
 	for (let i = 0; i < prefixChars.length; i++) {
 		const prefixChar = prefixChars[i]!;
-		let pathChar = escapedPath[at++];
+		let pathChar = escapedPath[position++];
 		if (pathChar === '%' && prefixChar !== '%') {
-			const code = Number.parseInt(escapedPath.slice(at, at + 2), 16);
+			const code = Number.parseInt(escapedPath.slice(position, position + 2), 16);
 			if (Number.isNaN(code)) return undefined;
 			pathChar = String.fromCharCode(code);
-			at += 2;
+			position += 2;
 		}
 		if (pathChar === undefined || pathChar.toLowerCase() !== prefixChar.toLowerCase()) return undefined;
 	}
-	return escapedPath.slice(at);
+	return escapedPath.slice(position);
 }
 
 /** Returns the escaped path without a suffix, or undefined if the path does not end with it. Compares as `stripPathPrefix` does. */

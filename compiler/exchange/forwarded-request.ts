@@ -21,7 +21,7 @@ export interface ForwardedFields {
 
 /**
  * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
- * @param trusted True if the peer's own `X-Forwarded-*` are trusted.
+ * @param isPeerTrusted True if the peer's own `X-Forwarded-*` are trusted.
  * @param upstreamHost `Host` for a request received without one (HTTP/1.0).
  * @param addForwardedField True to add `Forwarded` too, after what a trusted peer sent.
  * @param useUpstreamHost True to replace the received host by `upstreamHost`, so that the host of the request is the one verified
@@ -29,7 +29,7 @@ export interface ForwardedFields {
  */
 export function forwardedFields(
 	x: Exchange,
-	trusted: boolean,
+	isPeerTrusted: boolean,
 	upstreamHost: string,
 	useUpstreamHost: boolean,
 	addForwardedField: boolean,
@@ -114,8 +114,8 @@ export function forwardedFields(
 	const wantsUpgrade = connection !== undefined && removeConnectionOptions(connection, headers);
 	// A client's `Connection` field cannot remove `Host`.
 	if (acceptsTrailers) headers.add('TE', 'trailers');
-	addXForwardedFields(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
-	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
+	addXForwardedFields(x, headers, isPeerTrusted, forwardedFor, forwardedProto, forwardedHost);
+	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, isPeerTrusted ? receivedForwarded : undefined));
 	headers.add('Via', VIA_BY_PROTOCOL[x.protocol]);
 	return { headers, upgrade: wantsUpgrade && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
@@ -150,13 +150,13 @@ function mayUpgrade(x: Exchange, upgrade: string): boolean {
 function addXForwardedFields(
 	x: Exchange,
 	headers: HeaderList,
-	trusted: boolean,
+	isPeerTrusted: boolean,
 	receivedFor: string | undefined,
 	receivedProto: string | undefined,
 	receivedHost: string | undefined,
 ): void {
 	const peer = x.connection.remoteAddress;
-	if (!trusted) {
+	if (!isPeerTrusted) {
 		if (peer === '') return;
 		headers.add('X-Forwarded-For', peer);
 		headers.add('X-Forwarded-Proto', x.request.scheme);
@@ -175,21 +175,25 @@ function forwardedFor(received: string | undefined, peer: string): string {
 }
 
 /** The `X-Forwarded-*` values that are sent, by lower-case name, for code that needs them before the request is built. */
-export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolean) => string> = new Map([
+export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: boolean) => string> = new Map([
 	[
 		'x-forwarded-for',
-		(x, trusted) =>
-			forwardedFor(trusted ? x.request.headers.combined('x-forwarded-for') : undefined, x.connection.remoteAddress),
+		(x, isPeerTrusted) =>
+			forwardedFor(
+				isPeerTrusted ? x.request.headers.combined('x-forwarded-for') : undefined,
+				x.connection.remoteAddress,
+			),
 	],
 	[
 		'x-forwarded-proto',
-		(x, trusted) =>
-			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-proto').at(-1)) : undefined) ?? x.request.scheme,
+		(x, isPeerTrusted) =>
+			(isPeerTrusted ? lastItem(x.request.headers.getAll('x-forwarded-proto').at(-1)) : undefined) ?? x.request.scheme,
 	],
 	[
 		'x-forwarded-host',
-		(x, trusted) =>
-			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-host').at(-1)) : undefined) ?? x.request.authority,
+		(x, isPeerTrusted) =>
+			(isPeerTrusted ? lastItem(x.request.headers.getAll('x-forwarded-host').at(-1)) : undefined) ??
+			x.request.authority,
 	],
 ]);
 

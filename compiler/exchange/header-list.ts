@@ -74,13 +74,13 @@ export class HeaderList {
 	}
 
 	/** Removes the fields for which `keep` returns false. Names are passed in their original case. */
-	filter(keep: (name: string, value: string) => boolean): void {
+	filter(shouldKeep: (name: string, value: string) => boolean): void {
 		const items = this.#items;
 		let writeIndex = 0;
 		for (let i = 0; i < items.length; i += 2) {
 			const name = items[i]!;
 			const value = items[i + 1]!;
-			if (!keep(name, value)) continue;
+			if (!shouldKeep(name, value)) continue;
 			items[writeIndex++] = name;
 			items[writeIndex++] = value;
 		}
@@ -125,10 +125,10 @@ export class HeaderList {
 			items[writeIndex + 1] = items[i + 1]!;
 			writeIndex += 2;
 		}
-		const removed = writeIndex !== items.length;
+		const hasRemoved = writeIndex !== items.length;
 		// Assigning to `length` would call into the engine's runtime.
 		while (items.length > writeIndex) items.pop();
-		return removed;
+		return hasRemoved;
 	}
 }
 

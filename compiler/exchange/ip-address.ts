@@ -60,10 +60,10 @@ function ipv6Groups(text: string): number[] | undefined {
 		return groups?.length === 8 ? groups : undefined;
 	}
 	if (text.indexOf('::', gap + 1) !== -1) return undefined;
-	const before = gap === 0 ? [] : groupList(text.slice(0, gap), false);
-	const after = gap + 2 === text.length ? [] : groupList(text.slice(gap + 2));
-	if (!before || !after || before.length + after.length > 7) return undefined;
-	return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
+	const groupsBefore = gap === 0 ? [] : groupList(text.slice(0, gap), false);
+	const groupsAfter = gap + 2 === text.length ? [] : groupList(text.slice(gap + 2));
+	if (!groupsBefore || !groupsAfter || groupsBefore.length + groupsAfter.length > 7) return undefined;
+	return [...groupsBefore, ...new Array<number>(8 - groupsBefore.length - groupsAfter.length).fill(0), ...groupsAfter];
 }
 
 function groupList(text: string, mayEndInV4 = true): number[] | undefined {

@@ -44,8 +44,8 @@ export function parseIpRange(text: string): IpRange | undefined {
 function applyMask(words: Words, bits: number, setHostBits: boolean): Words {
 	const result: [number, number, number, number] = [0, 0, 0, 0];
 	for (let i = 0; i < 4; i++) {
-		const keep = Math.min(32, Math.max(0, bits - i * 32));
-		const mask = keep === 0 ? 0 : (0xffffffff << (32 - keep)) >>> 0;
+		const keptBits = Math.min(32, Math.max(0, bits - i * 32));
+		const mask = keptBits === 0 ? 0 : (0xffffffff << (32 - keptBits)) >>> 0;
 		result[i] = setHostBits ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
 	}
 	return result;
@@ -142,9 +142,9 @@ function compare(a: Words, b: Words): number {
 	return 0;
 }
 
-function compareAt(table: Uint32Array, at: number, words: Words): number {
+function compareAt(table: Uint32Array, offset: number, words: Words): number {
 	for (let i = 0; i < 4; i++) {
-		const value = table[at + i]!;
+		const value = table[offset + i]!;
 		if (value !== words[i]) return value < words[i]! ? -1 : 1;
 	}
 	return 0;

@@ -243,7 +243,7 @@ export interface SpanRecord {
 	/** Duration in milliseconds. */
 	readonly duration: number;
 	/** Whether the span's status is an error. */
-	readonly onError: boolean;
+	readonly isError: boolean;
 	readonly attributes: { readonly [name: string]: SpanValue };
 }
 

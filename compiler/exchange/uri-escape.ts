@@ -1,33 +1,36 @@
 /** Percent-encoding of the parts of a URI, and query strings as lists of parameters. */
 import { decodePercent } from './request-path.ts';
 
-/** Characters not allowed in a path: controls, space, non-ASCII, and delimiters of other parts. `%` is handled separately. */
-const NOT_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
+/**
+ * Matches the characters that are not allowed in a path: controls, space, non-ASCII, and delimiters of other parts. `%` is handled
+ * separately.
+ */
+const ESCAPED_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
 /** Encodes text as path data, so that it cannot introduce a delimiter, a query or an escape. Slashes stay. */
 export function escapePathText(text: string): string {
-	return text.replace(/%/g, '%25').replace(NOT_IN_PATH, percent);
+	return text.replace(/%/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
 }
 
-/** Encodes what is not allowed in a path and leaves valid escapes alone, for text that may already be encoded. */
+/** Encodes the characters that are not allowed in a path, but keeps valid escapes, for text that may already be encoded. */
 export function escapePathWhereNeeded(text: string): string {
-	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(NOT_IN_PATH, percent);
+	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
 }
 
-/** Encodes the characters that would break a request line if a query contained them. The rest stays. */
+/** Encodes only those characters of a query that would break a request line. */
 export function escapeQueryWhereNeeded(text: string): string {
-	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percent);
+	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percentEncode);
 }
 
 /** Encodes a query component as HTML forms do: a space becomes `+`, and only unreserved characters stay. */
 export function escapeQueryText(text: string): string {
-	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percent(c)));
+	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percentEncode(c)));
 }
 
-function percent(character: string): string {
-	let out = '';
-	for (const byte of Buffer.from(character, 'utf8')) out += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-	return out;
+function percentEncode(character: string): string {
+	let encoded = '';
+	for (const byte of Buffer.from(character, 'utf8')) encoded += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+	return encoded;
 }
 
 /** Decodes a query component (`+` is a space); undefined if an escape is incomplete. */
@@ -57,8 +60,8 @@ export function parseQuery(query: string | undefined): Map<string, string[]> | u
 
 /** Like `parseQuery`, but ignores parameters that cannot be decoded. */
 export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
-	const all = parseQuery(query);
-	if (all) return all;
+	const parameters = parseQuery(query);
+	if (parameters) return parameters;
 	const decodable = query!.split('&').filter(piece => decodeQueryText(piece) !== undefined);
 	return parseQuery(decodable.join('&')) ?? new Map();
 }

@@ -109,7 +109,7 @@ function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 		startTime: hrTime(startedAt),
 		endTime: hrTime(startedAt + duration),
 		duration: hrTime(duration),
-		status: { code: span.onError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
+		status: { code: span.isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
 		attributes: span.attributes as Attributes,
 		links: [],
 		events: [],

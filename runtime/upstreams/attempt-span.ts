@@ -56,7 +56,7 @@ export class AttemptSpan {
 			parentIsRemote: false,
 			startedAt: this.#startedAt,
 			duration: performance.now() - this.#began,
-			onError: this.#attributes['error.type'] !== undefined,
+			isError: this.#attributes['error.type'] !== undefined,
 			attributes: this.#attributes,
 		});
 	}

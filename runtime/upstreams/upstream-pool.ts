@@ -230,7 +230,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return this.#candidates.length;
 	}
 
-	available(index: number): boolean {
+	isAvailable(index: number): boolean {
 		const upstream = this.#candidates[index]!;
 		if (this.#avoid?.includes(upstream)) return false;
 		if (!this.#guarded) return true;
@@ -240,7 +240,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return share === 1 || Math.random() < share;
 	}
 
-	active(index: number): number {
+	requestsInFlight(index: number): number {
 		return this.#candidates[index]!.active;
 	}
 
@@ -252,7 +252,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return this.#candidates[index]!.record?.health.latency(processClockNow());
 	}
 
-	turn(): number {
+	nextTurn(): number {
 		return this.#memory.turn();
 	}
 

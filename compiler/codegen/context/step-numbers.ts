@@ -5,9 +5,9 @@ import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 /** Calls `visit` for every step within a value, with its JSON pointer. Outer steps come before the steps nested in them. */
 export function forEachStep(value: object, pointer: string, visit: (step: Step, pointer: string) => void): void {
 	if ('handler' in value) visit(value as Step, pointer);
-	for (const [name, inner] of Object.entries(value)) {
-		if (typeof inner !== 'object' || inner === null) continue;
-		forEachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
+	for (const [name, nested] of Object.entries(value)) {
+		if (typeof nested !== 'object' || nested === null) continue;
+		forEachStep(nested, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
 	}
 }
 

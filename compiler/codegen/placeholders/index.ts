@@ -28,8 +28,8 @@ const PLACEHOLDER_FAMILIES: readonly Placeholder[] = placeholders
 
 /** Compiles the placeholder with this full name. Returns a string if its value is constant, undefined if the name is unknown. */
 export function compilePlaceholder(name: string, scope: PlaceholderScope): PlaceholderReader | string | undefined {
-	const exact = EXACT_PLACEHOLDERS.get(name);
-	if (exact) return exact.compile('', scope);
+	const exactPlaceholder = EXACT_PLACEHOLDERS.get(name);
+	if (exactPlaceholder) return exactPlaceholder.compile('', scope);
 	for (const family of PLACEHOLDER_FAMILIES) {
 		const prefix = family.name.slice(0, -1);
 		if (!name.startsWith(prefix)) continue;

@@ -82,10 +82,10 @@ const COMPATFILE_NAMES: { readonly [fullName: string]: string } = {
  */
 export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
-	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (whole, name: string) => {
+	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (placeholder, name: string) => {
 		const fullName =
 			dialect === 'compatfile' ? compatiblePlaceholderName(fullPlaceholderName(name)) : fullPlaceholderName(name);
-		return fullName === name ? whole : `{${fullName}}`;
+		return fullName === name ? placeholder : `{${fullName}}`;
 	});
 }
 

@@ -42,7 +42,7 @@ interface ManagedName {
 export function planCertificates(
 	addresses: readonly TlsAddress[],
 	settings: Settings,
-	loaded: readonly LoadedCertificate[],
+	loadedCertificates: readonly LoadedCertificate[],
 	report: Report,
 ): CertificatePlan {
 	const modes = autoHttpsModes(settings);
@@ -51,7 +51,7 @@ export function planCertificates(
 	const poolAuthorities = addresses.flatMap(({ tls }) => authoritiesOfPool(tls?.client_auth?.trust_pool));
 	if (modes.certificates) {
 		const names = namesToManage(addresses, settings, report);
-		const coveredNames = loadedNames(loaded);
+		const coveredNames = loadedNames(loadedCertificates);
 		for (const [name, managedName] of names) {
 			if (!modes.ignoreLoaded && isCovered(name, coveredNames)) continue;
 			const hasWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
@@ -248,9 +248,9 @@ function reportTailscale(name: string, pointer: string, settings: Settings, repo
 	});
 }
 
-function loadedNames(loaded: readonly LoadedCertificate[]): ReadonlySet<string> {
+function loadedNames(loadedCertificates: readonly LoadedCertificate[]): ReadonlySet<string> {
 	const names = new Set<string>();
-	for (const certificate of loaded) for (const name of certificate.names) names.add(name);
+	for (const certificate of loadedCertificates) for (const name of certificate.names) names.add(name);
 	return names;
 }
 

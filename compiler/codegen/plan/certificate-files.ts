@@ -10,7 +10,7 @@ import type { LoadedCertificate } from './site-tls.ts';
 
 /** The certificate files that a document names. */
 export interface DocumentCertificates {
-	readonly loaded: readonly LoadedCertificate[];
+	readonly loadedCertificates: readonly LoadedCertificate[];
 	/** IDs of the loaded certificates by site, most preferred first. Sites without any are missing. */
 	readonly bySite: ReadonlyMap<number, readonly string[]>;
 }
@@ -57,7 +57,7 @@ export function readDocumentCertificates(
 		if (tls.client_auth?.trusted_leaves)
 			checkLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
 	});
-	return { loaded: [...loadedById.values()], bySite };
+	return { loadedCertificates: [...loadedById.values()], bySite };
 }
 
 /** Returns the PEM files of a folder and its subfolders, in lexical order. */

@@ -64,9 +64,9 @@ export function planTls(
 	report: Report,
 ): PlannedTls {
 	const settings = document.settings ?? {};
-	const { loaded, bySite: certificatesBySite } = files
+	const { loadedCertificates, bySite: certificatesBySite } = files
 		? readDocumentCertificates(document, files.reader, files.certificateCheck, report)
-		: { loaded: [], bySite: new Map<number, readonly string[]>() };
+		: { loadedCertificates: [], bySite: new Map<number, readonly string[]>() };
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;
@@ -94,7 +94,7 @@ export function planTls(
 		tlsByListener.set(key, tls);
 	}
 	const allAddresses = listeners.flatMap(({ addresses }) => addresses);
-	const managed = planCertificates(allAddresses, settings, loaded, report);
+	const managed = planCertificates(allAddresses, settings, loadedCertificates, report);
 	if (files) checkAuthorityFiles(document, managed, files, report);
 	const ports = { http: managed.http_port, https: managed.https_port };
 	const redirects = autoHttpsModes(settings).redirects
@@ -109,7 +109,7 @@ export function planTls(
 	);
 	const clientAuth = [...new Map(clientAuths.map(auth => [canonicalJson(auth), auth])).values()];
 	return {
-		certificates: { managed, loaded, names, mutual, client_auth: clientAuth },
+		certificates: { managed, loaded: loadedCertificates, names, mutual, client_auth: clientAuth },
 		listeners: tlsByListener,
 		redirects,
 	};

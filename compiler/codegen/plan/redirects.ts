@@ -18,18 +18,18 @@ export function planRedirects(
 	ports: SchemePorts,
 ): ReadonlyMap<string, readonly ListenedSite[]> {
 	const portsByInterface = new Map<string, Map<string, number>>();
-	for (const { boundHost: bound, host, port } of addresses) {
-		let portByHost = portsByInterface.get(bound);
+	for (const { boundHost, host, port } of addresses) {
+		let portByHost = portsByInterface.get(boundHost);
 		if (!portByHost) {
 			portByHost = new Map();
-			portsByInterface.set(bound, portByHost);
+			portsByInterface.set(boundHost, portByHost);
 		}
 		const earlierPort = portByHost.get(host);
 		if (earlierPort === undefined || port === ports.https || (earlierPort !== ports.https && port < earlierPort))
 			portByHost.set(host, port);
 	}
 	const redirects = new Map<string, readonly ListenedSite[]>();
-	for (const [bound, portByHost] of portsByInterface) redirects.set(bound, entriesOf(portByHost, ports));
+	for (const [boundHost, portByHost] of portsByInterface) redirects.set(boundHost, entriesOf(portByHost, ports));
 	return redirects;
 }
 

@@ -20,7 +20,7 @@ export class Alphabet {
 		boundaries.delete(0x110000);
 		this.#intervalStarts = Uint32Array.from(boundaries).sort();
 		this.#classes = new Uint16Array(this.#intervalStarts.length);
-		const intervalByStart = new Map(Array.from(this.#intervalStarts, (code, at) => [code, at]));
+		const intervalByStart = new Map(Array.from(this.#intervalStarts, (code, interval) => [code, interval]));
 		let size = 1;
 		const flagsBySet = new Map<CharacterSet, Uint8Array>();
 		const flagsByText = new Map<string, Uint8Array>();

@@ -56,7 +56,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 	const { sets, followers: follow, rootPart: whole } = automaton;
 	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
-	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
+	const isLineFeed = alphabet.members.at(-1)!.map(isInSet => 1 - isInSet);
 	const links = follow.map(followers => [...followers]);
 	const firstStates = [...whole.first];
 	/** The prefixes found so far, except those that another prefix covers (see {@link covers}). */
@@ -88,7 +88,7 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 				const prefix = prefixStatesOf(next, scratch);
 				steps += states.length + next.length + knownPrefixes.length;
 				if (knownPrefixes.some(knownPrefix => covers(knownPrefix, prefix))) continue;
-				knownPrefixes = knownPrefixes.filter(known => !covers(prefix, known));
+				knownPrefixes = knownPrefixes.filter(knownPrefix => !covers(prefix, knownPrefix));
 				knownPrefixes.push(prefix);
 				longer.push(prefix);
 			}
@@ -132,10 +132,10 @@ function prefixStatesOf(
  */
 function covers(other: PrefixStates, { states, pathCounts, totalPaths: total }: PrefixStates): boolean {
 	if (other.totalPaths < total || other.states.length < states.length) return false;
-	let at = 0;
+	let otherIndex = 0;
 	for (let i = 0; i < states.length; i++) {
-		while (at < other.states.length && other.states[at]! < states[i]!) at++;
-		if (other.states[at] !== states[i] || other.pathCounts[at]! < pathCounts[i]!) return false;
+		while (otherIndex < other.states.length && other.states[otherIndex]! < states[i]!) otherIndex++;
+		if (other.states[otherIndex] !== states[i] || other.pathCounts[otherIndex]! < pathCounts[i]!) return false;
 	}
 	return true;
 }

@@ -163,7 +163,7 @@ function scanClass(classSource: string): CharacterSet {
 	const runs = new RegExp(`${classSource}+`, 'gu');
 	const ranges: [number, number][] = [];
 	const bmpUnits = new Uint16Array(CHUNK_SIZE);
-	const surrogatePairs = Uint16Array.from({ length: 2 * CHUNK_SIZE }, (_, at) => 0xdc00 + (at >>> 1));
+	const surrogatePairs = Uint16Array.from({ length: 2 * CHUNK_SIZE }, (_, index) => 0xdc00 + (index >>> 1));
 	for (let chunkStart = 0; chunkStart <= MAX_CODE_POINT; chunkStart += CHUNK_SIZE) {
 		const unitsPerCharacter = chunkStart > 0xffff ? 2 : 1;
 		for (let index = 0; index < CHUNK_SIZE; index++) {

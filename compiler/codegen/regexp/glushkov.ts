@@ -75,7 +75,7 @@ export class GlushkovAutomaton {
 				return this.#buildPart(node.child);
 			case 'cat':
 				return node.children.reduce<AutomatonPart>(
-					(before, child) => this.#concatenate(before, this.#buildPart(child)),
+					(precedingPart, child) => this.#concatenate(precedingPart, this.#buildPart(child)),
 					EMPTY_PART,
 				);
 			case 'alt':
@@ -139,12 +139,13 @@ export class GlushkovAutomaton {
 		return sum;
 	}
 
-	#addLinks(from: PathCounts, to: PathCounts, factor: number): void {
-		this.#workSteps += from.size * to.size;
+	#addLinks(sources: PathCounts, targets: PathCounts, factor: number): void {
+		this.#workSteps += sources.size * targets.size;
 		if (this.#workSteps > MAX_WORK_STEPS) return;
-		for (const [before, pathsBefore] of from) {
-			const followers = this.followers[before]!;
-			for (const [after, paths] of to) followers.set(after, (followers.get(after) ?? 0) + factor * pathsBefore * paths);
+		for (const [source, pathsBefore] of sources) {
+			const followers = this.followers[source]!;
+			for (const [target, paths] of targets)
+				followers.set(target, (followers.get(target) ?? 0) + factor * pathsBefore * paths);
 		}
 	}
 }

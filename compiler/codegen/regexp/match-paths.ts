@@ -58,7 +58,7 @@ export class MatchPaths {
 					slots.set(instruction.slot, true);
 					break;
 				case 'clear':
-					for (let slot = instruction.from; slot < instruction.to; slot++) slots.set(slot, false);
+					for (let slot = instruction.firstSlot; slot < instruction.endSlot; slot++) slots.set(slot, false);
 					break;
 				case 'assert':
 					break;

@@ -74,8 +74,8 @@ class Parser {
 		return { root, groups: this.#groupCount, names: this.#names };
 	}
 
-	#fail(what: string): never {
-		throw new RegexpError(`\`${this.#source}\` is not a regular expression: ${what}.`);
+	#fail(problem: string): never {
+		throw new RegexpError(`\`${this.#source}\` is not a regular expression: ${problem}.`);
 	}
 
 	#consume(text: string): boolean {
@@ -238,8 +238,8 @@ class Parser {
 		this.#position = end === -1 ? this.#source.length : end + 2;
 		const nodes = Array.from(text, c => this.#set(singleCharacter(c.codePointAt(0)!)));
 		// A quantifier after `\Q…\E` belongs to the last character.
-		const last = nodes.pop();
-		if (last) nodes.push(this.#withQuantifier(last, this.#groupCount));
+		const lastNode = nodes.pop();
+		if (lastNode) nodes.push(this.#withQuantifier(lastNode, this.#groupCount));
 		return { kind: 'cat', children: nodes };
 	}
 
@@ -312,10 +312,10 @@ class Parser {
 
 	/** Parses a class after its `[`. */
 	#bracketed(): RegexpNode {
-		const from = this.#position;
+		const start = this.#position;
 		const negated = this.#consume('^');
 		const items = this.#classItems();
-		const text = this.#source.slice(from, this.#position) + this.#flags.i;
+		const text = this.#source.slice(start, this.#position) + this.#flags.i;
 		let ranges = this.#sets.get(text);
 		if (!ranges) {
 			ranges = this.#foldCase(unionOfSets(items));
@@ -329,9 +329,9 @@ class Parser {
 
 	#classItems(): CharacterSet {
 		const ranges: (readonly [number, number])[] = [];
-		for (let first = true; ; first = false) {
+		for (let isFirst = true; ; isFirst = false) {
 			if (this.#position >= this.#source.length) this.#fail('a `[` is not closed');
-			if (!first && this.#consume(']')) return ranges;
+			if (!isFirst && this.#consume(']')) return ranges;
 			const posix = /^\[:(\^?)(\w+):\]/.exec(this.#source.slice(this.#position, this.#position + 16));
 			if (posix) {
 				const posixSet = posixClass(posix[2]!);

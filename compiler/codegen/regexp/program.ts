@@ -20,7 +20,7 @@ export type RegexpInstruction =
 	/** Stores the position: slot 2n is the start of group n, slot 2n + 1 its end. */
 	| { readonly op: 'save'; readonly slot: number; readonly next: number }
 	/** Clears the slots from `from` up to, but not including, `to`. */
-	| { readonly op: 'clear'; readonly from: number; readonly to: number; readonly next: number }
+	| { readonly op: 'clear'; readonly firstSlot: number; readonly endSlot: number; readonly next: number }
 	| { readonly op: 'assert'; readonly assertion: RegexpAssertion; readonly next: number };
 
 /** A compiled expression. */
@@ -179,9 +179,9 @@ class Builder {
 	/** Compiles one iteration, which first clears the captures of the iteration before it. */
 	#iteration(node: Repeat, nextIfEmpty: number, nextIfConsumed: number): number {
 		const start = this.#compileEither(node.child, nextIfEmpty, nextIfConsumed);
-		const [first, end] = node.groups;
-		if (first === end || start === FAIL_INSTRUCTION) return start;
-		return this.#addInstruction({ op: 'clear', from: 2 * first, to: 2 * end, next: start });
+		const [firstGroup, end] = node.groups;
+		if (firstGroup === end || start === FAIL_INSTRUCTION) return start;
+		return this.#addInstruction({ op: 'clear', firstSlot: 2 * firstGroup, endSlot: 2 * end, next: start });
 	}
 
 	/** Returns the index of a set. Equal sets share one index. */

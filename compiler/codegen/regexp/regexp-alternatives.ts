@@ -53,8 +53,8 @@ function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
 		case 'alt':
 			return { ...node, children: node.children.map(child => withGroupsAfter(child, offset)) };
 		case 'repeat': {
-			const [from, to] = node.groups;
-			return { ...node, groups: [from + offset, to + offset], child: withGroupsAfter(node.child, offset) };
+			const [firstGroup, endGroup] = node.groups;
+			return { ...node, groups: [firstGroup + offset, endGroup + offset], child: withGroupsAfter(node.child, offset) };
 		}
 		default:
 			return node;

@@ -64,9 +64,9 @@ function readableCharacter(ranges: CharacterSet): number | undefined {
 		[65, 90],
 		[33, 126],
 	] as const) {
-		for (const [from, to] of ranges) {
-			const code = Math.max(from, low);
-			if (code <= Math.min(to, high)) return code;
+		for (const [rangeLow, rangeHigh] of ranges) {
+			const code = Math.max(rangeLow, low);
+			if (code <= Math.min(rangeHigh, high)) return code;
 		}
 	}
 	return ranges[0]?.[0];

@@ -86,15 +86,15 @@ export class ReverseAutomaton {
 	/**
 	 * Returns the first position of a match from `from` on, or -1. Further calls with the same subject do not scan it again.
 	 */
-	findNext(subject: string, from: number): number {
-		if (subject !== this.#subject || from < this.#searchStart) {
-			this.#scan(subject, from, false);
+	findNext(subject: string, start: number): number {
+		if (subject !== this.#subject || start < this.#searchStart) {
+			this.#scan(subject, start, false);
 			this.#subject = subject;
-			this.#searchStart = from;
+			this.#searchStart = start;
 		}
-		for (let at = Math.max(from, this.#lowestPosition); at <= subject.length; at++) {
-			const state = this.#stateByPosition[at]!;
-			if (state !== INSIDE_PAIR && this.#isStart(state)) return at;
+		for (let position = Math.max(start, this.#lowestPosition); position <= subject.length; position++) {
+			const state = this.#stateByPosition[position]!;
+			if (state !== INSIDE_PAIR && this.#isStart(state)) return position;
 		}
 		return -1;
 	}
@@ -117,12 +117,12 @@ export class ReverseAutomaton {
 	firstThatLeadsOn(instructions: readonly number[], position: number): number {
 		const { nodeOf } = this.#program;
 		const state = this.#stateByPosition[position]!;
-		const last = instructions.length - 1;
-		for (let at = 0; at < last; at++) {
-			const node = nodeOf[instructions[at]!]!;
-			if (state < 0 ? this.#rowHas(~state, node) : includes(this.#states[state]!, node)) return instructions[at]!;
+		const lastIndex = instructions.length - 1;
+		for (let index = 0; index < lastIndex; index++) {
+			const node = nodeOf[instructions[index]!]!;
+			if (state < 0 ? this.#rowHas(~state, node) : includes(this.#states[state]!, node)) return instructions[index]!;
 		}
-		return instructions[last]!;
+		return instructions[lastIndex]!;
 	}
 
 	/** Returns the position after the character at a position of the last subject. */
@@ -130,44 +130,44 @@ export class ReverseAutomaton {
 		return this.#stateByPosition[position + 1] === INSIDE_PAIR ? position + 2 : position + 1;
 	}
 
-	#scan(subject: string, from: number, anyMatch: boolean): number {
+	#scan(subject: string, searchStart: number, anyMatch: boolean): number {
 		this.#prepare(subject.length);
 		const { alphabet, contexts, looksBack } = this.#program;
 		const { latin1 } = alphabet;
 		const positions = this.#stateByPosition;
 		const width = this.#width;
 		let table = this.#table;
-		let at = subject.length;
+		let position = subject.length;
 		let matchStart = -1;
-		let state = this.#endState(looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT);
+		let state = this.#endState(looksBack ? this.#contextBefore(subject, position) : NO_CONTEXT);
 		for (;;) {
-			positions[at] = state;
+			positions[position] = state;
 			const flags = state < 0 ? (this.#isStart(state) ? STARTS_FLAG : 0) : this.#flags[state]!;
 			if ((flags & STARTS_FLAG) !== 0) {
-				matchStart = at;
+				matchStart = position;
 				if (anyMatch) break;
 			} else if ((flags & DEAD_FLAG) !== 0) break;
-			if (at <= from) break;
-			const unit = subject.charCodeAt(--at);
+			if (position <= searchStart) break;
+			const unit = subject.charCodeAt(--position);
 			let characterClass: number;
 			if (unit < 256) characterClass = latin1[unit]!;
 			else {
-				const code = codeBefore(subject, at + 1);
-				if (code > 0xffff) positions[at--] = INSIDE_PAIR;
+				const code = codeBefore(subject, position + 1);
+				if (code > 0xffff) positions[position--] = INSIDE_PAIR;
 				characterClass = alphabet.classOf(code);
 			}
-			const before = looksBack ? this.#contextBefore(subject, at) : NO_CONTEXT;
-			const transition = looksBack ? characterClass * CONTEXT_COUNT + before : characterClass;
+			const contextBefore = looksBack ? this.#contextBefore(subject, position) : NO_CONTEXT;
+			const transition = looksBack ? characterClass * CONTEXT_COUNT + contextBefore : characterClass;
 			const cachedNext = state < 0 ? 0 : table[state * width + transition]!;
 			if (cachedNext > 0) state = cachedNext - 1;
 			else {
-				const next = this.#step(state, characterClass, before, contexts[characterClass]!);
+				const next = this.#step(state, characterClass, contextBefore, contexts[characterClass]!);
 				table = this.#table;
 				if (state >= 0 && next >= 0) table[state * width + transition] = next + 1;
 				state = next;
 			}
 		}
-		this.#lowestPosition = at;
+		this.#lowestPosition = position;
 		return matchStart;
 	}
 
@@ -181,27 +181,28 @@ export class ReverseAutomaton {
 		const endConsumers = this.#consumersByClass([end]);
 		const nextFromEndOnly: (number | undefined)[] = [];
 		const contextsBefore = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
-		for (const before of contextsBefore) if (this.#endState(before) < 0) return false;
+		for (const contextBefore of contextsBefore) if (this.#endState(contextBefore) < 0) return false;
 		let steps = 0;
 		for (let state = 0; state < this.#states.length; state++) {
 			const stateConsumers = this.#consumersByClass(this.#states[state]!.filter(member => member !== end));
 			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
-				for (const before of contextsBefore) {
+				for (const contextBefore of contextsBefore) {
 					// Every state contains the end node. For most characters, no other node of a state has predecessors, so the next
 					// state is the same.
-					const key = characterClass * CONTEXT_COUNT + before;
+					const key = characterClass * CONTEXT_COUNT + contextBefore;
 					let next = stateConsumers[characterClass] ? undefined : nextFromEndOnly[key];
 					if (next === undefined) {
 						for (const consumer of endConsumers[characterClass] ?? []) this.#mark(consumer);
 						for (const consumer of stateConsumers[characterClass] ?? []) this.#mark(consumer);
-						next = this.#close(before, contexts[characterClass]!);
+						next = this.#close(contextBefore, contexts[characterClass]!);
 						if (next < 0) return false;
 						steps += this.#states[next]!.length;
 						if (!stateConsumers[characterClass]) nextFromEndOnly[key] = next;
 					}
 					if (steps > maxSteps) return false;
-					this.#table[state * this.#width + (looksBack ? characterClass * CONTEXT_COUNT + before : characterClass)] =
-						next + 1;
+					this.#table[
+						state * this.#width + (looksBack ? characterClass * CONTEXT_COUNT + contextBefore : characterClass)
+					] = next + 1;
 				}
 			}
 		}
@@ -210,13 +211,13 @@ export class ReverseAutomaton {
 
 	/** Returns, for each class of characters, the nodes that lead to the given nodes by consuming such a character. */
 	#consumersByClass(nodes: Iterable<number>): (number[] | undefined)[] {
-		const { consumers, consumesByClass: takes } = this.#program;
+		const { consumers, consumesByClass } = this.#program;
 		const byClass: (number[] | undefined)[] = [];
 		for (const node of nodes) {
-			for (let at = consumers.offsets[node]!; at < consumers.offsets[node + 1]!; at++) {
-				const consumer = consumers.targets[at]!;
-				for (let characterClass = 0; characterClass < takes.length; characterClass++) {
-					if (takes[characterClass]![consumer] === 0) continue;
+			for (let edge = consumers.offsets[node]!; edge < consumers.offsets[node + 1]!; edge++) {
+				const consumer = consumers.targets[edge]!;
+				for (let characterClass = 0; characterClass < consumesByClass.length; characterClass++) {
+					if (consumesByClass[characterClass]![consumer] === 0) continue;
 					const classConsumers = byClass[characterClass];
 					if (classConsumers) classConsumers.push(consumer);
 					else byClass[characterClass] = [consumer];
@@ -249,62 +250,63 @@ export class ReverseAutomaton {
 		return contexts[unit < 256 ? alphabet.latin1[unit]! : alphabet.classOf(codeBefore(subject, position))]!;
 	}
 
-	#endState(before: number): number {
-		let state = this.#endStates[before];
+	#endState(contextBefore: number): number {
+		let state = this.#endStates[contextBefore];
 		if (state === undefined) {
-			state = this.#close(before, NO_CONTEXT);
-			if (state >= 0) this.#endStates[before] = state;
+			state = this.#close(contextBefore, NO_CONTEXT);
+			if (state >= 0) this.#endStates[contextBefore] = state;
 		}
 		return state;
 	}
 
 	/** Returns the state before a character, given the state after it. */
-	#step(state: number, characterClass: number, before: number, positionAfter: number): number {
-		const { consumers, consumesByClass: takes } = this.#program;
-		const consumesCharacter = takes[characterClass]!;
+	#step(state: number, characterClass: number, contextBefore: number, positionAfter: number): number {
+		const { consumers, consumesByClass } = this.#program;
+		const consumesCharacter = consumesByClass[characterClass]!;
 		const wordsPerRow = this.#markBits.length;
 		if (state >= 0) {
 			const members = this.#states[state]!;
-			for (let at = 0; at < members.length; at++) this.#consume(members[at]!, consumers, consumesCharacter);
+			for (let index = 0; index < members.length; index++) this.#consume(members[index]!, consumers, consumesCharacter);
 		} else {
-			for (let word = 0, from = ~state * wordsPerRow; word < wordsPerRow; word++) {
-				for (let bits = this.#rows[from + word]!; bits !== 0; bits &= bits - 1) {
+			for (let word = 0, rowStart = ~state * wordsPerRow; word < wordsPerRow; word++) {
+				for (let bits = this.#rows[rowStart + word]!; bits !== 0; bits &= bits - 1) {
 					this.#consume(32 * word + 31 - Math.clz32(bits & -bits), consumers, consumesCharacter);
 				}
 			}
 		}
-		return this.#close(before, positionAfter);
+		return this.#close(contextBefore, positionAfter);
 	}
 
 	/** Marks the nodes that lead to another node by consuming a character. */
 	#consume(node: number, { offsets: from, targets: to }: GraphEdges, consumesCharacter: Uint8Array): void {
-		for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
-			if (consumesCharacter[to[at]!] === 1) this.#mark(to[at]!);
+		for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
+			if (consumesCharacter[to[edge]!] === 1) this.#mark(to[edge]!);
 		}
 	}
 
 	#mark(node: number): void {
-		const marks = this.#markBits;
+		const markBits = this.#markBits;
 		const word = node >>> 5;
 		const bit = 1 << (node & 31);
-		if ((marks[word]! & bit) !== 0) return;
-		marks[word]! |= bit;
+		if ((markBits[word]! & bit) !== 0) return;
+		markBits[word]! |= bit;
 		this.#markedNodes[this.#markedCount++] = node;
 	}
 
 	/**
 	 * Marks the end and all nodes that lead to it or to marked nodes without consuming a character. Returns the resulting state.
 	 */
-	#close(before: number, positionAfter: number): number {
+	#close(contextBefore: number, positionAfter: number): number {
 		const { passers, assertions } = this.#program;
 		const { offsets: from, targets: to } = passers;
-		const marked = this.#markedNodes;
+		const markedNodes = this.#markedNodes;
 		this.#mark(this.#program.end);
 		for (let next = 0; next < this.#markedCount; next++) {
-			const node = marked[next]!;
-			for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
-				const assertion = assertions[to[at]!];
-				if (assertion === undefined || this.#program.holds(assertion, before, positionAfter)) this.#mark(to[at]!);
+			const node = markedNodes[next]!;
+			for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
+				const assertion = assertions[to[edge]!];
+				if (assertion === undefined || this.#program.assertionHolds(assertion, contextBefore, positionAfter))
+					this.#mark(to[edge]!);
 			}
 		}
 		return this.#intern();
@@ -315,7 +317,8 @@ export class ReverseAutomaton {
 		const count = this.#markedCount;
 		// The hash must not depend on the order in which nodes were found.
 		let hash = count;
-		for (let at = 0; at < count; at++) hash = (hash + Math.imul(this.#markedNodes[at]! + 1, 0x9e3779b1)) | 0;
+		for (let index = 0; index < count; index++)
+			hash = (hash + Math.imul(this.#markedNodes[index]! + 1, 0x9e3779b1)) | 0;
 		const sameHashStates = this.#byHash.get(hash);
 		let state = sameHashStates?.find(number => this.#isMarked(number));
 		if (state === undefined) {
@@ -325,7 +328,7 @@ export class ReverseAutomaton {
 				else this.#byHash.set(hash, [state]);
 			} else state = this.#addRow();
 		}
-		for (let at = 0; at < count; at++) this.#markBits[this.#markedNodes[at]! >>> 5] = 0;
+		for (let index = 0; index < count; index++) this.#markBits[this.#markedNodes[index]! >>> 5] = 0;
 		this.#markedCount = 0;
 		return state;
 	}
@@ -333,8 +336,8 @@ export class ReverseAutomaton {
 	#isMarked(state: number): boolean {
 		const members = this.#states[state]!;
 		if (members.length !== this.#markedCount) return false;
-		for (let at = 0; at < members.length; at++) {
-			if ((this.#markBits[members[at]! >>> 5]! & (1 << (members[at]! & 31))) === 0) return false;
+		for (let index = 0; index < members.length; index++) {
+			if ((this.#markBits[members[index]! >>> 5]! & (1 << (members[index]! & 31))) === 0) return false;
 		}
 		return true;
 	}
@@ -343,17 +346,17 @@ export class ReverseAutomaton {
 		const members = this.#markedNodes.slice(0, this.#markedCount).sort();
 		const state = this.#states.push(members) - 1;
 		if (state >= this.#flags.length) this.#flags = enlarge(this.#flags);
-		const { start, idleNodes: idle } = this.#program;
+		const { start, idleNodes } = this.#program;
 		const starts = members.includes(start) ? STARTS_FLAG : 0;
-		this.#flags[state] = starts | (idle && members.every(member => idle.has(member)) ? DEAD_FLAG : 0);
+		this.#flags[state] = starts | (idleNodes && members.every(member => idleNodes.has(member)) ? DEAD_FLAG : 0);
 		while (this.#states.length * this.#width > this.#table.length) this.#table = enlarge(this.#table);
 		return state;
 	}
 
 	#addRow(): number {
-		const from = this.#rowCount * this.#markBits.length;
-		while (from + this.#markBits.length > this.#rows.length) this.#rows = enlarge(this.#rows);
-		this.#rows.set(this.#markBits, from);
+		const rowStart = this.#rowCount * this.#markBits.length;
+		while (rowStart + this.#markBits.length > this.#rows.length) this.#rows = enlarge(this.#rows);
+		this.#rows.set(this.#markBits, rowStart);
 		return ~this.#rowCount++;
 	}
 

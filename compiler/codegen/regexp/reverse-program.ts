@@ -97,28 +97,28 @@ export class ReverseProgram {
 	}
 
 	/** Reports whether an assertion holds between two contexts. */
-	holds(assertion: RegexpAssertion, before: number, after: number): boolean {
+	assertionHolds(assertion: RegexpAssertion, contextBefore: number, contextAfter: number): boolean {
 		switch (assertion) {
 			case 'text-start':
-				return before === NO_CONTEXT;
+				return contextBefore === NO_CONTEXT;
 			case 'text-end':
-				return after === NO_CONTEXT;
+				return contextAfter === NO_CONTEXT;
 			case 'line-start':
-				return before === NO_CONTEXT || before === LINE_FEED;
+				return contextBefore === NO_CONTEXT || contextBefore === LINE_FEED;
 			case 'line-end':
-				return after === NO_CONTEXT || after === LINE_FEED;
+				return contextAfter === NO_CONTEXT || contextAfter === LINE_FEED;
 			case 'word-boundary':
-				return (before === WORD_CHARACTER) !== (after === WORD_CHARACTER);
+				return (contextBefore === WORD_CHARACTER) !== (contextAfter === WORD_CHARACTER);
 			case 'no-word-boundary':
-				return (before === WORD_CHARACTER) === (after === WORD_CHARACTER);
+				return (contextBefore === WORD_CHARACTER) === (contextAfter === WORD_CHARACTER);
 		}
 	}
 
 	#findIdleNodes(): ReadonlySet<number> | undefined {
 		const idleNodes = new Set([this.end]);
 		for (const node of idleNodes) {
-			const { offsets: from } = this.consumers;
-			if (node === this.start || from[node] !== from[node + 1]) return undefined;
+			const { offsets } = this.consumers;
+			if (node === this.start || offsets[node] !== offsets[node + 1]) return undefined;
 			for (let edge = this.passers.offsets[node]!; edge < this.passers.offsets[node + 1]!; edge++) {
 				const passer = this.passers.targets[edge]!;
 				if (this.assertions[passer] !== 'text-end') idleNodes.add(passer);

@@ -63,9 +63,9 @@ export class FollowedRegexp {
 		const consuming: number[] = [];
 		let looksAhead = false;
 		const reachable = new Set([instruction]);
-		for (const at of reachable) {
-			const compiled = this.#program.instructions[at]!;
-			if (compiled.op === 'set') consuming.push(at);
+		for (const reached of reachable) {
+			const compiled = this.#program.instructions[reached]!;
+			if (compiled.op === 'set') consuming.push(reached);
 			else if (compiled.op === 'choice') for (const target of compiled.targets) reachable.add(target);
 			else if (compiled.op === 'save' || compiled.op === 'clear' || compiled.op === 'assert') {
 				if (compiled.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiled.assertion)) looksAhead = true;
@@ -106,24 +106,24 @@ export class UnfinishedMatches {
 	 * the position of the end. The result is at most the maximum length of a match before the end. It may be lower than
 	 * necessary, because assertions are assumed to hold.
 	 */
-	read(text: string, from: number): number {
-		let at = from;
-		if (from === text.length) return this.#unfinished;
-		const skippedUnits = text.length - from - this.#maxLength;
+	read(text: string, start: number): number {
+		let index = start;
+		if (start === text.length) return this.#unfinished;
+		const skippedUnits = text.length - start - this.#maxLength;
 		if (skippedUnits > 0) {
 			// No unfinished match can begin before this position, because it would be too long.
-			at = from + skippedUnits;
-			if (isInsidePair(text, at)) at++;
+			index = start + skippedUnits;
+			if (isInsidePair(text, index)) index++;
 			this.#active.length = 0;
 			this.#activeStarts.length = 0;
 		}
-		const positionOffset = this.#position - from;
+		const positionOffset = this.#position - start;
 		let firstUnfinished = Infinity;
-		while (at < text.length) {
-			const code = text.codePointAt(at)!;
-			const end = at + (code > 0xffff ? 2 : 1);
-			firstUnfinished = this.#step(this.#regexp.alphabet.classOf(code), positionOffset + at, positionOffset + end);
-			at = end;
+		while (index < text.length) {
+			const code = text.codePointAt(index)!;
+			const end = index + (code > 0xffff ? 2 : 1);
+			firstUnfinished = this.#step(this.#regexp.alphabet.classOf(code), positionOffset + index, positionOffset + end);
+			index = end;
 		}
 		this.#position = positionOffset + text.length;
 		this.#unfinished = Math.min(firstUnfinished, this.#position);

@@ -4,9 +4,9 @@ import type { SiteLog } from '../../document/document.ts';
 import type { LogFormat } from '../../document/log-settings.ts';
 import {
 	ENTRY_FIELDS,
-	FILTERED_FIELDS,
+	FILTERABLE_FIELDS,
 	isEntryField,
-	isFilteredField,
+	isFilterableField,
 } from '../../modules/providers/log-formats/entry-fields.ts';
 import { fieldsInLogText, shorthandsOfLogText } from '../../modules/providers/log-formats/log-text.ts';
 import { escapePointer } from '../../schema/validate.ts';
@@ -33,7 +33,7 @@ export const logFieldNeverSet: LintRule = {
 		];
 		const addedPaths = new Set(addedFields.map(path => path.toLowerCase()));
 		const writableFields = [...ENTRY_FIELDS, ...shorthandsOfLogText(), ...addedFields];
-		const filterableFields = [...FILTERED_FIELDS, ...addedFields];
+		const filterableFields = [...FILTERABLE_FIELDS, ...addedFields];
 		const reported = new Set<string>();
 		const report = ({ pointer, text, suggestion, message, hint }: UnsetField): void => {
 			const span = cx.span(pointer, text);
@@ -58,7 +58,7 @@ export const logFieldNeverSet: LintRule = {
 			const unusedFields = filterableFields.filter(field => !filters.some(({ path }) => path === field));
 			for (const { path: field, pointer } of filters) {
 				const path = field.toLowerCase().split('>');
-				if (isFilteredField(path, addedPaths)) continue;
+				if (isFilterableField(path, addedPaths)) continue;
 				const isWritten = isEntryField(path, addedPaths);
 				const message = isWritten
 					? `Filters do not change the field \`${field}\`.`

@@ -35,11 +35,11 @@ export const all = requestMatcher<ListMatcher>({
 		required: ['of'],
 	},
 	compile: (matcher, cx) => {
-		const [a, b, ...rest] = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
+		const [a, b, ...otherPredicates] = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
 		if (!a) return () => true;
 		if (!b) return a;
-		if (rest.length === 0) return x => a(x) && b(x);
-		return x => a(x) && b(x) && allHold(rest, x);
+		if (otherPredicates.length === 0) return x => a(x) && b(x);
+		return x => a(x) && b(x) && allHold(otherPredicates, x);
 	},
 });
 

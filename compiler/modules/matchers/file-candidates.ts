@@ -128,15 +128,15 @@ function selectBest(
 	candidatesOf: CandidatesOf,
 ): FileSelector {
 	return (x, root) => {
-		let best: { candidate: Candidate; facts: FileFacts } | undefined;
+		let bestFile: { candidate: Candidate; facts: FileFacts } | undefined;
 		for (const entry of entries) {
 			if ('status' in entry) continue;
 			for (const candidate of candidatesOf(x, root, entry)) {
 				const facts = reader.stat(root, lookupPath(candidate.path), false);
-				if (facts && (!best || isBetter(best.facts, facts))) best = { candidate, facts };
+				if (facts && (!bestFile || isBetter(bestFile.facts, facts))) bestFile = { candidate, facts };
 			}
 		}
-		return best;
+		return bestFile;
 	};
 }
 

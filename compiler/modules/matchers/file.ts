@@ -69,22 +69,22 @@ export const file = requestMatcher<FileMatcher>({
 		cx.subdirectives(
 			line.block,
 			{
-				root: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, 1, 'root <path>')) return;
+				root: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'root <path>')) return;
 					fields.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 				},
-				try_files: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
+				try_files: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
 					for (const word of words) checkErrorStatus(word, cx);
 					files.push(...words.map(word => cx.template(word)));
 				},
-				try_policy: (words, subLine) => {
+				try_policy: (words, innerLine) => {
 					const policy =
-						cx.count(subLine, words, 1, 1, 'try_policy <policy>') && lowerTryPolicy(words[0]!, cx, 'unknown');
+						cx.count(innerLine, words, 1, 1, 'try_policy <policy>') && lowerTryPolicy(words[0]!, cx, 'unknown');
 					if (policy) fields.policy = policy;
 				},
-				split_path: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, Number.POSITIVE_INFINITY, 'split_path <extension>…')) return;
+				split_path: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'split_path <extension>…')) return;
 					fields.split_path = [...(fields.split_path ?? []), ...words.map(word => word.text)];
 				},
 			},
@@ -127,7 +127,11 @@ export const file = requestMatcher<FileMatcher>({
 });
 
 /** Lowers a policy. For an unknown one in a Compatfile, the message begins with `how`, as the compatible server's does. */
-export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
+export function lowerTryPolicy(
+	word: Word,
+	cx: LowerContext,
+	wording: 'unknown' | 'unrecognized',
+): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
 	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK_POLICY;
 	if (policy) return policy;
@@ -136,7 +140,7 @@ export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'u
 		'error',
 		'file/unknown-policy',
 		word.span,
-		how === 'unknown' ? `unknown try policy ${word.text}` : `unrecognized try policy: ${word.text}`,
+		wording === 'unknown' ? `unknown try policy ${word.text}` : `unrecognized try policy: ${word.text}`,
 	);
 	return undefined;
 }

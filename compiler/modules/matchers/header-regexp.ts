@@ -36,9 +36,9 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, USAGE);
 		if (!lowered) return undefined;
-		const { subject: of, fields } = lowered;
-		if (isToken(of.text)) return { type: 'header_regexp', field: of.text, ...fields };
-		cx.problem('error', 'header/malformed', of.span, `\`${of.text}\` is not a field name.`);
+		const { subject, fields } = lowered;
+		if (isToken(subject.text)) return { type: 'header_regexp', field: subject.text, ...fields };
+		cx.problem('error', 'header/malformed', subject.span, `\`${subject.text}\` is not a field name.`);
 		return undefined;
 	},
 	probeChanges: ({ field, pattern }) =>

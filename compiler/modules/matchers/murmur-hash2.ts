@@ -7,14 +7,14 @@ export function murmurHash2(text: string): number {
 	const bytes = Buffer.from(text);
 	const { length } = bytes;
 	let hash = length;
-	let at = 0;
-	for (; length - at >= 4; at += 4) {
-		let block = Math.imul(bytes.readInt32LE(at), FACTOR);
+	let offset = 0;
+	for (; length - offset >= 4; offset += 4) {
+		let block = Math.imul(bytes.readInt32LE(offset), FACTOR);
 		block = Math.imul(block ^ (block >>> 24), FACTOR);
 		hash = Math.imul(hash, FACTOR) ^ block;
 	}
-	if (at < length) {
-		for (let i = length - 1; i >= at; i--) hash ^= bytes[i]! << (8 * (i - at));
+	if (offset < length) {
+		for (let i = length - 1; i >= offset; i--) hash ^= bytes[i]! << (8 * (i - offset));
 		hash = Math.imul(hash, FACTOR);
 	}
 	hash = Math.imul(hash ^ (hash >>> 13), FACTOR);

@@ -31,8 +31,8 @@ export function compilePathPatterns(patterns: readonly string[]): PathTest {
 		else tests.push(compilePathPattern(pattern));
 	}
 	if (exactPatterns.length >= MIN_SET_SIZE) {
-		const set = new Set(exactPatterns);
-		tests.unshift(request => set.has(loweredPath(request)));
+		const exactSet = new Set(exactPatterns);
+		tests.unshift(request => exactSet.has(loweredPath(request)));
 	} else for (const pattern of exactPatterns.reverse()) tests.unshift(compilePathPattern(pattern));
 	if (tests.length === 1) return tests[0]!;
 	return request => {

@@ -20,7 +20,12 @@ const VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/3', 'HTTP/3.0'],
 ];
 
-const KNOWN_PROTOCOLS = ['http', 'https', 'grpc', ...VERSIONS.flatMap(([written]) => [written, `${written}+`])];
+const KNOWN_PROTOCOLS = [
+	'http',
+	'https',
+	'grpc',
+	...VERSIONS.flatMap(([versionText]) => [versionText, `${versionText}+`]),
+];
 
 /** The `protocol` matcher. */
 export const protocol = requestMatcher<ProtocolMatcher>({
@@ -72,8 +77,8 @@ function compileProtocol(text: string): Predicate {
 	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
 	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
 	const acceptsNewer = text.endsWith('+');
-	const written = acceptsNewer ? text.slice(0, -1) : text;
-	const versionIndex = VERSIONS.findIndex(version => version[0] === written);
+	const versionText = acceptsNewer ? text.slice(0, -1) : text;
+	const versionIndex = VERSIONS.findIndex(version => version[0] === versionText);
 	if (versionIndex === -1) return () => false;
 	const names = VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(version => version[1]);
 	return x => names.includes(x.protocol);

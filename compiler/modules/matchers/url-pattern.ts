@@ -48,11 +48,11 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 		cx.subdirectives(
 			line.block,
 			{
-				base_url: (words, subLine) => {
-					if (cx.count(subLine, words, 1, 1, 'base_url <url>')) fields.base_url = words[0]!.text;
+				base_url: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'base_url <url>')) fields.base_url = words[0]!.text;
 				},
-				ignore_case: (words, subLine) => {
-					if (cx.count(subLine, words, 0, 0, 'ignore_case')) fields.ignore_case = true;
+				ignore_case: (words, innerLine) => {
+					if (cx.count(innerLine, words, 0, 0, 'ignore_case')) fields.ignore_case = true;
 				},
 			},
 			'url_pattern',

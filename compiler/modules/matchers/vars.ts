@@ -149,8 +149,8 @@ function changesOf(key: string, values: readonly string[]): RequestChange[] {
 
 /** Returns the full name of the placeholder if a key consists of exactly one; otherwise undefined. */
 function placeholderOf(key: string): string | undefined {
-	const inner = /^\{([^{}]+)\}$/.exec(key)?.[1];
-	return inner === undefined ? undefined : fullPlaceholderName(inner);
+	const placeholderName = /^\{([^{}]+)\}$/.exec(key)?.[1];
+	return placeholderName === undefined ? undefined : fullPlaceholderName(placeholderName);
 }
 
 /**

@@ -53,13 +53,13 @@ export const admin: GlobalOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				origins: (args, subLine) => {
-					if (cx.count(subLine, args, 1, Number.POSITIVE_INFINITY, 'origins <origin>…')) {
+				origins: (args, innerLine) => {
+					if (cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'origins <origin>…')) {
 						origins.push(...args.map(word => word.text));
 					}
 				},
-				enforce_origin: (args, subLine) => {
-					cx.count(subLine, args, 0, 0, 'enforce_origin');
+				enforce_origin: (args, innerLine) => {
+					cx.count(innerLine, args, 0, 0, 'enforce_origin');
 					enforceOrigin = true;
 				},
 			},

@@ -55,21 +55,21 @@ export const cluster: GlobalOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				user: (words, subLine) => {
-					if (cx.count(subLine, words, 1, 1, 'user <name>')) draft.user = words[0]!.text;
+				user: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'user <name>')) draft.user = words[0]!.text;
 				},
-				password: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, 1, 'password <text>')) return;
+				password: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'password <text>')) return;
 					checkSecret(words[0]!, 'password', cx);
 					draft.password = words[0]!.text;
 				},
-				key: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, 4, 'key <base64> [<older>…]')) return;
+				key: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 4, 'key <base64> [<older>…]')) return;
 					for (const word of words) lowerKey(word, cx);
 					draft.keys = words.map(word => word.text);
 				},
-				prefix: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, 1, 'prefix <text>')) return;
+				prefix: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'prefix <text>')) return;
 					if (new RegExp(PREFIX_PATTERN).test(words[0]!.text)) draft.prefix = words[0]!.text;
 					else {
 						cx.problem('error', 'cluster/bad-prefix', words[0]!.span, `\`${words[0]!.text}\` is not a valid prefix.`, {
@@ -77,15 +77,15 @@ export const cluster: GlobalOption = {
 						});
 					}
 				},
-				timeout: (words, subLine) => {
-					if (!cx.count(subLine, words, 1, 1, 'timeout <duration>')) return;
+				timeout: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'timeout <duration>')) return;
 					const value = cx.duration(words[0]!);
 					if (value === undefined) return;
 					if (value >= 1 && value <= MAX_TIMEOUT_MS) draft.timeout = value;
 					else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be from 1ms to 10s.');
 				},
-				tls: (words, subLine) => {
-					if (cx.count(subLine, words, 0, 0, TLS_USAGE)) draft.tls = lowerTls(subLine, cx);
+				tls: (words, innerLine) => {
+					if (cx.count(innerLine, words, 0, 0, TLS_USAGE)) draft.tls = lowerTls(innerLine, cx);
 				},
 			},
 			'cluster',
@@ -200,14 +200,14 @@ function lowerTls(line: Line, cx: LowerContext): ClusterTls {
 	cx.subdirectives(
 		line.block,
 		{
-			ca: (words, subLine) => {
-				if (cx.count(subLine, words, 1, 1, 'ca <file>')) tls.ca = lowerFilePath(words[0]!);
+			ca: (words, innerLine) => {
+				if (cx.count(innerLine, words, 1, 1, 'ca <file>')) tls.ca = lowerFilePath(words[0]!);
 			},
-			server_name: (words, subLine) => {
-				if (cx.count(subLine, words, 1, 1, 'server_name <name>')) tls.server_name = words[0]!.text;
+			server_name: (words, innerLine) => {
+				if (cx.count(innerLine, words, 1, 1, 'server_name <name>')) tls.server_name = words[0]!.text;
 			},
-			client: (words, subLine) => {
-				if (!cx.count(subLine, words, 2, 2, 'client <certificate> <key>')) return;
+			client: (words, innerLine) => {
+				if (!cx.count(innerLine, words, 2, 2, 'client <certificate> <key>')) return;
 				tls.client = { cert: lowerFilePath(words[0]!), key: lowerFilePath(words[1]!) };
 			},
 		},

@@ -39,13 +39,13 @@ export const log: GlobalOption = {
 		const include: string[] = [];
 		const exclude: string[] = [];
 		const draft = lowerLogBlock(line, cx, {
-			include: (names, subLine) => {
-				if (cx.count(subLine, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
+			include: (names, innerLine) => {
+				if (cx.count(innerLine, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
 					include.push(...names.map(word => word.text));
 				}
 			},
-			exclude: (names, subLine) => {
-				if (cx.count(subLine, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
+			exclude: (names, innerLine) => {
+				if (cx.count(innerLine, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
 					exclude.push(...names.map(word => word.text));
 				}
 			},

@@ -16,14 +16,14 @@ export const metrics: GlobalOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				per_host: (args, subLine) => {
-					if (cx.count(subLine, args, 0, 0, 'per_host')) value.per_host = true;
+				per_host: (args, innerLine) => {
+					if (cx.count(innerLine, args, 0, 0, 'per_host')) value.per_host = true;
 				},
-				observe_catchall_hosts: (args, subLine) => {
-					if (cx.count(subLine, args, 0, 0, 'observe_catchall_hosts')) value.observe_catchall_hosts = true;
+				observe_catchall_hosts: (args, innerLine) => {
+					if (cx.count(innerLine, args, 0, 0, 'observe_catchall_hosts')) value.observe_catchall_hosts = true;
 				},
-				otlp: (_args, subLine) =>
-					cx.problem('error', 'option/unavailable', subLine.words[0]!.span, unavailableMessage('otlp')),
+				otlp: (_args, innerLine) =>
+					cx.problem('error', 'option/unavailable', innerLine.words[0]!.span, unavailableMessage('otlp')),
 			},
 			'metrics',
 		);

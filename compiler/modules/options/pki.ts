@@ -83,8 +83,8 @@ export const pki: GlobalOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				ca: (args, subLine) => {
-					if (!cx.count(subLine, args, 0, 1, 'ca [<id>] { … }')) return;
+				ca: (args, innerLine) => {
+					if (!cx.count(innerLine, args, 0, 1, 'ca [<id>] { … }')) return;
 					const id = args[0]?.text ?? 'local';
 					if (!new RegExp(AUTHORITY_ID_PATTERN).test(id)) {
 						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` is not a valid authority ID.`, {
@@ -92,7 +92,7 @@ export const pki: GlobalOption = {
 						});
 						return;
 					}
-					authorities[id] = lowerAuthority(subLine, cx);
+					authorities[id] = lowerAuthority(innerLine, cx);
 				},
 			},
 			'pki',
@@ -163,13 +163,13 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 	const draft: { -readonly [K in keyof AuthoritySettings]: AuthoritySettings[K] } = {};
 	const textHandler =
 		(name: 'name' | 'root_cn' | 'intermediate_cn'): SubdirectiveHandler =>
-		(args, subLine) => {
-			if (cx.count(subLine, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
+		(args, innerLine) => {
+			if (cx.count(innerLine, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
 		};
 	const durationHandler =
 		(name: 'intermediate_lifetime' | 'maintenance_interval'): SubdirectiveHandler =>
-		(args, subLine) => {
-			if (!cx.count(subLine, args, 1, 1, `${name} <duration>`)) return;
+		(args, innerLine) => {
+			if (!cx.count(innerLine, args, 1, 1, `${name} <duration>`)) return;
 			const value = cx.duration(args[0]!);
 			if (value === undefined) return;
 			if (value <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
@@ -182,9 +182,9 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 		};
 	const filesHandler =
 		(name: 'root' | 'intermediate'): SubdirectiveHandler =>
-		(args, subLine) => {
-			if (!cx.count(subLine, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
-			draft[name] = lowerFiles(name, subLine, cx);
+		(args, innerLine) => {
+			if (!cx.count(innerLine, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
+			draft[name] = lowerFiles(name, innerLine, cx);
 		};
 	cx.subdirectives(
 		line.block,
@@ -194,13 +194,18 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 			intermediate_cn: textHandler('intermediate_cn'),
 			intermediate_lifetime: durationHandler('intermediate_lifetime'),
 			maintenance_interval: durationHandler('maintenance_interval'),
-			renewal_window_ratio: (args, subLine) => {
-				if (!cx.count(subLine, args, 1, 1, 'renewal_window_ratio <ratio>')) return;
-				const { text: written, span } = args[0]!;
-				const ratio = /^\d*\.?\d+$/.test(written) ? Number(written) : Number.NaN;
+			renewal_window_ratio: (args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'renewal_window_ratio <ratio>')) return;
+				const { text: ratioText, span } = args[0]!;
+				const ratio = /^\d*\.?\d+$/.test(ratioText) ? Number(ratioText) : Number.NaN;
 				if (ratio > 0 && ratio <= 1) draft.renewal_window_ratio = ratio;
 				else
-					cx.problem('error', 'pki/bad-ratio', span, `renewal_window_ratio must be a number in (0, 1], got ${written}`);
+					cx.problem(
+						'error',
+						'pki/bad-ratio',
+						span,
+						`renewal_window_ratio must be a number in (0, 1], got ${ratioText}`,
+					);
 			},
 			root: filesHandler('root'),
 			intermediate: filesHandler('intermediate'),
@@ -215,8 +220,8 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 	const draft: { cert?: string; key?: string; format?: string } = {};
 	const fileHandler =
 		(field: 'cert' | 'key'): SubdirectiveHandler =>
-		(args, subLine) => {
-			if (!cx.count(subLine, args, 1, 1, `${field} <file>`)) return;
+		(args, innerLine) => {
+			if (!cx.count(innerLine, args, 1, 1, `${field} <file>`)) return;
 			draft[field] = cx.filePath(args[0]!.text, args[0]!.span);
 		};
 	cx.subdirectives(
@@ -224,8 +229,8 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 		{
 			cert: fileHandler('cert'),
 			key: fileHandler('key'),
-			format: (args, subLine) => {
-				if (!cx.count(subLine, args, 1, 1, 'format pem_file')) return;
+			format: (args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'format pem_file')) return;
 				const format = cx.oneOf(args[0]!, ['pem_file'], 'format');
 				if (format) draft.format = format;
 			},
@@ -233,9 +238,9 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 		`pki ca ${name}`,
 		{ compatibleMessage: word => `unrecognized pki ca ${name} option '${word}'` },
 	);
-	const missing = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
-	if (missing) {
-		const message = `\`${name}\` needs both \`cert\` and \`key\`; \`${missing}\` is missing.`;
+	const missingField = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
+	if (missingField) {
+		const message = `\`${name}\` needs both \`cert\` and \`key\`; \`${missingField}\` is missing.`;
 		cx.problem('error', 'pki/missing-file', line.words[0]!.span, message);
 	}
 	return cx.origin(draft, line.span);

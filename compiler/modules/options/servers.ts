@@ -65,11 +65,11 @@ export const servers: GlobalOption = {
 		const server: ServerDraft = listener ? { listener: listener.text } : {};
 		const handlers: { [name: string]: SubdirectiveHandler } = {};
 		for (const option of serverOptions) {
-			handlers[option.name] = (args, subLine) => option.lower(subLine, args, { server, settings, listener }, cx);
+			handlers[option.name] = (args, innerLine) => option.lower(innerLine, args, { server, settings, listener }, cx);
 		}
 		for (const name of UNAVAILABLE_SERVER_OPTIONS) {
-			handlers[name] ??= (_args, subLine) => {
-				cx.problem('error', 'option/unavailable', subLine.words[0]!.span, unavailableMessage(name));
+			handlers[name] ??= (_args, innerLine) => {
+				cx.problem('error', 'option/unavailable', innerLine.words[0]!.span, unavailableMessage(name));
 			};
 		}
 		cx.subdirectives(line.block, handlers, 'servers', {

@@ -48,36 +48,38 @@ export interface LogDraft {
 	sampling?: LogSampling;
 }
 
-/** Lowers the block of a `log`. `more` holds the sub-directives that are allowed only in this place. */
+/** Lowers the block of a `log`. `extraHandlers` are the sub-directives that are allowed only in this place. */
 export function lowerLogBlock(
 	line: Line,
 	cx: LowerContext,
-	more: { readonly [name: string]: SubdirectiveHandler },
+	extraHandlers: { readonly [name: string]: SubdirectiveHandler },
 ): LogDraft {
 	const draft: LogDraft = {};
-	const once = onlyOnce('log', cx);
+	const reportTwice = reportRepeatedLines('log', cx);
 	cx.subdirectives(
 		line.block,
 		{
-			output: once('output', (args, at) => {
-				const output = lowerLogOutput(args, at, cx);
+			output: reportTwice('output', (args, innerLine) => {
+				const output = lowerLogOutput(args, innerLine, cx);
 				if (output) draft.output = output;
 			}),
-			format: once('format', (args, at) => {
-				const format = lowerLogFormat(args, at, cx);
-				if (format) draft.format = cx.origin(format, at.span);
+			format: reportTwice('format', (args, innerLine) => {
+				const format = lowerLogFormat(args, innerLine, cx);
+				if (format) draft.format = cx.origin(format, innerLine.span);
 			}),
-			level: once('level', (args, at) => {
-				const level = cx.count(at, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR') ? lowerLevel(args[0]!, cx) : undefined;
+			level: reportTwice('level', (args, innerLine) => {
+				const level = cx.count(innerLine, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR')
+					? lowerLevel(args[0]!, cx)
+					: undefined;
 				if (level) draft.level = level;
 			}),
-			...more,
-			sampling: once('sampling', (args, at) => {
-				cx.count(at, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
-				draft.sampling = lowerSampling(at, cx);
+			...extraHandlers,
+			sampling: reportTwice('sampling', (args, innerLine) => {
+				cx.count(innerLine, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
+				draft.sampling = lowerSampling(innerLine, cx);
 			}),
-			core: (_args, at) => {
-				cx.problem('error', 'directive/unavailable', at.words[0]!.span, unavailableMessage('core'));
+			core: (_args, innerLine) => {
+				cx.problem('error', 'directive/unavailable', innerLine.words[0]!.span, unavailableMessage('core'));
 			},
 		},
 		'log',
@@ -85,41 +87,43 @@ export function lowerLogBlock(
 	return draft;
 }
 
-/** Wraps sub-directives so that one that appears twice in a block is reported. */
-function onlyOnce(
+/** Returns a function that wraps a sub-directive so that it is reported if it appears twice in a block. */
+function reportRepeatedLines(
 	block: 'log' | 'sampling',
 	cx: LowerContext,
 ): (name: string, lower: SubdirectiveHandler) => SubdirectiveHandler {
-	const seen = new Set<string>();
-	return (name, lower) => (args, at) => {
-		if (seen.has(name)) {
-			const what = block === 'log' ? `'${name}' subdirective` : `'${name}'`;
-			const message = `${what} specified more than once in the same ${block} block`;
-			cx.problem('error', 'log/repeated', at.words[0]!.span, message);
+	const usedNames = new Set<string>();
+	return (name, lower) => (args, innerLine) => {
+		if (usedNames.has(name)) {
+			const subject = block === 'log' ? `'${name}' subdirective` : `'${name}'`;
+			const message = `${subject} specified more than once in the same ${block} block`;
+			cx.problem('error', 'log/repeated', innerLine.words[0]!.span, message);
 		}
-		seen.add(name);
-		lower(args, at);
+		usedNames.add(name);
+		lower(args, innerLine);
 	};
 }
 
 function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
-	const once = onlyOnce('sampling', cx);
-	const number =
+	const reportTwice = reportRepeatedLines('sampling', cx);
+	const numberHandler =
 		(name: 'first' | 'thereafter'): SubdirectiveHandler =>
-		(args, at) => {
-			const value = cx.count(at, args, 1, 1, `${name} <number>`) ? cx.integer(args[0]!, 0, 2 ** 31 - 1) : undefined;
+		(args, innerLine) => {
+			const value = cx.count(innerLine, args, 1, 1, `${name} <number>`)
+				? cx.integer(args[0]!, 0, 2 ** 31 - 1)
+				: undefined;
 			if (value !== undefined) sampling[name] = value;
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			interval: once('interval', (args, at) => {
-				const value = cx.count(at, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
+			interval: reportTwice('interval', (args, innerLine) => {
+				const value = cx.count(innerLine, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
 				if (value !== undefined) sampling.interval = Math.max(1, Math.round(value));
 			}),
-			first: once('first', number('first')),
-			thereafter: once('thereafter', number('thereafter')),
+			first: reportTwice('first', numberHandler('first')),
+			thereafter: reportTwice('thereafter', numberHandler('thereafter')),
 		},
 		'sampling',
 	);
@@ -127,7 +131,7 @@ function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 }
 
 function lowerLevel(word: Word, cx: LowerContext): string | undefined {
-	const level = LOG_LEVELS.find(known => known === word.text.toUpperCase());
+	const level = LOG_LEVELS.find(name => name === word.text.toUpperCase());
 	if (level) return level;
 	cx.problem('error', 'log/unknown-level', word.span, `\`${word.text}\` is not a log level.`, {
 		hint: `Write one of ${LOG_LEVELS.join(', ')}.`,

@@ -6,24 +6,24 @@
  */
 export function preferredCoding(field: string | undefined, codings: readonly string[]): string | undefined {
 	if (field === undefined || field === '') return undefined;
-	const weights = weightsOf(field);
-	const every = weights.get('*');
-	let best: string | undefined;
-	let most = 0;
+	const weights = parseWeights(field);
+	const wildcardWeight = weights.get('*');
+	let bestCoding: string | undefined;
+	let bestWeight = 0;
 	for (const coding of codings) {
-		const weight = weights.get(coding) ?? every ?? 0;
-		if (weight > most) {
-			best = coding;
-			most = weight;
+		const weight = weights.get(coding) ?? wildcardWeight ?? 0;
+		if (weight > bestWeight) {
+			bestCoding = coding;
+			bestWeight = weight;
 		}
 	}
 	// Identity is always acceptable, but preferred only if listed.
-	return most < (weights.get('identity') ?? 0) ? undefined : best;
+	return bestWeight < (weights.get('identity') ?? 0) ? undefined : bestCoding;
 }
 
 const ELEMENT = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;
 
-function weightsOf(field: string): Map<string, number> {
+function parseWeights(field: string): Map<string, number> {
 	const weights = new Map<string, number>();
 	for (const element of field.split(',')) {
 		const parts = ELEMENT.exec(element);

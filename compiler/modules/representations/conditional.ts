@@ -14,14 +14,14 @@ export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const MONTH = `(${MONTHS.join('|')})`;
-const TIME = '(\\d{2}):(\\d{2}):(\\d{2})';
-const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH} (\\d{4}) ${TIME} GMT$`, 'i');
+const MONTH_PATTERN = `(${MONTHS.join('|')})`;
+const TIME_PATTERN = '(\\d{2}):(\\d{2}):(\\d{2})';
+const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH_PATTERN} (\\d{4}) ${TIME_PATTERN} GMT$`, 'i');
 const RFC850_DATE = new RegExp(
-	`^(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday), (\\d{2})-${MONTH}-(\\d{2}) ${TIME} GMT$`,
+	`^(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday), (\\d{2})-${MONTH_PATTERN}-(\\d{2}) ${TIME_PATTERN} GMT$`,
 	'i',
 );
-const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d{4})$`, 'i');
+const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH_PATTERN} ([ \\d]\\d) ${TIME_PATTERN} (\\d{4})$`, 'i');
 
 /**
  * Returns the seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined for other text.
@@ -30,20 +30,20 @@ const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d
  */
 export function parseHttpDate(text: string, now: number): number | undefined {
 	let match = IMF_FIXDATE.exec(text);
-	if (match) return seconds(Number(match[3]), match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
+	if (match) return secondsOfDate(Number(match[3]), match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
 	match = RFC850_DATE.exec(text);
 	if (match) {
 		const thisYear = new Date(now).getUTCFullYear();
 		let year = Math.floor(thisYear / 100) * 100 + Number(match[3]);
 		if (year > thisYear + 50) year -= 100;
-		return seconds(year, match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
+		return secondsOfDate(year, match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
 	}
 	match = ASCTIME_DATE.exec(text);
-	if (match) return seconds(Number(match[6]), match[1]!, match[2]!, match[3]!, match[4]!, match[5]!);
+	if (match) return secondsOfDate(Number(match[6]), match[1]!, match[2]!, match[3]!, match[4]!, match[5]!);
 	return undefined;
 }
 
-function seconds(
+function secondsOfDate(
 	year: number,
 	month: string,
 	day: string,
@@ -60,30 +60,30 @@ function seconds(
 }
 
 /**
- * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains the given one. `strong` compares as If-Match does: a weak
- * tag equals nothing; otherwise only the opaque parts count (RFC 9110 §8.8.3.2). Parsing stops at the first malformed member.
+ * Reports whether a list of entity tags (`*`, `"a", W/"b"`) contains the given one. With `isStrong`, tags are compared as in If-Match: a weak tag equals nothing. Otherwise only the opaque parts count (RFC 9110
+ * §8.8.3.2). Parsing stops at the first malformed member.
  */
-export function etagListHas(list: string, etag: string | undefined, strong: boolean): boolean {
+export function etagListHas(list: string, etag: string | undefined, isStrong: boolean): boolean {
 	const text = list.trim();
 	if (text === '*') return true;
 	if (etag === undefined) return false;
-	const weak = etag.startsWith('W/');
-	if (strong && weak) return false;
-	const opaque = weak ? etag.slice(2) : etag;
-	let at = 0;
-	while (at < text.length) {
-		const char = text[at];
-		if (char === ' ' || char === '\t' || char === ',') {
-			at += 1;
+	const isWeak = etag.startsWith('W/');
+	if (isStrong && isWeak) return false;
+	const opaqueTag = isWeak ? etag.slice(2) : etag;
+	let position = 0;
+	while (position < text.length) {
+		const character = text[position];
+		if (character === ' ' || character === '\t' || character === ',') {
+			position += 1;
 			continue;
 		}
-		const memberIsWeak = text.startsWith('W/', at);
-		const open = memberIsWeak ? at + 2 : at;
-		if (text[open] !== '"') return false;
-		const close = text.indexOf('"', open + 1);
-		if (close === -1) return false;
-		if (!(strong && memberIsWeak) && text.slice(open, close + 1) === opaque) return true;
-		at = close + 1;
+		const memberIsWeak = text.startsWith('W/', position);
+		const tagStart = memberIsWeak ? position + 2 : position;
+		if (text[tagStart] !== '"') return false;
+		const tagEnd = text.indexOf('"', tagStart + 1);
+		if (tagEnd === -1) return false;
+		if (!(isStrong && memberIsWeak) && text.slice(tagStart, tagEnd + 1) === opaqueTag) return true;
+		position = tagEnd + 1;
 	}
 	return false;
 }
@@ -97,14 +97,14 @@ export function parseEntityTags(list: string): string[] {
 }
 
 /** Fields that a 304 omits because they describe content that is not sent (RFC 9110 §15.4.5). */
-const OF_CONTENT: ReadonlySet<string> = new Set([
+const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 	...['content-type', 'content-encoding', 'content-language', 'content-range', 'content-disposition', 'accept-ranges'],
 	...['content-length', 'content-md5', 'content-digest', 'digest'],
 ]);
 
-/** Removes the fields that describe content which is not sent after all. */
+/** Removes the fields that describe content, for a response without content. */
 export function omitContentFields(headers: HeaderList): void {
-	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+	headers.filter(name => !CONTENT_FIELDS.has(name.toLowerCase()));
 }
 
 /**

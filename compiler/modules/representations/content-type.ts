@@ -2,7 +2,7 @@
 import { TextTable } from '../../exchange/text-table.ts';
 import { EXTENSION_TYPES } from './extension-table.ts';
 
-const TYPES = new TextTable(EXTENSION_TYPES);
+const CONTENT_TYPES = new TextTable(EXTENSION_TYPES);
 
 /**
  * Returns the `Content-Type` of a file by its extension (the text after the last `.`, ignoring case), with `charset=utf-8` for
@@ -12,8 +12,8 @@ export function contentType(path: string): string | undefined {
 	const dot = path.lastIndexOf('.');
 	if (dot === -1 || path.indexOf('/', dot) !== -1) return undefined;
 	const extension = path.slice(dot + 1);
-	const known = TYPES.get(extension, extension.length);
-	if (known !== undefined) return known;
-	const lower = extension.toLowerCase();
-	return TYPES.get(lower, lower.length);
+	const contentTypeOfExtension = CONTENT_TYPES.get(extension, extension.length);
+	if (contentTypeOfExtension !== undefined) return contentTypeOfExtension;
+	const lowerExtension = extension.toLowerCase();
+	return CONTENT_TYPES.get(lowerExtension, lowerExtension.length);
 }

@@ -4,8 +4,8 @@
  */
 import db from 'mime-db';
 
-/** Exceptions where registry order is not what browsers and tools expect. */
-const PREFERRED: readonly (readonly [extension: string, type: string])[] = [
+/** Exceptions: extensions for which browsers and tools expect a type other than the one that ranks first. */
+const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] = [
 	['asc', 'application/pgp-signature'],
 	['ico', 'image/x-icon'],
 	['key', 'application/vnd.apple.keynote'],
@@ -21,8 +21,8 @@ const PREFERRED: readonly (readonly [extension: string, type: string])[] = [
 
 /** Ranks registered types before those that only servers use, and standard names before experimental ones (`x-`). */
 function rank(type: string, source: string | undefined): number {
-	const registered = source === 'iana' ? 2 : 0;
-	return registered + (type.includes('/x-') ? 0 : 1);
+	const registeredRank = source === 'iana' ? 2 : 0;
+	return registeredRank + (type.includes('/x-') ? 0 : 1);
 }
 
 function chooseTypes(): ReadonlyMap<string, string> {
@@ -30,13 +30,13 @@ function chooseTypes(): ReadonlyMap<string, string> {
 	const ranks = new Map<string, number>();
 	for (const [type, entry] of Object.entries(db)) {
 		for (const extension of entry.extensions ?? []) {
-			const mine = rank(type, entry.source);
-			if (mine <= (ranks.get(extension) ?? -1)) continue;
-			ranks.set(extension, mine);
+			const newRank = rank(type, entry.source);
+			if (newRank <= (ranks.get(extension) ?? -1)) continue;
+			ranks.set(extension, newRank);
 			table.set(extension, withCharset(type));
 		}
 	}
-	for (const [extension, type] of PREFERRED) table.set(extension, withCharset(type));
+	for (const [extension, type] of PREFERRED_TYPES) table.set(extension, withCharset(type));
 	return table;
 }
 

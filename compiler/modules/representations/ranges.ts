@@ -7,14 +7,14 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** Maximum ranges of a request: one with more is answered in full. Clients do not need more, and each costs a read and a part. */
+/** Maximum ranges of a request; a request with more is answered in full. Clients do not need more, and each costs a read and a part. */
 const MAX_RANGES = 32;
 /**
  * Minimum bytes between two ranges: closer ones are merged, because the fields of another part would be longer than the gap (RFC
  * 9110 §15.3.7.2).
  */
-const SMALLEST_GAP = 80;
-const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
+const MIN_GAP_BYTES = 80;
+const RANGE_SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
  * Parses a Range field for a representation of `size` bytes. Returns the ranges in the order requested, with adjacent and
@@ -26,14 +26,14 @@ const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 export function parseRange(field: string, size: number): readonly ByteRange[] | 'ignore' | 'unsatisfiable' {
 	const equals = field.indexOf('=');
 	if (equals === -1 || field.slice(0, equals).trim().toLowerCase() !== 'bytes' || size === 0) return 'ignore';
-	const asked: ByteRange[] = [];
-	let specs = 0;
+	const requestedRanges: ByteRange[] = [];
+	let specCount = 0;
 	for (const part of field.slice(equals + 1).split(',', MAX_RANGES * 2 + 1)) {
 		const text = part.trim();
 		if (text === '') continue;
-		specs += 1;
-		if (specs > MAX_RANGES) return 'ignore';
-		const match = SPEC.exec(text);
+		specCount += 1;
+		if (specCount > MAX_RANGES) return 'ignore';
+		const match = RANGE_SPEC.exec(text);
 		if (!match) return 'ignore';
 		let start: number;
 		let end: number;
@@ -42,44 +42,44 @@ export function parseRange(field: string, size: number): readonly ByteRange[] | 
 			end = size;
 		} else {
 			start = Number(match[1]);
-			const last = match[2] === '' ? Number.POSITIVE_INFINITY : Number(match[2]);
-			if (last < start) return 'ignore';
-			end = Math.min(last + 1, size);
+			const lastByte = match[2] === '' ? Number.POSITIVE_INFINITY : Number(match[2]);
+			if (lastByte < start) return 'ignore';
+			end = Math.min(lastByte + 1, size);
 		}
-		if (start < end) asked.push({ start, end });
+		if (start < end) requestedRanges.push({ start, end });
 	}
-	if (specs === 0) return 'ignore';
-	if (asked.length === 0) return 'unsatisfiable';
-	if (asked.length === 1) return asked;
-	if (isAbusive(asked, size)) return 'ignore';
-	return coalesce(asked);
+	if (specCount === 0) return 'ignore';
+	if (requestedRanges.length === 0) return 'unsatisfiable';
+	if (requestedRanges.length === 1) return requestedRanges;
+	if (isAbusive(requestedRanges, size)) return 'ignore';
+	return coalesce(requestedRanges);
 }
 
 function isAbusive(ranges: readonly ByteRange[], size: number): boolean {
 	let bytes = 0;
-	let overlapping = 0;
+	let overlapCount = 0;
 	for (const [i, range] of ranges.entries()) {
 		bytes += range.end - range.start;
-		if (ranges.some((other, j) => j < i && other.start < range.end && range.start < other.end)) overlapping += 1;
+		if (ranges.some((other, j) => j < i && other.start < range.end && range.start < other.end)) overlapCount += 1;
 	}
-	return bytes > size || overlapping > 2;
+	return bytes > size || overlapCount > 2;
 }
 
 function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
 	const result: ByteRange[] = [];
 	for (const range of ranges) {
 		let merged = range;
-		let place = result.length;
+		let insertIndex = result.length;
 		for (let i = result.length - 1; i >= 0; i--) {
 			const other = result[i]!;
-			if (other.start > merged.end + SMALLEST_GAP || merged.start > other.end + SMALLEST_GAP) continue;
+			if (other.start > merged.end + MIN_GAP_BYTES || merged.start > other.end + MIN_GAP_BYTES) continue;
 			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
 			result.splice(i, 1);
-			place = i;
+			insertIndex = i;
 			// After the merge, the range may also be close to earlier ones.
 			i = result.length;
 		}
-		result.splice(place, 0, merged);
+		result.splice(insertIndex, 0, merged);
 	}
 	return result;
 }
@@ -93,16 +93,16 @@ export function contentRange(range: ByteRange, size: number): string {
 export type RangeBody = (range: ByteRange) => Body;
 
 /**
- * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `open` is called for each part in turn; `close` exactly once,
- * at the end or on cancellation.
+ * A `multipart/byteranges` body (RFC 9110 §14.6) of known length. `openRange` is called for each part in turn; `closeFile` exactly
+ * once, at the end or on cancellation.
  */
 export function multipartRanges(
 	ranges: readonly ByteRange[],
 	size: number,
 	type: string | undefined,
 	boundary: string,
-	open: RangeBody,
-	close: () => void,
+	openRange: RangeBody,
+	closeFile: () => void,
 ): BodySource {
 	const heads = ranges.map((range, i) =>
 		Buffer.from(
@@ -113,7 +113,7 @@ export function multipartRanges(
 	const tail = Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1');
 	let length = tail.length;
 	for (const [i, range] of ranges.entries()) length += heads[i]!.length + range.end - range.start;
-	return new MultipartSource(length, ranges, heads, tail, open, close);
+	return new MultipartSource(length, ranges, heads, tail, openRange, closeFile);
 }
 
 class MultipartSource implements BodySource {
@@ -121,10 +121,10 @@ class MultipartSource implements BodySource {
 	readonly #ranges: readonly ByteRange[];
 	readonly #heads: readonly Uint8Array[];
 	readonly #tail: Uint8Array;
-	readonly #open: RangeBody;
-	readonly #close: () => void;
+	readonly #openRange: RangeBody;
+	readonly #closeFile: () => void;
 	#part: BodySource | undefined = undefined;
-	#next = 0;
+	#nextIndex = 0;
 	#state: 'head' | 'body' | 'tail' | 'done' = 'head';
 
 	constructor(
@@ -132,28 +132,28 @@ class MultipartSource implements BodySource {
 		ranges: readonly ByteRange[],
 		heads: readonly Uint8Array[],
 		tail: Uint8Array,
-		open: RangeBody,
-		close: () => void,
+		openRange: RangeBody,
+		closeFile: () => void,
 	) {
 		this.length = length;
 		this.#ranges = ranges;
 		this.#heads = heads;
 		this.#tail = tail;
-		this.#open = open;
-		this.#close = close;
+		this.#openRange = openRange;
+		this.#closeFile = closeFile;
 	}
 
 	onIdle(): void {
 		this.#part?.onIdle?.();
 	}
 
-	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		switch (this.#state) {
 			case 'head':
 				this.#state = 'body';
-				return this.#heads[this.#next]!;
+				return this.#heads[this.#nextIndex]!;
 			case 'body':
-				return this.#pullPart(most);
+				return this.#pullPart(maxBytes);
 			case 'tail':
 				this.#finish();
 				return this.#tail;
@@ -162,17 +162,17 @@ class MultipartSource implements BodySource {
 		}
 	}
 
-	#pullPart(most: number | undefined): Uint8Array | null | Promise<Uint8Array | null> {
+	#pullPart(maxBytes: number | undefined): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#part === undefined) {
-			const body = this.#open(this.#ranges[this.#next]!);
+			const body = this.#openRange(this.#ranges[this.#nextIndex]!);
 			if (!isStream(body)) {
 				this.#advance();
 				return typeof body === 'string' ? Buffer.from(body) : body === null ? this.pull() : body;
 			}
 			this.#part = body;
 		}
-		const bytes = this.#part.pull(most);
-		if (bytes instanceof Promise) return bytes.then(some => some ?? this.#partEnded());
+		const bytes = this.#part.pull(maxBytes);
+		if (bytes instanceof Promise) return bytes.then(nextBytes => nextBytes ?? this.#partEnded());
 		return bytes ?? this.#partEnded();
 	}
 
@@ -184,15 +184,15 @@ class MultipartSource implements BodySource {
 	}
 
 	#advance(): void {
-		this.#next += 1;
-		this.#state = this.#next < this.#ranges.length ? 'head' : 'tail';
+		this.#nextIndex += 1;
+		this.#state = this.#nextIndex < this.#ranges.length ? 'head' : 'tail';
 	}
 
 	#finish(): void {
 		if (this.#state === 'done') return;
 		this.#state = 'done';
 		this.#part = undefined;
-		this.#close();
+		this.#closeFile();
 	}
 
 	cancel(reason?: unknown): void {

@@ -18,7 +18,7 @@ export type Operand = SourceRange &
 		| { readonly kind: 'function'; readonly name: string }
 		| { readonly kind: 'pipeline'; readonly pipeline: Pipeline }
 		/** `.A`, `$x.A`, `(…).A`: a field of an operand. */
-		| { readonly kind: 'field'; readonly of: Operand; readonly name: string }
+		| { readonly kind: 'field'; readonly operand: Operand; readonly name: string }
 	);
 
 /** An operand with arguments. */
@@ -26,12 +26,12 @@ export interface Command extends SourceRange {
 	readonly operands: readonly Operand[];
 }
 
-/** Commands, each of which gets the value of the previous one as its last argument. */
+/** A sequence of commands, each of which gets the value of the previous one as its last argument. */
 export interface Pipeline extends SourceRange {
 	readonly commands: readonly Command[];
-	/** Slots of the variables that receive its value: one, or those for index and element of a `range`. */
+	/** Slots of the variables that receive the pipeline's value: one, or two for the index and the element of a `range`. */
 	readonly slots: readonly number[];
-	/** True for `:=`, false for `=`. Neither prints its value. */
+	/** True for `:=`, false for `=`. A pipeline with either does not print its value. */
 	readonly declares: boolean;
 }
 
@@ -57,5 +57,5 @@ export interface ControlStatement<Kind extends string> {
 /** A parsed template source: its statements and the templates that it defines. */
 export interface ParsedTemplate {
 	readonly statements: readonly Statement[];
-	readonly defines: ReadonlyMap<string, readonly Statement[]>;
+	readonly definitions: ReadonlyMap<string, readonly Statement[]>;
 }

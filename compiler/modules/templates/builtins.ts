@@ -13,9 +13,9 @@ export const BUILTINS: FunctionList = {
 	not: defineFunction('any', (_, value: Value) => !isTrue(value)),
 	len: defineFunction('any', (run, value: Value) => BigInt(lengthOf(run, value))),
 	index: defineFunction('any any...', (run, subject: Value, keys: Value[]) =>
-		keys.reduce<Value>((value, key) => indexed(run, value, key), subject),
+		keys.reduce<Value>((value, key) => elementAt(run, value, key), subject),
 	),
-	slice: defineFunction('any int...', (run, subject: Value, bounds: bigint[]) => sliced(run, subject, bounds)),
+	slice: defineFunction('any int...', (run, subject: Value, bounds: bigint[]) => sliceOf(run, subject, bounds)),
 	call: defineFunction('any any...', (run, callable: Value, args: Value[]) => {
 		if (callable instanceof Callable) return callable.call(run, args);
 		return run.fail(callable === null ? 'call of nil' : `non-function of type ${typeName(callable)}`);
@@ -35,25 +35,25 @@ export const BUILTINS: FunctionList = {
 		(run, values: Value[]) => `${values.map(value => formatValue(run, value)).join(' ')}\n`,
 	),
 	printf: defineFunction('string any...', (run, format: string, values: Value[]) => formatPrintf(run, format, values)),
-	html: defineFunction('any...', (run, values: Value[]) => escapeHtml(joined(run, values))),
-	js: defineFunction('any...', (run, values: Value[]) => escapeJs(joined(run, values))),
-	urlquery: defineFunction('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
+	html: defineFunction('any...', (run, values: Value[]) => escapeHtml(joinAsText(run, values))),
+	js: defineFunction('any...', (run, values: Value[]) => escapeJs(joinAsText(run, values))),
+	urlquery: defineFunction('any...', (run, values: Value[]) => escapeQueryText(joinAsText(run, values))),
 };
 
-/** Joins values like `print`; a single value is only converted to a string. */
-function joined(run: TemplateRun, values: readonly Value[]): string {
+/** Joins values as `print` does; a single value is only converted to a string. */
+function joinAsText(run: TemplateRun, values: readonly Value[]): string {
 	return values.length === 1 ? valueToText(run, values[0]!) : joinPrinted(run, values);
 }
 
 /** Joins values, with a space between two neighbors if neither is a string. */
 function joinPrinted(run: TemplateRun, values: readonly Value[]): string {
-	let out = '';
+	let result = '';
 	for (const [i, value] of values.entries()) {
-		if (i > 0 && typeof value !== 'string' && typeof values[i - 1] !== 'string') out += ' ';
-		out += formatValue(run, value);
-		run.budget.fits(out.length);
+		if (i > 0 && typeof value !== 'string' && typeof values[i - 1] !== 'string') result += ' ';
+		result += formatValue(run, value);
+		run.budget.checkLength(result.length);
 	}
-	return out;
+	return result;
 }
 
 function lengthOf(run: TemplateRun, value: Value): number {
@@ -64,12 +64,12 @@ function lengthOf(run: TemplateRun, value: Value): number {
 	return run.fail(value === null ? 'len of nil pointer' : `len of type ${typeName(value)}`);
 }
 
-function indexed(run: TemplateRun, subject: Value, key: Value): Value {
+function elementAt(run: TemplateRun, subject: Value, key: Value): Value {
 	if (subject === null) return run.fail('index of untyped nil');
-	if (isList(subject)) return subject[position(run, key, subject.length)]!;
+	if (isList(subject)) return subject[checkedIndex(run, key, subject.length)]!;
 	if (typeof subject === 'string') {
 		const bytes = Buffer.from(subject);
-		return BigInt(bytes[position(run, key, bytes.length)]!);
+		return BigInt(bytes[checkedIndex(run, key, bytes.length)]!);
 	}
 	const entries = asDictionary(subject);
 	if (!entries) return run.fail(`can't index item of type ${typeName(subject)}`);
@@ -77,13 +77,13 @@ function indexed(run: TemplateRun, subject: Value, key: Value): Value {
 	return entries.get(key) ?? null;
 }
 
-function position(run: TemplateRun, key: Value, length: number): number {
+function checkedIndex(run: TemplateRun, key: Value, length: number): number {
 	if (typeof key !== 'bigint') return run.fail(`cannot index slice/array with type ${typeName(key)}`);
 	if (key < 0n || key >= BigInt(length)) return run.fail(`index out of range: ${key}`);
 	return Number(key);
 }
 
-function sliced(run: TemplateRun, subject: Value, bounds: readonly bigint[]): Value {
+function sliceOf(run: TemplateRun, subject: Value, bounds: readonly bigint[]): Value {
 	if (bounds.length > 3) return run.fail(`too many slice indexes: ${bounds.length}`);
 	if (typeof subject === 'string' && bounds.length === 3) return run.fail('cannot 3-index slice a string');
 	if (typeof subject !== 'string' && !isList(subject)) return run.fail(`can't slice item of type ${typeName(subject)}`);

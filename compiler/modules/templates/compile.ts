@@ -6,7 +6,7 @@ import type { TemplateRun, VariableSlots } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
-/** The outcomes of a statement: whether the enclosing loop continues normally, ends, or begins its next iteration. */
+/** The outcomes of a statement: execution continues normally, the enclosing loop ends, or its next iteration begins. */
 const NORMAL = 0;
 const BREAK = 1;
 const CONTINUE = 2;
@@ -40,11 +40,11 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 		case 'print': {
 			const { pipeline } = statement;
 			const value = compilePipeline(pipeline, scope);
-			const prints = pipeline.slots.length === 0;
-			return limited(scope, pipeline, (run, dot, variables) => {
+			const hasOutput = pipeline.slots.length === 0;
+			return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
 				run.budget.spend(1);
 				const result = value(run, dot, variables);
-				if (prints) run.write(typeof result === 'string' ? result : printValue(run, result));
+				if (hasOutput) run.write(typeof result === 'string' ? result : printValue(run, result));
 				return NORMAL;
 			});
 		}
@@ -54,7 +54,7 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 			const body = compileStatements(statement.body, scope);
 			const otherwise = compileStatements(statement.otherwise, scope);
 			const setsDot = statement.kind === 'with';
-			return limited(scope, statement.pipeline, (run, dot, variables) => {
+			return withPlaceInLimitError(scope, statement.pipeline, (run, dot, variables) => {
 				run.budget.spend(1);
 				const value = condition(run, dot, variables);
 				if (!isTrue(value)) return otherwise(run, dot, variables);
@@ -72,8 +72,8 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 	}
 }
 
-/** Adds the place in the template to the error if the limit on steps is reached, even between two calls. */
-function limited(scope: CompileScope, place: SourceRange, body: TemplateBody): TemplateBody {
+/** Adds the place in the template to the error if a limit is reached, even between two function calls. */
+function withPlaceInLimitError(scope: CompileScope, place: SourceRange, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {
 			return body(run, dot, variables);
@@ -93,31 +93,31 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 	const element = slots.at(-1);
 	const index = slots.length === 2 ? slots[0] : undefined;
 
-	const once = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
+	const iterate = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
 		run.budget.spend(1);
 		if (element !== undefined) variables[element] = value;
 		if (index !== undefined) variables[index] = key;
 		return body(run, value, variables) !== BREAK;
 	};
-	return limited(scope, pipeline, (run, dot, variables) => {
+	return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
 		const value = subject(run, dot, variables);
 		if (isList(value)) {
 			if (value.length === 0) return otherwise(run, dot, variables);
-			for (let i = 0; i < value.length; i++) if (!once(run, BigInt(i), value[i]!, variables)) break;
+			for (let i = 0; i < value.length; i++) if (!iterate(run, BigInt(i), value[i]!, variables)) break;
 			return NORMAL;
 		}
 		if (typeof value === 'bigint') {
 			if (value <= 0n) return otherwise(run, dot, variables);
 			if (index !== undefined) failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
-			for (let i = 0n; i < value; i++) if (!once(run, i, i, variables)) break;
+			for (let i = 0n; i < value; i++) if (!iterate(run, i, i, variables)) break;
 			return NORMAL;
 		}
 		if (value === null) return otherwise(run, dot, variables);
 		const entries = asDictionary(value);
 		if (!entries) failAtPlace(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
 		if (entries!.size === 0) return otherwise(run, dot, variables);
-		run.budget.entries(entries!.size);
-		for (const key of sortedKeys(entries!)) if (!once(run, key, entries!.get(key)!, variables)) break;
+		run.budget.chargeEntries(entries!.size);
+		for (const key of sortedKeys(entries!)) if (!iterate(run, key, entries!.get(key)!, variables)) break;
 		return NORMAL;
 	});
 }
@@ -125,16 +125,16 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 function compileTemplateCall(statement: Statement & { kind: 'template' }, scope: CompileScope): TemplateBody {
 	const { name } = statement;
 	const data = statement.pipeline ? compilePipeline(statement.pipeline, scope) : () => null;
-	return limited(scope, statement, (run, dot, variables) => {
-		const found = run.templates.get(name);
-		if (!found) failAtPlace(scope, statement, run, `template "${name}" not defined`);
+	return withPlaceInLimitError(scope, statement, (run, dot, variables) => {
+		const template = run.templates.get(name);
+		if (!template) failAtPlace(scope, statement, run, `template "${name}" not defined`);
 		const value = data(run, dot, variables);
 		const { parseName, templateName } = run;
 		run.budget.spend(1);
 		run.budget.enter();
-		run.parseName = found!.parseName;
+		run.parseName = template!.parseName;
 		run.templateName = name;
-		found!.body(run, value, [value]);
+		template!.body(run, value, [value]);
 		run.budget.leave();
 		run.parseName = parseName;
 		run.templateName = templateName;

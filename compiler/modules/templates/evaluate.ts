@@ -17,8 +17,8 @@ import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from '
 /** A compiled pipeline or operand. */
 export type Evaluator = (run: TemplateRun, dot: Value, variables: VariableSlots) => Value;
 
-/** A compiled command. `final` is the value of the previous command of the pipeline, if any. */
-type EvaluateCommand = (run: TemplateRun, dot: Value, variables: VariableSlots, final: Value) => Value;
+/** A compiled command. `pipedValue` is the value of the previous command of the pipeline, if any. */
+type EvaluateCommand = (run: TemplateRun, dot: Value, variables: VariableSlots, pipedValue: Value) => Value;
 
 /** The context of a compilation. */
 export interface CompileScope {
@@ -36,10 +36,10 @@ export function failAtPlace(
 ): never {
 	const { text } = scope;
 	const column = place.start - text.lastIndexOf('\n', place.start - 1);
-	const where = `${run.parseName}:${lineOfOffset(text, place.start)}:${column}`;
+	const location = `${run.parseName}:${lineOfOffset(text, place.start)}:${column}`;
 	const context = text.slice(place.start, place.end).replace(/\s+/g, ' ');
-	const shown = context.length > 40 ? `${context.slice(0, 40)}...` : context;
-	const message = `template: ${where}: executing "${run.templateName}" at <${shown}>: ${reason}`;
+	const shortContext = context.length > 40 ? `${context.slice(0, 40)}...` : context;
+	const message = `template: ${location}: executing "${run.templateName}" at <${shortContext}>: ${reason}`;
 	throw new TemplateFailure(message, cause === undefined ? undefined : { cause });
 }
 
@@ -56,29 +56,29 @@ export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evalua
 
 /** Compiles the commands of a pipeline without its assignments. */
 export function compileCommands(commands: readonly Command[], scope: CompileScope): Evaluator {
-	const [first, ...rest] = commands.map((command, i) => compileCommand(command, i > 0, scope));
-	if (rest.length === 0) return (run, dot, variables) => first!(run, dot, variables, null);
+	const [firstOperand, ...otherCommands] = commands.map((command, i) => compileCommand(command, i > 0, scope));
+	if (otherCommands.length === 0) return (run, dot, variables) => firstOperand!(run, dot, variables, null);
 	return (run, dot, variables) => {
-		let value = first!(run, dot, variables, null);
-		for (const command of rest) value = command(run, dot, variables, value);
+		let value = firstOperand!(run, dot, variables, null);
+		for (const command of otherCommands) value = command(run, dot, variables, value);
 		return value;
 	};
 }
 
-function compileCommand(command: Command, piped: boolean, scope: CompileScope): EvaluateCommand {
-	const [first, ...rest] = command.operands;
-	const args = rest.map(operand => compileOperand(operand, scope));
-	switch (first!.kind) {
+function compileCommand(command: Command, isPiped: boolean, scope: CompileScope): EvaluateCommand {
+	const [firstOperand, ...otherCommands] = command.operands;
+	const args = otherCommands.map(operand => compileOperand(operand, scope));
+	switch (firstOperand!.kind) {
 		case 'function':
-			return compileCall(first!.name, first!, rest, args, piped, scope);
+			return compileCall(firstOperand!.name, firstOperand!, otherCommands, args, isPiped, scope);
 		case 'field':
-			return compileMethod(first!, rest, args, piped, scope);
+			return compileMethod(firstOperand!, otherCommands, args, isPiped, scope);
 		default:
 			break;
 	}
-	const value = compileOperand(first!, scope);
-	if (args.length === 0 && !piped) return value;
-	return run => failAtPlace(scope, first!, run, "can't give argument to non-function");
+	const value = compileOperand(firstOperand!, scope);
+	if (args.length === 0 && !isPiped) return value;
+	return run => failAtPlace(scope, firstOperand!, run, "can't give argument to non-function");
 }
 
 function compileOperand(operand: Operand, scope: CompileScope): Evaluator {
@@ -112,21 +112,21 @@ function compileMethod(
 	operand: Operand & { kind: 'field' },
 	operands: readonly Operand[],
 	args: readonly Evaluator[],
-	piped: boolean,
+	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
-	const of = compileOperand(operand.of, scope);
+	const operandValue = compileOperand(operand.operand, scope);
 	const { name } = operand;
-	return (run, dot, variables, final) => {
+	return (run, dot, variables, pipedValue) => {
 		run.budget.spend(1);
-		const member = memberOf(scope, operand, run, of(run, dot, variables), name);
+		const member = memberOf(scope, operand, run, operandValue(run, dot, variables), name);
 		if (!(member instanceof Callable)) {
-			if (args.length === 0 && !piped) return member;
+			if (args.length === 0 && !isPiped) return member;
 			return failAtPlace(scope, operand, run, `${name} has arguments but cannot be invoked as function`);
 		}
 		const values = args.map(arg => arg(run, dot, variables));
-		if (piped) values.push(final);
-		return guarded(scope, operand, run, name, () => {
+		if (isPiped) values.push(pipedValue);
+		return withPlaceInErrors(scope, operand, run, name, () => {
 			for (const [i, value] of values.entries()) {
 				const kind = member.parameters[i];
 				if (kind === undefined) break;
@@ -159,26 +159,26 @@ function compileCall(
 	place: SourceRange,
 	operands: readonly Operand[],
 	args: readonly Evaluator[],
-	piped: boolean,
+	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
-	if (name === 'and' || name === 'or') return compileLogic(name, place, args, piped, scope);
+	if (name === 'and' || name === 'or') return compileLogic(name, place, args, isPiped, scope);
 	const fn = scope.functions.get(name)!;
-	const mistake = argumentCountMistake(name, fn, args.length + (piped ? 1 : 0));
+	const mistake = argumentCountMistake(name, fn, args.length + (isPiped ? 1 : 0));
 	if (mistake) return run => failAtPlace(scope, place, run, mistake);
-	const whole: SourceRange = { start: place.start, end: operands.at(-1)?.end ?? place.end };
-	return (run, dot, variables, final) => {
+	const callRange: SourceRange = { start: place.start, end: operands.at(-1)?.end ?? place.end };
+	return (run, dot, variables, pipedValue) => {
 		run.budget.spend(1);
 		const values: Value[] = [];
 		for (const [i, arg] of args.entries()) {
-			values.push(checked(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
+			values.push(checkedArgument(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
 		}
-		if (piped) values.push(checked(scope, place, run, fn, args.length, final));
-		return guarded(scope, whole, run, name, () => chargeResult(run, fn.call(run, values)));
+		if (isPiped) values.push(checkedArgument(scope, place, run, fn, args.length, pipedValue));
+		return withPlaceInErrors(scope, callRange, run, name, () => chargeResult(run, fn.call(run, values)));
 	};
 }
 
-function checked(
+function checkedArgument(
 	scope: CompileScope,
 	place: SourceRange,
 	run: TemplateRun,
@@ -196,26 +196,32 @@ function compileLogic(
 	name: 'and' | 'or',
 	place: SourceRange,
 	args: readonly Evaluator[],
-	piped: boolean,
+	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
-	if (args.length === 0 && !piped) {
+	if (args.length === 0 && !isPiped) {
 		return run => failAtPlace(scope, place, run, `wrong number of args for ${name}: want at least 1 got 0`);
 	}
-	const stop = name === 'or';
-	return (run, dot, variables, final) => {
+	const decidingValue = name === 'or';
+	return (run, dot, variables, pipedValue) => {
 		let value: Value = null;
 		for (const arg of args) {
 			run.budget.spend(1);
 			value = arg(run, dot, variables);
-			if (isTrue(value) === stop) return value;
+			if (isTrue(value) === decidingValue) return value;
 		}
-		return piped ? final : value;
+		return isPiped ? pipedValue : value;
 	};
 }
 
 /** Runs a call, and adds its place in the template to its errors. */
-function guarded(scope: CompileScope, place: SourceRange, run: TemplateRun, name: string, call: () => Value): Value {
+function withPlaceInErrors(
+	scope: CompileScope,
+	place: SourceRange,
+	run: TemplateRun,
+	name: string,
+	call: () => Value,
+): Value {
 	try {
 		return call();
 	} catch (error) {

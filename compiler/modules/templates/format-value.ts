@@ -23,15 +23,15 @@ export function formatValue(run: TemplateRun, value: Value): string {
 	}
 	if (value === null) return '<nil>';
 	run.budget.spend(1);
-	if (isList(value)) return `[${nested(run, value, item => formatValue(run, item))}]`;
+	if (isList(value)) return `[${joinNested(run, value, item => formatValue(run, item))}]`;
 	if (value instanceof Callable) return value.name;
 	if (value instanceof Map) {
-		return `map[${nested(run, sortedKeys(value), key => `${key}:${formatValue(run, value.get(key)!)}`)}]`;
+		return `map[${joinNested(run, sortedKeys(value), key => `${key}:${formatValue(run, value.get(key)!)}`)}]`;
 	}
 	return (value as Exclude<typeof value, ReadonlyMap<string, Value>>).text();
 }
 
-function nested<T>(run: TemplateRun, items: readonly T[], format: (item: T) => string): string {
+function joinNested<T>(run: TemplateRun, items: readonly T[], format: (item: T) => string): string {
 	run.budget.enter();
 	const parts: string[] = [];
 	let length = 0;
@@ -39,7 +39,7 @@ function nested<T>(run: TemplateRun, items: readonly T[], format: (item: T) => s
 		const part = format(item);
 		length += part.length + 1;
 		// A value may occur many times inside others, so the output can be far longer than the values themselves.
-		run.budget.fits(length);
+		run.budget.checkLength(length);
 		run.budget.spend(1);
 		parts.push(part);
 	}
@@ -52,8 +52,8 @@ export function formatFloat(value: number): string {
 	if (Number.isNaN(value)) return 'NaN';
 	if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
 	if (Object.is(value, -0)) return '-0';
-	const size = Math.abs(value);
-	if (value !== 0 && (size < 1e-4 || size >= 1e21)) return padExponent(value.toExponential());
+	const magnitude = Math.abs(value);
+	if (value !== 0 && (magnitude < 1e-4 || magnitude >= 1e21)) return padExponent(value.toExponential());
 	return String(value);
 }
 

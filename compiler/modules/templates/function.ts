@@ -8,9 +8,9 @@ export type ParameterKind = 'any' | 'string' | 'int' | 'float' | 'bool' | 'list'
 export interface TemplateFunction {
 	readonly parameters: readonly ParameterKind[];
 	/** True if the last parameter takes any number of arguments, including none. */
-	readonly variadic: boolean;
+	readonly isVariadic: boolean;
 	/** Receives checked arguments. Throws FunctionError through `run.fail`. */
-	readonly call: (run: TemplateRun, args: readonly Value[]) => Value;
+	readonly call: (callBody: TemplateRun, args: readonly Value[]) => Value;
 }
 
 export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
@@ -24,24 +24,26 @@ export type FunctionList = { readonly [name: string]: TemplateFunction };
  */
 export function defineFunction(
 	signature: string,
-	body: (run: TemplateRun, ...args: never[]) => Value,
+	body: (callBody: TemplateRun, ...args: never[]) => Value,
 ): TemplateFunction {
 	const words = signature === '' ? [] : signature.split(' ');
-	const variadic = words.at(-1)?.endsWith('...') ?? false;
+	const isVariadic = words.at(-1)?.endsWith('...') ?? false;
 	const parameters = words.map(word => word.replace('...', '') as ParameterKind);
-	const fixed = variadic ? parameters.length - 1 : parameters.length;
-	const run = body as (run: TemplateRun, ...args: unknown[]) => Value;
+	const fixedCount = isVariadic ? parameters.length - 1 : parameters.length;
+	const callBody = body as (run: TemplateRun, ...args: unknown[]) => Value;
 	return {
 		parameters,
-		variadic,
-		call: variadic ? (at, args) => run(at, ...args.slice(0, fixed), args.slice(fixed)) : (at, args) => run(at, ...args),
+		isVariadic,
+		call: isVariadic
+			? (run, args) => callBody(run, ...args.slice(0, fixedCount), args.slice(fixedCount))
+			: (run, args) => callBody(run, ...args),
 	};
 }
 
 /** Returns a message if the number of arguments is wrong, otherwise undefined. */
 export function argumentCountMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
 	const { length } = fn.parameters;
-	if (fn.variadic) {
+	if (fn.isVariadic) {
 		if (count >= length - 1) return undefined;
 		return `wrong number of args for ${name}: want at least ${length - 1} got ${count}`;
 	}
@@ -94,23 +96,23 @@ export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
 }
 
 /** Checks the arguments and calls the function. Throws FunctionError. */
-export function callChecked(run: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
+export function callChecked(callBody: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
 	const mistake = argumentCountMistake(name, fn, args.length);
-	if (mistake) run.fail(mistake);
+	if (mistake) callBody.fail(mistake);
 	const converted = args.map((value, i) => {
 		const kind = parameterKind(fn, i);
 		const argument = convertArgument(value, kind);
-		return argument === undefined ? run.fail(argumentTypeMistake(value, kind)) : argument;
+		return argument === undefined ? callBody.fail(argumentTypeMistake(value, kind)) : argument;
 	});
-	return chargeResult(run, fn.call(run, converted));
+	return chargeResult(callBody, fn.call(callBody, converted));
 }
 
 /** Charges the result of a call to the budget, and returns it. */
-export function chargeResult(run: TemplateRun, value: Value): Value {
-	if (typeof value === 'string') run.budget.text(value.length);
+export function chargeResult(callBody: TemplateRun, value: Value): Value {
+	if (typeof value === 'string') callBody.budget.chargeText(value.length);
 	else if (typeof value === 'object' && value !== null) {
-		if (isList(value)) run.budget.entries(value.length);
-		else if (value instanceof Map) run.budget.entries(value.size);
+		if (isList(value)) callBody.budget.chargeEntries(value.length);
+		else if (value instanceof Map) callBody.budget.chargeEntries(value.size);
 	}
 	return value;
 }

@@ -5,11 +5,11 @@ import { TimeValue } from './time-value.ts';
 import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from './value.ts';
 
 /**
- * Returns the JSON of a value with sorted keys; `indent` is '' for a single line. `<`, `>` and `&` are escaped unless `raw`.
+ * Returns the JSON of a value with sorted keys; `indent` is '' for a single line. `<`, `>` and `&` are escaped unless `isRaw`.
  */
-export function toJson(run: TemplateRun, value: Value, indent: string, raw: boolean): string {
+export function toJson(run: TemplateRun, value: Value, indent: string, isRaw: boolean): string {
 	const text = encode(run, value, indent, indent === '' ? '' : '\n');
-	if (raw) return text;
+	if (isRaw) return text;
 	return text.replace(/[<>&\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
@@ -17,7 +17,7 @@ function encode(run: TemplateRun, value: Value, indent: string, newline: string)
 	run.budget.spend(1);
 	switch (typeof value) {
 		case 'string':
-			run.budget.text(value.length);
+			run.budget.chargeText(value.length);
 			return JSON.stringify(value.toWellFormed());
 		case 'boolean':
 		case 'bigint':
@@ -27,29 +27,31 @@ function encode(run: TemplateRun, value: Value, indent: string, newline: string)
 	}
 	if (value === null) return 'null';
 	if (value instanceof Callable) return run.fail('json: unsupported type: func');
-	const inner = newline + indent;
+	const innerNewline = newline + indent;
 	const colon = indent === '' ? ':' : ': ';
 	run.budget.enter();
 	const parts: string[] = [];
 	let length = 0;
-	const add = (part: string): void => {
+	const addPart = (part: string): void => {
 		length += part.length;
-		run.budget.fits(length);
+		run.budget.checkLength(length);
 		parts.push(part);
 	};
 	const dictionary = asDictionary(value);
 	const fields = dictionary === undefined && isObject(value) ? value.jsonFields?.() : undefined;
 	const entries = dictionary ?? fields;
-	if (isList(value)) for (const item of value) add(encode(run, item, indent, inner));
+	if (isList(value)) for (const item of value) addPart(encode(run, item, indent, innerNewline));
 	else if (entries) {
 		for (const key of fields ? fields.keys() : sortedKeys(entries)) {
-			add(`${JSON.stringify(key)}${colon}${encode(run, entries.get(key)!, indent, inner)}`);
+			addPart(`${JSON.stringify(key)}${colon}${encode(run, entries.get(key)!, indent, innerNewline)}`);
 		}
 	}
 	run.budget.leave();
 	if (!isList(value) && !entries) return JSON.stringify((value as { text(): string }).text());
 	const [open, close] = isList(value) ? '[]' : '{}';
-	return parts.length === 0 ? `${open}${close}` : `${open}${inner}${parts.join(`,${inner}`)}${newline}${close}`;
+	return parts.length === 0
+		? `${open}${close}`
+		: `${open}${innerNewline}${parts.join(`,${innerNewline}`)}${newline}${close}`;
 }
 
 /** Parses JSON. Numbers become floats, as in Go. Throws SyntaxError. */

@@ -5,32 +5,32 @@ import { type Value, wrapInt64 } from './value.ts';
  * Parses an integer (`1`, `0x1F`, `0b1`, `0o7`, `017`, `1_000`) or a float (`1.5`, `1e3`, `0x1p4`); undefined for anything
  * else.
  */
-export function parseNumber(written: string): bigint | number | undefined {
-	const negative = written[0] === '-';
-	const text = (written[0] === '-' || written[0] === '+' ? written.slice(1) : written)
+export function parseNumber(numberText: string): bigint | number | undefined {
+	const isNegative = numberText[0] === '-';
+	const text = (numberText[0] === '-' || numberText[0] === '+' ? numberText.slice(1) : numberText)
 		.replaceAll('_', '')
 		.toLowerCase();
-	const integer = integerOf(text);
+	const integer = parseInteger(text);
 	if (integer !== undefined) {
-		const value = negative ? -integer : integer;
+		const value = isNegative ? -integer : integer;
 		return wrapInt64(value) === value ? value : undefined;
 	}
 	const float = text.startsWith('0x')
-		? hexFloat(text)
+		? parseHexFloat(text)
 		: /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/.test(text)
 			? Number(text)
 			: undefined;
 	if (float === undefined || !Number.isFinite(float)) return undefined;
-	return negative ? -float : float;
+	return isNegative ? -float : float;
 }
 
-function integerOf(text: string): bigint | undefined {
+function parseInteger(text: string): bigint | undefined {
 	if (/^0x[0-9a-f]+$|^0b[01]+$|^0o[0-7]+$|^(?:0|[1-9]\d*)$/.test(text)) return BigInt(text);
 	if (/^0[0-7]+$/.test(text)) return BigInt(`0o${text.slice(1)}`);
 	return undefined;
 }
 
-function hexFloat(text: string): number | undefined {
+function parseHexFloat(text: string): number | undefined {
 	const parts = /^0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)$/.exec(text);
 	if (!parts) return undefined;
 	return Number.parseInt(`0${parts[1]}${parts[2]}`, 16) * 2 ** (Number(parts[3]) - 4 * parts[2]!.length);

@@ -16,27 +16,27 @@ const MAX_NESTING = 100;
 
 const END_OF_BLOCK = new Set(['end', 'else']);
 
-/** Parses a source. `isFunction` reports known functions. Throws TemplateSyntaxError. */
+/** Parses a source. `isFunction` returns true for a known function, otherwise why it is unavailable. Throws TemplateSyntaxError. */
 export function parseTemplate(
 	source: TemplateSource,
 	delimiters: Delimiters,
 	isFunction: (name: string) => true | string,
 ): ParsedTemplate {
 	const parser = new Parser(source.text, splitTemplate(source, delimiters), isFunction);
-	return { statements: parser.whole(), defines: parser.defines };
+	return { statements: parser.parseAll(), definitions: parser.definitions };
 }
 
 class Parser {
-	readonly defines = new Map<string, readonly Statement[]>();
+	readonly definitions = new Map<string, readonly Statement[]>();
 	readonly #text: string;
 	readonly #pieces: readonly TemplatePiece[];
 	readonly #isFunction: (name: string) => true | string;
-	#piece = 0;
+	#pieceIndex = 0;
 	#tokens: readonly Token[] = [];
-	#token = 0;
+	#tokenIndex = 0;
 	/** Names of the variables in scope, by slot. */
 	#names: string[] = ['$'];
-	#loops = 0;
+	#loopDepth = 0;
 	#nesting = 0;
 
 	constructor(text: string, pieces: readonly TemplatePiece[], isFunction: (name: string) => true | string) {
@@ -45,33 +45,33 @@ class Parser {
 		this.#isFunction = isFunction;
 	}
 
-	whole(): readonly Statement[] {
+	parseAll(): readonly Statement[] {
 		const statements = this.#statements(undefined);
 		if (this.#tokens.length > 0) this.#fail(this.#tokens[0]!, `unexpected {{${this.#tokens[0]!.text}}}`);
 		return statements;
 	}
 
 	/**
-	 * Parses statements up to the action that ends them, whose tokens become the current ones. `opened` is the beginning of the
-	 * enclosing block.
+	 * Parses statements up to the action that ends them, whose tokens become the current ones. `blockStart` is the first token of
+	 * the enclosing block.
 	 */
-	#statements(opened: Token | undefined): readonly Statement[] {
+	#statements(blockStart: Token | undefined): readonly Statement[] {
 		const statements: Statement[] = [];
-		while (this.#piece < this.#pieces.length) {
-			const piece = this.#pieces[this.#piece++]!;
+		while (this.#pieceIndex < this.#pieces.length) {
+			const piece = this.#pieces[this.#pieceIndex++]!;
 			if (piece.kind === 'text') {
 				statements.push({ kind: 'text', text: piece.text });
 				continue;
 			}
 			this.#tokens = piece.tokens;
-			this.#token = 0;
+			this.#tokenIndex = 0;
 			const first = this.#peek();
 			if (first.kind === 'word' && END_OF_BLOCK.has(first.text)) return statements;
 			const statement = this.#statement(first);
 			if (statement) statements.push(statement);
 		}
 		this.#tokens = [];
-		if (opened) this.#fail(opened, `unexpected EOF: {{${opened.text}}} has no {{end}}`);
+		if (blockStart) this.#fail(blockStart, `unexpected EOF: {{${blockStart.text}}} has no {{end}}`);
 		return statements;
 	}
 
@@ -81,136 +81,136 @@ class Parser {
 				case 'if':
 				case 'with':
 				case 'range':
-					return this.#control(this.#take(), first.text) as Statement;
+					return this.#control(this.#takeToken(), first.text) as Statement;
 				case 'define':
-					this.#define(this.#take());
+					this.#define(this.#takeToken());
 					return undefined;
 				case 'block':
-					return this.#block(this.#take());
+					return this.#block(this.#takeToken());
 				case 'template':
-					return this.#template(this.#take());
+					return this.#template(this.#takeToken());
 				case 'break':
 				case 'continue': {
-					this.#take();
-					this.#noMore(first.text);
-					if (this.#loops === 0) this.#fail(first, `{{${first.text}}} outside {{range}}`);
+					this.#takeToken();
+					this.#expectEnd(first.text);
+					if (this.#loopDepth === 0) this.#fail(first, `{{${first.text}}} outside {{range}}`);
 					return { kind: first.text };
 				}
 			}
 		}
-		return { kind: 'print', pipeline: this.#wholePipeline('command') };
+		return { kind: 'print', pipeline: this.#pipelineToEnd('command') };
 	}
 
-	#control<Kind extends 'if' | 'with' | 'range'>(opened: Token, kind: Kind): ControlStatement<Kind> {
-		this.#deeper(opened);
-		const scope = this.#names.length;
-		const pipeline = this.#wholePipeline(kind);
-		if (kind === 'range') this.#loops++;
-		const body = this.#scoped(() => this.#statements(opened));
-		if (kind === 'range') this.#loops--;
+	#control<Kind extends 'if' | 'with' | 'range'>(blockStart: Token, kind: Kind): ControlStatement<Kind> {
+		this.#enterBlock(blockStart);
+		const variableCount = this.#names.length;
+		const pipeline = this.#pipelineToEnd(kind);
+		if (kind === 'range') this.#loopDepth++;
+		const body = this.#withScope(() => this.#statements(blockStart));
+		if (kind === 'range') this.#loopDepth--;
 		let otherwise: readonly Statement[] = [];
-		const stop = this.#take();
-		if (stop.text === 'else') {
+		const endToken = this.#takeToken();
+		if (endToken.text === 'else') {
 			const next = this.#peek();
 			if (next.kind === 'word' && next.text === kind && kind !== 'range') {
 				// `{{else if}}` has no `{{end}}` of its own.
-				otherwise = [this.#control(this.#take(), kind) as Statement];
-				this.#names.length = scope;
+				otherwise = [this.#control(this.#takeToken(), kind) as Statement];
+				this.#names.length = variableCount;
 				this.#nesting--;
 				return { kind, pipeline, body, otherwise };
 			}
-			this.#noMore('else');
-			otherwise = this.#scoped(() => this.#statements(opened));
-			if (this.#take().text === 'else') this.#fail(opened, 'expected end; found {{else}}');
+			this.#expectEnd('else');
+			otherwise = this.#withScope(() => this.#statements(blockStart));
+			if (this.#takeToken().text === 'else') this.#fail(blockStart, 'expected end; found {{else}}');
 		}
-		this.#noMore('end');
-		this.#names.length = scope;
+		this.#expectEnd('end');
+		this.#names.length = variableCount;
 		this.#nesting--;
 		return { kind, pipeline, body, otherwise };
 	}
 
 	/** Parses the inside of a block: variables declared there go out of scope at its end. */
-	#scoped<T>(parse: () => T): T {
-		const scope = this.#names.length;
+	#withScope<T>(parse: () => T): T {
+		const variableCount = this.#names.length;
 		const result = parse();
-		this.#names.length = scope;
+		this.#names.length = variableCount;
 		return result;
 	}
 
-	#define(opened: Token): void {
-		if (this.#nesting > 0) this.#fail(opened, 'unexpected {{define}} inside a block');
-		const name = this.#take();
+	#define(blockStart: Token): void {
+		if (this.#nesting > 0) this.#fail(blockStart, 'unexpected {{define}} inside a block');
+		const name = this.#takeToken();
 		if (name.kind !== 'string') this.#unexpected(name, 'define clause');
-		this.#noMore('define clause');
-		this.#body(opened, name.text);
+		this.#expectEnd('define clause');
+		this.#definitionBody(blockStart, name.text);
 	}
 
 	/** Parses a template definition: its statements have their own variables. */
-	#body(opened: Token, name: string): void {
-		this.#deeper(opened);
-		const [names, loops] = [this.#names, this.#loops];
+	#definitionBody(blockStart: Token, name: string): void {
+		this.#enterBlock(blockStart);
+		const [names, loops] = [this.#names, this.#loopDepth];
 		this.#names = ['$'];
-		this.#loops = 0;
-		const statements = this.#statements(opened);
-		if (this.#take().text === 'else') this.#fail(opened, 'unexpected {{else}}');
-		this.#noMore('end');
-		[this.#names, this.#loops] = [names, loops];
+		this.#loopDepth = 0;
+		const statements = this.#statements(blockStart);
+		if (this.#takeToken().text === 'else') this.#fail(blockStart, 'unexpected {{else}}');
+		this.#expectEnd('end');
+		[this.#names, this.#loopDepth] = [names, loops];
 		this.#nesting--;
 		// An empty definition does not replace one that is not empty.
-		if (!this.defines.has(name) || !isBlank(statements)) {
-			if (this.defines.has(name) && !isBlank(this.defines.get(name)!)) {
-				this.#fail(opened, `template: multiple definition of template "${name}"`);
+		if (!this.definitions.has(name) || !isBlank(statements)) {
+			if (this.definitions.has(name) && !isBlank(this.definitions.get(name)!)) {
+				this.#fail(blockStart, `template: multiple definition of template "${name}"`);
 			}
-			this.defines.set(name, statements);
+			this.definitions.set(name, statements);
 		}
 	}
 
-	#block(opened: Token): Statement {
-		const name = this.#take();
+	#block(blockStart: Token): Statement {
+		const name = this.#takeToken();
 		if (name.kind !== 'string') this.#unexpected(name, 'block clause');
-		const pipeline = this.#wholePipeline('block clause');
-		this.#body(opened, name.text);
-		return { kind: 'template', name: name.text, pipeline, start: opened.start, end: name.end };
+		const pipeline = this.#pipelineToEnd('block clause');
+		this.#definitionBody(blockStart, name.text);
+		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
 	}
 
-	#template(opened: Token): Statement {
-		const name = this.#take();
+	#template(blockStart: Token): Statement {
+		const name = this.#takeToken();
 		if (name.kind !== 'string') this.#unexpected(name, 'template clause');
-		const pipeline = this.#peek().kind === 'end' ? undefined : this.#wholePipeline('template clause');
-		return { kind: 'template', name: name.text, pipeline, start: opened.start, end: name.end };
+		const pipeline = this.#peek().kind === 'end' ? undefined : this.#pipelineToEnd('template clause');
+		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
 	}
 
 	/** Parses a pipeline up to the end of the action. */
-	#wholePipeline(context: string): Pipeline {
+	#pipelineToEnd(context: string): Pipeline {
 		const pipeline = this.#pipeline(context, context === 'range');
-		this.#noMore(context);
+		this.#expectEnd(context);
 		return pipeline;
 	}
 
-	#pipeline(context: string, range: boolean): Pipeline {
+	#pipeline(context: string, isRange: boolean): Pipeline {
 		const first = this.#peek();
-		const declared: Token[] = [];
+		const declaredVariables: Token[] = [];
 		let declares = false;
 		if (first.kind === 'variable') {
-			const second = this.#tokens[this.#token + 1];
-			const pair = range && isOperator(second, ',');
-			const operator = pair ? this.#tokens[this.#token + 3] : second;
-			if (pair && this.#tokens[this.#token + 2]?.kind !== 'variable')
+			const secondToken = this.#tokens[this.#tokenIndex + 1];
+			const hasTwoVariables = isRange && isOperator(secondToken, ',');
+			const operator = hasTwoVariables ? this.#tokens[this.#tokenIndex + 3] : secondToken;
+			if (hasTwoVariables && this.#tokens[this.#tokenIndex + 2]?.kind !== 'variable')
 				this.#fail(first, 'range can only initialize variables');
 			if (isOperator(operator, ':=') || isOperator(operator, '=')) {
-				declared.push(this.#take());
-				if (pair) {
-					this.#take();
-					declared.push(this.#take());
+				declaredVariables.push(this.#takeToken());
+				if (hasTwoVariables) {
+					this.#takeToken();
+					declaredVariables.push(this.#takeToken());
 				}
-				declares = this.#take().text === ':=';
-			} else if (isOperator(second, ',')) this.#fail(first, `too many declarations in ${context}`);
+				declares = this.#takeToken().text === ':=';
+			} else if (isOperator(secondToken, ',')) this.#fail(first, `too many declarations in ${context}`);
 		}
 		const commands: Command[] = [];
 		for (;;) {
 			commands.push(this.#command(context));
 			if (!isOperator(this.#peek(), '|')) break;
-			this.#take();
+			this.#takeToken();
 			if (this.#peek().kind === 'end') this.#fail(this.#peek(), `missing value for ${context}`);
 		}
 		for (const [i, { operands }] of commands.entries()) {
@@ -219,7 +219,7 @@ class Parser {
 				this.#fail(operands[0]!, `non executable command in pipeline stage ${i + 1}`);
 			}
 		}
-		const slots = declared.map(token => (declares ? this.#declare(token) : this.#slot(token)));
+		const slots = declaredVariables.map(token => (declares ? this.#declare(token) : this.#slot(token)));
 		return { commands, slots, declares, start: first.start, end: commands.at(-1)!.end };
 	}
 
@@ -239,7 +239,7 @@ class Parser {
 		for (;;) {
 			const token = this.#peek();
 			if (token.kind === 'end' || isOperator(token, '|') || isOperator(token, ')')) break;
-			if (!token.spaced && operands.length > 0) this.#unexpected(token, 'operand');
+			if (!token.isSpaced && operands.length > 0) this.#unexpected(token, 'operand');
 			operands.push(this.#operand(context));
 		}
 		if (operands.length === 0) this.#fail(this.#peek(), `missing value for ${context}`);
@@ -250,24 +250,24 @@ class Parser {
 
 	#operand(context: string): Operand {
 		let operand = this.#term(context);
-		for (let next = this.#peek(); next.kind === 'field' && !next.spaced; next = this.#peek()) {
-			this.#take();
+		for (let next = this.#peek(); next.kind === 'field' && !next.isSpaced; next = this.#peek()) {
+			this.#takeToken();
 			if (operand.kind === 'nil' || operand.kind === 'literal') {
 				this.#fail(next, `unexpected .${next.text} after term`);
 			}
-			operand = { kind: 'field', of: operand, name: next.text, start: operand.start, end: next.end };
+			operand = { kind: 'field', operand, name: next.text, start: operand.start, end: next.end };
 		}
 		return operand;
 	}
 
 	#term(context: string): Operand {
-		const token = this.#take();
+		const token = this.#takeToken();
 		const { start, end } = token;
 		switch (token.kind) {
 			case 'dot':
 				return { kind: 'dot', start, end };
 			case 'field':
-				return { kind: 'field', of: { kind: 'dot', start, end }, name: token.text, start, end };
+				return { kind: 'field', operand: { kind: 'dot', start, end }, name: token.text, start, end };
 			case 'variable':
 				return { kind: 'variable', slot: this.#slot(token), start, end };
 			case 'string':
@@ -285,50 +285,50 @@ class Parser {
 				break;
 		}
 		if (!isOperator(token, '(')) this.#unexpected(token, context);
-		this.#deeper(token);
+		this.#enterBlock(token);
 		const pipeline = this.#pipeline('parenthesized pipeline', false);
-		const close = this.#take();
-		if (!isOperator(close, ')')) this.#unexpected(close, 'parenthesized pipeline');
+		const closingParen = this.#takeToken();
+		if (!isOperator(closingParen, ')')) this.#unexpected(closingParen, 'parenthesized pipeline');
 		this.#nesting--;
-		return { kind: 'pipeline', pipeline, start, end: close.end };
+		return { kind: 'pipeline', pipeline, start, end: closingParen.end };
 	}
 
 	#word(token: Token): Operand {
 		const { text, start, end } = token;
 		if (text === 'true' || text === 'false') return { kind: 'literal', value: text === 'true', start, end };
 		if (text === 'nil') return { kind: 'nil', start, end };
-		const known = this.#isFunction(text);
-		if (known !== true) this.#fail(token, known);
+		const availability = this.#isFunction(text);
+		if (availability !== true) this.#fail(token, availability);
 		return { kind: 'function', name: text, start, end };
 	}
 
-	#deeper(at: { start: number }): void {
-		if (++this.#nesting > MAX_NESTING) this.#fail(at, `blocks nest deeper than ${MAX_NESTING}`);
+	#enterBlock(place: { start: number }): void {
+		if (++this.#nesting > MAX_NESTING) this.#fail(place, `blocks nest deeper than ${MAX_NESTING}`);
 	}
 
 	#peek(): Token {
-		return this.#tokens[this.#token]!;
+		return this.#tokens[this.#tokenIndex]!;
 	}
 
 	/** Returns the next token; stays at the token that ends the action. */
-	#take(): Token {
-		const token = this.#tokens[this.#token]!;
-		if (token.kind !== 'end') this.#token++;
+	#takeToken(): Token {
+		const token = this.#tokens[this.#tokenIndex]!;
+		if (token.kind !== 'end') this.#tokenIndex++;
 		return token;
 	}
 
-	#noMore(context: string): void {
+	#expectEnd(context: string): void {
 		const token = this.#peek();
 		if (token.kind !== 'end') this.#unexpected(token, context);
 	}
 
 	#unexpected(token: Token, context: string): never {
-		const what = token.kind === 'end' ? 'the end of the action' : `"${this.#text.slice(token.start, token.end)}"`;
-		this.#fail(token, `unexpected ${what} in ${context}`);
+		const tokenText = token.kind === 'end' ? 'the end of the action' : `"${this.#text.slice(token.start, token.end)}"`;
+		this.#fail(token, `unexpected ${tokenText} in ${context}`);
 	}
 
-	#fail(at: { start: number }, reason: string): never {
-		throw new TemplateSyntaxError(lineOfOffset(this.#text, at.start), reason);
+	#fail(place: { start: number }, reason: string): never {
+		throw new TemplateSyntaxError(lineOfOffset(this.#text, place.start), reason);
 	}
 }
 

@@ -3,7 +3,7 @@ import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError } from '../../codegen
 import { FunctionError } from './template-error.ts';
 
 /** Maximum cached expressions, so that templates which build them from data cannot exhaust memory. */
-const MAX = 200;
+const MAX_EXPRESSIONS = 200;
 
 /** A bounded cache of regular expressions, compiled with the flag `g`. */
 export class PatternCache {
@@ -11,14 +11,14 @@ export class PatternCache {
 
 	/** Returns the compiled regular expression. Throws FunctionError. */
 	get(source: string): RegExp {
-		const known = this.#compiled.get(source);
-		if (known) {
-			known.lastIndex = 0;
-			return known;
+		const cached = this.#compiled.get(source);
+		if (cached) {
+			cached.lastIndex = 0;
+			return cached;
 		}
 		try {
 			const compiled = compileRegexp(source, 'g', REQUEST_REGEXP_BOUNDS);
-			if (this.#compiled.size >= MAX) this.#compiled.clear();
+			if (this.#compiled.size >= MAX_EXPRESSIONS) this.#compiled.clear();
 			this.#compiled.set(source, compiled);
 			return compiled;
 		} catch (error) {

@@ -8,11 +8,11 @@ const MAX_WIDTH = 10_000;
 
 interface Verb {
 	readonly letter: string;
-	readonly plus: boolean;
-	readonly minus: boolean;
-	readonly sharp: boolean;
-	readonly space: boolean;
-	readonly zero: boolean;
+	readonly hasPlus: boolean;
+	readonly hasMinus: boolean;
+	readonly hasSharp: boolean;
+	readonly hasSpace: boolean;
+	readonly hasZero: boolean;
 	readonly width: number | undefined;
 	readonly precision: number | undefined;
 }
@@ -21,67 +21,72 @@ const DIRECTIVE = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\
 
 /** Implements `printf`. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
 export function formatPrintf(run: TemplateRun, format: string, args: readonly Value[]): string {
-	let out = '';
-	let next = 0;
-	let reordered = false;
-	let from = 0;
-	for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', from)) {
+	let result = '';
+	let argumentIndex = 0;
+	let hasExplicitIndex = false;
+	let literalStart = 0;
+	for (
+		let directiveStart = format.indexOf('%');
+		directiveStart !== -1;
+		directiveStart = format.indexOf('%', literalStart)
+	) {
 		run.budget.spend(1);
-		out += format.slice(from, at);
-		DIRECTIVE.lastIndex = at;
-		const [whole, flags, index1, widthText, index2, precisionText, index3, letter] = DIRECTIVE.exec(format)!;
-		from = at + whole.length;
+		result += format.slice(literalStart, directiveStart);
+		DIRECTIVE.lastIndex = directiveStart;
+		const [directive, flags, index1, widthText, index2, precisionText, index3, letter] = DIRECTIVE.exec(format)!;
+		literalStart = directiveStart + directive.length;
 		for (const index of [index1, index2, index3]) {
 			if (index === undefined) continue;
-			next = Number(index.slice(1, -1)) - 1;
-			reordered = true;
+			argumentIndex = Number(index.slice(1, -1)) - 1;
+			hasExplicitIndex = true;
 		}
 		if (letter === '') {
-			out += '%!(NOVERB)';
+			result += '%!(NOVERB)';
 			break;
 		}
 		if (letter === '%') {
-			out += '%';
+			result += '%';
 			continue;
 		}
-		const star = (text: string | undefined): number | undefined => {
+		const readNumber = (text: string | undefined): number | undefined => {
 			if (text !== '*') return text === undefined ? undefined : Math.min(Number(text), MAX_WIDTH);
-			const value = args[next++];
+			const value = args[argumentIndex++];
 			return typeof value === 'bigint' ? Number(BigInt.asIntN(32, value)) : undefined;
 		};
-		const width = star(widthText);
-		const precision = whole.includes('.') ? (star(precisionText) ?? 0) : undefined;
+		const width = readNumber(widthText);
+		const precision = directive.includes('.') ? (readNumber(precisionText) ?? 0) : undefined;
 		const verb: Verb = {
 			letter: letter!,
-			plus: flags!.includes('+'),
-			minus: flags!.includes('-') || (width ?? 0) < 0,
-			sharp: flags!.includes('#'),
-			space: flags!.includes(' '),
-			zero: flags!.includes('0') && !flags!.includes('-'),
+			hasPlus: flags!.includes('+'),
+			hasMinus: flags!.includes('-') || (width ?? 0) < 0,
+			hasSharp: flags!.includes('#'),
+			hasSpace: flags!.includes(' '),
+			hasZero: flags!.includes('0') && !flags!.includes('-'),
 			width: width === undefined ? undefined : Math.min(Math.abs(width), MAX_WIDTH),
 			precision: precision === undefined || precision < 0 ? undefined : Math.min(precision, MAX_WIDTH),
 		};
-		if (next < 0 || next >= args.length) out += `%!${letter}(${reordered ? 'BADINDEX' : 'MISSING'})`;
-		else out += formatVerb(run, verb, args[next++]!);
-		run.budget.fits(out.length);
+		if (argumentIndex < 0 || argumentIndex >= args.length)
+			result += `%!${letter}(${hasExplicitIndex ? 'BADINDEX' : 'MISSING'})`;
+		else result += formatVerb(run, verb, args[argumentIndex++]!);
+		run.budget.checkLength(result.length);
 	}
-	out += format.slice(from);
-	if (!reordered && next < args.length) {
-		const extra = args
-			.slice(next)
+	result += format.slice(literalStart);
+	if (!hasExplicitIndex && argumentIndex < args.length) {
+		const extraArguments = args
+			.slice(argumentIndex)
 			.map(value => (value === null ? '<nil>' : `${typeName(value)}=${formatValue(run, value)}`));
-		out += `%!(EXTRA ${extra.join(', ')})`;
+		result += `%!(EXTRA ${extraArguments.join(', ')})`;
 	}
-	return out;
+	return result;
 }
 
 function formatVerb(run: TemplateRun, verb: Verb, value: Value): string {
 	const { letter } = verb;
-	if (letter === 'T') return padded(verb, typeName(value));
+	if (letter === 'T') return pad(verb, typeName(value));
 	if (letter === 'v') return formatDefault(run, verb, value);
 	switch (typeof value) {
 		case 'boolean':
-			if (letter === 't') return padded(verb, String(value));
+			if (letter === 't') return pad(verb, String(value));
 			break;
 		case 'bigint': {
 			const text = formatInteger(verb, value);
@@ -115,7 +120,7 @@ function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): strin
 		run.budget.spend(1);
 		const part = formatVerb(run, verb, item);
 		length += part.length + 1;
-		run.budget.fits(length);
+		run.budget.checkLength(length);
 		parts.push(part);
 	}
 	run.budget.leave();
@@ -123,14 +128,14 @@ function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): strin
 }
 
 function formatDefault(run: TemplateRun, verb: Verb, value: Value): string {
-	if (verb.sharp) return padded(verb, goSyntax(run, value));
+	if (verb.hasSharp) return pad(verb, goSyntax(run, value));
 	if (typeof value === 'bigint') return formatInteger({ ...verb, letter: 'd' }, value)!;
 	if (typeof value === 'number') {
-		if (verb.precision === undefined) return signed(verb, formatFloat(value));
+		if (verb.precision === undefined) return formatSigned(verb, formatFloat(value));
 		return formatFloatVerb({ ...verb, letter: 'g' }, value)!;
 	}
 	if (typeof value === 'string') return formatText({ ...verb, letter: 's' }, value)!;
-	return padded(verb, formatValue(run, value));
+	return pad(verb, formatValue(run, value));
 }
 
 /** Implements `%#v`. */
@@ -140,7 +145,7 @@ function goSyntax(run: TemplateRun, value: Value): string {
 		run.budget.enter();
 		run.budget.spend(value.length);
 		const text = `[]interface {}{${value.map(item => goSyntax(run, item)).join(', ')}}`;
-		run.budget.fits(text.length);
+		run.budget.checkLength(text.length);
 		run.budget.leave();
 		return text;
 	}
@@ -148,39 +153,39 @@ function goSyntax(run: TemplateRun, value: Value): string {
 }
 
 function formatInteger(verb: Verb, value: bigint): string | undefined {
-	const { letter, sharp } = verb;
-	const size = value < 0n ? -value : value;
+	const { letter, hasSharp } = verb;
+	const magnitude = value < 0n ? -value : value;
 	let digits: string;
 	switch (letter) {
 		case 'd':
-			digits = size.toString();
+			digits = magnitude.toString();
 			break;
 		case 'b':
-			digits = (sharp ? '0b' : '') + size.toString(2);
+			digits = (hasSharp ? '0b' : '') + magnitude.toString(2);
 			break;
 		case 'o':
-			digits = (sharp ? '0' : '') + size.toString(8);
+			digits = (hasSharp ? '0' : '') + magnitude.toString(8);
 			break;
 		case 'O':
-			digits = `0o${size.toString(8)}`;
+			digits = `0o${magnitude.toString(8)}`;
 			break;
 		case 'x':
-			digits = (sharp ? '0x' : '') + size.toString(16);
+			digits = (hasSharp ? '0x' : '') + magnitude.toString(16);
 			break;
 		case 'X':
-			digits = (sharp ? '0X' : '') + size.toString(16).toUpperCase();
+			digits = (hasSharp ? '0X' : '') + magnitude.toString(16).toUpperCase();
 			break;
 		case 'c':
-			return padded(verb, character(value));
+			return pad(verb, character(value));
 		case 'q':
-			return padded(verb, `'${character(value)}'`);
+			return pad(verb, `'${character(value)}'`);
 		case 'U':
-			return padded(verb, `U+${size.toString(16).toUpperCase().padStart(4, '0')}`);
+			return pad(verb, `U+${magnitude.toString(16).toUpperCase().padStart(4, '0')}`);
 		default:
 			return undefined;
 	}
 	if (verb.precision !== undefined) digits = digits.padStart(verb.precision, '0');
-	return signed(verb, (value < 0n ? '-' : '') + digits);
+	return formatSigned(verb, (value < 0n ? '-' : '') + digits);
 }
 
 function character(value: bigint): string {
@@ -190,46 +195,46 @@ function character(value: bigint): string {
 function formatFloatVerb(verb: Verb, value: number): string | undefined {
 	const { precision = 6 } = verb;
 	if (!/[eEfFgGv]/.test(verb.letter)) return undefined;
-	if (!Number.isFinite(value)) return signed({ ...verb, zero: false }, formatFloat(value));
+	if (!Number.isFinite(value)) return formatSigned({ ...verb, hasZero: false }, formatFloat(value));
 	switch (verb.letter) {
 		case 'e':
-			return signed(verb, padExponent(value.toExponential(Math.min(precision, 100))));
+			return formatSigned(verb, padExponent(value.toExponential(Math.min(precision, 100))));
 		case 'E':
-			return signed(verb, padExponent(value.toExponential(Math.min(precision, 100))).toUpperCase());
+			return formatSigned(verb, padExponent(value.toExponential(Math.min(precision, 100))).toUpperCase());
 		case 'f':
 		case 'F':
-			return signed(verb, fixed(value, Math.min(precision, 100)));
+			return formatSigned(verb, formatFixed(value, Math.min(precision, 100)));
 		default: {
-			const text = verb.precision === undefined ? formatFloat(value) : significant(value, verb.precision);
-			return signed(verb, verb.letter === 'G' ? text.toUpperCase() : text);
+			const text = verb.precision === undefined ? formatFloat(value) : formatSignificant(value, verb.precision);
+			return formatSigned(verb, verb.letter === 'G' ? text.toUpperCase() : text);
 		}
 	}
 }
 
 /** Formats a number of any size with a fixed number of decimal places: `toFixed` switches to exponents at 1e21. */
-function fixed(value: number, digits: number): string {
+function formatFixed(value: number, digits: number): string {
 	if (Math.abs(value) < 1e21) return value.toFixed(digits);
 	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
 }
 
-function significant(value: number, digits: number): string {
+function formatSignificant(value: number, digits: number): string {
 	const text = value.toPrecision(Math.min(Math.max(digits, 1), 100));
-	const [mantissa, power] = text.split('e') as [string, string?];
-	const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
-	return power === undefined ? short : padExponent(`${short}e${power}`);
+	const [mantissa, exponent] = text.split('e') as [string, string?];
+	const shortMantissa = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
+	return exponent === undefined ? shortMantissa : padExponent(`${shortMantissa}e${exponent}`);
 }
 
 function formatText(verb: Verb, text: string): string | undefined {
-	const cut = verb.precision === undefined ? text : [...text].slice(0, verb.precision).join('');
+	const truncated = verb.precision === undefined ? text : [...text].slice(0, verb.precision).join('');
 	switch (verb.letter) {
 		case 's':
-			return padded(verb, cut);
+			return pad(verb, truncated);
 		case 'q':
-			return padded(verb, verb.sharp && !/[`\n\r]/.test(cut) ? `\`${cut}\`` : quoteString(cut));
+			return pad(verb, verb.hasSharp && !/[`\n\r]/.test(truncated) ? `\`${truncated}\`` : quoteString(truncated));
 		case 'x':
-			return padded(verb, Buffer.from(cut).toString('hex'));
+			return pad(verb, Buffer.from(truncated).toString('hex'));
 		case 'X':
-			return padded(verb, Buffer.from(cut).toString('hex').toUpperCase());
+			return pad(verb, Buffer.from(truncated).toString('hex').toUpperCase());
 		default:
 			return undefined;
 	}
@@ -237,29 +242,29 @@ function formatText(verb: Verb, text: string): string | undefined {
 
 /** Quotes a string with escapes, like Go. */
 export function quoteString(text: string): string {
-	return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escaped)}"`;
+	return `"${text.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, escapeCharacter)}"`;
 }
 
-function escaped(c: string): string {
-	const known = '\x07\b\f\n\r\t\v\\"'.indexOf(c);
-	if (known !== -1) return `\\${'abfnrtv\\"'[known]}`;
+function escapeCharacter(c: string): string {
+	const escapeIndex = '\x07\b\f\n\r\t\v\\"'.indexOf(c);
+	if (escapeIndex !== -1) return `\\${'abfnrtv\\"'[escapeIndex]}`;
 	const code = c.codePointAt(0)!;
 	if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;
 	return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
 /** Formats a number with its sign and padding. */
-function signed(verb: Verb, text: string): string {
-	const negative = text.startsWith('-');
-	const sign = negative ? '-' : verb.plus ? '+' : verb.space ? ' ' : '';
+function formatSigned(verb: Verb, text: string): string {
+	const isNegative = text.startsWith('-');
+	const sign = isNegative ? '-' : verb.hasPlus ? '+' : verb.hasSpace ? ' ' : '';
 	const digits = text.replace(/^[+-]/, '');
-	if (!verb.zero || verb.width === undefined) return padded(verb, sign + digits);
+	if (!verb.hasZero || verb.width === undefined) return pad(verb, sign + digits);
 	return sign + digits.padStart(verb.width - sign.length, '0');
 }
 
-function padded(verb: Verb, text: string): string {
+function pad(verb: Verb, text: string): string {
 	if (verb.width === undefined) return text;
-	const missing = verb.width - [...text].length;
-	if (missing <= 0) return text;
-	return verb.minus ? text + ' '.repeat(missing) : (verb.zero ? '0' : ' ').repeat(missing) + text;
+	const missingWidth = verb.width - [...text].length;
+	if (missingWidth <= 0) return text;
+	return verb.hasMinus ? text + ' '.repeat(missingWidth) : (verb.hasZero ? '0' : ' ').repeat(missingWidth) + text;
 }

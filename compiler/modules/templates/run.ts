@@ -5,7 +5,7 @@ import type { Value } from './value.ts';
 
 /** Limits that keep a template from blocking a thread or exhausting its memory. */
 export interface ExecutionBounds {
-	/** Number of evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
+	/** Maximum evaluation steps of one execution, including the templates it calls; long strings and lists count as several. */
 	readonly steps: number;
 	/** Maximum characters of a string, and of the output. */
 	readonly characters: number;
@@ -23,42 +23,45 @@ export const DEFAULT_EXECUTION_BOUNDS: ExecutionBounds = {
 /** Maximum nesting of template calls and of values; more could overflow the stack. */
 const MAX_DEPTH = 100;
 
-/** The remaining budget of one execution. Included templates draw on it, and so do repetitions (see `restart`). */
+/** The remaining budget of one execution. Included templates and repetitions (see `restart`) spend from the same budget. */
 export class ExecutionBudget {
 	readonly bounds: ExecutionBounds;
-	readonly #steps: { left: number };
+	readonly #steps: { stepsLeft: number };
 	#depth = 0;
 
 	/** `steps` may be shared by several executions. */
-	constructor(bounds: ExecutionBounds = DEFAULT_EXECUTION_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
+	constructor(
+		bounds: ExecutionBounds = DEFAULT_EXECUTION_BOUNDS,
+		steps: { stepsLeft: number } = { stepsLeft: bounds.steps },
+	) {
 		this.bounds = bounds;
 		this.#steps = steps;
 	}
 
 	/** Spends steps of the budget. Throws LimitError if none are left. */
 	spend(steps: number): void {
-		this.#steps.left -= steps;
-		if (this.#steps.left < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
+		this.#steps.stepsLeft -= steps;
+		if (this.#steps.stepsLeft < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
 	}
 
 	/** Charges a new string to the budget. */
-	text(length: number): void {
-		this.fits(length);
+	chargeText(length: number): void {
+		this.checkLength(length);
 		this.spend(length >> 7);
 	}
 
 	/**
-	 * Checks the length of a string under construction. It is not charged here, because a string that is built in many steps is
+	 * Checks the length of a string under construction. Does not charge the budget, because a string that is built in many steps is
 	 * checked at each of them.
 	 */
-	fits(length: number): void {
+	checkLength(length: number): void {
 		if (length > this.bounds.characters) {
 			throw new LimitError(`a text is longer than ${this.bounds.characters} characters`);
 		}
 	}
 
 	/** Charges a list or dictionary that was built or traversed. */
-	entries(count: number): void {
+	chargeEntries(count: number): void {
 		if (count > this.bounds.entries) throw new LimitError(`a list has more than ${this.bounds.entries} entries`);
 		this.spend(count >> 2);
 	}
@@ -85,10 +88,10 @@ export interface RunDependencies {
 	/** Returns a compiled regular expression with the flag `g`. Throws FunctionError. */
 	regexp(source: string): RegExp;
 	/**
-	 * Returns the result of `make`. When the execution is repeated, returns the earlier result; calls come in the same order each
+	 * Returns the result of `compute`. When the execution is repeated, returns the earlier result: calls come in the same order each
 	 * time. Omitted if executions are never repeated.
 	 */
-	once?<T extends Value>(make: () => T): T;
+	once?<T extends Value>(compute: () => T): T;
 	/** State for the functions that the embedder adds; the language does not use it. */
 	readonly host: unknown;
 }
@@ -113,10 +116,10 @@ export class TemplateRun {
 	}
 
 	/** Appends to the output. */
-	write(text: string): void {
-		this.#length += text.length;
-		this.budget.fits(this.#length);
-		this.#pieces.push(text);
+	write(chargeText: string): void {
+		this.#length += chargeText.length;
+		this.budget.checkLength(this.#length);
+		this.#pieces.push(chargeText);
 	}
 
 	/** Returns the output. */
@@ -124,12 +127,12 @@ export class TemplateRun {
 		return this.#pieces.join('');
 	}
 
-	/** Returns the result of `make`, which may be random. If the execution is repeated, it gets the same result. */
-	once<T extends Value>(make: () => T): T {
-		return this.deps.once ? this.deps.once(make) : make();
+	/** Returns the result of `compute`, which may be random. If the execution is repeated, it gets the same result. */
+	once<T extends Value>(compute: () => T): T {
+		return this.deps.once ? this.deps.once(compute) : compute();
 	}
 
-	/** Throws FunctionError: a function reports that an argument is unusable. */
+	/** Throws FunctionError. Called by a function to report an unusable argument. */
 	fail(reason: string): never {
 		throw new FunctionError(reason);
 	}

@@ -21,7 +21,7 @@ export class TemplateSyntaxError extends TemplateFailure {
 	}
 
 	/** Returns the error with the name of the template in its message. */
-	named(name: string): TemplateFailure {
+	withTemplateName(name: string): TemplateFailure {
 		return new TemplateFailure(`template: ${name}:${this.line}: ${this.reason}`, { cause: this });
 	}
 }
@@ -32,11 +32,11 @@ export class FunctionError extends Error {}
 /** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */
 export class LimitError extends Error {}
 
-/** Thrown if a result is not available yet: the execution is repeated when the promise settles. */
+/** Thrown if a result is not available yet. When the promise settles, the execution is repeated. */
 export class Suspension {
-	readonly until: Promise<unknown>;
+	readonly settled: Promise<unknown>;
 
-	constructor(until: Promise<unknown>) {
-		this.until = until;
+	constructor(settled: Promise<unknown>) {
+		this.settled = settled;
 	}
 }

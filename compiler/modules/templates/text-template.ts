@@ -17,7 +17,7 @@ export const DEFAULT_DELIMITERS: Delimiters = { open: '{{', close: '}}' };
 export interface TextTemplate {
 	readonly body: TemplateBody;
 	/** The templates that the source defines, by name. */
-	readonly defines: ReadonlyMap<string, TemplateBody>;
+	readonly definitions: ReadonlyMap<string, TemplateBody>;
 }
 
 /** The language that templates are compiled in: delimiters and functions. */
@@ -25,25 +25,26 @@ export interface TemplateLanguage {
 	readonly delimiters: Delimiters;
 	readonly functions: FunctionTable;
 	/** Functions that are known but unavailable, with the reason worded as part of a sentence. */
-	readonly refused?: ReadonlyMap<string, string>;
+	readonly refusedFunctions?: ReadonlyMap<string, string>;
 }
 
 /** Compiles a template source. `name` is only used in messages. Throws TemplateFailure. */
 export function compileTextTemplate(source: TemplateSource, language: TemplateLanguage, name: string): TextTemplate {
-	const { functions, refused } = language;
+	const { functions, refusedFunctions } = language;
 	const isFunction = (word: string): true | string => {
 		if (functions.has(word) || word === 'and' || word === 'or') return true;
-		const why = refused?.get(word);
-		return why === undefined ? `function "${word}" not defined` : `function "${word}" ${why}`;
+		const reason = refusedFunctions?.get(word);
+		return reason === undefined ? `function "${word}" not defined` : `function "${word}" ${reason}`;
 	};
 	try {
 		const parsed = parseTemplate(source, language.delimiters, isFunction);
 		const scope = { text: source.text, functions };
-		const defines = new Map<string, TemplateBody>();
-		for (const [defined, statements] of parsed.defines) defines.set(defined, compileStatements(statements, scope));
-		return { body: compileStatements(parsed.statements, scope), defines };
+		const definitions = new Map<string, TemplateBody>();
+		for (const [definedName, statements] of parsed.definitions)
+			definitions.set(definedName, compileStatements(statements, scope));
+		return { body: compileStatements(parsed.statements, scope), definitions };
 	} catch (error) {
-		throw error instanceof TemplateSyntaxError ? error.named(name) : error;
+		throw error instanceof TemplateSyntaxError ? error.withTemplateName(name) : error;
 	}
 }
 
@@ -82,5 +83,5 @@ export function executeTextTemplate(template: TextTemplate, execution: TemplateE
 
 /** Makes the templates that a source defines callable in a run. */
 export function addTemplates(run: TemplateRun, template: TextTemplate, name: string): void {
-	for (const [defined, body] of template.defines) run.templates.set(defined, { body, parseName: name });
+	for (const [definedName, body] of template.definitions) run.templates.set(definedName, { body, parseName: name });
 }

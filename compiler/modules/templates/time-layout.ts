@@ -29,9 +29,9 @@ function pad(value: number, length: number, fill = '0'): string {
 export function timePattern(layout: string): string {
 	let pattern = '';
 	let end = 0;
-	for (const found of layout.matchAll(ELEMENT)) {
-		pattern += RegExp.escape(layout.slice(end, found.index)) + elementPattern(found[0]);
-		end = found.index + found[0].length;
+	for (const match of layout.matchAll(ELEMENT)) {
+		pattern += RegExp.escape(layout.slice(end, match.index)) + elementPattern(match[0]);
+		end = match.index + match[0].length;
 	}
 	return pattern + RegExp.escape(layout.slice(end));
 }
@@ -47,7 +47,7 @@ function elementPattern(element: string): string {
 
 /** Formats a time in milliseconds since 1970 by a layout. */
 export function formatTime(time: number, layout: string, zone: Zone): string {
-	const { offset, name } = zoneFacts(zone, time);
+	const { offsetMinutes: offset, name } = zoneFacts(zone, time);
 	const date = new Date(time + offset * 60_000);
 	const hour = date.getUTCHours();
 	const year = date.getUTCFullYear();
@@ -102,7 +102,9 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 			case 'pm':
 				return hour < 12 ? 'am' : 'pm';
 			default:
-				return element[0] === '-' || element[0] === 'Z' ? offsetElement(element, offset) : fraction(element, date);
+				return element[0] === '-' || element[0] === 'Z'
+					? offsetElement(element, offset)
+					: formatFraction(element, date);
 		}
 	});
 }
@@ -118,13 +120,13 @@ function offsetElement(element: string, offset: number): string {
 	return element.length === 3 ? text.slice(0, 3) : text;
 }
 
-function fraction(element: string, date: Date): string {
+function formatFraction(element: string, date: Date): string {
 	const digits = pad(date.getUTCMilliseconds(), 3)
 		.padEnd(9, '0')
 		.slice(0, element.length - 1);
 	if (element[1] === '0') return element[0] + digits;
-	const kept = digits.replace(/0+$/, '');
-	return kept === '' ? '' : element[0] + kept;
+	const significantDigits = digits.replace(/0+$/, '');
+	return significantDigits === '' ? '' : element[0] + significantDigits;
 }
 
 interface Fields {
@@ -146,22 +148,24 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 		afternoon: undefined,
 		zone: undefined,
 	};
-	let at = 0;
-	let from = 0;
-	for (const found of layout.matchAll(ELEMENT)) {
-		const literal = layout.slice(from, found.index);
-		if (!text.startsWith(literal, at)) return undefined;
-		at += literal.length;
-		from = found.index + found[0].length;
-		const read = readElement(found[0], text.slice(at), fields);
-		if (read === undefined) return undefined;
-		at += read;
+	let textPosition = 0;
+	let layoutPosition = 0;
+	for (const match of layout.matchAll(ELEMENT)) {
+		const literal = layout.slice(layoutPosition, match.index);
+		if (!text.startsWith(literal, textPosition)) return undefined;
+		textPosition += literal.length;
+		layoutPosition = match.index + match[0].length;
+		const consumed = readElement(match[0], text.slice(textPosition), fields);
+		if (consumed === undefined) return undefined;
+		textPosition += consumed;
 		// A fraction may follow the seconds even if the layout has none, as in Go.
-		const unasked =
-			/^[05]{1,2}$/.test(found[0]) && !/^[.,][09]/.test(layout.slice(from)) ? /^[.,]\d+/.exec(text.slice(at)) : null;
-		if (unasked) at += readElement('.9', unasked[0], fields)!;
+		const extraFraction =
+			/^[05]{1,2}$/.test(match[0]) && !/^[.,][09]/.test(layout.slice(layoutPosition))
+				? /^[.,]\d+/.exec(text.slice(textPosition))
+				: null;
+		if (extraFraction) textPosition += readElement('.9', extraFraction[0], fields)!;
 	}
-	if (text.slice(at) !== layout.slice(from)) return undefined;
+	if (text.slice(textPosition) !== layout.slice(layoutPosition)) return undefined;
 	if (fields.afternoon !== undefined) fields.hour = (fields.hour % 12) + (fields.afternoon ? 12 : 0);
 	const { year, month, day, hour, minute, second, milliseconds } = fields;
 	if (month > 12 || month < 1 || hour > 23 || minute > 59 || second > 59) return undefined;
@@ -169,97 +173,100 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 	date.setUTCFullYear(year, month - 1, day);
 	if (date.getUTCDate() !== day) return undefined;
 	date.setUTCHours(hour, minute, second, milliseconds);
-	const result = fields.zone ?? zone;
-	const wall = date.getTime();
+	const resultZone = fields.zone ?? zone;
+	const localTime = date.getTime();
 	// The zone's offset depends on the time that is being computed. Two iterations suffice, except in an hour that daylight
 	// saving time skips.
-	const guess = wall - zoneFacts(result, wall).offset * 60_000;
-	return { time: wall - zoneFacts(result, guess).offset * 60_000, zone: result };
+	const utcGuess = localTime - zoneFacts(resultZone, localTime).offsetMinutes * 60_000;
+	return { time: localTime - zoneFacts(resultZone, utcGuess).offsetMinutes * 60_000, zone: resultZone };
 }
 
-/** Parses one element at the start of the text into the fields; returns the length consumed, or undefined. */
+/**
+ * Parses one element at the start of the text into the fields. Returns the length consumed, or undefined if the text does not
+ * match.
+ */
 function readElement(element: string, text: string, fields: Fields): number | undefined {
-	const take = (pattern: RegExp, use: (found: string) => boolean | undefined): number | undefined => {
-		const found = pattern.exec(text)?.[0];
-		return found === undefined || use(found) === false ? undefined : found.length;
+	const matchElement = (pattern: RegExp, store: (matched: string) => boolean | undefined): number | undefined => {
+		const matched = pattern.exec(text)?.[0];
+		return matched === undefined || store(matched) === false ? undefined : matched.length;
 	};
-	const number = (digits: RegExp, field: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second') =>
-		take(digits, found => {
-			fields[field] = Number(found);
+	const readNumber = (digits: RegExp, field: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second') =>
+		matchElement(digits, matched => {
+			fields[field] = Number(matched);
 		});
-	const named = (names: readonly string[], short: boolean, use: (index: number) => void): number | undefined => {
-		const lower = text.toLowerCase();
-		const index = names.findIndex(name => lower.startsWith((short ? name.slice(0, 3) : name).toLowerCase()));
+	const readName = (names: readonly string[], isShort: boolean, store: (index: number) => void): number | undefined => {
+		const lowerText = text.toLowerCase();
+		const index = names.findIndex(name => lowerText.startsWith((isShort ? name.slice(0, 3) : name).toLowerCase()));
 		if (index === -1) return undefined;
-		use(index);
-		return short ? 3 : names[index]!.length;
+		store(index);
+		return isShort ? 3 : names[index]!.length;
 	};
 	switch (element) {
 		case 'January':
 		case 'Jan':
-			return named(MONTH_NAMES, element === 'Jan', index => {
+			return readName(MONTH_NAMES, element === 'Jan', index => {
 				fields.month = index + 1;
 			});
 		case 'Monday':
 		case 'Mon':
-			return named(DAY_NAMES, element === 'Mon', () => {});
+			return readName(DAY_NAMES, element === 'Mon', () => {});
 		case 'MST':
-			return take(/^(?:[A-Z]{3,4}|[+-]\d{2})/, found => {
-				if (found === 'UTC' || found === 'GMT') fields.zone = 'UTC';
+			return matchElement(/^(?:[A-Z]{3,4}|[+-]\d{2})/, matched => {
+				if (matched === 'UTC' || matched === 'GMT') fields.zone = 'UTC';
 			});
 		case '2006':
-			return number(/^\d{4}/, 'year');
+			return readNumber(/^\d{4}/, 'year');
 		case '06':
-			return take(/^\d{2}/, found => {
-				fields.year = Number(found) + (Number(found) >= 69 ? 1900 : 2000);
+			return matchElement(/^\d{2}/, matched => {
+				fields.year = Number(matched) + (Number(matched) >= 69 ? 1900 : 2000);
 			});
 		case '01':
-			return number(/^\d{2}/, 'month');
+			return readNumber(/^\d{2}/, 'month');
 		case '1':
-			return number(/^\d{1,2}/, 'month');
+			return readNumber(/^\d{1,2}/, 'month');
 		case '02':
-			return number(/^\d{2}/, 'day');
+			return readNumber(/^\d{2}/, 'day');
 		case '2':
-			return number(/^\d{1,2}/, 'day');
+			return readNumber(/^\d{1,2}/, 'day');
 		case '_2':
-			return number(/^ ?\d{1,2}/, 'day');
+			return readNumber(/^ ?\d{1,2}/, 'day');
 		case '002':
 		case '__2':
-			return take(/^[ \d]{3}/, found => {
+			return matchElement(/^[ \d]{3}/, matched => {
 				fields.month = 1;
-				fields.day = Number(found);
+				fields.day = Number(matched);
 				return fields.day >= 1 && fields.day <= 31;
 			});
 		case '15':
 		case '03':
-			return number(/^\d{2}/, 'hour');
+			return readNumber(/^\d{2}/, 'hour');
 		case '3':
-			return number(/^\d{1,2}/, 'hour');
+			return readNumber(/^\d{1,2}/, 'hour');
 		case '04':
-			return number(/^\d{2}/, 'minute');
+			return readNumber(/^\d{2}/, 'minute');
 		case '4':
-			return number(/^\d{1,2}/, 'minute');
+			return readNumber(/^\d{1,2}/, 'minute');
 		case '05':
-			return number(/^\d{2}/, 'second');
+			return readNumber(/^\d{2}/, 'second');
 		case '5':
-			return number(/^\d{1,2}/, 'second');
+			return readNumber(/^\d{1,2}/, 'second');
 		case 'PM':
 		case 'pm':
-			return take(/^[AaPp][Mm]/, found => {
-				fields.afternoon = found[0]!.toLowerCase() === 'p';
+			return matchElement(/^[AaPp][Mm]/, matched => {
+				fields.afternoon = matched[0]!.toLowerCase() === 'p';
 			});
 		default:
 			break;
 	}
 	if (element[0] === '.' || element[0] === ',') {
 		const pattern = element[1] === '0' ? new RegExp(`^[.,]\\d{${element.length - 1}}`) : /^(?:[.,]\d+)?/;
-		return take(pattern, found => {
-			fields.milliseconds = Number(found.slice(1, 4).padEnd(3, '0'));
+		return matchElement(pattern, matched => {
+			fields.milliseconds = Number(matched.slice(1, 4).padEnd(3, '0'));
 		});
 	}
-	return take(/^(?:Z(?![A-Z])|[+-]\d{2}(?::?\d{2})?)/, found => {
-		if (found === 'Z' && element[0] !== 'Z') return false;
-		fields.zone = found === 'Z' ? 'UTC' : found.length === 3 ? `${found}:00` : found;
+	return matchElement(/^(?:Z(?![A-Z])|[+-]\d{2}(?::?\d{2})?)/, matched => {
+		if (matched === 'Z' && element[0] !== 'Z') return false;
+		fields.zone = matched === 'Z' ? 'UTC' : matched.length === 3 ? `${matched}:00` : matched;
 		return isZone(fields.zone);
 	});
 }

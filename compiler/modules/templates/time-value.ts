@@ -5,7 +5,7 @@ import { isZone, type Zone, zoneFacts } from './time-zone.ts';
 import { Callable, type TemplateObject, type Value } from './value.ts';
 
 /** The layout in which Go prints a time. */
-const PRINTED = '2006-01-02 15:04:05.999999999 -0700 MST';
+const GO_TIME_LAYOUT = '2006-01-02 15:04:05.999999999 -0700 MST';
 
 /** A duration, in nanoseconds. */
 export class DurationValue implements TemplateObject {
@@ -37,14 +37,14 @@ export class DurationValue implements TemplateObject {
 
 	/** Formats the duration, such as `1h2m3.5s`, `1.5ms` or `0s`. */
 	text(): string {
-		const size = this.nanoseconds < 0n ? -this.nanoseconds : this.nanoseconds;
+		const magnitude = this.nanoseconds < 0n ? -this.nanoseconds : this.nanoseconds;
 		const sign = this.nanoseconds < 0n ? '-' : '';
-		if (size === 0n) return '0s';
-		if (size < 1000n) return `${sign}${size}ns`;
-		if (size < 1_000_000n) return `${sign}${decimal(size, 1000n)}µs`;
-		if (size < 1_000_000_000n) return `${sign}${decimal(size, 1_000_000n)}ms`;
-		const minutes = size / 60_000_000_000n;
-		const seconds = `${decimal(size % 60_000_000_000n, 1_000_000_000n)}s`;
+		if (magnitude === 0n) return '0s';
+		if (magnitude < 1000n) return `${sign}${magnitude}ns`;
+		if (magnitude < 1_000_000n) return `${sign}${formatDecimal(magnitude, 1000n)}µs`;
+		if (magnitude < 1_000_000_000n) return `${sign}${formatDecimal(magnitude, 1_000_000n)}ms`;
+		const minutes = magnitude / 60_000_000_000n;
+		const seconds = `${formatDecimal(magnitude % 60_000_000_000n, 1_000_000_000n)}s`;
 		if (minutes === 0n) return sign + seconds;
 		return minutes < 60n ? `${sign}${minutes}m${seconds}` : `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`;
 	}
@@ -54,10 +54,10 @@ export class DurationValue implements TemplateObject {
 	}
 }
 
-function decimal(value: bigint, unit: bigint): string {
-	const rest = value % unit;
-	if (rest === 0n) return String(value / unit);
-	return `${value / unit}.${rest
+function formatDecimal(value: bigint, unit: bigint): string {
+	const fraction = value % unit;
+	if (fraction === 0n) return String(value / unit);
+	return `${value / unit}.${fraction
 		.toString()
 		.padStart(unit.toString().length - 1, '0')
 		.replace(/0+$/, '')}`;
@@ -67,7 +67,7 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 	...{ ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 },
 };
 
-/** Parses `1h30m` or `-1.5s` to nanoseconds; undefined if it is not a duration. */
+/** Parses a duration such as `1h30m` or `-1.5s` to nanoseconds; undefined if the text is not a duration. */
 export function parseGoDuration(text: string): bigint | undefined {
 	if (!/^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
 	let total = 0;
@@ -96,7 +96,7 @@ export class TimeValue implements TemplateObject {
 	}
 
 	text(): string {
-		return this.format(PRINTED);
+		return this.format(GO_TIME_LAYOUT);
 	}
 
 	isEmpty(): boolean {
@@ -104,9 +104,9 @@ export class TimeValue implements TemplateObject {
 	}
 
 	member(name: string): Value | undefined {
-		const found = TIME_METHODS[name as keyof typeof TIME_METHODS];
-		if (!Object.hasOwn(TIME_METHODS, name) || !found) return undefined;
-		return new Callable(name, found.parameters.slice(1), (run, args) => found.call(run, [this, ...args]));
+		const method = TIME_METHODS[name as keyof typeof TIME_METHODS];
+		if (!Object.hasOwn(TIME_METHODS, name) || !method) return undefined;
+		return new Callable(name, method.parameters.slice(1), (run, args) => method.call(run, [this, ...args]));
 	}
 }
 
@@ -114,28 +114,28 @@ export class TimeValue implements TemplateObject {
 const ZERO_TIME = -62_135_596_800_000;
 
 /** Returns a date whose UTC getters return the local time in the value's zone. */
-function wall({ time, zone }: TimeValue): Date {
-	return new Date(time + zoneFacts(zone, time).offset * 60_000);
+function localDate({ time, zone }: TimeValue): Date {
+	return new Date(time + zoneFacts(zone, time).offsetMinutes * 60_000);
 }
 
-const number = (read: (date: Date) => number): TemplateFunction =>
-	defineFunction('any', (_, time: TimeValue) => BigInt(read(wall(time))));
+const dateNumber = (read: (date: Date) => number): TemplateFunction =>
+	defineFunction('any', (_, time: TimeValue) => BigInt(read(localDate(time))));
 
 const TIME_METHODS = {
 	Format: defineFunction('any string', (run, time: TimeValue, layout: string) => {
-		run.budget.text(layout.length * 4);
+		run.budget.chargeText(layout.length * 4);
 		return time.format(layout);
 	}),
 	String: defineFunction('any', (_, time: TimeValue) => time.text()),
-	Year: number(date => date.getUTCFullYear()),
-	Month: defineFunction('any', (_, time: TimeValue) => MONTH_NAMES[wall(time).getUTCMonth()]!),
-	Day: number(date => date.getUTCDate()),
-	Hour: number(date => date.getUTCHours()),
-	Minute: number(date => date.getUTCMinutes()),
-	Second: number(date => date.getUTCSeconds()),
-	Nanosecond: number(date => date.getUTCMilliseconds() * 1_000_000),
-	YearDay: number(dayOfYear),
-	Weekday: defineFunction('any', (_, time: TimeValue) => DAY_NAMES[wall(time).getUTCDay()]!),
+	Year: dateNumber(date => date.getUTCFullYear()),
+	Month: defineFunction('any', (_, time: TimeValue) => MONTH_NAMES[localDate(time).getUTCMonth()]!),
+	Day: dateNumber(date => date.getUTCDate()),
+	Hour: dateNumber(date => date.getUTCHours()),
+	Minute: dateNumber(date => date.getUTCMinutes()),
+	Second: dateNumber(date => date.getUTCSeconds()),
+	Nanosecond: dateNumber(date => date.getUTCMilliseconds() * 1_000_000),
+	YearDay: dateNumber(dayOfYear),
+	Weekday: defineFunction('any', (_, time: TimeValue) => DAY_NAMES[localDate(time).getUTCDay()]!),
 	Unix: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time / 1000))),
 	UnixMilli: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time))),
 	UTC: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.time, 'UTC')),
@@ -146,14 +146,14 @@ const TIME_METHODS = {
 		return new TimeValue(time.time + Number(duration.nanoseconds / 1_000_000n), time.zone);
 	}),
 	AddDate: defineFunction('any int int int', (_, time: TimeValue, years: bigint, months: bigint, days: bigint) => {
-		const date = wall(time);
-		const shift = zoneFacts(time.zone, time.time).offset * 60_000;
+		const date = localDate(time);
+		const zoneOffsetMs = zoneFacts(time.zone, time.time).offsetMinutes * 60_000;
 		date.setUTCFullYear(
 			date.getUTCFullYear() + Number(years),
 			date.getUTCMonth() + Number(months),
 			date.getUTCDate() + Number(days),
 		);
-		return new TimeValue(date.getTime() - shift, time.zone);
+		return new TimeValue(date.getTime() - zoneOffsetMs, time.zone);
 	}),
 	Sub: defineFunction('any any', (run, a: TimeValue, b: Value) =>
 		b instanceof TimeValue

@@ -5,15 +5,15 @@ export type Zone = string;
 
 /** A zone's offset in minutes east of UTC, and its short name, at a certain time. */
 export interface ZoneFacts {
-	readonly offset: number;
+	readonly offsetMinutes: number;
 	readonly name: string;
 }
 
-const FIXED = /^([+-])(\d{2}):?(\d{2})$/;
+const FIXED_OFFSET = /^([+-])(\d{2}):?(\d{2})$/;
 
 /** Reports whether a zone is known. */
 export function isZone(zone: Zone): boolean {
-	if (zone === 'Local' || zone === 'UTC' || FIXED.test(zone)) return true;
+	if (zone === 'Local' || zone === 'UTC' || FIXED_OFFSET.test(zone)) return true;
 	try {
 		return /^[A-Za-z]/.test(zone) && new Intl.DateTimeFormat('en-US', { timeZone: zone }) !== undefined;
 	} catch {
@@ -23,23 +23,23 @@ export function isZone(zone: Zone): boolean {
 
 /** Returns the offset and short name of a zone at a time in milliseconds since 1970. */
 export function zoneFacts(zone: Zone, time: number): ZoneFacts {
-	if (zone === 'UTC') return { offset: 0, name: 'UTC' };
-	const fixed = FIXED.exec(zone);
-	if (fixed) {
-		const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
+	if (zone === 'UTC') return { offsetMinutes: 0, name: 'UTC' };
+	const fixedOffset = FIXED_OFFSET.exec(zone);
+	if (fixedOffset) {
+		const minutes = Number(fixedOffset[2]) * 60 + Number(fixedOffset[3]);
 		return {
-			offset: fixed[1] === '-' ? -minutes : minutes,
-			name: offsetText(fixed[1] === '-' ? -minutes : minutes, ''),
+			offsetMinutes: fixedOffset[1] === '-' ? -minutes : minutes,
+			name: offsetText(fixedOffset[1] === '-' ? -minutes : minutes, ''),
 		};
 	}
 	if (zone === 'Local') {
 		const offset = -new Date(time).getTimezoneOffset();
-		return { offset, name: offset === 0 ? 'UTC' : shortName(undefined, time) };
+		return { offsetMinutes: offset, name: offset === 0 ? 'UTC' : shortName(undefined, time) };
 	}
-	const long = zonePart(zone, time, 'longOffset');
-	const offset = /GMT([+-])(\d{2}):(\d{2})/.exec(long);
+	const longName = zonePart(zone, time, 'longOffset');
+	const offset = /GMT([+-])(\d{2}):(\d{2})/.exec(longName);
 	const minutes = offset ? (Number(offset[2]) * 60 + Number(offset[3])) * (offset[1] === '-' ? -1 : 1) : 0;
-	return { offset: minutes, name: shortName(zone, time) };
+	return { offsetMinutes: minutes, name: shortName(zone, time) };
 }
 
 function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short', locale = 'en-US'): string {
@@ -63,7 +63,7 @@ function shortName(zone: Zone | undefined, time: number): string {
 
 /** Formats an offset in minutes: `+0200` or, with a separator, `+02:00`. */
 export function offsetText(minutes: number, separator: string): string {
-	const size = Math.abs(minutes);
-	const two = (n: number) => String(n).padStart(2, '0');
-	return `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}${separator}${two(size % 60)}`;
+	const absoluteMinutes = Math.abs(minutes);
+	const padTwo = (n: number) => String(n).padStart(2, '0');
+	return `${minutes < 0 ? '-' : '+'}${padTwo(Math.floor(absoluteMinutes / 60))}${separator}${padTwo(absoluteMinutes % 60)}`;
 }

@@ -62,7 +62,7 @@ export function isList(value: Value): value is readonly Value[] {
 	return Array.isArray(value);
 }
 
-/** Returns a value as a dictionary; undefined if it is none. */
+/** Returns a value as a dictionary; undefined if it is not one. */
 export function asDictionary(value: Value): Dictionary | undefined {
 	if (value instanceof Map) return value;
 	return isObject(value) ? value.entries?.() : undefined;
@@ -120,9 +120,9 @@ export function compareText(a: string, b: string): number {
 		const right = b.charCodeAt(i);
 		if (left === right) continue;
 		// A surrogate is half of a code point that is above every code point of a single unit.
-		const leftHigh = left >= 0xd800 && left <= 0xdfff;
-		const rightHigh = right >= 0xd800 && right <= 0xdfff;
-		if (leftHigh !== rightHigh) return leftHigh ? 1 : -1;
+		const isLeftSurrogate = left >= 0xd800 && left <= 0xdfff;
+		const isRightSurrogate = right >= 0xd800 && right <= 0xdfff;
+		if (isLeftSurrogate !== isRightSurrogate) return isLeftSurrogate ? 1 : -1;
 		return left - right;
 	}
 	return a.length - b.length;

@@ -17,8 +17,8 @@ export interface FieldValue {
 }
 
 /**
- * A replacement in every value of a field; `*` means every field. `find` is a regular expression; `$1` and `${name}` insert
- * groups.
+ * A replacement in every value of a field; the name `*` means every field. `find` is a regular expression, and `$1` and `${name}`
+ * in `replace` insert its groups.
  */
 export interface FieldReplacement {
 	readonly name: string;
@@ -38,7 +38,7 @@ export interface HeaderEdits {
 	readonly default?: readonly FieldValue[];
 }
 
-const PAIRS: Schema = {
+const PAIRS_SCHEMA: Schema = {
 	type: 'array',
 	items: {
 		type: 'object',
@@ -54,8 +54,8 @@ const PAIRS: Schema = {
 /** Properties of {@link HeaderEdits} in the document. */
 export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 	clear: { const: true, description: 'Removes every field first.' },
-	add: { ...PAIRS, description: 'Fields to add.' },
-	set: { ...PAIRS, description: 'Fields to set, replacing existing ones of that name.' },
+	add: { ...PAIRS_SCHEMA, description: 'Fields to add.' },
+	set: { ...PAIRS_SCHEMA, description: 'Fields to set, replacing existing ones of that name.' },
 	delete: {
 		type: 'array',
 		items: { type: 'string', minLength: 1 },
@@ -79,7 +79,7 @@ export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 		},
 		description: 'Regular expression replacements in values; the name `*` means every field.',
 	},
-	default: { ...PAIRS, description: 'Fields to set if they are absent.' },
+	default: { ...PAIRS_SCHEMA, description: 'Fields to set if they are absent.' },
 };
 
 /** Schema of {@link HeaderEdits}. */
@@ -97,60 +97,71 @@ export const HEADER_EDITS_SCHEMA: Schema = {
 export function lowerHeaderEdit(
 	words: readonly Word[],
 	edits: HeaderEdits | undefined,
-	of: 'request' | 'response',
+	messageKind: 'request' | 'response',
 	cx: LowerContext,
 ): HeaderEdits {
-	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
-	const written = cx.template(first).replace(/:$/, '');
-	const compat = cx.dialect === 'compatfile';
+	const [startsWithStar, secondWord, thirdWord] = words as [Word, Word | undefined, Word | undefined];
+	const firstText = cx.template(startsWithStar).replace(/:$/, '');
+	const isCompatfile = cx.dialect === 'compatfile';
 	// `>` defers an edit. It has no effect where edits cannot be deferred.
-	const text = compat && /^>./.test(written) ? written.slice(1) : written;
-	const sign = /^[+?-]./.test(text) ? text[0] : '';
-	const name = sign === '' ? text : text.slice(1);
-	const kept = edits ?? {};
-	if (name === '' || !isFieldName(name, sign === '-' || third !== undefined)) {
-		cx.problem('error', 'header/invalid-name', first.span, `\`${name}\` is not the name of a header field.`);
-		return kept;
+	const text = isCompatfile && /^>./.test(firstText) ? firstText.slice(1) : firstText;
+	const operator = /^[+?-]./.test(text) ? text[0] : '';
+	const name = operator === '' ? text : text.slice(1);
+	const earlierEdits = edits ?? {};
+	if (name === '' || !isFieldName(name, operator === '-' || thirdWord !== undefined)) {
+		cx.problem('error', 'header/invalid-name', startsWithStar.span, `\`${name}\` is not the name of a header field.`);
+		return earlierEdits;
 	}
-	if (sign === '-') {
-		if (second) {
+	if (operator === '-') {
+		if (secondWord) {
 			// Existing Compatfiles contain such values, so they are ignored there.
-			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
-				hint: `Write only \`${first.text}\`.`,
-			});
+			cx.problem(
+				isCompatfile ? 'warning' : 'error',
+				'arguments/too-many',
+				secondWord.span,
+				'Removing a field takes no value.',
+				{
+					hint: `Write only \`${startsWithStar.text}\`.`,
+				},
+			);
 		}
-		return name === '*' ? { ...kept, clear: true } : { ...kept, delete: [...(kept.delete ?? []), name] };
+		return name === '*'
+			? { ...earlierEdits, clear: true }
+			: { ...earlierEdits, delete: [...(earlierEdits.delete ?? []), name] };
 	}
-	if (sign === '?' && of === 'request') {
+	if (operator === '?' && messageKind === 'request') {
 		const message = `${text}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
-		cx.problem('error', 'header/default-on-request', first.span, message);
-		return kept;
+		cx.problem('error', 'header/default-on-request', startsWithStar.span, message);
+		return earlierEdits;
 	}
-	if (third && sign !== '') {
+	if (thirdWord && operator !== '') {
 		cx.problem(
-			compat ? 'warning' : 'error',
+			isCompatfile ? 'warning' : 'error',
 			'arguments/too-many',
-			third.span,
-			`\`${first.text}\` takes only one value.`,
+			thirdWord.span,
+			`\`${startsWithStar.text}\` takes only one value.`,
 		);
-		if (!compat) return kept;
-	} else if (third) {
+		if (!isCompatfile) return earlierEdits;
+	} else if (thirdWord) {
 		// An expression with a placeholder is compiled per request. The braces of a repetition (`a{2}`) are not a placeholder.
-		const search = cx.template(second!);
-		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
-		if (find === undefined) return kept;
-		return { ...kept, replace: [...(kept.replace ?? []), { name, find, replace: cx.template(third) }] };
+		const search = cx.template(secondWord!);
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(secondWord!);
+		if (find === undefined) return earlierEdits;
+		return {
+			...earlierEdits,
+			replace: [...(earlierEdits.replace ?? []), { name, find, replace: cx.template(thirdWord) }],
+		};
 	}
-	if (!second && !compat) {
-		cx.problem('error', 'header/no-value', first.span, `\`${name}\` has no value.`, {
+	if (!secondWord && !isCompatfile) {
+		cx.problem('error', 'header/no-value', startsWithStar.span, `\`${name}\` has no value.`, {
 			hint: `Write \`${name} ""\` for an empty value, or \`-${name}\` to remove the field.`,
 		});
-		return kept;
+		return earlierEdits;
 	}
-	const pair = { name, value: second ? cx.template(second) : '' };
-	if (sign === '+') return { ...kept, add: [...(kept.add ?? []), pair] };
-	if (sign === '?') return { ...kept, default: [...(kept.default ?? []), pair] };
-	return { ...kept, set: [...(kept.set ?? []), pair] };
+	const pair = { name, value: secondWord ? cx.template(secondWord) : '' };
+	if (operator === '+') return { ...earlierEdits, add: [...(earlierEdits.add ?? []), pair] };
+	if (operator === '?') return { ...earlierEdits, default: [...(earlierEdits.default ?? []), pair] };
+	return { ...earlierEdits, set: [...(earlierEdits.set ?? []), pair] };
 }
 
 /** Applies the edits to a list of fields. */
@@ -181,37 +192,38 @@ export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): Head
 
 type PairEdit = (headers: HeaderList, name: string, value: string) => void;
 
-function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: PairEdit): HeaderEdit {
+function compilePair({ name, value }: FieldValue, cx: CompileContext, applyEdit: PairEdit): HeaderEdit {
 	const names = cx.template(name, 'keep');
 	const values = compileFieldValue(value, cx, 'keep');
 	const field = names.constant;
 	// The value of an environment variable is known only on the machine that runs the server.
 	if (field === undefined || (name.includes('{') && !isToken(field))) {
 		return (x, headers) => {
-			const rendered = names.render(x);
+			const renderedName = names.render(x);
 			// A name built from request data is skipped if it is invalid.
-			if (isToken(rendered)) edit(headers, rendered, values.render(x));
+			if (isToken(renderedName)) applyEdit(headers, renderedName, values.render(x));
 		};
 	}
 	if (!isToken(field)) return cx.refuse(`\`${field}\` is not the name of a header field.`, 'header/invalid-name');
 	const { constant } = values;
-	if (constant !== undefined) return (_x, headers) => edit(headers, field, constant);
-	return (x, headers) => edit(headers, field, values.render(x));
+	if (constant !== undefined) return (_x, headers) => applyEdit(headers, field, constant);
+	return (x, headers) => applyEdit(headers, field, values.render(x));
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
 	// Only stars written in the configuration are wildcards, not those in a placeholder's value.
-	const first = pattern.startsWith('*');
-	const last = pattern.length > 1 && pattern.endsWith('*');
-	const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'keep');
+	const startsWithStar = pattern.startsWith('*');
+	const endsWithStar = pattern.length > 1 && pattern.endsWith('*');
+	const template = cx.template(pattern.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), 'keep');
 	const constant = template.constant?.toLowerCase();
-	if (!first && !last) return (x, headers) => void headers.delete(constant ?? template.render(x).toLowerCase());
+	if (!startsWithStar && !endsWithStar)
+		return (x, headers) => void headers.delete(constant ?? template.render(x).toLowerCase());
 	return (x, headers) => {
 		const text = constant ?? template.render(x).toLowerCase();
 		headers.filter(name => {
-			const lower = name.toLowerCase();
-			if (first && last) return !lower.includes(text);
-			return first ? !lower.endsWith(text) : !lower.startsWith(text);
+			const lowerName = name.toLowerCase();
+			if (startsWithStar && endsWithStar) return !lowerName.includes(text);
+			return startsWithStar ? !lowerName.endsWith(text) : !lowerName.startsWith(text);
 		});
 	};
 }
@@ -224,10 +236,10 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 	return (x, headers) => {
 		const expression = search(x);
 		if (!expression) return;
-		const lower = constant ?? names.render(x).toLowerCase();
+		const searchedName = constant ?? names.render(x).toLowerCase();
 		headers.map((field, value) => {
-			if (name !== '*' && !isSameFieldName(field, lower)) return value;
-			// Bytes that are not valid UTF-8 can be searched, and are preserved.
+			if (name !== '*' && !isSameFieldName(field, searchedName)) return value;
+			// Values that are not valid UTF-8 can be searched, too, and their bytes are preserved.
 			const text = decodeFieldText(value);
 			const replaced = replacement(text, expression, x);
 			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));
@@ -240,7 +252,7 @@ function isAscii(text: string): boolean {
 	return true;
 }
 
-function isFieldName(name: string, wildcards: boolean): boolean {
+function isFieldName(name: string, allowsWildcards: boolean): boolean {
 	if (name.includes('{')) return true;
-	return isToken(wildcards && name !== '*' ? name.replace(/^\*|\*$/g, '') : name);
+	return isToken(allowsWildcards && name !== '*' ? name.replace(/^\*|\*$/g, '') : name);
 }

@@ -1,4 +1,7 @@
-/** What the zones of `rate_limit` and `limit_concurrent` have in common: their lines, their schema, and which requests they count by which key. */
+/**
+ * Zones, as `rate_limit` and `limit_concurrent` have them: their lines, their schema, their keys, and the requests that they
+ * count.
+ */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHER_SCHEMA } from '../../document/references.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -28,7 +31,7 @@ export interface LimitZone {
 
 type Draft<Z> = { -readonly [K in keyof Z]?: Z[K] };
 
-/** What differs between the directives that have zones. */
+/** The properties in which directives with zones differ. */
 export interface ZoneDirective<Z extends LimitZone> {
 	/** Usage of the directive and of `zone` in its block. */
 	readonly usage: string;
@@ -40,20 +43,20 @@ export interface ZoneDirective<Z extends LimitZone> {
 	/** Lowers the limit in the first line. */
 	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
 	/** Returns the lines of a zone. */
-	lines(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
+	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
 	/** Names of the lines that contain a limit. */
 	readonly limitLines: readonly string[];
 	/**
-	 * Checks what the lines of a zone say together, and returns the zone unless it is incomplete.
-	 * @param limited Whether the zone has a limit, right or wrong.
+	 * Checks the lines of a zone together, and returns the zone unless it is incomplete.
+	 * @param hasLimit Whether the zone has a limit, right or wrong.
 	 */
-	finish(zone: Draft<Z>, line: Line, limited: boolean, cx: LowerContext): Z | undefined;
+	finishZone(zone: Draft<Z>, line: Line, hasLimit: boolean, cx: LowerContext): Z | undefined;
 }
 
 /** Template of the client's address, which is also the default key. */
 export const CLIENT_KEY = '{http.vars.client_ip}';
 const DEFAULT_IPV6_PREFIX = 64;
-const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const ZONE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MIN_KEYS = 1024;
 const MAX_KEYS = 16_777_216;
 
@@ -65,7 +68,7 @@ export function countSchema(minimum: number, maximum: number, description: strin
 /** Returns the schemas of the fields of {@link LimitZone}. */
 export function limitZoneFields(defaultKeys: number, maxKeys = MAX_KEYS): { readonly [field: string]: Schema } {
 	return {
-		name: { type: 'string', pattern: NAME.source, description: 'Zones of the same name share their counts.' },
+		name: { type: 'string', pattern: ZONE_NAME.source, description: 'Zones of the same name share their counts.' },
 		key: {
 			type: 'string',
 			minLength: 1,
@@ -85,19 +88,19 @@ export function limitZoneFields(defaultKeys: number, maxKeys = MAX_KEYS): { read
 }
 
 /** Returns a handler of a line with a single word. */
-export function oneWord(cx: LowerContext, usage: string, lower: (word: Word) => void): SubdirectiveHandler {
-	return (words, at) => {
-		cx.noBlock(at);
-		if (cx.count(at, words, 1, 1, usage)) lower(words[0]!);
+export function singleWordHandler(cx: LowerContext, usage: string, lower: (word: Word) => void): SubdirectiveHandler {
+	return (words, innerLine) => {
+		cx.noBlock(innerLine);
+		if (cx.count(innerLine, words, 1, 1, usage)) lower(words[0]!);
 	};
 }
 
-/** Sets a field of a draft, unless its value was wrong. */
-export function keep<D, K extends keyof D>(zone: D, field: K, value: D[K] | undefined): void {
+/** Sets a field of a draft, unless the value is undefined because it was invalid. */
+export function setField<D, K extends keyof D>(zone: D, field: K, value: D[K] | undefined): void {
 	if (value !== undefined) zone[field] = value;
 }
 
-/** Lowers a time in a range. Reports a problem and returns undefined if it is outside of it. */
+/** Lowers a time, which must be in a range. Reports a problem and returns undefined otherwise. */
 export function lowerPeriod(word: Word, min: number, max: number, range: string, cx: LowerContext): number | undefined {
 	const value = cx.duration(word);
 	if (value === undefined || (value >= min && value <= max)) return value;
@@ -115,34 +118,38 @@ export function limitZoneLines(
 	maxKeys = MAX_KEYS,
 ): { readonly [name: string]: SubdirectiveHandler } {
 	return {
-		key: oneWord(cx, 'key <text>', word => {
+		key: singleWordHandler(cx, 'key <text>', word => {
 			const key = cx.template(word);
 			if (key === '') {
 				const message = 'The key is empty: all requests would share one limit.';
 				cx.problem('error', `${code}/empty-key`, word.span, message, {
 					hint: 'Write `static` for one limit for all requests.',
 				});
-			} else keep(zone, 'key', key === CLIENT_KEY ? undefined : key);
+			} else setField(zone, 'key', key === CLIENT_KEY ? undefined : key);
 		}),
-		ipv6_prefix: oneWord(cx, 'ipv6_prefix <bits>', word => keep(zone, 'ipv6_prefix', cx.integer(word, 1, 128))),
-		match: (words, at) => {
-			const matcher = cx.matcherExpression(words, at.block, undefined);
+		ipv6_prefix: singleWordHandler(cx, 'ipv6_prefix <bits>', word =>
+			setField(zone, 'ipv6_prefix', cx.integer(word, 1, 128)),
+		),
+		match: (words, innerLine) => {
+			const matcher = cx.matcherExpression(words, innerLine.block, undefined);
 			if (matcher) zone.when = zone.when ? { type: 'all', of: [zone.when, matcher] } : matcher;
 		},
-		allow: (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'allow <range>…'))
+		allow: (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'allow <range>…'))
 				zone.allow = [...(zone.allow ?? []), ...lowerRanges(words, cx)];
 		},
-		max_keys: oneWord(cx, 'max_keys <n>', word => keep(zone, 'max_keys', cx.integer(word, MIN_KEYS, maxKeys))),
-		dry_run: (words, at) => {
-			cx.noBlock(at);
-			if (cx.count(at, words, 0, 0, 'dry_run')) zone.dry_run = true;
+		max_keys: singleWordHandler(cx, 'max_keys <n>', word =>
+			setField(zone, 'max_keys', cx.integer(word, MIN_KEYS, maxKeys)),
+		),
+		dry_run: (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 0, 0, 'dry_run')) zone.dry_run = true;
 		},
 	};
 }
 
-/** Reports an `ipv6_prefix` beside a key that is not the client's address. */
+/** Reports an `ipv6_prefix` in a zone whose key is not the client's address. */
 export function checkPrefix(
 	{ ipv6_prefix: prefix, key }: Draft<LimitZone>,
 	line: Line,
@@ -156,7 +163,7 @@ export function checkPrefix(
 	});
 }
 
-/** Returns a finished zone with its places in the text. */
+/** Records where a finished zone is in the text, and returns the zone. */
 export function zoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerContext): Z {
 	const keyLine = line.block?.lines.find(({ words }) => words[0]!.text === 'key');
 	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
@@ -172,41 +179,41 @@ export function lowerZones<Z extends LimitZone>(
 	const { usage, zoneUsage, code, limitWords, limitLines } = directive;
 	const zones: Z[] = [];
 	const draft: Draft<Z> = {};
-	const [nameWord, ...limit] = args;
+	const [nameWord, ...limitWordsGiven] = args;
 	if (nameWord) {
 		if (isZoneName(nameWord, code, cx)) draft.name = nameWord.text;
-		if (limit.length > 0 && cx.count(line, args, 1 + limitWords, 1 + limitWords, usage))
-			directive.lowerLimit(limit, draft, cx);
+		if (limitWordsGiven.length > 0 && cx.count(line, args, 1 + limitWords, 1 + limitWords, usage))
+			directive.lowerLimit(limitWordsGiven, draft, cx);
 	}
 	const names = new Set<string>();
-	let surplus: Line | undefined;
-	const lines: { [name: string]: SubdirectiveHandler } = {
-		zone: (words, at) => {
-			if (!cx.count(at, words, 1, 1, zoneUsage) || !isZoneName(words[0]!, code, cx)) return;
+	let lineOutsideZone: Line | undefined;
+	const zoneHandlers: { [name: string]: SubdirectiveHandler } = {
+		zone: (words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, 1, zoneUsage) || !isZoneName(words[0]!, code, cx)) return;
 			const { text, span } = words[0]!;
 			if (names.has(text))
 				cx.problem('error', `${code}/zone-twice`, span, `The zone \`${text}\` is defined twice here.`);
 			names.add(text);
-			const inner: Draft<Z> = {};
-			inner.name = text;
-			cx.subdirectives(at.block, directive.lines(inner, cx), 'zone');
-			const zone = directive.finish(inner, at, hasLine(at, limitLines), cx);
+			const zoneDraft: Draft<Z> = {};
+			zoneDraft.name = text;
+			cx.subdirectives(innerLine.block, directive.zoneHandlers(zoneDraft, cx), 'zone');
+			const zone = directive.finishZone(zoneDraft, innerLine, hasLine(innerLine, limitLines), cx);
 			if (zone) zones.push(zone);
 		},
 	};
-	for (const [name, lower] of Object.entries(directive.lines(draft, cx))) {
-		lines[name] = (words, at) => {
-			if (!nameWord) surplus ??= at;
-			lower(words, at);
+	for (const [name, lower] of Object.entries(directive.zoneHandlers(draft, cx))) {
+		zoneHandlers[name] = (words, innerLine) => {
+			if (!nameWord) lineOutsideZone ??= innerLine;
+			lower(words, innerLine);
 		};
 	}
 	const directiveWord = line.words[0]!;
-	cx.subdirectives(line.block, lines, directiveWord.text);
+	cx.subdirectives(line.block, zoneHandlers, directiveWord.text);
 	if (nameWord) {
-		const zone = directive.finish(draft, line, limit.length > 0 || hasLine(line, limitLines), cx);
+		const zone = directive.finishZone(draft, line, limitWordsGiven.length > 0 || hasLine(line, limitLines), cx);
 		if (zone) zones.unshift(zone);
-	} else if (surplus) {
-		const { text, span } = surplus.words[0]!;
+	} else if (lineOutsideZone) {
+		const { text, span } = lineOutsideZone.words[0]!;
 		cx.problem('error', `${code}/no-zone`, span, `\`${text}\` is outside of a zone.`, {
 			hint: `Name a zone in the first line: ${usage}`,
 		});
@@ -217,26 +224,26 @@ export function lowerZones<Z extends LimitZone>(
 }
 
 function isZoneName({ text, span }: Word, code: string, cx: LowerContext): boolean {
-	if (NAME.test(text)) return true;
+	if (ZONE_NAME.test(text)) return true;
 	cx.problem('error', `${code}/zone-name`, span, `\`${text}\` cannot be the name of a zone.`, {
 		hint: 'Write letters, digits, `_`, `.` and `-`.',
 	});
 	return false;
 }
 
-/** Reports whether the block of a line has one of these lines, right or wrong. */
+/** Reports whether the block of a line has one of these lines, valid or not. */
 function hasLine({ block }: Line, names: readonly string[]): boolean {
 	return block?.lines.some(({ words }) => names.includes(words[0]!.text)) === true;
 }
 
-/** Compiles which requests a zone counts. */
+/** Compiles a function that reports whether a zone counts a request. */
 export function compileZoneScope(zone: LimitZone, whenField: string, cx: CompileContext): (x: Exchange) => boolean {
-	const when = zone.when && cx.matcher(zone.when, whenField);
-	const allowed = zone.allow && compileRanges(zone.allow, cx);
+	const matchesWhen = zone.when && cx.matcher(zone.when, whenField);
+	const allowedRanges = zone.allow && compileRanges(zone.allow, cx);
 	const { clientIp } = cx;
 	return x => {
-		if (when && !when(x)) return false;
-		return !allowed?.contains(clientIp(x));
+		if (matchesWhen && !matchesWhen(x)) return false;
+		return !allowedRanges?.contains(clientIp(x));
 	};
 }
 

@@ -24,19 +24,24 @@ export const LISTEN_HOSTS_SCHEMA: Schema = {
 };
 
 /** Lowers `bind HOST… [{ protocols … }]` and `default_bind`. Reports words that are not hosts. */
-export function lowerListenHosts(line: Line, of: string, cx: LowerContext, unknown?: UnknownSubdirective): SiteBind[] {
+export function lowerListenHosts(
+	line: Line,
+	owner: string,
+	cx: LowerContext,
+	unknownWords?: UnknownSubdirective,
+): SiteBind[] {
 	let protocols: string[] = [];
-	const known: { [name: string]: SubdirectiveHandler } = {
-		protocols: (words, at) => {
+	const handlers: { [name: string]: SubdirectiveHandler } = {
+		protocols: (words, innerLine) => {
 			if (words.length > 0) protocols = lowerProtocols(words, cx);
 			else {
-				cx.problem('error', 'bind/no-protocols', at.words[0]!.span, 'protocols requires one or more arguments', {
+				cx.problem('error', 'bind/no-protocols', innerLine.words[0]!.span, 'protocols requires one or more arguments', {
 					hint: 'Write one or more of: h1, h2, h2c, h3.',
 				});
 			}
 		},
 	};
-	cx.subdirectives(line.block, known, of, unknown);
+	cx.subdirectives(line.block, handlers, owner, unknownWords);
 	const hosts = line.words.slice(1).flatMap(word => lowerHost(word, cx) ?? []);
 	return protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
 }

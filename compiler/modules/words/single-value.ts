@@ -4,8 +4,13 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
 /** Returns the only argument of a line without a block; undefined after reporting a mistake. */
-export function parseSingleWord(args: readonly Word[], line: Line, cx: LowerContext, what: string): Word | undefined {
-	if (!cx.noBlock(line) || !cx.count(line, args, 1, 1, `${line.words[0]!.text} <${what}>`)) return undefined;
+export function parseSingleWord(
+	args: readonly Word[],
+	line: Line,
+	cx: LowerContext,
+	valueName: string,
+): Word | undefined {
+	if (!cx.noBlock(line) || !cx.count(line, args, 1, 1, `${line.words[0]!.text} <${valueName}>`)) return undefined;
 	return args[0];
 }
 
@@ -43,8 +48,8 @@ export function warnNoEffect(line: Line, reason: string, cx: LowerContext): void
 
 /** Parses a share such as `20%` to a number, 0.2. The maximum is 1000%. */
 export function parsePercentage(word: Word, cx: LowerContext): number | undefined {
-	const found = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
-	const value = found ? Number(found[1]) / 100 : undefined;
+	const match = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
+	const value = match ? Number(match[1]) / 100 : undefined;
 	if (value !== undefined && value <= 10) return value;
 	cx.problem('error', 'value/not-a-percentage', word.span, `\`${word.text}\` is not a percentage.`, {
 		hint: 'Write a number with a percent sign, such as 20%.',

@@ -36,15 +36,15 @@ export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
 }
 
 /**
- * Compiles a status. If a string does not evaluate to a status (100 to 599) for a request, HttpError 500 is thrown. `otherwise`
- * supplies the status if the step has none.
+ * Compiles a status. If a string does not evaluate to a status (100 to 599) for a request, HttpError 500 is thrown. `defaultStatus` supplies the
+ * status if the step has none.
  */
 export function compileStepStatus(
 	status: number | string | undefined,
 	cx: CompileContext,
-	otherwise: (x: Exchange) => number,
+	defaultStatus: (x: Exchange) => number,
 ): number | ((x: Exchange) => number) {
-	if (status === undefined) return otherwise;
+	if (status === undefined) return defaultStatus;
 	if (typeof status === 'number') return status;
 	const template = cx.template(status, 'empty');
 	if (template.constant !== undefined) {
@@ -55,9 +55,9 @@ export function compileStepStatus(
 	}
 	return x => {
 		const text = template.render(x);
-		const code = parseStatus(text);
-		if (code === undefined) throw new HttpError(500, `\`${text}\` is not a status.`);
-		return code;
+		const status = parseStatus(text);
+		if (status === undefined) throw new HttpError(500, `\`${text}\` is not a status.`);
+		return status;
 	};
 }
 

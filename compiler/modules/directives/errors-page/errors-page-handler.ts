@@ -9,7 +9,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
 import { STATUS_CODES } from '../../../exchange/status-codes.ts';
 import type { CompileContext, Template } from '../../contract/compile-context.ts';
-import { namedType } from '../../representations/accept.ts';
+import { preferredType } from '../../representations/accept.ts';
 import {
 	defaultErrorText,
 	type ErrorPageContent,
@@ -73,7 +73,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 /** Answers with the page for a status. Keeps all header fields except those that describe the replaced body. */
 function answerWithPage(x: Exchange, status: number, pages: ErrorPages): void | Promise<void> {
 	const { request, response } = x;
-	const type = namedType(request.headers.combined('accept'), TYPES) ?? 'text/plain';
+	const type = preferredType(request.headers.combined('accept'), TYPES) ?? 'text/plain';
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
 	response.trailers = undefined;

@@ -5,11 +5,11 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import {
 	checkPrefix,
 	countSchema,
-	keep,
 	limitZoneFields,
 	limitZoneLines,
 	lowerPeriod,
-	oneWord,
+	setField,
+	singleWordHandler,
 	type ZoneDirective,
 	zoneOrigin,
 } from '../../words/limit-zone.ts';
@@ -63,19 +63,19 @@ export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	limitWords: 1,
 	limitLines: ['requests'],
 	lowerLimit: ([requests], zone, cx) => lowerRequests(requests!, zone, cx),
-	lines: (zone, cx) => ({
-		requests: oneWord(cx, 'requests <n>', word => lowerRequests(word, zone, cx)),
-		queue: oneWord(cx, 'queue <n>', word => keep(zone, 'queue', cx.integer(word, 1, MAX_QUEUE))),
-		timeout: oneWord(cx, 'timeout <duration>', word =>
-			keep(zone, 'timeout', lowerPeriod(word, 1, MAX_TIMEOUT, '1ms to 1h', cx)),
+	zoneHandlers: (zone, cx) => ({
+		requests: singleWordHandler(cx, 'requests <n>', word => lowerRequests(word, zone, cx)),
+		queue: singleWordHandler(cx, 'queue <n>', word => setField(zone, 'queue', cx.integer(word, 1, MAX_QUEUE))),
+		timeout: singleWordHandler(cx, 'timeout <duration>', word =>
+			setField(zone, 'timeout', lowerPeriod(word, 1, MAX_TIMEOUT, '1ms to 1h', cx)),
 		),
-		status: oneWord(cx, 'status 503|429', word => {
+		status: singleWordHandler(cx, 'status 503|429', word => {
 			const status = cx.oneOf(word, STATUSES, 'status of refused requests');
 			if (status !== undefined && Number(status) !== DEFAULT_STATUS) zone.status = Number(status);
 		}),
 		...limitZoneLines(zone, CODE, cx, MAX_KEYS),
 	}),
-	finish: (zone, line, limited, cx) => {
+	finishZone: (zone, line, limited, cx) => {
 		const { name, requests, queue, timeout, dry_run: dryRun } = zone;
 		const problem = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE}/${code}`, line.words[0]!.span, message, { hint });
@@ -91,5 +91,5 @@ export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 };
 
 function lowerRequests(word: Word, zone: ZoneDraft, cx: LowerContext): void {
-	keep(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS));
+	setField(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS));
 }

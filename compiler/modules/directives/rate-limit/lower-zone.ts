@@ -5,11 +5,11 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import {
 	checkPrefix,
 	countSchema,
-	keep,
 	limitZoneFields,
 	limitZoneLines,
 	lowerPeriod,
-	oneWord,
+	setField,
+	singleWordHandler,
 	type ZoneDirective,
 	zoneOrigin,
 } from '../../words/limit-zone.ts';
@@ -78,30 +78,32 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	limitWords: 3,
 	limitLines: ['requests', 'events', 'window'],
 	lowerLimit: lowerRequests,
-	lines: (zone, cx) => ({
+	zoneHandlers: (zone, cx) => ({
 		requests: (words, innerLine) => {
 			cx.noBlock(innerLine);
 			if (cx.count(innerLine, words, 3, 3, 'requests <n> per <window>')) lowerRequests(words, zone, cx);
 		},
-		events: oneWord(cx, 'events <n>', word => keep(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS))),
-		window: oneWord(cx, 'window <duration>', word => keep(zone, 'window', windowOf(word, cx))),
-		burst: oneWord(cx, 'burst <n>', word => keep(zone, 'burst', cx.integer(word, 1, MAX_REQUESTS))),
-		cost: oneWord(cx, 'cost <n>', word => {
-			keep(zone, 'cost', word.text.includes('{') ? cx.template(word) : cx.integer(word, 0, MAX_COST));
+		events: singleWordHandler(cx, 'events <n>', word => setField(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS))),
+		window: singleWordHandler(cx, 'window <duration>', word => setField(zone, 'window', windowOf(word, cx))),
+		burst: singleWordHandler(cx, 'burst <n>', word => setField(zone, 'burst', cx.integer(word, 1, MAX_REQUESTS))),
+		cost: singleWordHandler(cx, 'cost <n>', word => {
+			setField(zone, 'cost', word.text.includes('{') ? cx.template(word) : cx.integer(word, 0, MAX_COST));
 		}),
 		status_cost: (words, innerLine) => {
 			cx.noBlock(innerLine);
 			if (!cx.count(innerLine, words, 2, Number.POSITIVE_INFINITY, 'status_cost <status>… <n>')) return;
 			zone.status_cost = { ...zone.status_cost, ...statusCosts(words, cx) };
 		},
-		delay: oneWord(cx, 'delay <duration>', word => keep(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY, '0 to 1h', cx))),
-		announce: oneWord(cx, 'announce refused|always|never', word => {
+		delay: singleWordHandler(cx, 'delay <duration>', word =>
+			setField(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY, '0 to 1h', cx)),
+		),
+		announce: singleWordHandler(cx, 'announce refused|always|never', word => {
 			const announced = cx.oneOf(word, ANNOUNCEMENTS, 'kind of responses');
-			keep(zone, 'announce', announced === 'refused' ? undefined : announced);
+			setField(zone, 'announce', announced === 'refused' ? undefined : announced);
 		}),
 		...limitZoneLines(zone, CODE, cx),
 	}),
-	finish: (zone, line, limited, cx) => {
+	finishZone: (zone, line, limited, cx) => {
 		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun } = zone;
 		const problem = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE}/${code}`, line.words[0]!.span, message, { hint });
@@ -122,8 +124,8 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 function lowerRequests(words: readonly Word[], zone: ZoneDraft, cx: LowerContext): void {
 	const [requests, per, window] = words as readonly [Word, Word, Word];
 	cx.oneOf(per, ['per'], 'word between the number and the window');
-	keep(zone, 'requests', cx.integer(requests, 1, MAX_REQUESTS));
-	keep(zone, 'window', windowOf(window, cx));
+	setField(zone, 'requests', cx.integer(requests, 1, MAX_REQUESTS));
+	setField(zone, 'window', windowOf(window, cx));
 }
 
 /** Lowers `<status>… <n>` to the cost of each status. */

@@ -28,12 +28,12 @@ class PartOfPool implements BalancerView {
 		return this.#indexes.length;
 	}
 
-	available(index: number): boolean {
-		return this.#pool!.available(this.#indexes[index]!);
+	isAvailable(index: number): boolean {
+		return this.#pool!.isAvailable(this.#indexes[index]!);
 	}
 
-	active(index: number): number {
-		return this.#pool!.active(this.#indexes[index]!);
+	requestsInFlight(index: number): number {
+		return this.#pool!.requestsInFlight(this.#indexes[index]!);
 	}
 
 	dial(index: number): string {
@@ -44,8 +44,8 @@ class PartOfPool implements BalancerView {
 		return this.#pool!.latency(this.#indexes[index]!);
 	}
 
-	turn(): number {
-		return this.#pool!.turn();
+	nextTurn(): number {
+		return this.#pool!.nextTurn();
 	}
 
 	random(bound: number): number {
@@ -82,7 +82,7 @@ function withBackups(usual: UpstreamChoice, spare: UpstreamChoice, isBackup: rea
 /** Compiles the choice among a pool's upstreams. Throws RangeError for settings that match the schema but cannot work. */
 export function compilePoolBalance(
 	{ to, balance, backup, dynamic }: PoolBalance,
-	cx: Omit<BalancerContext, 'choice'>,
+	cx: Omit<BalancerContext, 'compileChoice'>,
 ): UpstreamChoice {
 	const usual = compileBalance(balance, cx);
 	if (backup === undefined || backup.length === 0) return usual;

@@ -74,7 +74,7 @@ export const PAGE_FUNCTIONS: FunctionList = {
 		const source = valueToText(run, text);
 		run.budget.spend(source.length);
 		const html = pageHostOf(run).site.formats.markdown(source);
-		run.budget.text(html.length);
+		run.budget.chargeText(html.length);
 		return html;
 	}),
 	stripHTML: defineFunction('string', (_, html: string) => stripHtml(html)),

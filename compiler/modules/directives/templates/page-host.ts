@@ -130,7 +130,7 @@ export class PageHost implements RunDependencies {
 			const opened = this.site.reader.open(this.root, path, false);
 			if (opened instanceof Promise) throw new FunctionError(`${file}: the file is not available yet`);
 			try {
-				run.budget.text(opened.size);
+				run.budget.chargeText(opened.size);
 				const bytes = Buffer.alloc(opened.size);
 				for (let at = 0; at < opened.size; at += PIECE) {
 					const piece = bufferBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);

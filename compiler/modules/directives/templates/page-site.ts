@@ -64,7 +64,7 @@ export class TemplatesStepState {
 		this.#language = {
 			delimiters: open !== undefined && close !== undefined ? { open, close } : DEFAULT_DELIMITERS,
 			functions: FUNCTIONS,
-			refused: REFUSED_SPRIG,
+			refusedFunctions: REFUSED_SPRIG,
 		};
 	}
 

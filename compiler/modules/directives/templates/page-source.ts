@@ -45,7 +45,7 @@ export function splitMarked(marked: string): { source: TemplateSource; text: str
 		const value = marked.slice(at + 1, end);
 		skeleton += before;
 		text += before + value;
-		data.push({ at: skeleton.length, value });
+		data.push({ offset: skeleton.length, value });
 		from = end + 1;
 	}
 	const rest = marked.slice(from);

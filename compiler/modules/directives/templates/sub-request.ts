@@ -20,13 +20,15 @@ const MAX_ANSWER = 10 * 1024 * 1024;
 export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };
-	readonly steps: { left: number };
+	readonly steps: { stepsLeft: number };
 }
 
 /** Returns the allowance of a request. A sub-request shares the one of the page that made it. */
 export function allowanceOf(x: Exchange): SubRequestAllowance {
 	const inherited = x.variable(ALLOWANCE_VARIABLE) as SubRequestAllowance | undefined;
-	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_EXECUTION_BOUNDS.steps } };
+	return (
+		inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { stepsLeft: DEFAULT_EXECUTION_BOUNDS.steps } }
+	);
 }
 
 /** The result of a sub-request: the body of the response, or why it failed. */

@@ -118,7 +118,7 @@ function execute(site: TemplatesStepState, x: Exchange, page: TemplatePage, body
 				response.headers.delete('content-type');
 				throw toPageError(error);
 			}
-			return error.until.then(() => {
+			return error.settled.then(() => {
 				host.restart();
 				return attempt();
 			});

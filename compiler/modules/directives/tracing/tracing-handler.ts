@@ -79,7 +79,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			parentIsRemote: parent !== undefined && !span.inner,
 			startedAt: x.now() - duration,
 			duration,
-			onError: x.aborted || x.response.status >= 500,
+			isError: x.aborted || x.response.status >= 500,
 			attributes: values,
 		});
 	}

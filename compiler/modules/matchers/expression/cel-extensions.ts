@@ -16,10 +16,10 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const numbers = [INT, DOUBLE] as const;
 	const functions: CelFunc[] = [
 		...textConversions(library),
-		celMethod('slice', LIST, [INT, INT], LIST, function (this: CelList, from, to) {
-			if (from < 0n || to < from || to > BigInt(this.size))
-				throw new Error(`cannot slice(${from}, ${to}) a list of ${this.size}`);
-			return celList([...this].slice(Number(from), Number(to)));
+		celMethod('slice', LIST, [INT, INT], LIST, function (this: CelList, start, end) {
+			if (start < 0n || end < start || end > BigInt(this.size))
+				throw new Error(`cannot slice(${start}, ${end}) a list of ${this.size}`);
+			return celList([...this].slice(Number(start), Number(end)));
 		}),
 		celMethod('flatten', LIST, [], LIST, function (this: CelList) {
 			return celList(flatten([...this], 1, library));
@@ -68,10 +68,10 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitOr', [INT, INT], INT, (a, b) => a | b),
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
-		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << limitShift(by))),
+		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, shiftCount) => BigInt.asIntN(64, x << limitShift(shiftCount))),
 		// The shift is logical, which means that the sign is not extended.
-		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) =>
-			BigInt.asIntN(64, BigInt.asUintN(64, x) >> limitShift(by)),
+		celFunc('math.bitShiftRight', [INT, INT], INT, (x, shiftCount) =>
+			BigInt.asIntN(64, BigInt.asUintN(64, x) >> limitShift(shiftCount)),
 		),
 	];
 	for (const [name, winningSign] of [
@@ -127,9 +127,9 @@ function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[]
 }
 
 /** Limits a shift count; larger counts give the same result. */
-function limitShift(by: bigint): bigint {
-	if (by < 0n) throw new Error(`math.bitShift() negative offset: ${by}`);
-	return by > 64n ? 64n : by;
+function limitShift(shiftCount: bigint): bigint {
+	if (shiftCount < 0n) throw new Error(`math.bitShift() negative offset: ${shiftCount}`);
+	return shiftCount > 64n ? 64n : shiftCount;
 }
 
 function flatten(items: readonly CelValue[], depth: number, library: CelLibrary): CelValue[] {

@@ -156,7 +156,7 @@ function callType(
 function accepts(func: CelFunc, target: ExprType | undefined, args: readonly ExprType[]): boolean {
 	if ((func.target === undefined) !== (target === undefined) || func.arguments.length !== args.length) return false;
 	if (func.target !== undefined && !isAssignable(target!, func.target.name)) return false;
-	return func.arguments.every((type, at) => isAssignable(args[at]!, type.name));
+	return func.arguments.every((type, index) => isAssignable(args[index]!, type.name));
 }
 
 function isAssignable(type: ExprType, expected: string): boolean {

@@ -34,14 +34,14 @@ export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, M
 	[
 		'header_regexp',
 		(args, scope, call) => {
-			const { of: subject, fields } = readRegexp(args, scope, call, 1);
+			const { subject, fields } = readRegexp(args, scope, call, 1);
 			return { type: 'header_regexp', field: subject, ...fields };
 		},
 	],
 	[
 		'vars_regexp',
 		(args, scope, call) => {
-			const { of: subject, fields } = readRegexp(args, scope, call, 1);
+			const { subject, fields } = readRegexp(args, scope, call, 1);
 			return { type: 'vars_regexp', variable: subject, ...fields };
 		},
 	],
@@ -128,7 +128,7 @@ function readRegexp(args: readonly Argument[], scope: MatcherCallScope, call: st
 	}
 	const name = givenName ?? scope.name;
 	const fields = { pattern: words.at(-1)!, ...(name === undefined ? {} : { name }) };
-	return { of: words.at(-2) ?? '', fields };
+	return { subject: words.at(-2) ?? '', fields };
 }
 
 function mapEntries(args: readonly Argument[], call: string): (readonly [string, readonly string[]])[] {

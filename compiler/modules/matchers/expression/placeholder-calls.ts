@@ -42,7 +42,7 @@ const COMPARISON = new RegExp(
 /** Returns the placeholders that an expression compares, with the literals they are compared with. */
 export function comparedPlaceholders(expression: string): ComparedPlaceholder[] {
 	const { text, names } = placeholderCalls(expression);
-	return [...text.matchAll(COMPARISON)].map(([, first, , literal, second]) => {
-		return { name: names[Number(first ?? second)]!, text: literal, field: 'expression' };
+	return [...text.matchAll(COMPARISON)].map(([, firstNumber, , literal, secondNumber]) => {
+		return { name: names[Number(firstNumber ?? secondNumber)]!, text: literal, field: 'expression' };
 	});
 }

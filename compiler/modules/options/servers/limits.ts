@@ -53,29 +53,30 @@ export const limits: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const handlers: { [word: string]: (words: readonly Word[], subLine: Line) => void } = {};
+		const handlers: { [word: string]: (words: readonly Word[], innerLine: Line) => void } = {};
 		for (const field of COUNT_FIELDS)
-			handlers[field] = (words, subLine) => setField(fields, field, lowerCount(words, subLine, cx, 0));
-		handlers.queue = (words, subLine) => {
-			cx.noBlock(subLine);
-			if (!cx.count(subLine, words, 1, 2, 'queue <n> [<duration>]')) return;
+			handlers[field] = (words, innerLine) => setField(fields, field, lowerCount(words, innerLine, cx, 0));
+		handlers.queue = (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (!cx.count(innerLine, words, 1, 2, 'queue <n> [<duration>]')) return;
 			setField(fields, 'queue', cx.integer(words[0]!, 0, MAX_COUNT));
 			if (words[1]) setField(fields, 'queue_time', lowerTime(words[1], cx));
 		};
-		handlers.retry_after = (words, subLine) => {
-			cx.noBlock(subLine);
-			if (cx.count(subLine, words, 1, 1, 'retry_after <duration>'))
+		handlers.retry_after = (words, innerLine) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, 1, 'retry_after <duration>'))
 				setField(fields, 'retry_after', lowerTime(words[0]!, cx));
 		};
-		handlers.header_count = (words, subLine) =>
-			setField(fields, 'header_count', lowerCount(words, subLine, cx, 1, 10_000));
+		handlers.header_count = (words, innerLine) =>
+			setField(fields, 'header_count', lowerCount(words, innerLine, cx, 1, 10_000));
 		for (const field of ['handshakes', 'handshakes_per_client']) {
-			handlers[field] = (words, subLine) => setField(fields, field, lowerCount(words, subLine, cx, 0, MAX_HANDSHAKES));
+			handlers[field] = (words, innerLine) =>
+				setField(fields, field, lowerCount(words, innerLine, cx, 0, MAX_HANDSHAKES));
 		}
 		for (const field of ['unread_body', 'chunk_extensions']) {
-			handlers[field] = (words, subLine) => {
-				cx.noBlock(subLine);
-				if (cx.count(subLine, words, 1, 1, `${field} <size>`)) setField(fields, field, cx.size(words[0]!));
+			handlers[field] = (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (cx.count(innerLine, words, 1, 1, `${field} <size>`)) setField(fields, field, cx.size(words[0]!));
 			};
 		}
 		cx.subdirectives(line.block, handlers, 'servers limits');

@@ -26,27 +26,28 @@ export const listenerWrappers: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
 		const wrappers: ListenerWrapper[] = [];
-		const plainWrapper = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], subLine: Line) => {
-			cx.noBlock(subLine);
-			if (cx.count(subLine, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, subLine.span));
+		const plainWrapper = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], innerLine: Line) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, innerLine.span));
 		};
 		const lowerTlsWrapper = plainWrapper('tls');
 		cx.subdirectives(
 			line.block,
 			{
-				proxy_protocol: (words, subLine) => {
-					if (cx.count(subLine, words, 0, 0, 'proxy_protocol { … }')) wrappers.push(lowerProxyProtocol(subLine, cx));
+				proxy_protocol: (words, innerLine) => {
+					if (cx.count(innerLine, words, 0, 0, 'proxy_protocol { … }'))
+						wrappers.push(lowerProxyProtocol(innerLine, cx));
 				},
 				http_redirect: plainWrapper('http_redirect'),
-				tls: (words, subLine) => {
-					const { span } = subLine.words[0]!;
+				tls: (words, innerLine) => {
+					const { span } = innerLine.words[0]!;
 					if (wrappers.some(wrapper => wrapper.wrapper === 'tls')) {
 						cx.problem('error', 'servers/tls-wrapper', span, 'TLS listener wrapper can only be specified once');
 					} else if (wrappers.length === 0) {
 						const message =
 							'it is unnecessary to specify the TLS listener wrapper in the first position because that is the default';
 						cx.problem('error', 'servers/tls-wrapper', span, message);
-					} else lowerTlsWrapper(words, subLine);
+					} else lowerTlsWrapper(words, innerLine);
 				},
 			},
 			'listener_wrappers',
@@ -97,9 +98,9 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 	cx.subdirectives(
 		line.block,
 		{
-			timeout: (words, subLine) => {
-				cx.noBlock(subLine);
-				const time = cx.count(subLine, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
+			timeout: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				const time = cx.count(innerLine, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
 				if (time === undefined) return;
 				if (time >= 0 && time <= 3_600_000) fields.timeout = time;
 				else {
@@ -108,15 +109,15 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 					});
 				}
 			},
-			allow: (words, subLine) => {
-				fields.allow = [...(fields.allow ?? []), ...lowerRanges(words, subLine, cx)];
+			allow: (words, innerLine) => {
+				fields.allow = [...(fields.allow ?? []), ...lowerRanges(words, innerLine, cx)];
 			},
-			deny: (words, subLine) => {
-				fields.deny = [...(fields.deny ?? []), ...lowerRanges(words, subLine, cx)];
+			deny: (words, innerLine) => {
+				fields.deny = [...(fields.deny ?? []), ...lowerRanges(words, innerLine, cx)];
 			},
-			fallback_policy: (words, subLine) => {
-				cx.noBlock(subLine);
-				if (!cx.count(subLine, words, 1, 1, 'fallback_policy <policy>')) return;
+			fallback_policy: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 1, 'fallback_policy <policy>')) return;
 				const { text, span } = words[0]!;
 				const policy = PROXY_POLICIES.find(name => name === text.toLowerCase());
 				if (policy) fields.fallback_policy = policy;

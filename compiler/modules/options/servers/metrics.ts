@@ -12,8 +12,8 @@ export const serverMetrics: ServerOption = {
 		cx.subdirectives(
 			line.block,
 			{
-				per_host: (words, subLine) => {
-					if (cx.count(subLine, words, 0, 0, 'per_host')) value.per_host = true;
+				per_host: (words, innerLine) => {
+					if (cx.count(innerLine, words, 0, 0, 'per_host')) value.per_host = true;
 				},
 			},
 			'metrics',

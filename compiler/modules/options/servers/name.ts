@@ -17,8 +17,8 @@ export const name: ServerOption = {
 			});
 			return;
 		}
-		const others = (settings.servers as readonly { readonly name?: string }[] | undefined) ?? [];
-		if (others.some(other => other.name === text)) {
+		const otherServers = (settings.servers as readonly { readonly name?: string }[] | undefined) ?? [];
+		if (otherServers.some(other => other.name === text)) {
 			cx.problem('error', 'servers/name', span, `cannot use duplicate server name '${text}'`);
 			return;
 		}

@@ -38,8 +38,8 @@ export const protocols: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, protocols.usage)) return;
-		const chosen = lowerProtocols(args, cx);
-		if (chosen.length > 0) server.protocols = chosen;
+		const chosenProtocols = lowerProtocols(args, cx);
+		if (chosenProtocols.length > 0) server.protocols = chosenProtocols;
 	},
 	schema: {
 		protocols: {
@@ -53,16 +53,16 @@ export const protocols: ServerOption = {
 
 /** Lowers protocols; reports unknown and repeated ones. */
 export function lowerProtocols(args: readonly Word[], cx: LowerContext): string[] {
-	const chosen: string[] = [];
+	const chosenProtocols: string[] = [];
 	for (const { text, span } of args) {
 		if (!KNOWN_PROTOCOLS.includes(text)) {
 			const message = `unknown protocol '${text}': expected h1, h2, h2c, or h3`;
 			cx.problem('error', 'servers/protocol', span, message, { hint: 'Write one or more of: h1, h2, h2c, h3.' });
-		} else if (chosen.includes(text)) {
+		} else if (chosenProtocols.includes(text)) {
 			cx.problem('error', 'servers/protocol', span, `protocol ${text} specified more than once`, {
 				hint: 'Name each protocol once.',
 			});
-		} else chosen.push(text);
+		} else chosenProtocols.push(text);
 	}
-	return chosen;
+	return chosenProtocols;
 }

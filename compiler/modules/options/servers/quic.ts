@@ -68,11 +68,11 @@ export const quic: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, quic.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const handlers: { [word: string]: (words: readonly Word[], subLine: Line) => void } = {};
+		const handlers: { [word: string]: (words: readonly Word[], innerLine: Line) => void } = {};
 		for (const [name, { min, max }] of Object.entries(LIMITS)) {
-			handlers[name] = (words, subLine) => {
-				cx.noBlock(subLine);
-				if (!cx.count(subLine, words, 1, 1, `${name} <n>`)) return;
+			handlers[name] = (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 1, `${name} <n>`)) return;
 				const value = cx.integer(words[0]!, min, max);
 				if (value !== undefined) fields[name] = value;
 			};

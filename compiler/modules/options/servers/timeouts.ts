@@ -31,19 +31,20 @@ export const timeouts: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, timeouts.usage)) return;
 		const fields: { [field: string]: number } = {};
-		const timeHandler = (field: string) => (words: readonly Word[], subLine: typeof line) => {
-			cx.noBlock(subLine);
-			const value = cx.count(subLine, words, 1, 1, `${field} <duration>`) ? lowerTime(words[0]!, cx) : undefined;
+		const timeHandler = (field: string) => (words: readonly Word[], innerLine: typeof line) => {
+			cx.noBlock(innerLine);
+			const value = cx.count(innerLine, words, 1, 1, `${field} <duration>`) ? lowerTime(words[0]!, cx) : undefined;
 			if (value !== undefined) fields[field] = value;
 		};
-		const timeAndRateHandler = (field: string, rateField: string) => (words: readonly Word[], subLine: typeof line) => {
-			cx.noBlock(subLine);
-			if (!cx.count(subLine, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
-			const value = lowerTime(words[0]!, cx);
-			if (value !== undefined) fields[field] = value;
-			const bytes = words[1] && cx.integer(words[1], 0);
-			if (bytes !== undefined) fields[rateField] = bytes;
-		};
+		const timeAndRateHandler =
+			(field: string, rateField: string) => (words: readonly Word[], innerLine: typeof line) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
+				const value = lowerTime(words[0]!, cx);
+				if (value !== undefined) fields[field] = value;
+				const bytes = words[1] && cx.integer(words[1], 0);
+				if (bytes !== undefined) fields[rateField] = bytes;
+			};
 		cx.subdirectives(
 			line.block,
 			{
@@ -52,9 +53,9 @@ export const timeouts: ServerOption = {
 				read_body_idle: timeAndRateHandler('read_body_idle', 'read_body_rate'),
 				write: timeHandler('write'),
 				write_idle: timeAndRateHandler('write_idle', 'write_rate'),
-				write_max_chunk: (words, subLine) => {
-					cx.noBlock(subLine);
-					const size = cx.count(subLine, words, 1, 1, 'write_max_chunk <size>')
+				write_max_chunk: (words, innerLine) => {
+					cx.noBlock(innerLine);
+					const size = cx.count(innerLine, words, 1, 1, 'write_max_chunk <size>')
 						? lowerChunkSize(words[0]!, cx)
 						: undefined;
 					if (size !== undefined) fields.write_max_chunk = size;

@@ -50,9 +50,10 @@ export const acmeEab: GlobalOption = {
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, acmeEab.usage);
 		const eab: { key_id?: string; mac_key?: string } = {};
-		const valueHandler = (name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], subLine: typeof line) => {
-			if (cx.count(subLine, subLine.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
-		};
+		const valueHandler =
+			(name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], innerLine: typeof line) => {
+				if (cx.count(innerLine, innerLine.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
+			};
 		cx.subdirectives(line.block, { key_id: valueHandler('key_id'), mac_key: valueHandler('mac_key') }, 'acme_eab', {
 			compatibleMessage: name => `unrecognized parameter '${name}'`,
 		});

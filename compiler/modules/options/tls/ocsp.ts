@@ -50,31 +50,33 @@ export const onDemandTls: GlobalOption = {
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, onDemandTls.usage);
 		let ask: string | undefined;
-		const lowerAskUrl = (subLine: Line, args: Line['words']) => {
+		const lowerAskUrl = (innerLine: Line, args: Line['words']) => {
 			if (ask !== undefined) {
 				const message = "on-demand TLS permission module (or 'ask') already specified";
-				cx.problem('error', 'option/given-twice', subLine.words[0]!.span, message);
+				cx.problem('error', 'option/given-twice', innerLine.words[0]!.span, message);
 				return;
 			}
-			if (cx.count(subLine, args, 1, 1, `${subLine.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
+			if (cx.count(innerLine, args, 1, 1, `${innerLine.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
 		};
-		const reportRemoved = (_args: unknown, subLine: Line) => {
-			const name = subLine.words[0]!;
+		const reportRemoved = (_args: unknown, innerLine: Line) => {
+			const name = innerLine.words[0]!;
 			const message = `the on_demand_tls '${name.text}' option is no longer supported, remove it from your config`;
 			cx.problem('error', 'option/no-longer', name.span, message);
 		};
 		cx.subdirectives(
 			line.block,
 			{
-				ask: (args, subLine) => lowerAskUrl(subLine, args),
-				permission: (args, subLine) => {
+				ask: (args, innerLine) => lowerAskUrl(innerLine, args),
+				permission: (args, innerLine) => {
 					const [kind, ...urlWords] = args;
 					if (!kind || cx.oneOf(kind, ['http'], 'permission') === undefined) {
-						if (!kind) cx.count(subLine, args, 2, 2, 'permission http <url>');
+						if (!kind) cx.count(innerLine, args, 2, 2, 'permission http <url>');
 						return;
 					}
-					const [endpoint] = (subLine.block?.lines ?? []).filter(one => one.words[0]!.text === 'endpoint');
-					lowerAskUrl(subLine, urlWords.length > 0 || !endpoint ? urlWords : endpoint.words.slice(1));
+					const [endpoint] = (innerLine.block?.lines ?? []).filter(
+						blockLine => blockLine.words[0]!.text === 'endpoint',
+					);
+					lowerAskUrl(innerLine, urlWords.length > 0 || !endpoint ? urlWords : endpoint.words.slice(1));
 				},
 				interval: reportRemoved,
 				burst: reportRemoved,

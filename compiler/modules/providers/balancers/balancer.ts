@@ -5,15 +5,15 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 
-/** The upstreams of a pool as seen by a policy. All counts are for the whole process. */
+/** A policy's view of the upstreams of a pool. All counts are for the whole process. */
 export interface BalancerView {
 	/** Number of upstreams, which are identified by their index in the configuration. */
 	readonly size: number;
 	/** Reports whether the upstream may be chosen now. */
-	available(index: number): boolean;
+	isAvailable(index: number): boolean;
 	/** Returns the number of requests in flight to the upstream. */
-	active(index: number): number;
-	/** Returns the `dial` string of the upstream's address, on which hashes and cookies are based. */
+	requestsInFlight(index: number): number;
+	/** Returns the upstream's address as text, on which hashes and cookies are based. */
 	dial(index: number): string;
 	/**
 	 * Returns the latency in milliseconds until a response begins: its recent peak, which decays over time. Undefined before
@@ -21,9 +21,9 @@ export interface BalancerView {
 	 */
 	latency(index: number): number | undefined;
 	/** Increments the pool's counter and returns it; it starts with 1 and wraps around within 32 bits. */
-	turn(): number;
+	nextTurn(): number;
 	/** Returns a random number from 0 to `bound` − 1. */
-	random(bound: number): number;
+	random(limit: number): number;
 }
 
 /** The settings of a policy in the document. */
@@ -42,7 +42,7 @@ export interface BalancerContext {
 	/** Reports whether the peer is a trusted proxy (`trusted_proxies`). */
 	readonly trustsPeer: (x: Exchange) => boolean;
 	/** Compiles another policy; undefined compiles `random`. */
-	readonly choice: (settings: BalanceSettings | undefined) => UpstreamChoice;
+	readonly compileChoice: (settings: BalanceSettings | undefined) => UpstreamChoice;
 }
 
 /** A load-balancing policy; the module ID is `http.reverse_proxy.selection_policies.<id>`. */
@@ -52,12 +52,12 @@ export interface Balancer {
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
-	/** Lowers the words after the policy's name, and the line's block, to its settings. `other` lowers another policy. */
+	/** Lowers the words after the policy's name, and the line's block, to its settings. `lowerOther` lowers another policy. */
 	readonly lower: (
 		args: readonly Word[],
 		line: Line,
 		cx: LowerContext,
-		other: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
+		lowerOther: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
 	) => { readonly [setting: string]: unknown };
 	/** Properties in addition to `policy`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };

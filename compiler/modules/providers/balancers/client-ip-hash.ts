@@ -1,6 +1,6 @@
 /** Load-balancing policy `client_ip_hash`: selects by the client's address, as determined through trusted proxies. */
 import { type Balancer, lowerWithoutSettings } from './balancer.ts';
-import { rendezvousChooser } from './rendezvous.ts';
+import { createRendezvousChooser } from './rendezvous.ts';
 
 export const clientIpHash: Balancer = {
 	id: 'client_ip_hash',
@@ -10,7 +10,7 @@ export const clientIpHash: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: (_settings, cx) => {
-		const choose = rendezvousChooser();
+		const choose = createRendezvousChooser();
 		return (view, x) => choose(view, cx.clientIp(x));
 	},
 };

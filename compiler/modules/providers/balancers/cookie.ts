@@ -20,7 +20,7 @@ export const cookie: Balancer = {
 		'proxy), `Secure` and `SameSite=None`. It lasts for the session, or for `max_age`. If its upstream is unavailable, another',
 		'one is chosen and the cookie is replaced.',
 	].join('\n'),
-	lower: (args, line, cx, other) => {
+	lower: (args, line, cx, lowerOther) => {
 		const settings: { name?: string; secret?: string; max_age?: number; fallback?: BalanceSettings } = {};
 		cx.count(line, args, 0, 2, 'lb_policy cookie [<name> [<secret>]]');
 		if (args[0]) {
@@ -31,7 +31,7 @@ export const cookie: Balancer = {
 			settings.secret = args[1].text;
 			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
 			if (variable) {
-				// A placeholder that is taken literally would be a secret that everybody knows.
+				// If a placeholder were taken literally, everybody would know the secret.
 				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
@@ -42,12 +42,12 @@ export const cookie: Balancer = {
 		cx.subdirectives(
 			line.block,
 			{
-				fallback: fallbackSubdirective(settings, cx, other),
-				max_age: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'max_age <duration>')) return;
-					const age = cx.duration(words[0]!);
-					if (age === undefined) return;
-					if (age >= 1000) settings.max_age = age;
+				fallback: fallbackSubdirective(settings, cx, lowerOther),
+				max_age: (words, innerLine) => {
+					if (!cx.count(innerLine, words, 1, 1, 'max_age <duration>')) return;
+					const maxAgeAttribute = cx.duration(words[0]!);
+					if (maxAgeAttribute === undefined) return;
+					if (maxAgeAttribute >= 1000) settings.max_age = maxAgeAttribute;
 					else
 						cx.problem('error', 'value/out-of-range', words[0]!.span, 'cookie max_age must be positive.', {
 							hint: 'Write a duration of a second or more.',
@@ -79,8 +79,8 @@ export const cookie: Balancer = {
 		const name = (settings.name as string | undefined) ?? 'lb';
 		const secret = (settings.secret as string | undefined) ?? '';
 		const maxAge = settings.max_age as number | undefined;
-		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
-		const age = maxAge === undefined ? '' : `; Max-Age=${Math.floor(maxAge / 1000)}`;
+		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
+		const maxAgeAttribute = maxAge === undefined ? '' : `; Max-Age=${Math.floor(maxAge / 1000)}`;
 		const signatures = new Map<string, string>();
 		const signatureOf = (address: string): string => {
 			let signature = signatures.get(address);
@@ -91,40 +91,41 @@ export const cookie: Balancer = {
 			}
 			return signature;
 		};
-		// Strings of any length are compared in constant time, by comparing hashes of equal length that are made with a random key.
+		// Signatures are compared in constant time, by comparing digests that are made with a random key.
 		const key = randomBytes(16);
 		const digest = (text: string) => createHmac('sha256', key).update(text).digest();
 		return (view, x) => {
-			const given = cookieValue(x, name);
-			if (given !== undefined && given.length === 64) {
-				const wanted = digest(given);
+			const sentSignature = cookieValue(x, name);
+			if (sentSignature !== undefined && sentSignature.length === 64) {
+				const sentDigest = digest(sentSignature);
 				for (let i = 0, size = view.size; i < size; i++) {
 					const signature = signatureOf(view.dial(i));
-					// Digests are only computed if the first characters match. The timing of that reveals nothing useful for
-					// forging.
-					if (signature.charCodeAt(0) !== given.charCodeAt(0) || !view.available(i)) continue;
-					if (timingSafeEqual(digest(signature), wanted)) return i;
+					// Digests are only computed if the first characters match. The timing difference does not help anybody to forge
+					// a signature.
+					if (signature.charCodeAt(0) !== sentSignature.charCodeAt(0) || !view.isAvailable(i)) continue;
+					if (timingSafeEqual(digest(signature), sentDigest)) return i;
 				}
 			}
-			const chosen = fallback(view, x);
-			if (chosen !== -1) setCookie(x, name, signatureOf(view.dial(chosen)), age, overTls(x, cx.trustsPeer));
-			return chosen;
+			const chosenIndex = fallback(view, x);
+			if (chosenIndex !== -1)
+				setCookie(x, name, signatureOf(view.dial(chosenIndex)), maxAgeAttribute, isOverTls(x, cx.trustsPeer));
+			return chosenIndex;
 		};
 	},
 };
 
-function setCookie(x: Exchange, name: string, value: string, age: string, secure: boolean): void {
+function setCookie(x: Exchange, name: string, value: string, maxAgeAttribute: string, secure: boolean): void {
 	const { headers } = x.response;
 	// The cookie may have been set by an earlier attempt for the same exchange.
 	headers.filter((field, text) => field !== 'Set-Cookie' || !text.startsWith(`${name}=`));
 	const site = secure ? 'Secure; SameSite=None' : 'SameSite=Lax';
-	headers.add('Set-Cookie', `${name}=${value}; Path=/${age}; HttpOnly; ${site}`);
+	headers.add('Set-Cookie', `${name}=${value}; Path=/${maxAgeAttribute}; HttpOnly; ${site}`);
 }
 
-function overTls(x: Exchange, trustsPeer: (x: Exchange) => boolean): boolean {
+function isOverTls(x: Exchange, trustsPeer: (x: Exchange) => boolean): boolean {
 	if (x.request.scheme === 'https') return true;
-	const forwarded = x.request.headers.get('x-forwarded-proto');
-	return forwarded !== undefined && forwarded.toLowerCase() === 'https' && trustsPeer(x);
+	const forwardedProtocol = x.request.headers.get('x-forwarded-proto');
+	return forwardedProtocol !== undefined && forwardedProtocol.toLowerCase() === 'https' && trustsPeer(x);
 }
 
 function cookieValue(x: Exchange, name: string): string | undefined {

@@ -11,15 +11,15 @@ export const FALLBACK_SCHEMA: Schema = {
 	description: 'The policy for requests without the key; default `random`.',
 };
 
-/** Returns the sub-directive `fallback <policy> […]`, which stores its result in `into`. */
+/** Returns the handler of the sub-directive `fallback <policy> […]`, which stores its result in `target`. */
 export function fallbackSubdirective(
-	into: { fallback?: BalanceSettings },
+	target: { fallback?: BalanceSettings },
 	cx: LowerContext,
-	other: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
+	lowerOther: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
 ): SubdirectiveHandler {
 	return (words, line) => {
 		if (!cx.count(line, words, 1, Number.POSITIVE_INFINITY, 'fallback <policy> […]')) return;
-		if (into.fallback) {
+		if (target.fallback) {
 			cx.problem(
 				'error',
 				'balancing/fallback-twice',
@@ -28,7 +28,7 @@ export function fallbackSubdirective(
 			);
 			return;
 		}
-		const settings = other(words, line);
-		if (settings) into.fallback = settings;
+		const settings = lowerOther(words, line);
+		if (settings) target.fallback = settings;
 	};
 }

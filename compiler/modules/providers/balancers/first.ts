@@ -9,7 +9,7 @@ export const first: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
-		for (let i = 0, size = view.size; i < size; i++) if (view.available(i)) return i;
+		for (let i = 0, size = view.size; i < size; i++) if (view.isAvailable(i)) return i;
 		return -1;
 	},
 };

@@ -4,7 +4,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import { FORWARDED_VALUES } from '../../../exchange/forwarded-request.ts';
 import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
 import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
-import { rendezvousChooser } from './rendezvous.ts';
+import { createRendezvousChooser } from './rendezvous.ts';
 
 export const header: Balancer = {
 	id: 'header',
@@ -12,10 +12,10 @@ export const header: Balancer = {
 	summary: 'Chooses by the value of a request field, or by another policy without it.',
 	documentation:
 		'`Host` is allowed too, and `X-Forwarded-For`, `-Proto` and `-Host` have the values that the upstream gets. Requests without the field use `fallback`, by default `random`. If an upstream is unavailable, only its values move (rendezvous hashing).',
-	lower: (args, line, cx, other) => {
+	lower: (args, line, cx, lowerOther) => {
 		const settings: { field: string; fallback?: BalanceSettings } = { field: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy header <field>');
-		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, other) }, 'header');
+		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, lowerOther) }, 'header');
 		return settings;
 	},
 	schema: {
@@ -27,9 +27,9 @@ export const header: Balancer = {
 	},
 	compile: (settings, cx) => {
 		const field = (settings.field as string).toLowerCase();
-		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
+		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
 		const read = compileField(field, cx);
-		const choose = rendezvousChooser();
+		const choose = createRendezvousChooser();
 		return (view, x) => {
 			const value = read(x);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, value);
@@ -38,12 +38,12 @@ export const header: Balancer = {
 };
 
 /**
- * Returns the value of a field as it is sent to the upstream: a client's claims about its own address must not influence the
- * selection.
+ * Compiles a function that returns a field's value as sent to the upstream, because a client's claims about its own address must
+ * not influence the selection.
  */
 function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
 	if (lowerName === 'host') return x => x.request.authority;
-	const forwarded = FORWARDED_VALUES.get(lowerName);
-	if (forwarded) return x => forwarded(x, cx.trustsPeer(x));
+	const forwardedValue = FORWARDED_VALUES.get(lowerName);
+	if (forwardedValue) return x => forwardedValue(x, cx.trustsPeer(x));
 	return x => x.request.headers.get(lowerName);
 }

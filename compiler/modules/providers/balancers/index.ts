@@ -31,8 +31,8 @@ function balancerById(id: string): Balancer | undefined {
  */
 export function compileBalance(
 	settings: BalanceSettings | undefined,
-	cx: Omit<BalancerContext, 'choice'>,
+	cx: Omit<BalancerContext, 'compileChoice'>,
 ): UpstreamChoice {
-	const whole: BalancerContext = { ...cx, choice: other => compileBalance(other, cx) };
-	return (balancerById(settings?.policy ?? 'random') ?? random).compile(settings ?? { policy: 'random' }, whole);
+	const fullContext: BalancerContext = { ...cx, compileChoice: other => compileBalance(other, cx) };
+	return (balancerById(settings?.policy ?? 'random') ?? random).compile(settings ?? { policy: 'random' }, fullContext);
 }

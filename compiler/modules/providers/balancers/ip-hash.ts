@@ -1,6 +1,6 @@
 /** Load-balancing policy `ip_hash`: selects by the peer's address. */
 import { type Balancer, lowerWithoutSettings } from './balancer.ts';
-import { rendezvousChooser } from './rendezvous.ts';
+import { createRendezvousChooser } from './rendezvous.ts';
 
 export const ipHash: Balancer = {
 	id: 'ip_hash',
@@ -11,7 +11,7 @@ export const ipHash: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => {
-		const choose = rendezvousChooser();
+		const choose = createRendezvousChooser();
 		return (view, x) => choose(view, x.connection.remoteAddress);
 	},
 };

@@ -13,22 +13,22 @@ export const leastConn: Balancer = {
 		// An idle upstream always has the fewest requests. A few random draws find one quickly unless most upstreams are busy.
 		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
 			const index = view.random(size);
-			if (view.active(index) === 0 && view.available(index)) return index;
+			if (view.requestsInFlight(index) === 0 && view.isAvailable(index)) return index;
 		}
-		let chosen = -1;
+		let chosenIndex = -1;
 		let fewest = 0;
-		let equals = 0;
+		let tieCount = 0;
 		for (let i = 0; i < size; i++) {
-			const active = view.active(i);
-			if ((chosen !== -1 && active > fewest) || !view.available(i)) continue;
-			if (chosen === -1 || active < fewest) {
-				chosen = i;
+			const active = view.requestsInFlight(i);
+			if ((chosenIndex !== -1 && active > fewest) || !view.isAvailable(i)) continue;
+			if (chosenIndex === -1 || active < fewest) {
+				chosenIndex = i;
 				fewest = active;
-				equals = 1;
-			} else if (active === fewest && view.random(++equals) === 0) {
-				chosen = i;
+				tieCount = 1;
+			} else if (active === fewest && view.random(++tieCount) === 0) {
+				chosenIndex = i;
 			}
 		}
-		return chosen;
+		return chosenIndex;
 	},
 };

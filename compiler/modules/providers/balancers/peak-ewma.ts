@@ -2,7 +2,7 @@
 import { type Balancer, type BalancerView, lowerWithoutSettings } from './balancer.ts';
 
 /** Latency in milliseconds assumed for an upstream that has requests in flight but has never answered. */
-const UNKNOWN = 1000;
+const UNKNOWN_LATENCY_MS = 1000;
 
 export const peakEwma: Balancer = {
 	id: 'peak_ewma',
@@ -16,35 +16,35 @@ export const peakEwma: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => view => {
-		let one = -1;
-		let two = -1;
+		let firstDrawn = -1;
+		let secondDrawn = -1;
 		const size = view.size;
 		// Upstreams are drawn at random first, because most are available and a pool may have hundreds.
-		for (let tries = 0; tries < 4 && two === -1 && size > 1; tries++) {
+		for (let tries = 0; tries < 4 && secondDrawn === -1 && size > 1; tries++) {
 			const index = view.random(size);
-			if (index === one || !view.available(index)) continue;
-			if (one === -1) one = index;
-			else two = index;
+			if (index === firstDrawn || !view.isAvailable(index)) continue;
+			if (firstDrawn === -1) firstDrawn = index;
+			else secondDrawn = index;
 		}
-		if (two === -1) {
-			let seen = 0;
-			one = -1;
+		if (secondDrawn === -1) {
+			let availableCount = 0;
+			firstDrawn = -1;
 			for (let i = 0; i < size; i++) {
-				if (!view.available(i)) continue;
-				const place = seen < 2 ? seen : view.random(seen + 1);
-				seen++;
-				if (place === 0) one = i;
-				else if (place === 1) two = i;
+				if (!view.isAvailable(i)) continue;
+				const sampleSlot = availableCount < 2 ? availableCount : view.random(availableCount + 1);
+				availableCount++;
+				if (sampleSlot === 0) firstDrawn = i;
+				else if (sampleSlot === 1) secondDrawn = i;
 			}
 		}
-		if (one === -1 || two === -1) return one === -1 ? two : one;
-		return cost(view, one) <= cost(view, two) ? one : two;
+		if (firstDrawn === -1 || secondDrawn === -1) return firstDrawn === -1 ? secondDrawn : firstDrawn;
+		return cost(view, firstDrawn) <= cost(view, secondDrawn) ? firstDrawn : secondDrawn;
 	},
 };
 
 function cost(view: BalancerView, index: number): number {
-	const active = view.active(index);
+	const active = view.requestsInFlight(index);
 	const latency = view.latency(index);
-	if (latency === undefined) return active === 0 ? 0 : UNKNOWN * active;
+	if (latency === undefined) return active === 0 ? 0 : UNKNOWN_LATENCY_MS * active;
 	return latency * (active + 1);
 }

@@ -3,7 +3,7 @@ import { encodeFieldText } from '../../../exchange/field-syntax.ts';
 import { decodeQueryText } from '../../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
-import { rendezvousChooser } from './rendezvous.ts';
+import { createRendezvousChooser } from './rendezvous.ts';
 
 export const query: Balancer = {
 	id: 'query',
@@ -11,10 +11,10 @@ export const query: Balancer = {
 	summary: 'Chooses by the value of a query parameter, or by another policy without it.',
 	documentation:
 		'Several values count together. Requests without the parameter, or with an empty one, use `fallback`, by default `random`. If an upstream is unavailable, only its values move (rendezvous hashing).',
-	lower: (args, line, cx, other) => {
+	lower: (args, line, cx, lowerOther) => {
 		const settings: { key: string; fallback?: BalanceSettings } = { key: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy query <key>');
-		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, other) }, 'query');
+		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, lowerOther) }, 'query');
 		return settings;
 	},
 	schema: {
@@ -26,8 +26,8 @@ export const query: Balancer = {
 	},
 	compile: (settings, cx) => {
 		const key = settings.key as string;
-		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
-		const choose = rendezvousChooser();
+		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
+		const choose = createRendezvousChooser();
 		return (view, x) => {
 			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, encodeFieldText(value));
@@ -35,9 +35,9 @@ export const query: Balancer = {
 	},
 };
 
-function valuesOf(whole: string, key: string): string | undefined {
+function valuesOf(queryText: string, key: string): string | undefined {
 	let values: string | undefined;
-	for (const part of whole.split('&')) {
+	for (const part of queryText.split('&')) {
 		const equals = part.indexOf('=');
 		const name = equals === -1 ? part : part.slice(0, equals);
 		if (decodeQueryText(name) !== key) continue;

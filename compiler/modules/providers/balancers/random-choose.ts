@@ -24,35 +24,35 @@ export const randomChoose: Balancer = {
 		},
 	},
 	compile: ({ choose = 2 }) => {
-		const wanted = choose as number;
+		const sampleSize = choose as number;
 		// Choices on a thread never overlap, so the array can be reused.
-		const drawn: number[] = [];
+		const drawnIndexes: number[] = [];
 		return view => {
-			drawn.length = 0;
-			let seen = 0;
+			drawnIndexes.length = 0;
+			let availableCount = 0;
 			for (let i = 0, size = view.size; i < size; i++) {
-				if (!view.available(i)) continue;
-				seen++;
-				if (drawn.length < wanted) drawn.push(i);
+				if (!view.isAvailable(i)) continue;
+				availableCount++;
+				if (drawnIndexes.length < sampleSize) drawnIndexes.push(i);
 				else {
-					const place = view.random(seen);
-					if (place < wanted) drawn[place] = i;
+					const sampleSlot = view.random(availableCount);
+					if (sampleSlot < sampleSize) drawnIndexes[sampleSlot] = i;
 				}
 			}
-			let chosen = -1;
+			let chosenIndex = -1;
 			let fewest = 0;
-			let ties = 0;
-			for (const index of drawn) {
-				const active = view.active(index);
-				if (chosen === -1 || active < fewest) {
-					chosen = index;
+			let tieCount = 0;
+			for (const index of drawnIndexes) {
+				const active = view.requestsInFlight(index);
+				if (chosenIndex === -1 || active < fewest) {
+					chosenIndex = index;
 					fewest = active;
-					ties = 1;
-				} else if (active === fewest && view.random(++ties) === 0) {
-					chosen = index;
+					tieCount = 1;
+				} else if (active === fewest && view.random(++tieCount) === 0) {
+					chosenIndex = index;
 				}
 			}
-			return chosen;
+			return chosenIndex;
 		};
 	},
 };

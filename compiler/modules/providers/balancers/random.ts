@@ -14,14 +14,14 @@ export const random: Balancer = {
 /** Returns any available upstream with equal probability; −1 if there is none. */
 function chooseAny(view: BalancerView): number {
 	const size = view.size;
-	if (size === 1) return view.available(0) ? 0 : -1;
-	const first = size === 0 ? 0 : view.random(size);
-	if (size > 0 && view.available(first)) return first;
+	if (size === 1) return view.isAvailable(0) ? 0 : -1;
+	const firstDrawn = size === 0 ? 0 : view.random(size);
+	if (size > 0 && view.isAvailable(firstDrawn)) return firstDrawn;
 	// Reservoir sampling selects each available upstream with equal probability in one pass.
-	let chosen = -1;
-	let seen = 0;
+	let chosenIndex = -1;
+	let availableCount = 0;
 	for (let i = 0; i < size; i++) {
-		if (view.available(i) && view.random(++seen) === 0) chosen = i;
+		if (view.isAvailable(i) && view.random(++availableCount) === 0) chosenIndex = i;
 	}
-	return chosen;
+	return chosenIndex;
 }

@@ -11,10 +11,10 @@ export const roundRobin: Balancer = {
 	schema: { properties: {} },
 	compile: () => view => {
 		const size = view.size;
-		const start = view.turn() >>> 0;
+		const start = view.nextTurn() >>> 0;
 		for (let i = 0; i < size; i++) {
 			const index = (start + i) % size;
-			if (view.available(index)) return index;
+			if (view.isAvailable(index)) return index;
 		}
 		return -1;
 	},

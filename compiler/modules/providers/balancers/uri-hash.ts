@@ -1,6 +1,6 @@
 /** Load-balancing policy `uri_hash`: selects by the request's path and query. */
 import { type Balancer, lowerWithoutSettings } from './balancer.ts';
-import { rendezvousChooser } from './rendezvous.ts';
+import { createRendezvousChooser } from './rendezvous.ts';
 
 export const uriHash: Balancer = {
 	id: 'uri_hash',
@@ -11,7 +11,7 @@ export const uriHash: Balancer = {
 	lower: lowerWithoutSettings,
 	schema: { properties: {} },
 	compile: () => {
-		const choose = rendezvousChooser();
+		const choose = createRendezvousChooser();
 		return (view, { request: { path, query } }) => choose(view, query === undefined ? path : `${path}?${query}`);
 	},
 };

@@ -21,7 +21,7 @@ export const weightedRoundRobin: Balancer = {
 			return { weights: [1] };
 		}
 		const weights: number[] = [];
-		let sound = true;
+		let isValid = true;
 		for (const { text, span } of args) {
 			if (/^\d{1,9}$/.test(text)) weights.push(Number(text));
 			else {
@@ -29,10 +29,10 @@ export const weightedRoundRobin: Balancer = {
 					? `invalid weight value '${text}': weight should be non-negative`
 					: `invalid weight value '${text}'`;
 				cx.problem('error', 'balancing/invalid-weight', span, message);
-				sound = false;
+				isValid = false;
 			}
 		}
-		if (sound && weights.every(weight => weight === 0)) {
+		if (isValid && weights.every(weight => weight === 0)) {
 			cx.problem('error', 'balancing/no-weight', args[0]!.span, NO_WEIGHT);
 		}
 		return cx.dialect === 'compatfile' ? { weights, spread: false } : { weights };
@@ -55,14 +55,14 @@ export const weightedRoundRobin: Balancer = {
 	},
 	compile: settings => {
 		const weights = settings.weights as readonly number[];
-		if (settings.spread === false) return turnsInARow(weights);
+		if (settings.spread === false) return compileConsecutiveTurns(weights);
 		const cycle = spreadTurns(weights);
 		return view => {
 			const size = view.size;
-			const start = (view.turn() >>> 0) % cycle.length;
+			const start = (view.nextTurn() >>> 0) % cycle.length;
 			for (let i = 0; i < cycle.length; i++) {
 				const index = cycle[(start + i) % cycle.length]!;
-				if (index < size && view.available(index)) return index;
+				if (index < size && view.isAvailable(index)) return index;
 			}
 			return -1;
 		};
@@ -70,50 +70,50 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * Selects as the compatible server does, with consecutive turns for one upstream. Each turn selects among the available upstreams
+ * Compiles the selection of the compatible server, with consecutive turns for one upstream. Each turn selects among the available upstreams
  * by their weights, so that the turns of unavailable ones are shared by the others. A single weight applies to the first upstream
  * only.
  */
-function turnsInARow(weights: readonly number[]): UpstreamChoice {
-	const ends: number[] = [];
+function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
+	const turnEnds: number[] = [];
 	let sum = 0;
 	for (const weight of weights) {
 		sum += weight;
-		if (weight > 0) ends.push(sum);
+		if (weight > 0) turnEnds.push(sum);
 	}
 	if (sum === 0) throw new RangeError(NO_WEIGHT);
-	const usable: number[] = [];
+	const availableIndexes: number[] = [];
 	return view => {
 		const size = view.size;
-		if (weights.length < 2) return size > 0 && view.available(0) ? 0 : -1;
-		const turn = (view.turn() >>> 0) % sum;
-		usable.length = 0;
-		for (let i = 0; i < size && usable.length < ends.length; i++) {
-			if ((weights[i] ?? 0) > 0 && view.available(i)) usable.push(i);
+		if (weights.length < 2) return size > 0 && view.isAvailable(0) ? 0 : -1;
+		const turn = (view.nextTurn() >>> 0) % sum;
+		availableIndexes.length = 0;
+		for (let i = 0; i < size && availableIndexes.length < turnEnds.length; i++) {
+			if ((weights[i] ?? 0) > 0 && view.isAvailable(i)) availableIndexes.push(i);
 		}
-		if (usable.length === 0) return -1;
-		return usable[ends.findIndex(end => turn < end) % usable.length]!;
+		if (availableIndexes.length === 0) return -1;
+		return availableIndexes[turnEnds.findIndex(end => turn < end) % availableIndexes.length]!;
 	};
 }
 
 /** Returns one cycle of turns as upstream indexes: each turn goes to the upstream that is furthest behind its share. */
-function spreadTurns(given: readonly number[]): readonly number[] {
-	const sum = given.reduce((total, weight) => total + weight, 0);
+function spreadTurns(configuredWeights: readonly number[]): readonly number[] {
+	const sum = configuredWeights.reduce((total, weight) => total + weight, 0);
 	if (sum === 0) throw new RangeError(NO_WEIGHT);
-	const divisor = given.reduce(greatestCommonDivisor);
+	const divisor = configuredWeights.reduce(greatestCommonDivisor);
 	const scale = sum / divisor > MAX_CYCLE ? MAX_CYCLE / sum : 1 / divisor;
-	const weights = given.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
-	const total = weights.reduce((all, weight) => all + weight, 0);
-	const credit = weights.map(() => 0);
+	const weights = configuredWeights.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
+	const total = weights.reduce((sum, weight) => sum + weight, 0);
+	const credits = weights.map(() => 0);
 	const cycle: number[] = [];
 	for (let turn = 0; turn < total; turn++) {
-		let chosen = 0;
+		let chosenIndex = 0;
 		for (let i = 0; i < weights.length; i++) {
-			credit[i]! += weights[i]!;
-			if (credit[i]! > credit[chosen]!) chosen = i;
+			credits[i]! += weights[i]!;
+			if (credits[i]! > credits[chosenIndex]!) chosenIndex = i;
 		}
-		credit[chosen]! -= total;
-		cycle.push(chosen);
+		credits[chosenIndex]! -= total;
+		cycle.push(chosenIndex);
 	}
 	return cycle;
 }

@@ -20,41 +20,41 @@ export class XxHash64 {
 
 	/** Hashes the bytes from `start` to `end` into `high` and `low`. */
 	hash(bytes: DataView, start: number, end: number): void {
-		let at = start;
+		let position = start;
 		if (end - start >= 32) {
-			at = this.#stripes(bytes, start, end);
+			position = this.#hashStripes(bytes, start, end);
 		} else {
 			this.high = PRIME_5[0];
 			this.low = PRIME_5[1];
 		}
 		this.#add(0, end - start);
-		for (; at + 8 <= end; at += 8) {
+		for (; position + 8 <= end; position += 8) {
 			const { high, low } = this;
 			this.high = 0;
 			this.low = 0;
-			this.#round(bytes.getInt32(at + 4, true), bytes.getInt32(at, true));
+			this.#round(bytes.getInt32(position + 4, true), bytes.getInt32(position, true));
 			this.high ^= high;
 			this.low ^= low;
 			this.#rotate(27);
 			this.#multiply(PRIME_1[0], PRIME_1[1]);
 			this.#add(PRIME_4[0], PRIME_4[1]);
 		}
-		if (at + 4 <= end) {
+		if (position + 4 <= end) {
 			const { high, low } = this;
 			this.high = 0;
-			this.low = bytes.getInt32(at, true);
+			this.low = bytes.getInt32(position, true);
 			this.#multiply(PRIME_1[0], PRIME_1[1]);
 			this.high ^= high;
 			this.low ^= low;
 			this.#rotate(23);
 			this.#multiply(PRIME_2[0], PRIME_2[1]);
 			this.#add(PRIME_3[0], PRIME_3[1]);
-			at += 4;
+			position += 4;
 		}
-		for (; at < end; at++) {
+		for (; position < end; position++) {
 			const { high, low } = this;
 			this.high = 0;
-			this.low = bytes.getUint8(at);
+			this.low = bytes.getUint8(position);
 			this.#multiply(PRIME_5[0], PRIME_5[1]);
 			this.high ^= high;
 			this.low ^= low;
@@ -65,7 +65,7 @@ export class XxHash64 {
 	}
 
 	/** Hashes all complete stripes of 32 bytes, and returns where they end. */
-	#stripes(bytes: DataView, start: number, end: number): number {
+	#hashStripes(bytes: DataView, start: number, end: number): number {
 		const lanes = this.#lanes;
 		// The initial accumulators: prime 1 + prime 2, prime 2, 0 and −prime 1.
 		lanes[0] = 0x60ea27ee;
@@ -76,17 +76,17 @@ export class XxHash64 {
 		lanes[5] = 0;
 		lanes[6] = ~PRIME_1[0];
 		lanes[7] = -PRIME_1[1];
-		let at = start;
-		for (; at + 32 <= end; at += 32) {
+		let position = start;
+		for (; position + 32 <= end; position += 32) {
 			for (let lane = 0; lane < 8; lane += 2) {
 				this.high = lanes[lane]!;
 				this.low = lanes[lane + 1]!;
-				this.#round(bytes.getInt32(at + lane * 4 + 4, true), bytes.getInt32(at + lane * 4, true));
+				this.#round(bytes.getInt32(position + lane * 4 + 4, true), bytes.getInt32(position + lane * 4, true));
 				lanes[lane] = this.high;
 				lanes[lane + 1] = this.low;
 			}
 		}
-		this.#takeLane(0);
+		this.#loadLane(0);
 		this.#rotate(1);
 		this.#addRotatedLane(2, 7);
 		this.#addRotatedLane(4, 12);
@@ -101,17 +101,17 @@ export class XxHash64 {
 			this.#multiply(PRIME_1[0], PRIME_1[1]);
 			this.#add(PRIME_4[0], PRIME_4[1]);
 		}
-		return at;
+		return position;
 	}
 
-	#takeLane(lane: number): void {
+	#loadLane(lane: number): void {
 		this.high = this.#lanes[lane]!;
 		this.low = this.#lanes[lane + 1]!;
 	}
 
 	#addRotatedLane(lane: number, bits: number): void {
 		const { high, low } = this;
-		this.#takeLane(lane);
+		this.#loadLane(lane);
 		this.#rotate(bits);
 		this.#add(high, low);
 	}
@@ -137,9 +137,9 @@ export class XxHash64 {
 	}
 
 	#add(high: number, low: number): void {
-		const before = this.low;
-		this.low = (before + low) | 0;
-		const carry = this.low >>> 0 < before >>> 0 ? 1 : 0;
+		const previousLow = this.low;
+		this.low = (previousLow + low) | 0;
+		const carry = this.low >>> 0 < previousLow >>> 0 ? 1 : 0;
 		this.high = (this.high + high + carry) | 0;
 	}
 

@@ -13,9 +13,9 @@ export const digitalocean: DnsModule = {
 			description: 'Personal access token.',
 			required: true,
 			secret: true,
-			also: ['api_token', 'token'],
+			aliases: ['api_token', 'token'],
 		},
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	positions: ['auth_token'],
+	argumentSettings: ['auth_token'],
 };

@@ -18,13 +18,13 @@ export interface DnsSetting {
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;
-	/** Redacted when a document is read: completely, or only the secrets in a URL or an argument. */
+	/** Set if the value is redacted when a document is read: completely, or only the secrets in a URL or an argument. */
 	readonly secret?: true | 'url' | 'argument';
 	/** True if the setting takes all remaining words. */
-	readonly list?: boolean;
+	readonly isList?: boolean;
 	readonly pattern?: string;
 	/** Alternative names of the setting. */
-	readonly also?: readonly string[];
+	readonly aliases?: readonly string[];
 }
 
 /** A DNS provider; the module ID is `dns.providers.<id>`. */
@@ -36,16 +36,22 @@ export interface DnsModule {
 	readonly documentation: string;
 	readonly settings: readonly DnsSetting[];
 	/** Names of the settings that the words after the provider's name fill, in order. */
-	readonly positions: readonly string[];
+	readonly argumentSettings: readonly string[];
 }
 
 /** Returns the schema of the properties in addition to `provider`. */
 export function dnsSettingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
 	return Object.fromEntries(
-		settings.map(({ name, description, secret, list, pattern }) => {
+		settings.map(({ name, description, secret, isList, pattern }) => {
 			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
-			const mark = secret === undefined ? {} : { secret };
-			return [name, { ...(list ? { type: 'array', items: { ...text, ...mark } } : { ...text, ...mark }), description }];
+			const secretMark = secret === undefined ? {} : { secret };
+			return [
+				name,
+				{
+					...(isList ? { type: 'array', items: { ...text, ...secretMark } } : { ...text, ...secretMark }),
+					description,
+				},
+			];
 		}),
 	);
 }
@@ -57,43 +63,45 @@ export function lowerDnsSettings(
 	line: Line,
 	cx: LowerContext,
 ): { readonly [setting: string]: unknown } {
-	const found: { [setting: string]: unknown } = {};
+	const values: { [setting: string]: unknown } = {};
 	const byName = new Map(module.settings.map(setting => [setting.name, setting]));
-	const take = (setting: DnsSetting, words: readonly Word[], at: Line): void => {
-		if (Object.hasOwn(found, setting.name)) {
-			cx.problem('error', 'dns/given-twice', at.words[0]!.span, `\`${setting.name}\` is given more than once.`);
+	const setValue = (setting: DnsSetting, words: readonly Word[], innerLine: Line): void => {
+		if (Object.hasOwn(values, setting.name)) {
+			cx.problem('error', 'dns/given-twice', innerLine.words[0]!.span, `\`${setting.name}\` is given more than once.`);
 			return;
 		}
 		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);
-		const [first] = words;
-		if (setting.pattern !== undefined && first && !new RegExp(setting.pattern, 'u').test(first.text)) {
-			cx.problem('error', 'dns/bad-setting', first.span, `This is not a valid \`${setting.name}\`.`, {
+		const [firstWord] = words;
+		if (setting.pattern !== undefined && firstWord && !new RegExp(setting.pattern, 'u').test(firstWord.text)) {
+			cx.problem('error', 'dns/bad-setting', firstWord.span, `This is not a valid \`${setting.name}\`.`, {
 				hint: setting.description,
 			});
 		}
-		found[setting.name] = setting.list ? words.map(word => word.text) : first?.text;
+		values[setting.name] = setting.isList ? words.map(word => word.text) : firstWord?.text;
 	};
-	const last = byName.get(module.positions[module.positions.length - 1] ?? '');
-	const most = last?.list ? Number.POSITIVE_INFINITY : module.positions.length;
-	if (cx.count(line, args, 0, most, module.usage)) {
-		for (const [at, name] of module.positions.entries()) {
+	const lastSetting = byName.get(module.argumentSettings[module.argumentSettings.length - 1] ?? '');
+	const maxArguments = lastSetting?.isList ? Number.POSITIVE_INFINITY : module.argumentSettings.length;
+	if (cx.count(line, args, 0, maxArguments, module.usage)) {
+		for (const [index, name] of module.argumentSettings.entries()) {
 			const setting = byName.get(name)!;
-			const words = setting.list ? args.slice(at) : args.slice(at, at + 1);
-			if (words.length > 0) take(setting, words, line);
+			const words = setting.isList ? args.slice(index) : args.slice(index, index + 1);
+			if (words.length > 0) setValue(setting, words, line);
 		}
 	}
-	const known: { [word: string]: SubdirectiveHandler } = {};
+	const handlers: { [word: string]: SubdirectiveHandler } = {};
 	for (const setting of module.settings) {
-		const lower: SubdirectiveHandler = (words, at) => {
-			const usage = `${setting.name} <value>${setting.list ? '…' : ''}`;
-			if (cx.count(at, words, 1, setting.list ? Number.POSITIVE_INFINITY : 1, usage)) take(setting, words, at);
+		const lower: SubdirectiveHandler = (words, innerLine) => {
+			const usage = `${setting.name} <value>${setting.isList ? '…' : ''}`;
+			if (cx.count(innerLine, words, 1, setting.isList ? Number.POSITIVE_INFINITY : 1, usage))
+				setValue(setting, words, innerLine);
 		};
-		known[setting.name] = lower;
-		for (const word of setting.also ?? []) Object.defineProperty(known, word, { value: lower, enumerable: false });
+		handlers[setting.name] = lower;
+		for (const word of setting.aliases ?? [])
+			Object.defineProperty(handlers, word, { value: lower, enumerable: false });
 	}
-	cx.subdirectives(line.block, known, `dns ${module.id}`);
+	cx.subdirectives(line.block, handlers, `dns ${module.id}`);
 	for (const { name, required } of module.settings) {
-		if (!required || Object.hasOwn(found, name)) continue;
+		if (!required || Object.hasOwn(values, name)) continue;
 		cx.problem(
 			'error',
 			'dns/missing-setting',
@@ -104,7 +112,7 @@ export function lowerDnsSettings(
 			},
 		);
 	}
-	return found;
+	return values;
 }
 
 /** Warns about a literal secret, which everybody who can read the file sees. */

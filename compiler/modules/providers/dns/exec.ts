@@ -13,10 +13,10 @@ export const exec: DnsModule = {
 			name: 'command',
 			description: 'The program and its first arguments.',
 			required: true,
-			list: true,
+			isList: true,
 			secret: 'argument',
 		},
 		{ name: 'directory', description: `Folder in which it runs; default the server's.` },
 	],
-	positions: ['command'],
+	argumentSettings: ['command'],
 };

@@ -13,9 +13,9 @@ export const hetzner: DnsModule = {
 			description: 'Token of the cloud project.',
 			required: true,
 			secret: true,
-			also: ['auth_api_token'],
+			aliases: ['auth_api_token'],
 		},
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	positions: ['api_token'],
+	argumentSettings: ['api_token'],
 };

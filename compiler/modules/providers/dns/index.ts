@@ -49,7 +49,7 @@ export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
  * reporting a mistake.
  */
 export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerContext): DnsProviderSettings | undefined {
-	const [name, ...rest] = args;
+	const [name, ...argumentWords] = args;
 	if (!name) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'dns <provider> [<argument>…] [{ … }]');
 		return undefined;
@@ -59,6 +59,6 @@ export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerCon
 		dnsProviders.map(module => module.id),
 		'DNS provider of this build',
 	);
-	const module = dnsProviders.find(known => known.id === id);
-	return module && cx.origin({ provider: module.id, ...lowerDnsSettings(module, rest, line, cx) }, line.span);
+	const module = dnsProviders.find(provider => provider.id === id);
+	return module && cx.origin({ provider: module.id, ...lowerDnsSettings(module, argumentWords, line, cx) }, line.span);
 }

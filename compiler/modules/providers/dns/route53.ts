@@ -12,10 +12,10 @@ export const route53: DnsModule = {
 	settings: [
 		{ name: 'access_key_id', description: 'ID of the access key.' },
 		{ name: 'secret_access_key', description: 'The access key.', secret: true },
-		{ name: 'session_token', description: 'Token of temporary credentials.', secret: true, also: ['token'] },
+		{ name: 'session_token', description: 'Token of temporary credentials.', secret: true, aliases: ['token'] },
 		{ name: 'region', description: 'Region for signing requests; default `us-east-1`.' },
 		{ name: 'hosted_zone_id', description: 'ID of the hosted zone.' },
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	positions: [],
+	argumentSettings: [],
 };

@@ -5,7 +5,7 @@ import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS_SCHEMA } from './preferred-chains.ts';
 
 export const DEFAULT_ACME_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
-/** Directory of the fallback authority, which is used if the first fails and an email address is configured. */
+/** Directory of the fallback authority, which is used if the default one fails and an email address is configured. */
 export const FALLBACK_ACME_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
 
 const URL_PATTERN = '^https?://[^\\s/]+';
@@ -25,7 +25,7 @@ export const acme: IssuerModule = {
 	lower: (args, line, cx) => {
 		const draft: IssuerDraft = {};
 		if (cx.count(line, args, 0, 1, 'issuer acme [<directory>]') && args[0]) {
-			takeUrl(draft, 'directory', args[0], cx);
+			lowerUrl(draft, 'directory', args[0], cx);
 		}
 		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme', {
 			compatibleMessage: name => `unrecognized ACME issuer property: ${name}`,
@@ -89,67 +89,67 @@ export const acme: IssuerModule = {
 
 /** Returns the sub-directives of `issuer acme`, which fill the draft. */
 function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler } {
-	const one =
-		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): SubdirectiveHandler =>
-		(args, at) => {
-			if (cx.count(at, args, 1, 1, `${word} <value>`)) take(args[0]!);
+	const valueHandler =
+		(word: string, lowerValue: (word: Parameters<LowerContext['duration']>[0]) => void): SubdirectiveHandler =>
+		(args, innerLine) => {
+			if (cx.count(innerLine, args, 1, 1, `${word} <value>`)) lowerValue(args[0]!);
 		};
-	const flag =
+	const flagHandler =
 		(word: string): SubdirectiveHandler =>
-		(args, at) => {
-			if (cx.count(at, args, 0, 0, word)) draft[word] = true;
+		(args, innerLine) => {
+			if (cx.count(innerLine, args, 0, 0, word)) draft[word] = true;
 		};
-	const port = (word: string): SubdirectiveHandler =>
-		one(word, value => {
+	const portHandler = (word: string): SubdirectiveHandler =>
+		valueHandler(word, value => {
 			const number = cx.integer(value, 1, 65_535);
 			if (number !== undefined) draft[word] = number;
 		});
 	return {
-		dir: one('dir', word => takeUrl(draft, 'directory', word, cx)),
-		test_dir: one('test_dir', word => takeUrl(draft, 'test_directory', word, cx)),
-		email: one('email', word => {
+		dir: valueHandler('dir', word => lowerUrl(draft, 'directory', word, cx)),
+		test_dir: valueHandler('test_dir', word => lowerUrl(draft, 'test_directory', word, cx)),
+		email: valueHandler('email', word => {
 			draft.email = word.text;
 		}),
-		profile: one('profile', word => {
+		profile: valueHandler('profile', word => {
 			draft.profile = word.text;
 		}),
-		timeout: one('timeout', word => {
+		timeout: valueHandler('timeout', word => {
 			const value = cx.duration(word);
 			if (value !== undefined && value >= 0) draft.timeout = value;
 			else if (value !== undefined) cx.problem('error', 'value/out-of-range', word.span, 'A timeout must be positive.');
 		}),
-		lifetime: one('lifetime', word => {
+		lifetime: valueHandler('lifetime', word => {
 			const value = cx.duration(word);
 			if (value !== undefined && value >= 0) draft.lifetime = value;
 			else if (value !== undefined) {
 				cx.problem('error', 'value/out-of-range', word.span, `lifetime must be >= 0: ${word.text}`);
 			}
 		}),
-		disable_http_challenge: flag('disable_http_challenge'),
-		disable_tlsalpn_challenge: flag('disable_tlsalpn_challenge'),
-		distributed: one('distributed', word => {
+		disable_http_challenge: flagHandler('disable_http_challenge'),
+		disable_tlsalpn_challenge: flagHandler('disable_tlsalpn_challenge'),
+		distributed: valueHandler('distributed', word => {
 			if (word.text === 'false') draft.distributed = false;
 			else cx.problem('error', 'issuer/distributed', word.span, "only accepted value is 'false'");
 		}),
-		alt_http_port: port('alt_http_port'),
-		alt_tlsalpn_port: port('alt_tlsalpn_port'),
-		eab: (args, at) => {
-			if (!cx.count(at, args, 2, 2, 'eab <key-id> <mac-key>')) return;
+		alt_http_port: portHandler('alt_http_port'),
+		alt_tlsalpn_port: portHandler('alt_tlsalpn_port'),
+		eab: (args, innerLine) => {
+			if (!cx.count(innerLine, args, 2, 2, 'eab <key-id> <mac-key>')) return;
 			draft.eab = { key_id: args[0]!.text, mac_key: args[1]!.text };
 		},
-		trusted_roots: (args, at) => {
-			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'trusted_roots <file>…')) return;
+		trusted_roots: (args, innerLine) => {
+			if (!cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'trusted_roots <file>…')) return;
 			draft.trusted_roots = args.map(word => cx.filePath(word.text, word.span));
 		},
-		preferred_chains: (args, at) => {
-			const chains = lowerPreferredChains(args, at, cx);
+		preferred_chains: (args, innerLine) => {
+			const chains = lowerPreferredChains(args, innerLine, cx);
 			if (chains) draft.preferred_chains = chains;
 		},
 		...dnsSubdirectives(draft, cx),
 	};
 }
 
-function takeUrl(
+function lowerUrl(
 	draft: IssuerDraft,
 	field: 'directory' | 'test_directory',
 	word: Parameters<LowerContext['duration']>[0],

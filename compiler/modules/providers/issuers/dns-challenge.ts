@@ -52,18 +52,18 @@ export const DNS_CHALLENGE_OPTIONS: readonly string[] = [
 	'dns_challenge_override_domain',
 ];
 
-/** Returns the sub-directives that fill the draft. The name of each one that is used is passed to `seen`. */
+/** Returns the sub-directives that fill the draft. The name of each sub-directive in use is passed to `onUse`. */
 export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
-	seen: (word: Word) => void = () => {},
+	onUse: (word: Word) => void = () => {},
 ): { readonly [name: string]: SubdirectiveHandler } {
-	const duration =
-		(name: string, least: number): SubdirectiveHandler =>
-		(args, at) => {
-			seen(at.words[0]!);
-			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
-			if (least === -1 && args[0]!.text === '-1') {
+	const durationHandler =
+		(name: string, min: number): SubdirectiveHandler =>
+		(args, innerLine) => {
+			onUse(innerLine.words[0]!);
+			if (!cx.count(innerLine, args, 1, 1, `${name} <duration>`)) return;
+			if (min === -1 && args[0]!.text === '-1') {
 				draft[name] = -1;
 				return;
 			}
@@ -79,18 +79,18 @@ export function dnsSubdirectives(
 			else cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration cannot be negative.');
 		};
 	return {
-		dns: (args, at) => {
-			seen(at.words[0]!);
-			if (args.length === 0 && !at.block) {
+		dns: (args, innerLine) => {
+			onUse(innerLine.words[0]!);
+			if (args.length === 0 && !innerLine.block) {
 				draft.default_dns = true;
 				return;
 			}
-			const provider = lowerDnsProvider(args, at, cx);
+			const provider = lowerDnsProvider(args, innerLine, cx);
 			if (provider) draft.dns = provider;
 		},
-		resolvers: (args, at) => {
-			seen(at.words[0]!);
-			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
+		resolvers: (args, innerLine) => {
+			onUse(innerLine.words[0]!);
+			if (!cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
 			for (const word of args) {
 				if (isNameServer(word.text)) continue;
 				cx.problem('error', 'dns/resolver', word.span, `\`${word.text}\` is not the address of a name server.`, {
@@ -99,12 +99,12 @@ export function dnsSubdirectives(
 			}
 			draft.resolvers = args.map(word => word.text);
 		},
-		propagation_delay: duration('propagation_delay', 0),
-		propagation_timeout: duration('propagation_timeout', -1),
-		dns_ttl: duration('dns_ttl', 0),
-		dns_challenge_override_domain: (args, at) => {
-			seen(at.words[0]!);
-			if (cx.count(at, args, 1, 1, 'dns_challenge_override_domain <name>')) {
+		propagation_delay: durationHandler('propagation_delay', 0),
+		propagation_timeout: durationHandler('propagation_timeout', -1),
+		dns_ttl: durationHandler('dns_ttl', 0),
+		dns_challenge_override_domain: (args, innerLine) => {
+			onUse(innerLine.words[0]!);
+			if (cx.count(innerLine, args, 1, 1, 'dns_challenge_override_domain <name>')) {
 				draft.dns_challenge_override_domain = args[0]!.text.toLowerCase().replace(/\.$/, '');
 			}
 		},
@@ -114,5 +114,7 @@ export function dnsSubdirectives(
 /** Reports whether a string is an IP address with an optional port. */
 function isNameServer(text: string): boolean {
 	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
-	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(one => one !== undefined && parseIp(one) !== undefined);
+	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(
+		candidate => candidate !== undefined && parseIp(candidate) !== undefined,
+	);
 }

@@ -30,7 +30,7 @@ export const ISSUER_SCHEMA: Schema = {
  * reporting a mistake.
  */
 export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {
-	const [name, ...rest] = args;
+	const [name, ...argumentWords] = args;
 	if (!name) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'issuer <issuer> [<argument>…] [{ … }]');
 		return undefined;
@@ -46,6 +46,6 @@ export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext)
 		issuers.map(module => module.id),
 		'issuer of this build',
 	);
-	const module = issuers.find(known => known.id === id);
-	return module && cx.origin({ issuer: module.id, ...module.lower(rest, line, cx) }, line.span);
+	const module = issuers.find(issuer => issuer.id === id);
+	return module && cx.origin({ issuer: module.id, ...module.lower(argumentWords, line, cx) }, line.span);
 }

@@ -14,7 +14,7 @@ export interface PreferredChains {
 	readonly any_common_name?: readonly string[];
 }
 
-const NAMES: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 };
+const NAMES_SCHEMA: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 };
 
 /** Schema of {@link PreferredChains}. */
 export const PREFERRED_CHAINS_SCHEMA: Schema = {
@@ -22,9 +22,9 @@ export const PREFERRED_CHAINS_SCHEMA: Schema = {
 	description: 'Selects a chain if an issuer offers several.',
 	properties: {
 		smallest: { type: 'boolean', description: 'The chain with the fewest bytes.' },
-		root_common_name: { ...NAMES, description: 'The first chain whose root has one of these common names.' },
+		root_common_name: { ...NAMES_SCHEMA, description: 'The first chain whose root has one of these common names.' },
 		any_common_name: {
-			...NAMES,
+			...NAMES_SCHEMA,
 			description: 'The first chain with any certificate that has one of these common names.',
 		},
 	},
@@ -45,17 +45,17 @@ export function lowerPreferredChains(args: readonly Word[], line: Line, cx: Lowe
 		}
 		draft.smallest = true;
 	}
-	const names =
+	const namesHandler =
 		(
 			name: 'root_common_name' | 'any_common_name',
-			other: 'root_common_name' | 'any_common_name',
+			otherField: 'root_common_name' | 'any_common_name',
 		): SubdirectiveHandler =>
-		(words, at) => {
-			if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, `${name} <name>…`)) return;
-			const taken = draft.smallest ? 'smallest' : draft[other] ? other : undefined;
-			if (taken) {
-				const message = `Can't set ${name} when ${taken} is already set`;
-				cx.problem('error', 'issuer/preferred-chains', at.words[0]!.span, message);
+		(words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, `${name} <name>…`)) return;
+			const conflictingField = draft.smallest ? 'smallest' : draft[otherField] ? otherField : undefined;
+			if (conflictingField) {
+				const message = `Can't set ${name} when ${conflictingField} is already set`;
+				cx.problem('error', 'issuer/preferred-chains', innerLine.words[0]!.span, message);
 				return;
 			}
 			draft[name] = [...(draft[name] ?? []), ...words.map(word => word.text)];
@@ -63,8 +63,8 @@ export function lowerPreferredChains(args: readonly Word[], line: Line, cx: Lowe
 	cx.subdirectives(
 		line.block,
 		{
-			root_common_name: names('root_common_name', 'any_common_name'),
-			any_common_name: names('any_common_name', 'root_common_name'),
+			root_common_name: namesHandler('root_common_name', 'any_common_name'),
+			any_common_name: namesHandler('any_common_name', 'root_common_name'),
 		},
 		'preferred_chains',
 	);

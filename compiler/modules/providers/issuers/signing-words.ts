@@ -36,22 +36,22 @@ export function signingSubdirectives(
 	cx: LowerContext,
 ): { readonly [name: string]: SubdirectiveHandler } {
 	return {
-		ca: (words, at) => {
-			if (!cx.count(at, words, 1, 1, 'ca <id>')) return;
+		ca: (words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, 1, 'ca <id>')) return;
 			const { text, span } = words[0]!;
 			if (new RegExp(AUTHORITY_ID_PATTERN).test(text)) draft.ca = text;
 			else cx.problem('error', 'pki/bad-id', span, `\`${text}\` is not a valid authority ID.`);
 		},
-		lifetime: (words, at) => {
-			if (!cx.count(at, words, 1, 1, 'lifetime <duration>')) return;
+		lifetime: (words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, 1, 'lifetime <duration>')) return;
 			const value = cx.duration(words[0]!);
 			if (value !== undefined && value > 0) draft.lifetime = value;
 			else if (value !== undefined) {
 				cx.problem('error', 'value/out-of-range', words[0]!.span, 'The lifetime must be positive.');
 			}
 		},
-		sign_with_root: (words, at) => {
-			if (cx.count(at, words, 0, 0, 'sign_with_root')) draft.sign_with_root = true;
+		sign_with_root: (words, innerLine) => {
+			if (cx.count(innerLine, words, 0, 0, 'sign_with_root')) draft.sign_with_root = true;
 		},
 	};
 }

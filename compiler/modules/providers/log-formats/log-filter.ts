@@ -5,7 +5,11 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 
-function variant(filter: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
+function filterSchema(
+	filter: string,
+	properties: { readonly [name: string]: Schema },
+	required: string[] = [],
+): Schema {
 	return {
 		type: 'object',
 		properties: { filter: { const: filter }, ...properties },
@@ -14,7 +18,7 @@ function variant(filter: string, properties: { readonly [name: string]: Schema }
 	};
 }
 
-const ACTIONS: Schema = {
+const ACTIONS_SCHEMA: Schema = {
 	type: 'array',
 	description: 'Actions on parameters, in order.',
 	items: {
@@ -34,11 +38,11 @@ export const LOG_FILTER_SCHEMA: Schema = {
 	description: 'The action on the field.',
 	discriminator: { propertyName: 'filter' },
 	oneOf: [
-		variant('delete', {}),
-		variant('hash', {}),
-		variant('rename', { name: { type: 'string', minLength: 1, description: 'The new name.' } }, ['name']),
-		variant('replace', { value: { type: 'string', description: 'The new value.' } }, ['value']),
-		variant('ip_mask', {
+		filterSchema('delete', {}),
+		filterSchema('hash', {}),
+		filterSchema('rename', { name: { type: 'string', minLength: 1, description: 'The new name.' } }, ['name']),
+		filterSchema('replace', { value: { type: 'string', description: 'The new value.' } }, ['value']),
+		filterSchema('ip_mask', {
 			ipv4: {
 				type: 'integer',
 				minimum: 0,
@@ -52,10 +56,10 @@ export const LOG_FILTER_SCHEMA: Schema = {
 				description: 'Bits of an IPv6 address to keep; default all.',
 			},
 		}),
-		variant('query', { actions: ACTIONS }, ['actions']),
-		variant('cookie', { actions: ACTIONS }, ['actions']),
-		variant('set_cookie', { actions: ACTIONS }, ['actions']),
-		variant(
+		filterSchema('query', { actions: ACTIONS_SCHEMA }, ['actions']),
+		filterSchema('cookie', { actions: ACTIONS_SCHEMA }, ['actions']),
+		filterSchema('set_cookie', { actions: ACTIONS_SCHEMA }, ['actions']),
+		filterSchema(
 			'regexp',
 			{
 				rules: {
@@ -78,7 +82,7 @@ export const LOG_FILTER_SCHEMA: Schema = {
 	],
 };
 
-const FILTERS = [
+const FILTER_NAMES = [
 	...(['delete', 'rename', 'replace', 'hash', 'ip_mask', 'query', 'cookie', 'set_cookie', 'regexp'] as const),
 	'multi_regexp',
 ] as const;
@@ -95,8 +99,8 @@ export function lowerFilterFields(
 			cx.count(line, [], 1, 1, '<field> <filter> …');
 			continue;
 		}
-		const kind = cx.oneOf(word, FILTERS, 'log filter');
-		const filter = kind && lowerOne(kind, args, line, cx);
+		const kind = cx.oneOf(word, FILTER_NAMES, 'log filter');
+		const filter = kind && lowerFilter(kind, args, line, cx);
 		if (!filter) continue;
 		const path = field.text;
 		const earlier = Object.hasOwn(fields, path) ? fields[path] : undefined;
@@ -104,8 +108,8 @@ export function lowerFilterFields(
 		if (earlier?.filter === 'regexp' && filter.filter === 'regexp' && kind === 'regexp') {
 			value = { filter: 'regexp', rules: [...earlier.rules, ...filter.rules] };
 		} else if (earlier) {
-			const mixed = earlier.filter === 'regexp' || filter.filter === 'regexp';
-			const message = mixed
+			const isMixed = earlier.filter === 'regexp' || filter.filter === 'regexp';
+			const message = isMixed
 				? `cannot mix regexp filters with other filter types for field ${path}`
 				: `field ${path} already has a filter; multiple non-regexp filters per field are not supported`;
 			cx.problem('error', 'log/filter-twice', field.span, message);
@@ -116,22 +120,22 @@ export function lowerFilterFields(
 	}
 }
 
-function lowerOne(
-	kind: (typeof FILTERS)[number],
+function lowerFilter(
+	kind: (typeof FILTER_NAMES)[number],
 	args: readonly Word[],
 	line: Line,
 	cx: LowerContext,
 ): LogFilter | undefined {
-	const plain = (count: number, usage: string): boolean =>
+	const hasArguments = (count: number, usage: string): boolean =>
 		cx.noBlock(line) && cx.count(line, args, count, count, `<field> ${usage}`);
 	switch (kind) {
 		case 'delete':
 		case 'hash':
-			return plain(0, kind) ? { filter: kind } : undefined;
+			return hasArguments(0, kind) ? { filter: kind } : undefined;
 		case 'rename':
-			return plain(1, 'rename <name>') ? { filter: 'rename', name: args[0]!.text } : undefined;
+			return hasArguments(1, 'rename <name>') ? { filter: 'rename', name: args[0]!.text } : undefined;
 		case 'replace':
-			return plain(1, 'replace <text>') ? { filter: 'replace', value: args[0]!.text } : undefined;
+			return hasArguments(1, 'replace <text>') ? { filter: 'replace', value: args[0]!.text } : undefined;
 		case 'ip_mask':
 			return lowerMask(args, line, cx);
 		case 'query':
@@ -140,19 +144,19 @@ function lowerOne(
 			cx.count(line, args, 0, 0, `<field> ${kind} { replace <name> <value>; hash <name>; delete <name> }`);
 			return { filter: kind, actions: lowerActions(kind, line, cx) };
 		case 'regexp': {
-			if (!plain(2, 'regexp <expression> <replacement>')) return undefined;
+			if (!hasArguments(2, 'regexp <expression> <replacement>')) return undefined;
 			const find = cx.regexp(args[0]!);
 			return find === undefined ? undefined : { filter: 'regexp', rules: [{ find, replace: args[1]!.text }] };
 		}
 		case 'multi_regexp': {
 			cx.count(line, args, 0, 0, '<field> multi_regexp { regexp <expression> <replacement>… }');
 			const rules: FilterReplacement[] = [];
-			const take: SubdirectiveHandler = (words, at) => {
-				if (!cx.count(at, words, 2, 2, 'regexp <expression> <replacement>')) return;
+			const lowerRule: SubdirectiveHandler = (words, innerLine) => {
+				if (!cx.count(innerLine, words, 2, 2, 'regexp <expression> <replacement>')) return;
 				const find = cx.regexp(words[0]!);
 				if (find !== undefined) rules.push({ find, replace: words[1]!.text });
 			};
-			cx.subdirectives(line.block, { regexp: take }, 'multi_regexp');
+			cx.subdirectives(line.block, { regexp: lowerRule }, 'multi_regexp');
 			if (rules.length > 0) return { filter: 'regexp', rules };
 			if (!line.block?.lines.length)
 				cx.problem('error', 'log/empty-filter', line.words[1]!.span, '`multi_regexp` contains no `regexp`.');
@@ -163,32 +167,36 @@ function lowerOne(
 
 function lowerMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilter {
 	const mask: { ipv4?: number; ipv6?: number } = {};
-	const set = (name: 'ipv4' | 'ipv6', word: Word | undefined): void => {
+	const setBits = (name: 'ipv4' | 'ipv6', word: Word | undefined): void => {
 		const bits = word && cx.integer(word, 0, name === 'ipv4' ? 32 : 128);
 		if (bits !== undefined) mask[name] = bits;
 	};
 	if (cx.count(line, args, 0, 2, '<field> ip_mask [<ipv4 bits> [<ipv6 bits>]]')) {
-		set('ipv4', args[0]);
-		set('ipv6', args[1]);
+		setBits('ipv4', args[0]);
+		setBits('ipv6', args[1]);
 	}
-	const one =
+	const bitsHandler =
 		(name: 'ipv4' | 'ipv6'): SubdirectiveHandler =>
-		(words, at) => {
-			if (cx.count(at, words, 1, 1, `${name} <bits>`)) set(name, words[0]);
+		(words, innerLine) => {
+			if (cx.count(innerLine, words, 1, 1, `${name} <bits>`)) setBits(name, words[0]);
 		};
-	cx.subdirectives(line.block, { ipv4: one('ipv4'), ipv6: one('ipv6') }, 'ip_mask');
+	cx.subdirectives(line.block, { ipv4: bitsHandler('ipv4'), ipv6: bitsHandler('ipv6') }, 'ip_mask');
 	return { filter: 'ip_mask', ...mask };
 }
 
 function lowerActions(kind: string, line: Line, cx: LowerContext): ParameterAction[] {
 	const actions: ParameterAction[] = [];
-	const take =
+	const actionHandler =
 		(action: ParameterAction['action'], count: number): SubdirectiveHandler =>
-		(words, at) => {
+		(words, innerLine) => {
 			const usage = action === 'replace' ? 'replace <name> <value>' : `${action} <name>`;
-			if (!cx.count(at, words, count, count, usage)) return;
+			if (!cx.count(innerLine, words, count, count, usage)) return;
 			actions.push({ action, name: words[0]!.text, ...(words[1] ? { value: words[1].text } : {}) });
 		};
-	cx.subdirectives(line.block, { replace: take('replace', 2), hash: take('hash', 1), delete: take('delete', 1) }, kind);
+	cx.subdirectives(
+		line.block,
+		{ replace: actionHandler('replace', 2), hash: actionHandler('hash', 1), delete: actionHandler('delete', 1) },
+		kind,
+	);
 	return actions;
 }

@@ -8,7 +8,7 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { LOG_FILTER_SCHEMA, lowerFilterFields } from './log-filter.ts';
-import { parseLogText, transformedText } from './log-text.ts';
+import { convertTransformText, parseLogText } from './log-text.ts';
 
 /** Named time formats; any other value is a layout, such as `2006-01-02`. */
 const TIME_FORMATS = [
@@ -19,7 +19,7 @@ const TIME_FORMATS = [
 /** Names of formats in configurations. */
 const LOG_ENCODERS = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
 
-/** Those of a Compatfile: `transform` is `text` in a plugin of the compatible server. */
+/** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of the compatible server. */
 const COMPATIBLE_ENCODERS = [...LOG_ENCODERS, 'transform'] as const;
 
 const FORMAT_USAGE = 'console | json | common | combined | text <text> | filter | append | journald';
@@ -51,7 +51,11 @@ const TEXT_PROPERTIES: { readonly [name: string]: Schema } = {
 	duration_format: PLAIN_PROPERTIES.duration_format!,
 };
 
-function variant(encoder: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
+function formatSchema(
+	encoder: string,
+	properties: { readonly [name: string]: Schema },
+	required: string[] = [],
+): Schema {
 	return {
 		type: 'object',
 		properties: { encoder: { const: encoder }, ...properties },
@@ -60,18 +64,18 @@ function variant(encoder: string, properties: { readonly [name: string]: Schema 
 	};
 }
 
-const WRAP = { ...LOG_FORMAT_REFERENCE };
+const WRAP_SCHEMA = { ...LOG_FORMAT_REFERENCE };
 
 export const LOG_FORMAT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'The format of an entry.',
 	discriminator: { propertyName: 'encoder' },
 	oneOf: [
-		variant('console', PLAIN_PROPERTIES),
-		variant('json', PLAIN_PROPERTIES),
-		variant('common', TEXT_PROPERTIES),
-		variant('combined', TEXT_PROPERTIES),
-		variant(
+		formatSchema('console', PLAIN_PROPERTIES),
+		formatSchema('json', PLAIN_PROPERTIES),
+		formatSchema('common', TEXT_PROPERTIES),
+		formatSchema('combined', TEXT_PROPERTIES),
+		formatSchema(
 			'text',
 			{
 				text: { type: 'string', minLength: 1, description: 'The line, with fields of the entry as placeholders.' },
@@ -79,10 +83,10 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 			},
 			['text'],
 		),
-		variant(
+		formatSchema(
 			'filter',
 			{
-				wrap: WRAP,
+				wrap: WRAP_SCHEMA,
 				fields: {
 					type: 'object',
 					description: 'Filters by field path, such as `request>headers`.',
@@ -91,10 +95,10 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 			},
 			['fields'],
 		),
-		variant(
+		formatSchema(
 			'append',
 			{
-				wrap: WRAP,
+				wrap: WRAP_SCHEMA,
 				fields: {
 					type: 'object',
 					description: 'Fields to add, by name.',
@@ -103,7 +107,7 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 			},
 			['fields'],
 		),
-		variant('journald', { wrap: WRAP }),
+		formatSchema('journald', { wrap: WRAP_SCHEMA }),
 	],
 };
 
@@ -113,9 +117,9 @@ export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerConte
 	const hasText = word?.text === 'text' || (cx.dialect === 'compatfile' && word?.text === 'transform');
 	const count = hasText ? 2 : 1;
 	if (!cx.count(line, args, count, count, `${line.words[0]!.text} ${FORMAT_USAGE}`) || !word) return undefined;
-	const known: readonly (typeof COMPATIBLE_ENCODERS)[number][] =
+	const encoderNames: readonly (typeof COMPATIBLE_ENCODERS)[number][] =
 		cx.dialect === 'compatfile' ? COMPATIBLE_ENCODERS : LOG_ENCODERS;
-	const encoder = cx.oneOf(word, known, 'log format');
+	const encoder = cx.oneOf(word, encoderNames, 'log format');
 	switch (encoder) {
 		case undefined:
 			return undefined;
@@ -128,45 +132,46 @@ export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerConte
 		case 'text':
 			return lowerText(args[1]!, args[1]!.text, line, cx);
 		case 'transform':
-			return lowerText(args[1]!, transformedText(args[1]!.text), line, cx);
+			return lowerText(args[1]!, convertTransformText(args[1]!.text), line, cx);
 		case 'filter':
 			return lowerFilter(line, cx);
 		case 'append':
 			return lowerAppend(line, cx);
 		case 'journald': {
-			const wrapped: { wrap?: LogFormat } = {};
-			cx.subdirectives(line.block, { wrap: lowerWrap(wrapped, cx) }, 'format journald');
-			return { encoder, ...wrapped };
+			const wrapSettings: { wrap?: LogFormat } = {};
+			cx.subdirectives(line.block, { wrap: lowerWrap(wrapSettings, cx) }, 'format journald');
+			return { encoder, ...wrapSettings };
 		}
 	}
 }
 
-function lowerWrap(into: { wrap?: LogFormat }, cx: LowerContext): SubdirectiveHandler {
-	return (args, at) => {
-		const wrap = lowerLogFormat(args, at, cx);
-		if (wrap) into.wrap = wrap;
+function lowerWrap(target: { wrap?: LogFormat }, cx: LowerContext): SubdirectiveHandler {
+	return (args, innerLine) => {
+		const wrap = lowerLogFormat(args, innerLine, cx);
+		if (wrap) target.wrap = wrap;
 	};
 }
 
 function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
 	const settings: { [name: string]: unknown } = {};
-	const one =
-		(name: string, read: (word: Word) => unknown): SubdirectiveHandler =>
-		(args, at) => {
-			if (!cx.count(at, args, 1, 1, `${name} <value>`)) return;
-			const value = read(args[0]!);
+	const valueHandler =
+		(name: string, scalar: (word: Word) => unknown): SubdirectiveHandler =>
+		(args, innerLine) => {
+			if (!cx.count(innerLine, args, 1, 1, `${name} <value>`)) return;
+			const value = scalar(args[0]!);
 			if (value !== undefined) settings[name] = value;
 		};
-	const known: { [name: string]: SubdirectiveHandler } = {};
-	for (const key of [...LOG_KEY_SETTINGS, 'line_ending', 'time_format']) known[key] = one(key, ({ text }) => text);
-	known.duration_format = one('duration_format', word =>
+	const handlers: { [name: string]: SubdirectiveHandler } = {};
+	for (const key of [...LOG_KEY_SETTINGS, 'line_ending', 'time_format'])
+		handlers[key] = valueHandler(key, ({ text }) => text);
+	handlers.duration_format = valueHandler('duration_format', word =>
 		cx.oneOf(durationWord(word), DURATION_FORMATS, 'duration format'),
 	);
-	known.level_format = one('level_format', word => cx.oneOf(word, LEVEL_FORMATS, 'level format'));
-	known.time_local = (args, at) => {
-		if (cx.count(at, args, 0, 0, 'time_local')) settings.time_local = true;
+	handlers.level_format = valueHandler('level_format', word => cx.oneOf(word, LEVEL_FORMATS, 'level format'));
+	handlers.time_local = (args, innerLine) => {
+		if (cx.count(innerLine, args, 0, 0, 'time_local')) settings.time_local = true;
 	};
-	cx.subdirectives(line.block, known, `format ${encoder}`);
+	cx.subdirectives(line.block, handlers, `format ${encoder}`);
 	return { encoder, ...settings };
 }
 
@@ -177,10 +182,10 @@ function lowerText(word: Word, text: string, line: Line, cx: LowerContext): LogF
 		cx.problem('error', 'log/empty-text', word.span, 'The text of the format is empty.');
 		return undefined;
 	}
-	const unknown = parseLogText(text).flatMap(part => ('unknown' in part ? [`{${part.unknown}}`] : []));
-	if (unknown.length > 0) {
-		const message = `Entries of access logs have no field for ${formatNameList(unknown, 'or')}.`;
-		const hint = `Add it with \`log_append NAME ${unknown[0]}\`, and write \`{NAME}\` here.`;
+	const unknownPlaceholders = parseLogText(text).flatMap(part => ('unknown' in part ? [`{${part.unknown}}`] : []));
+	if (unknownPlaceholders.length > 0) {
+		const message = `Entries of access logs have no field for ${formatNameList(unknownPlaceholders, 'or')}.`;
+		const hint = `Add it with \`log_append NAME ${unknownPlaceholders[0]}\`, and write \`{NAME}\` here.`;
 		cx.problem('error', 'log/unknown-field', word.span, message, { hint });
 	}
 	return { encoder: 'text', text, ...settings };
@@ -196,14 +201,14 @@ function lowerTextSettings(
 	cx.subdirectives(
 		line.block,
 		{
-			time_format: (args, at) => {
-				if (cx.count(at, args, 1, 1, 'time_format <format>')) settings.time_format = args[0]!.text;
+			time_format: (args, innerLine) => {
+				if (cx.count(innerLine, args, 1, 1, 'time_format <format>')) settings.time_format = args[0]!.text;
 			},
-			time_local: (args, at) => {
-				if (cx.count(at, args, 0, 0, 'time_local')) settings.time_local = true;
+			time_local: (args, innerLine) => {
+				if (cx.count(innerLine, args, 0, 0, 'time_local')) settings.time_local = true;
 			},
-			duration_format: (args, at) => {
-				if (!cx.count(at, args, 1, 1, 'duration_format <format>')) return;
+			duration_format: (args, innerLine) => {
+				if (!cx.count(innerLine, args, 1, 1, 'duration_format <format>')) return;
 				const format = cx.oneOf(durationWord(args[0]!), DURATION_FORMATS, 'duration format');
 				if (format) settings.duration_format = format;
 			},
@@ -215,45 +220,45 @@ function lowerTextSettings(
 
 /** Replaces the long name of a duration format by its short one. */
 function durationWord(word: Word): Word {
-	const short = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
-	return short === undefined ? word : { ...word, text: short };
+	const shortName = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
+	return shortName === undefined ? word : { ...word, text: shortName };
 }
 
 function lowerFilter(line: Line, cx: LowerContext): LogFormat {
-	const wrapped: { wrap?: LogFormat } = {};
+	const wrapSettings: { wrap?: LogFormat } = {};
 	const fields: { [path: string]: LogFilter } = {};
 	const lines: Line[] = [];
-	for (const inner of line.block?.lines ?? []) {
-		const name = inner.words[0]!.text;
-		if (name === 'wrap') lowerWrap(wrapped, cx)(inner.words.slice(1), inner);
-		else if (name === 'fields' && inner.words.length === 1) lines.push(...(inner.block?.lines ?? []));
-		else lines.push(inner);
+	for (const innerLine of line.block?.lines ?? []) {
+		const name = innerLine.words[0]!.text;
+		if (name === 'wrap') lowerWrap(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
+		else if (name === 'fields' && innerLine.words.length === 1) lines.push(...(innerLine.block?.lines ?? []));
+		else lines.push(innerLine);
 	}
 	lowerFilterFields(lines, fields, cx);
-	return { encoder: 'filter', ...wrapped, fields };
+	return { encoder: 'filter', ...wrapSettings, fields };
 }
 
 function lowerAppend(line: Line, cx: LowerContext): LogFormat {
-	const wrapped: { wrap?: LogFormat } = {};
+	const wrapSettings: { wrap?: LogFormat } = {};
 	const fields: { [name: string]: string | number | boolean } = {};
-	const take = (inner: Line): void => {
-		cx.noBlock(inner);
-		const [name, value] = inner.words as readonly [Word, Word | undefined];
-		if (!cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>') || !value) return;
-		const read = value.quote === 'none' ? parseScalar(value.text) : value.text;
+	const addField = (innerLine: Line): void => {
+		cx.noBlock(innerLine);
+		const [name, value] = innerLine.words as readonly [Word, Word | undefined];
+		if (!cx.count(innerLine, innerLine.words.slice(1), 1, 1, '<name> <value>') || !value) return;
+		const scalar = value.quote === 'none' ? parseScalar(value.text) : value.text;
 		// The value is defined as a property, so that `__proto__` is a name like any other.
 		Object.defineProperty(fields, name.text, {
-			value: typeof read === 'string' ? cx.template(value) : read,
+			value: typeof scalar === 'string' ? cx.template(value) : scalar,
 			enumerable: true,
 			configurable: true,
 			writable: true,
 		});
 	};
-	for (const inner of line.block?.lines ?? []) {
-		const name = inner.words[0]!.text;
-		if (name === 'wrap') lowerWrap(wrapped, cx)(inner.words.slice(1), inner);
-		else if (name === 'fields' && inner.words.length === 1) (inner.block?.lines ?? []).forEach(take);
-		else take(inner);
+	for (const innerLine of line.block?.lines ?? []) {
+		const name = innerLine.words[0]!.text;
+		if (name === 'wrap') lowerWrap(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
+		else if (name === 'fields' && innerLine.words.length === 1) (innerLine.block?.lines ?? []).forEach(addField);
+		else addField(innerLine);
 	}
-	return { encoder: 'append', ...wrapped, fields };
+	return { encoder: 'append', ...wrapSettings, fields };
 }

@@ -8,10 +8,10 @@ export type LogTextPart =
 	| { readonly literal: string }
 	/** A placeholder whose value is known when the format is compiled: `{env.NAME}` or `{system.hostname}`. */
 	| { readonly machine: string }
-	/** The place of a field in an entry, in lowercase: `request`, `headers`, `user-agent`. */
+	/** The path of a field in an entry, in lower case: `request`, `headers`, `user-agent`. */
 	| { readonly path: readonly string[]; readonly index?: number }
 	| { readonly computed: ComputedField }
-	/** A placeholder, without braces, that an entry has no field for. */
+	/** A placeholder, without braces, for which an entry has no field. */
 	| { readonly unknown: string };
 
 /** Parts of a line that are derived from several fields of an entry. */
@@ -19,7 +19,7 @@ export type ComputedField = (typeof COMPUTED_FIELDS)[number];
 
 const COMPUTED_FIELDS = ['time', 'request_line', 'host', 'path', 'query', 'scheme', 'level', 'logger', 'msg'] as const;
 
-const COMPUTED: { readonly [placeholder: string]: ComputedField } = {
+const COMPUTED_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedField } = {
 	ts: 'time',
 	'http.request.host': 'host',
 	'http.request.uri.path': 'path',
@@ -31,7 +31,7 @@ const COMPUTED: { readonly [placeholder: string]: ComputedField } = {
 };
 
 /** Placeholders of requests, and the fields of an entry that have their values. */
-const FIELDS: { readonly [placeholder: string]: string } = {
+const FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.request.method': 'request>method',
 	'http.request.orig_method': 'request>method',
 	'http.request.uri': 'request>uri',
@@ -55,24 +55,24 @@ const FIELD_PREFIXES: { readonly [prefix: string]: string } = {
 };
 
 /** The text of `format common`, as in Apache's `common`. */
-const COMMON = '{request>client_ip} - {user_id} [{time}] "{request_line}" {status} {size}';
+const COMMON_TEXT = '{request>client_ip} - {user_id} [{time}] "{request_line}" {status} {size}';
 
 /** The text of `format combined`, as in nginx's and Apache's `combined`. */
-const COMBINED = `${COMMON} "{request>headers>Referer}" "{request>headers>User-Agent}"`;
+const COMBINED_TEXT = `${COMMON_TEXT} "{request>headers>Referer}" "{request>headers>User-Agent}"`;
 
 /** Returns the text of a text format. */
 export function logTextOf(format: Extract<LogFormat, { encoder: 'common' | 'combined' | 'text' }>): string {
 	if (format.encoder === 'text') return format.text;
-	return format.encoder === 'common' ? COMMON : COMBINED;
+	return format.encoder === 'common' ? COMMON_TEXT : COMBINED_TEXT;
 }
 
-/** Returns the text that `format transform` of the compatible server's plugin means by its own. */
-export function transformedText(text: string): string {
-	return text.replaceAll('{common_log}', () => COMMON);
+/** Converts the text of `format transform`, which is a plugin of the compatible server, to the text of `format text`. */
+export function convertTransformText(text: string): string {
+	return text.replaceAll('{common_log}', () => COMMON_TEXT);
 }
 
-/** An escaped brace, or a placeholder. */
-const PARTS = /\\([{}])|\{([^{}]+)\}/g;
+/** Matches an escaped brace or a placeholder. */
+const PART_PATTERN = /\\([{}])|\{([^{}]+)\}/g;
 
 /** Splits a text into its parts. `\{` and `\}` are literal braces, and a brace without its counterpart is literal, too. */
 export function parseLogText(text: string): LogTextPart[] {
@@ -83,7 +83,7 @@ export function parseLogText(text: string): LogTextPart[] {
 		if (literal !== '') parts.push({ literal });
 		literal = '';
 	};
-	for (const match of text.matchAll(PARTS)) {
+	for (const match of text.matchAll(PART_PATTERN)) {
 		literal += text.slice(end, match.index);
 		end = match.index + match[0].length;
 		if (match[1] !== undefined) {
@@ -91,7 +91,7 @@ export function parseLogText(text: string): LogTextPart[] {
 			continue;
 		}
 		flush();
-		parts.push(partOf(match[2]!));
+		parts.push(parsePlaceholder(match[2]!));
 	}
 	literal += text.slice(end);
 	flush();
@@ -100,41 +100,42 @@ export function parseLogText(text: string): LogTextPart[] {
 
 /** Returns the placeholders of a text, without braces, that stand for fields of an entry by their paths. */
 export function fieldsInLogText(text: string): { readonly name: string; readonly path: readonly string[] }[] {
-	return [...text.matchAll(PARTS)].flatMap(([, , name]) => {
-		const part = name === undefined ? undefined : partOf(name);
+	return [...text.matchAll(PART_PATTERN)].flatMap(([, , name]) => {
+		const part = name === undefined ? undefined : parsePlaceholder(name);
 		return part && 'path' in part ? [{ name: name!, path: part.path }] : [];
 	});
 }
 
-/** Returns the short placeholders that stand for something that an entry has. */
+/** Returns the short placeholders that stand for a field of an entry. */
 export function shorthandsOfLogText(): readonly string[] {
-	return [...Object.keys(SHORTHANDS), ...COMPUTED_FIELDS].filter(name => !('unknown' in partOf(name)));
+	return [...Object.keys(SHORTHANDS), ...COMPUTED_FIELDS].filter(name => !('unknown' in parsePlaceholder(name)));
 }
 
-function partOf(name: string): LogTextPart {
+function parsePlaceholder(name: string): LogTextPart {
 	if (/^(?:env|system)\./.test(name)) return { machine: `{${name}}` };
-	const full = fullPlaceholderName(name);
-	if (Object.hasOwn(COMPUTED, full)) return { computed: COMPUTED[full]! };
-	if (Object.hasOwn(FIELDS, full)) return pathOf(FIELDS[full]!);
+	const fullName = fullPlaceholderName(name);
+	if (Object.hasOwn(COMPUTED_BY_PLACEHOLDER, fullName)) return { computed: COMPUTED_BY_PLACEHOLDER[fullName]! };
+	if (Object.hasOwn(FIELD_BY_PLACEHOLDER, fullName)) return parseFieldPath(FIELD_BY_PLACEHOLDER[fullName]!);
 	for (const [prefix, path] of Object.entries(FIELD_PREFIXES)) {
-		if (full.startsWith(prefix)) return pathOf(path + full.slice(prefix.length));
+		if (fullName.startsWith(prefix)) return parseFieldPath(path + fullName.slice(prefix.length));
 	}
-	// Names of fields have no dots, except those of headers. What is left is a placeholder of something that no entry has.
-	if (!name.includes('>') && (name.includes('.') || full !== name)) return { unknown: name };
-	return pathOf(name);
+	// Names of fields have no dots, except those of headers. Any other name with a dot is a placeholder for something that no
+	// entry has.
+	if (!name.includes('>') && (name.includes('.') || fullName !== name)) return { unknown: name };
+	return parseFieldPath(name);
 }
 
 /** Reads `request>headers>Accept>[0]`. */
-function pathOf(path: string): LogTextPart {
+function parseFieldPath(path: string): LogTextPart {
 	const names = path.split('>').map(name => name.toLowerCase());
 	const index = names.length > 1 ? /^\[(\d{1,4})\]$/.exec(names.at(-1)!) : null;
-	const plain = index ? names.slice(0, -1) : names;
-	// Entries have the host, which in HTTP/2 and HTTP/3 is no header field, beside the header fields.
-	const found = plain.join('>') === 'request>headers>host' ? ['request', 'host'] : plain;
-	return index ? { path: found, index: Number(index[1]) } : { path: found };
+	const fieldPath = index ? names.slice(0, -1) : names;
+	// Entries have the host outside of the header fields, because it is not a header field in HTTP/2 and HTTP/3.
+	const entryPath = fieldPath.join('>') === 'request>headers>host' ? ['request', 'host'] : fieldPath;
+	return index ? { path: entryPath, index: Number(index[1]) } : { path: entryPath };
 }
 
-/** Reports whether a line selects a format whose text names fields of log entries in braces. They are no placeholders. */
+/** Reports whether a line selects a format whose text names fields of log entries in braces, which are not placeholders. */
 export function namesLogFields([word, format]: readonly Word[]): boolean {
 	return (
 		(word?.text === 'format' || word?.text === 'wrap') && (format?.text === 'text' || format?.text === 'transform')

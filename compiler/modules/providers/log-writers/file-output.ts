@@ -17,15 +17,15 @@ export const ROLLING_DEFAULTS = {
 /** Syntax of `output file`. */
 export const FILE_USAGE = 'file <path> [{ mode … dir_mode … roll_… }]';
 
-const MODE = '^0?[0-7]{3}$';
+const MODE_PATTERN = '^0?[0-7]{3}$';
 
-const TIME_OF_DAY = '^(?:[01]?\\d|2[0-3]):[0-5]\\d$';
+const TIME_OF_DAY_PATTERN = '^(?:[01]?\\d|2[0-3]):[0-5]\\d$';
 
-const MIB = 1024 ** 2;
+const MIB_BYTES = 1024 ** 2;
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
-const ROLLING: Schema = {
+const ROLLING_SCHEMA: Schema = {
 	type: 'object',
 	description: 'When the file is rolled, and what happens to rolled files.',
 	properties: {
@@ -57,7 +57,7 @@ const ROLLING: Schema = {
 		},
 		at: {
 			type: 'array',
-			items: { type: 'string', pattern: TIME_OF_DAY },
+			items: { type: 'string', pattern: TIME_OF_DAY_PATTERN },
 			description: 'Times of day, `HH:MM`, at which it is rolled.',
 		},
 		time_format: {
@@ -74,15 +74,15 @@ const ROLLING: Schema = {
 /** Schemas of the fields of `file`. */
 export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 	path: { type: 'string', minLength: 1, description: 'File of the writer `file`; `{env.NAME}` is read at load.' },
-	mode: { type: 'string', pattern: MODE, description: 'Octal permissions of the file; default `0600`.' },
+	mode: { type: 'string', pattern: MODE_PATTERN, description: 'Octal permissions of the file; default `0600`.' },
 	dir_mode: {
 		type: 'string',
-		pattern: `${MODE}|^inherit$|^from_file$`,
+		pattern: `${MODE_PATTERN}|^inherit$|^from_file$`,
 		description:
 			'Octal permissions of created folders; `inherit` uses those of the parent folder, `from_file` those of the file, with search permission wherever it is readable. Default `0700`.',
 	},
 	rolling: {
-		anyOf: [{ const: false, description: 'Lets the file grow without limit.' }, ROLLING],
+		anyOf: [{ const: false, description: 'Lets the file grow without limit.' }, ROLLING_SCHEMA],
 		description: 'When the file is rolled and how many files are kept; false disables rolling.',
 	},
 };
@@ -99,81 +99,81 @@ type Draft<T> = { -readonly [K in keyof T]: T[K] };
 function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path'> {
 	const settings: Draft<Omit<FileOutput, 'path'>> = {};
 	const rolling: Draft<LogRolling> = {};
-	const octal = (word: Word, more: readonly string[]): string | undefined => {
+	const lowerMode = (word: Word, otherModes: readonly string[]): string | undefined => {
 		if (/^0?[0-7]{3}$/.test(word.text)) return word.text.padStart(4, '0');
-		if (more.includes(word.text)) return word.text;
+		if (otherModes.includes(word.text)) return word.text;
 		cx.problem('error', 'log/bad-mode', word.span, `\`${word.text}\` is not a file mode.`, {
-			hint: `Write three octal digits, such as 0640${more.map(name => ` or ${name}`).join('')}.`,
+			hint: `Write three octal digits, such as 0640${otherModes.map(name => ` or ${name}`).join('')}.`,
 		});
 		return undefined;
 	};
 	/** Returns a sub-directive with one value. */
-	const one =
-		(usage: string, take: (word: Word) => void): SubdirectiveHandler =>
-		(words, at) => {
-			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
+	const valueHandler =
+		(usage: string, lowerValue: (word: Word) => void): SubdirectiveHandler =>
+		(words, innerLine) => {
+			if (cx.count(innerLine, words, 1, 1, usage)) lowerValue(words[0]!);
 		};
-	const known: { [name: string]: SubdirectiveHandler } = {
-		mode: one('mode <octal>', word => {
-			const mode = octal(word, []);
+	const handlers: { [name: string]: SubdirectiveHandler } = {
+		mode: valueHandler('mode <octal>', word => {
+			const mode = lowerMode(word, []);
 			if (mode !== undefined) settings.mode = mode;
 		}),
-		dir_mode: one('dir_mode <octal> | inherit | from_file', word => {
-			const mode = octal(word, ['inherit', 'from_file']);
+		dir_mode: valueHandler('dir_mode <octal> | inherit | from_file', word => {
+			const mode = lowerMode(word, ['inherit', 'from_file']);
 			if (mode !== undefined) settings.dir_mode = mode;
 		}),
-		roll_disabled: (words, at) => {
-			if (cx.count(at, words, 0, 0, 'roll_disabled')) settings.rolling = false;
+		roll_disabled: (words, innerLine) => {
+			if (cx.count(innerLine, words, 0, 0, 'roll_disabled')) settings.rolling = false;
 		},
-		roll_size: one('roll_size <size>', word => {
+		roll_size: valueHandler('roll_size <size>', word => {
 			const size = cx.size(word);
 			if (size === undefined) return;
-			if (size > 0) rolling.size = Math.ceil(size / MIB) * MIB;
+			if (size > 0) rolling.size = Math.ceil(size / MIB_BYTES) * MIB_BYTES;
 			else cx.problem('error', 'value/out-of-range', word.span, 'A log file needs room for at least one byte.');
 		}),
-		roll_uncompressed: (words, at) => {
-			if (cx.count(at, words, 0, 0, 'roll_uncompressed')) rolling.compression = 'none';
+		roll_uncompressed: (words, innerLine) => {
+			if (cx.count(innerLine, words, 0, 0, 'roll_uncompressed')) rolling.compression = 'none';
 		},
-		roll_compression: one('roll_compression none | gzip | zstd', word => {
+		roll_compression: valueHandler('roll_compression none | gzip | zstd', word => {
 			const compression = cx.oneOf(word, ['none', 'gzip', 'zstd'] as const, 'compression');
 			if (compression) rolling.compression = compression;
 		}),
-		roll_local_time: (words, at) => {
-			if (cx.count(at, words, 0, 0, 'roll_local_time')) rolling.local_time = true;
+		roll_local_time: (words, innerLine) => {
+			if (cx.count(innerLine, words, 0, 0, 'roll_local_time')) rolling.local_time = true;
 		},
-		roll_keep: one('roll_keep <number>', word => {
+		roll_keep: valueHandler('roll_keep <number>', word => {
 			const keep = cx.integer(word, 0, 1_000_000);
 			if (keep !== undefined) rolling.keep = keep;
 		}),
-		roll_keep_for: one('roll_keep_for <duration>', word => {
+		roll_keep_for: valueHandler('roll_keep_for <duration>', word => {
 			const time = cx.duration(word);
 			if (time === undefined) return;
-			if (time >= 0) rolling.keep_for = Math.ceil(time / DAY) * DAY;
+			if (time >= 0) rolling.keep_for = Math.ceil(time / DAY_MS) * DAY_MS;
 			else cx.problem('error', 'value/out-of-range', word.span, 'Files cannot be kept for a negative time.');
 		}),
-		roll_interval: one('roll_interval <duration>', word => {
+		roll_interval: valueHandler('roll_interval <duration>', word => {
 			const time = cx.duration(word);
 			if (time === undefined) return;
 			if (time >= 1000) rolling.interval = time;
 			else cx.problem('error', 'value/out-of-range', word.span, 'A log file can be rolled at most once a second.');
 		}),
-		roll_minutes: (words, at) => {
-			if (!cx.count(at, words, 1, 60, 'roll_minutes <minute>…')) return;
-			rolling.minutes = listed(words).flatMap(({ text, word }) => {
+		roll_minutes: (words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, 60, 'roll_minutes <minute>…')) return;
+			rolling.minutes = splitAtCommas(words).flatMap(({ text, word }) => {
 				if (/^[0-5]?\d$/.test(text)) return Number(text);
 				cx.problem('error', 'log/bad-time', word.span, `\`${text}\` is not a minute of an hour, 0 to 59.`);
 				return [];
 			});
 		},
-		roll_at: (words, at) => {
-			if (!cx.count(at, words, 1, 1440, 'roll_at <HH:MM>…')) return;
-			rolling.at = listed(words).flatMap(({ text, word }) => {
-				if (new RegExp(TIME_OF_DAY).test(text)) return text.padStart(5, '0');
+		roll_at: (words, innerLine) => {
+			if (!cx.count(innerLine, words, 1, 1440, 'roll_at <HH:MM>…')) return;
+			rolling.at = splitAtCommas(words).flatMap(({ text, word }) => {
+				if (new RegExp(TIME_OF_DAY_PATTERN).test(text)) return text.padStart(5, '0');
 				cx.problem('error', 'log/bad-time', word.span, `\`${text}\` is not a time of day, 00:00 to 23:59.`);
 				return [];
 			});
 		},
-		backup_time_format: one('backup_time_format <layout>', word => {
+		backup_time_format: valueHandler('backup_time_format <layout>', word => {
 			if (/[/\\\0]/.test(word.text) || word.text === '') {
 				cx.problem('error', 'log/bad-time', word.span, 'The layout becomes part of a file name.', {
 					hint: 'Write it without slashes, such as 2006-01-02T15-04-05.',
@@ -181,13 +181,13 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 			} else rolling.time_format = word.text;
 		}),
 	};
-	cx.subdirectives(line.block, known, 'output file');
+	cx.subdirectives(line.block, handlers, 'output file');
 	if (settings.rolling !== false && Object.keys(rolling).length > 0) settings.rolling = rolling;
 	return settings;
 }
 
 /** Splits words that contain several comma-separated values. */
-function listed(words: readonly Word[]): { text: string; word: Word }[] {
+function splitAtCommas(words: readonly Word[]): { text: string; word: Word }[] {
 	return words.flatMap(word =>
 		word.text
 			.split(',')

@@ -17,8 +17,8 @@ const TCP_OR_UDP = /^(?:(tcp|udp)[46]?\/)?(\[[0-9a-fA-F:.%]+\]|[^[\]:/\s]+):(\d{
 
 /** Returns the parts of an address, or undefined if it is invalid. */
 export function parseCollectorAddress(text: string): CollectorAddress | undefined {
-	const unix = /^unix\/(.+)$/s.exec(text);
-	if (unix) return unix[1]!.includes('\0') ? undefined : { network: 'unix', path: unix[1]! };
+	const unixMatch = /^unix\/(.+)$/s.exec(text);
+	if (unixMatch) return unixMatch[1]!.includes('\0') ? undefined : { network: 'unix', path: unixMatch[1]! };
 	const parts = TCP_OR_UDP.exec(text);
 	const port = Number(parts?.[3]);
 	if (!parts || port < 1 || port > 65_535) return undefined;
@@ -53,14 +53,14 @@ export function lowerNetOutput(args: readonly Word[], line: Line, cx: LowerConte
 	cx.subdirectives(
 		line.block,
 		{
-			dial_timeout: (words, at) => {
-				const time = cx.count(at, words, 1, 1, 'dial_timeout <duration>') ? cx.duration(words[0]!) : undefined;
+			dial_timeout: (words, innerLine) => {
+				const time = cx.count(innerLine, words, 1, 1, 'dial_timeout <duration>') ? cx.duration(words[0]!) : undefined;
 				if (time === undefined) return;
 				if (time >= 1) settings.dial_timeout = Math.round(time);
 				else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be positive.');
 			},
-			soft_start: (words, at) => {
-				if (cx.count(at, words, 0, 0, 'soft_start')) settings.soft_start = true;
+			soft_start: (words, innerLine) => {
+				if (cx.count(innerLine, words, 0, 0, 'soft_start')) settings.soft_start = true;
 			},
 		},
 		'output net',

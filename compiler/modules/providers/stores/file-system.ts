@@ -14,8 +14,8 @@ export const fileSystem: StoreModule = {
 		cx.subdirectives(
 			line.block,
 			{
-				root: (words, at) => {
-					if (cx.count(at, words, 1, 1, 'root <folder>')) root = cx.filePath(words[0]!.text, words[0]!.span);
+				root: (words, innerLine) => {
+					if (cx.count(innerLine, words, 1, 1, 'root <folder>')) root = cx.filePath(words[0]!.text, words[0]!.span);
 				},
 			},
 			'file_system',

@@ -9,37 +9,43 @@ import { STORE_SCHEMA, storeById, stores } from '../stores/index.ts';
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
 
-const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+const TEXTS_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
-const HTTP_URL: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
+const HTTP_URL_SCHEMA: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
 /** Schema of a pool, built recursively: `combined` contains pools of the same schema, at most two levels deep. */
 export const TRUST_POOL_SCHEMA: Schema = poolSchema(2);
 
 function poolSchema(depth: number): Schema {
 	const variants: Schema[] = [
-		variant('inline', { certificates: { ...TEXTS, description: 'DER in base64.' } }, ['certificates']),
-		variant('file', { files: { ...TEXTS, description: 'PEM files.' } }, ['files']),
-		variant('system', {}, []),
-		variant('pki_root', { authorities: { ...TEXTS, description: 'IDs of internal authorities.' } }, ['authorities']),
-		variant('pki_intermediate', { authorities: { ...TEXTS, description: 'IDs of internal authorities.' } }, [
+		sourceSchema('inline', { certificates: { ...TEXTS_SCHEMA, description: 'DER in base64.' } }, ['certificates']),
+		sourceSchema('file', { files: { ...TEXTS_SCHEMA, description: 'PEM files.' } }, ['files']),
+		sourceSchema('system', {}, []),
+		sourceSchema('pki_root', { authorities: { ...TEXTS_SCHEMA, description: 'IDs of internal authorities.' } }, [
 			'authorities',
 		]),
-		variant(
+		sourceSchema(
+			'pki_intermediate',
+			{ authorities: { ...TEXTS_SCHEMA, description: 'IDs of internal authorities.' } },
+			['authorities'],
+		),
+		sourceSchema(
 			'storage',
 			{
-				keys: { ...TEXTS, description: 'Keys of PEM in the store.' },
+				keys: { ...TEXTS_SCHEMA, description: 'Keys of PEM in the store.' },
 				storage: { ...STORE_SCHEMA, description: "The store; default the server's own." },
 			},
 			['keys'],
 		),
-		variant('http', { endpoints: { type: 'array', items: HTTP_URL, secret: 'url', description: 'URLs of PEM.' } }, [
-			'endpoints',
-		]),
+		sourceSchema(
+			'http',
+			{ endpoints: { type: 'array', items: HTTP_URL_SCHEMA, secret: 'url', description: 'URLs of PEM.' } },
+			['endpoints'],
+		),
 	];
 	if (depth > 0)
 		variants.push(
-			variant(
+			sourceSchema(
 				'combined',
 				{ of: { type: 'array', items: poolSchema(depth - 1), description: 'The pools to combine.' } },
 				['of'],
@@ -53,7 +59,11 @@ function poolSchema(depth: number): Schema {
 	};
 }
 
-function variant(source: string, properties: { readonly [name: string]: Schema }, required: readonly string[]): Schema {
+function sourceSchema(
+	source: string,
+	properties: { readonly [name: string]: Schema },
+	required: readonly string[],
+): Schema {
 	return {
 		type: 'object',
 		properties: { source: { const: source }, ...properties },
@@ -64,7 +74,7 @@ function variant(source: string, properties: { readonly [name: string]: Schema }
 
 /** Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. `line` has the block. */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
-	const [name, ...rest] = args;
+	const [name, ...argumentWords] = args;
 	if (!name) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'trust_pool <source> …');
 		return undefined;
@@ -76,50 +86,58 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case 'inline':
 			return {
 				source,
-				certificates: gather(rest, line, cx, 'trust_der').flatMap(word => parseDerCertificate(word, cx)),
+				certificates: collectValues(argumentWords, line, cx, 'trust_der').flatMap(subdirective =>
+					parseDerCertificate(subdirective, cx),
+				),
 			};
 		case 'file':
 			return {
 				source,
-				files: gather(rest, line, cx, 'pem_file').map(word => cx.filePath(word.text, word.span)),
+				files: collectValues(argumentWords, line, cx, 'pem_file').map(subdirective =>
+					cx.filePath(subdirective.text, subdirective.span),
+				),
 			};
 		case 'system':
-			cx.count(line, rest, 0, 0, 'trust_pool system');
+			cx.count(line, argumentWords, 0, 0, 'trust_pool system');
 			cx.noBlock(line);
 			return { source };
 		case 'pki_root':
 		case 'pki_intermediate': {
-			const authorities = gather(rest, line, cx, 'authority', true).map(word => word.text);
+			const authorities = collectValues(argumentWords, line, cx, 'authority', true).map(
+				subdirective => subdirective.text,
+			);
 			return { source, authorities: authorities.length > 0 ? authorities : ['local'] };
 		}
 		case 'storage':
-			return lowerStored(rest, line, cx);
+			return lowerStoragePool(argumentWords, line, cx);
 		case 'http':
 			return {
 				source,
-				endpoints: gather(rest, line, cx, 'endpoints', false, ['tls']).flatMap(word => urlOf(word, cx)),
+				endpoints: collectValues(argumentWords, line, cx, 'endpoints', false, ['tls']).flatMap(subdirective =>
+					lowerHttpUrl(subdirective, cx),
+				),
 			};
 		case 'combined':
-			return lowerCombined(rest, line, cx, depth);
+			return lowerCombinedPool(argumentWords, line, cx, depth);
 	}
 }
 
-function lowerStored(rest: readonly Word[], line: Line, cx: LowerContext): TrustPool {
+function lowerStoragePool(argumentWords: readonly Word[], line: Line, cx: LowerContext): TrustPool {
 	let storage: StoreSettings | undefined;
-	const words = gather(rest, line, cx, 'keys', false, [], {
-		storage: ([name, ...args], at) => {
+	const words = collectValues(argumentWords, line, cx, 'keys', false, [], {
+		storage: ([name, ...args], innerLine) => {
 			if (!name) {
-				cx.count(at, [], 1, 2, 'storage <store> [<argument>…]');
+				cx.count(innerLine, [], 1, 2, 'storage <store> [<argument>…]');
 				return;
 			}
-			const known = stores.map(({ id }) => id);
-			const module = storeById(cx.oneOf(name, known, 'store') ?? '');
-			if (module) storage = { store: module.id, ...module.lower(args, at, cx) };
+			const storeIds = stores.map(({ id }) => id);
+			const module = storeById(cx.oneOf(name, storeIds, 'store') ?? '');
+			if (module) storage = { store: module.id, ...module.lower(args, innerLine, cx) };
 		},
 	});
-	const keys = words.flatMap(word => {
-		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(word.text)) return [word.text];
-		cx.problem('error', 'tls/store-key', word.span, `\`${word.text}\` is not a valid key of a store.`, {
+	const keys = words.flatMap(subdirective => {
+		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(subdirective.text)) return [subdirective.text];
+		cx.problem('error', 'tls/store-key', subdirective.span, `\`${subdirective.text}\` is not a valid key of a store.`, {
 			hint: 'Keys look like paths without a leading slash: `pki/authorities/local/root.crt`.',
 		});
 		return [];
@@ -127,8 +145,13 @@ function lowerStored(rest: readonly Word[], line: Line, cx: LowerContext): Trust
 	return { source: 'storage', keys, ...(storage ? { storage } : {}) };
 }
 
-function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, depth: number): TrustPool | undefined {
-	cx.count(line, rest, 0, 0, 'trust_pool combined { source <pool> … }');
+function lowerCombinedPool(
+	argumentWords: readonly Word[],
+	line: Line,
+	cx: LowerContext,
+	depth: number,
+): TrustPool | undefined {
+	cx.count(line, argumentWords, 0, 0, 'trust_pool combined { source <pool> … }');
 	if (depth >= 2) {
 		cx.problem('error', 'tls/nested-pools', line.words[0]!.span, 'Trust pools are nested too deeply.');
 		return undefined;
@@ -137,8 +160,8 @@ function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, dept
 	cx.subdirectives(
 		line.block,
 		{
-			source: (args, at) => {
-				const pool = lowerTrustPool(args, at, cx, depth + 1);
+			source: (args, innerLine) => {
+				const pool = lowerTrustPool(args, innerLine, cx, depth + 1);
 				if (pool) pools.push(pool);
 			},
 		},
@@ -147,60 +170,61 @@ function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, dept
 	return { source: 'combined', of: pools };
 }
 
-/** Returns the arguments of a source, together with those of a sub-directive that may be given several times. */
-function gather(
+/** Returns the values of a source: its arguments, and those of a sub-directive that may be given several times. */
+function collectValues(
 	args: readonly Word[],
 	line: Line,
 	cx: LowerContext,
-	word: string,
+	subdirective: string,
 	mayBeEmpty = false,
-	unavailable: readonly string[] = [],
-	others: { readonly [name: string]: SubdirectiveHandler } = {},
+	unavailableNames: readonly string[] = [],
+	otherHandlers: { readonly [name: string]: SubdirectiveHandler } = {},
 ): Word[] {
 	const words = [...args];
-	const known: { [name: string]: SubdirectiveHandler } = {
-		...others,
-		[word]: (more, at) => {
-			if (cx.count(at, more, 1, Number.POSITIVE_INFINITY, `${word} <value>…`)) words.push(...more);
+	const handlers: { [name: string]: SubdirectiveHandler } = {
+		...otherHandlers,
+		[subdirective]: (valueWords, innerLine) => {
+			if (cx.count(innerLine, valueWords, 1, Number.POSITIVE_INFINITY, `${subdirective} <value>…`))
+				words.push(...valueWords);
 		},
 	};
-	for (const name of unavailable) {
-		known[name] = (_args, at) =>
+	for (const name of unavailableNames) {
+		handlers[name] = (_args, innerLine) =>
 			cx.problem(
 				'error',
 				'tls/unavailable',
-				at.words[0]!.span,
+				innerLine.words[0]!.span,
 				`\`${name}\` is not supported by this build in a trust pool.`,
 			);
 	}
-	cx.subdirectives(line.block, known, 'trust_pool');
+	cx.subdirectives(line.block, handlers, 'trust_pool');
 	if (words.length === 0 && !mayBeEmpty) {
 		cx.problem('error', 'arguments/too-few', line.words[0]!.span, 'This trust pool names no certificate.', {
-			hint: `Give them after the source, or in the block with \`${word}\`.`,
+			hint: `Give them after the source, or in the block with \`${subdirective}\`.`,
 		});
 	}
 	return words;
 }
 
 /** Returns the base64 of a DER certificate, after checking it. */
-export function parseDerCertificate(word: Word, cx: LowerContext): string[] {
+export function parseDerCertificate(subdirective: Word, cx: LowerContext): string[] {
 	try {
-		new X509Certificate(Buffer.from(word.text, 'base64'));
-		return [word.text];
+		new X509Certificate(Buffer.from(subdirective.text, 'base64'));
+		return [subdirective.text];
 	} catch {
 		cx.problem(
 			'error',
 			'tls/malformed-certificate',
-			word.span,
+			subdirective.span,
 			'This is not a certificate: DER in base64 is expected.',
 		);
 		return [];
 	}
 }
 
-function urlOf(word: Word, cx: LowerContext): string[] {
-	const url = URL.parse(word.text);
-	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return [word.text];
-	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not an HTTP URL.`);
+function lowerHttpUrl(subdirective: Word, cx: LowerContext): string[] {
+	const url = URL.parse(subdirective.text);
+	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return [subdirective.text];
+	cx.problem('error', 'value/not-a-url', subdirective.span, `\`${subdirective.text}\` is not an HTTP URL.`);
 	return [];
 }

@@ -4,31 +4,31 @@ import { defineFunction, type FunctionList } from '../function.ts';
 import type { TemplateRun } from '../run.ts';
 import { asDictionary, type Dictionary, type Value } from '../value.ts';
 
-const base = defineFunction('string', (_, path: string) => (path === '' ? '.' : posix.basename(path) || '/'));
-const dir = defineFunction('string', (_, path: string) => posix.dirname(clean(path === '' ? '.' : path)));
-const cleaned = defineFunction('string', (_, path: string) => clean(path));
+const baseName = defineFunction('string', (_, path: string) => (path === '' ? '.' : posix.basename(path) || '/'));
+const dirName = defineFunction('string', (_, path: string) => posix.dirname(cleanPath(path === '' ? '.' : path)));
+const cleanPathFunction = defineFunction('string', (_, path: string) => cleanPath(path));
 const ext = defineFunction('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
 const isAbs = defineFunction('string', (_, path: string) => path.startsWith('/'));
 
 /** sprig's functions from `base` to `urlJoin`. */
 export const ADDRESS_FUNCTIONS: FunctionList = {
-	base,
-	dir,
-	clean: cleaned,
+	base: baseName,
+	dir: dirName,
+	clean: cleanPathFunction,
 	ext,
 	isAbs,
-	osBase: base,
-	osDir: dir,
-	osClean: cleaned,
+	osBase: baseName,
+	osDir: dirName,
+	osClean: cleanPathFunction,
 	osExt: ext,
 	osIsAbs: isAbs,
 	urlParse: defineFunction('string', parseUrl),
 	urlJoin: defineFunction('dict', (_, parts: Dictionary) => joinUrl(parts)),
 };
 
-function clean(path: string): string {
-	const normal = posix.normalize(path);
-	return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
+function cleanPath(path: string): string {
+	const normalized = posix.normalize(path);
+	return normalized.length > 1 && normalized.endsWith('/') ? normalized.slice(0, -1) : normalized;
 }
 
 /** The regular expression of RFC 3986, appendix B. It matches any string. */
@@ -38,22 +38,22 @@ function parseUrl(run: TemplateRun, url: string): Value {
 	const parts = URL_PARTS.exec(url);
 	if (!parts || /[\0-\x20\x7f]/.test(parts[2] ?? '')) return run.fail(`unable to parse URL "${url}"`);
 	const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = parts;
-	const at = authority.lastIndexOf('@');
-	const host = authority.slice(at + 1);
-	const opaque = scheme !== '' && authority === '' && !path.startsWith('/');
+	const userinfoEnd = authority.lastIndexOf('@');
+	const host = authority.slice(userinfoEnd + 1);
+	const isOpaque = scheme !== '' && authority === '' && !path.startsWith('/');
 	return new Map<string, Value>([
 		['scheme', scheme.toLowerCase()],
-		['userinfo', at === -1 ? '' : authority.slice(0, at)],
+		['userinfo', userinfoEnd === -1 ? '' : authority.slice(0, userinfoEnd)],
 		['host', host],
 		['hostname', host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')],
-		['path', opaque ? '' : decoded(path)],
-		['opaque', opaque ? path : ''],
+		['path', isOpaque ? '' : decodeOrKeep(path)],
+		['opaque', isOpaque ? path : ''],
 		['query', query],
-		['fragment', decoded(fragment)],
+		['fragment', decodeOrKeep(fragment)],
 	]);
 }
 
-function decoded(text: string): string {
+function decodeOrKeep(text: string): string {
 	try {
 		return decodeURIComponent(text);
 	} catch {
@@ -62,22 +62,22 @@ function decoded(text: string): string {
 }
 
 function joinUrl(parts: Dictionary): string {
-	const part = (name: string): string => {
+	const textPart = (name: string): string => {
 		const value = asDictionary(parts)?.get(name);
 		return typeof value === 'string' ? value : '';
 	};
-	const scheme = part('scheme');
-	const userinfo = part('userinfo');
-	const host = part('host');
-	const path = part('path');
+	const scheme = textPart('scheme');
+	const userinfo = textPart('userinfo');
+	const host = textPart('host');
+	const path = textPart('path');
 	const authority = userinfo === '' ? host : `${userinfo}@${host}`;
 	let url = scheme === '' ? '' : `${scheme}:`;
-	if (part('opaque') !== '') url += part('opaque');
+	if (textPart('opaque') !== '') url += textPart('opaque');
 	else {
 		if (scheme !== '' || authority !== '') url += authority === '' && path === '' ? '' : `//${authority}`;
 		if (path !== '' && !path.startsWith('/') && authority !== '') url += '/';
 		url += encodeURI(path.toWellFormed()).replace(/[?#]/g, encodeURIComponent);
 	}
-	if (part('query') !== '') url += `?${part('query')}`;
-	return part('fragment') === '' ? url : `${url}#${encodeURI(part('fragment').toWellFormed())}`;
+	if (textPart('query') !== '') url += `?${textPart('query')}`;
+	return textPart('fragment') === '' ? url : `${url}#${encodeURI(textPart('fragment').toWellFormed())}`;
 }

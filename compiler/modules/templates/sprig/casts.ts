@@ -2,30 +2,30 @@
 import { parseNumber } from '../literals.ts';
 import { isList, type Value, wrapInt64 } from '../value.ts';
 
-/** Converts any value to an integer: strings are parsed, floats are truncated, and what cannot be converted becomes 0. */
+/** Converts any value to an integer: strings are parsed, floats are truncated, and inconvertible values become 0. */
 export function toInteger(value: Value): bigint {
 	switch (typeof value) {
 		case 'bigint':
 			return value;
 		case 'number':
-			return truncated(value);
+			return truncate(value);
 		case 'boolean':
 			return value ? 1n : 0n;
 		case 'string': {
 			const number = parseNumber(value.trim());
 			if (number === undefined) return 0n;
-			return typeof number === 'bigint' ? number : truncated(number);
+			return typeof number === 'bigint' ? number : truncate(number);
 		}
 		default:
 			return 0n;
 	}
 }
 
-function truncated(value: number): bigint {
+function truncate(value: number): bigint {
 	return Number.isFinite(value) ? wrapInt64(BigInt(Math.trunc(value))) : 0n;
 }
 
-/** Converts any value to a float; what cannot be converted becomes 0. */
+/** Converts any value to a float; inconvertible values become 0. */
 export function toFloat(value: Value): number {
 	if (typeof value === 'number') return value;
 	if (typeof value !== 'string') return Number(toInteger(value));
@@ -39,8 +39,8 @@ export function toList(value: Value): readonly Value[] {
 	return isList(value) ? value : [value];
 }
 
-/** Limits an integer to the range from 0 to `most`. */
-export function clampCount(value: bigint, most: number): number {
+/** Limits a count: returns 0 for negative values, and `max` + 1 for values above `max`, which then exceed the budget. */
+export function clampCount(value: bigint, max: number): number {
 	if (value <= 0n) return 0;
-	return value > BigInt(most) ? most + 1 : Number(value);
+	return value > BigInt(max) ? max + 1 : Number(value);
 }

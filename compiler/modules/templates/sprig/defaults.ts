@@ -11,8 +11,8 @@ export function isEmpty(value: Value): boolean {
 
 /** sprig's functions from `default` to `deepEqual`. */
 export const DEFAULT_FUNCTIONS: FunctionList = {
-	default: defineFunction('any any...', (_, fallback: Value, given: Value[]) =>
-		given.length === 0 || isEmpty(given[0]!) ? fallback : given[0]!,
+	default: defineFunction('any any...', (_, fallback: Value, values: Value[]) =>
+		values.length === 0 || isEmpty(values[0]!) ? fallback : values[0]!,
 	),
 	empty: defineFunction('any', (_, value: Value) => isEmpty(value)),
 	coalesce: defineFunction('any...', (_, values: Value[]) => values.find(value => !isEmpty(value)) ?? null),

@@ -5,36 +5,37 @@ import type { TemplateRun } from '../run.ts';
 import { asDictionary, type Dictionary, isList, sortedKeys, type Value } from '../value.ts';
 import { isEmpty } from './defaults.ts';
 
-type Mutable = Map<string, Value>;
+type MutableDictionary = Map<string, Value>;
 
-const deepCopy = defineFunction('any', (run, value: Value) => copied(run, value));
-const merge = (overwrite: boolean): TemplateFunction =>
+const deepCopy = defineFunction('any', (run, value: Value) => copyDeeply(run, value));
+const mergeFunction = (overwrites: boolean): TemplateFunction =>
 	defineFunction('dict dict...', (run, target: Dictionary, sources: Value[]) => {
-		for (const source of sources) mergeInto(run, target as Mutable, asDictionary(source) ?? new Map(), overwrite);
+		for (const source of sources)
+			mergeInto(run, target as MutableDictionary, asDictionary(source) ?? new Map(), overwrites);
 		return target;
 	});
 
 /** sprig's functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, as in sprig. */
 export const DICTIONARY_FUNCTIONS: FunctionList = {
 	dict: defineFunction('any...', (run, values: Value[]) => {
-		const made: Mutable = new Map();
-		for (let i = 0; i < values.length; i += 2) made.set(valueToText(run, values[i]!), values[i + 1] ?? '');
-		return made;
+		const dictionary: MutableDictionary = new Map();
+		for (let i = 0; i < values.length; i += 2) dictionary.set(valueToText(run, values[i]!), values[i + 1] ?? '');
+		return dictionary;
 	}),
 	get: defineFunction('dict string', (_, dictionary: Dictionary, key: string) => dictionary.get(key) ?? ''),
-	set: defineFunction('dict string any', (run, dictionary: Mutable, key: string, value: Value) => {
-		run.budget.entries(dictionary.size + 1);
+	set: defineFunction('dict string any', (run, dictionary: MutableDictionary, key: string, value: Value) => {
+		run.budget.chargeEntries(dictionary.size + 1);
 		return dictionary.set(key, value);
 	}),
-	unset: defineFunction('dict string', (_, dictionary: Mutable, key: string) => {
+	unset: defineFunction('dict string', (_, dictionary: MutableDictionary, key: string) => {
 		dictionary.delete(key);
 		return dictionary;
 	}),
 	hasKey: defineFunction('dict string', (_, dictionary: Dictionary, key: string) => dictionary.has(key)),
 	pluck: defineFunction('string dict...', (_, key: string, dictionaries: Value[]) =>
 		dictionaries.flatMap(value => {
-			const found = asDictionary(value)?.get(key);
-			return found === undefined ? [] : [found];
+			const item = asDictionary(value)?.get(key);
+			return item === undefined ? [] : [item];
 		}),
 	),
 	keys: defineFunction('dict...', (_, dictionaries: Value[]) =>
@@ -44,57 +45,57 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 		sortedKeys(dictionary).map(key => dictionary.get(key)!),
 	),
 	pick: defineFunction('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
-		const kept = keys.filter(key => dictionary.has(key));
-		return new Map(kept.map(key => [key, dictionary.get(key)!]));
+		const presentKeys = keys.filter(key => dictionary.has(key));
+		return new Map(presentKeys.map(key => [key, dictionary.get(key)!]));
 	}),
 	omit: defineFunction('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
-		const left: Mutable = new Map(dictionary);
-		for (const key of keys) left.delete(key);
-		return left;
+		const remaining: MutableDictionary = new Map(dictionary);
+		for (const key of keys) remaining.delete(key);
+		return remaining;
 	}),
-	merge: merge(false),
-	mustMerge: merge(false),
-	mergeOverwrite: merge(true),
-	mustMergeOverwrite: merge(true),
+	merge: mergeFunction(false),
+	mustMerge: mergeFunction(false),
+	mergeOverwrite: mergeFunction(true),
+	mustMergeOverwrite: mergeFunction(true),
 	dig: defineFunction('any...', (run, args: Value[]) => {
 		if (args.length < 3) return run.fail('dig needs at least three arguments');
 		const [fallback, dictionary] = args.slice(-2) as [Value, Value];
-		let found: Value = dictionary;
+		let value: Value = dictionary;
 		for (const key of args.slice(0, -2)) {
-			const next = asDictionary(found)?.get(valueToText(run, key));
-			if (next === undefined) return fallback;
-			found = next;
+			const inner = asDictionary(value)?.get(valueToText(run, key));
+			if (inner === undefined) return fallback;
+			value = inner;
 		}
-		return found;
+		return value;
 	}),
 	deepCopy,
 	mustDeepCopy: deepCopy,
 };
 
-function copied(run: TemplateRun, value: Value): Value {
+function copyDeeply(run: TemplateRun, value: Value): Value {
 	run.budget.spend(1);
 	if (value === null || typeof value !== 'object') return value;
 	run.budget.enter();
 	try {
-		if (isList(value)) return value.map(item => copied(run, item));
+		if (isList(value)) return value.map(item => copyDeeply(run, item));
 		if (!(value instanceof Map)) return value;
-		return new Map([...value].map(([key, item]) => [key, copied(run, item)]));
+		return new Map([...value].map(([key, item]) => [key, copyDeeply(run, item)]));
 	} finally {
 		run.budget.leave();
 	}
 }
 
 /**
- * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrite`,
- * copies all values that are not empty.
+ * Merges dictionaries: copies values whose key the target lacks, or for which the target's value is empty. With `overwrites`, copies all values that are not empty.
  */
-function mergeInto(run: TemplateRun, target: Mutable, source: Dictionary, overwrite: boolean): void {
+function mergeInto(run: TemplateRun, target: MutableDictionary, source: Dictionary, overwrites: boolean): void {
 	run.budget.enter();
 	for (const [key, value] of source) {
-		run.budget.entries(target.size + 1);
-		const mine = target.get(key);
-		if (mine instanceof Map && value instanceof Map) mergeInto(run, mine as Mutable, value, overwrite);
-		else if (mine === undefined || (overwrite ? !isEmpty(value) : isEmpty(mine))) target.set(key, value);
+		run.budget.chargeEntries(target.size + 1);
+		const targetValue = target.get(key);
+		if (targetValue instanceof Map && value instanceof Map)
+			mergeInto(run, targetValue as MutableDictionary, value, overwrites);
+		else if (targetValue === undefined || (overwrites ? !isEmpty(value) : isEmpty(targetValue))) target.set(key, value);
 	}
 	run.budget.leave();
 }

@@ -11,7 +11,7 @@ const DIGITS = '0123456789';
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
-const parse = defineFunction('string', (run, text: string) => {
+const parseJson = defineFunction('string', (run, text: string) => {
 	run.budget.spend(text.length >> 4);
 	try {
 		return fromJson(text);
@@ -23,44 +23,44 @@ const parse = defineFunction('string', (run, text: string) => {
 const json = defineFunction('any', (run, value: Value) => toJson(run, value, '', false));
 const prettyJson = defineFunction('any', (run, value: Value) => toJson(run, value, '  ', false));
 const rawJson = defineFunction('any', (run, value: Value) => toJson(run, value, '', true));
-const digest = (algorithm: string) =>
-	defineFunction('string', (run, s: string) => {
-		run.budget.spend(s.length >> 5);
-		return createHash(algorithm).update(s).digest('hex');
+const digestFunction = (algorithm: string) =>
+	defineFunction('string', (run, text: string) => {
+		run.budget.spend(text.length >> 5);
+		return createHash(algorithm).update(text).digest('hex');
 	});
-const random = (alphabet: string) =>
+const randomFunction = (alphabet: string) =>
 	defineFunction('int', (run, count: bigint) => {
 		const length = clampCount(count, run.budget.bounds.characters);
-		run.budget.text(length * 4);
+		run.budget.chargeText(length * 4);
 		run.budget.spend(length);
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
 /** sprig's functions from `b64enc` to `uuidv4`. */
 export const ENCODING_FUNCTIONS: FunctionList = {
-	b64enc: defineFunction('string', (_, s: string) => Buffer.from(s).toString('base64')),
-	b64dec: defineFunction('string', (run, s: string) =>
-		/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(s.replace(/[\r\n]/g, ''))
-			? Buffer.from(s, 'base64').toString('utf8')
+	b64enc: defineFunction('string', (_, text: string) => Buffer.from(text).toString('base64')),
+	b64dec: defineFunction('string', (run, text: string) =>
+		/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text.replace(/[\r\n]/g, ''))
+			? Buffer.from(text, 'base64').toString('utf8')
 			: run.fail('illegal base64 data'),
 	),
-	b32enc: defineFunction('string', (run, s: string) => base32(run, s)),
+	b32enc: defineFunction('string', (run, text: string) => toBase32(run, text)),
 	b32dec: defineFunction('string', fromBase32),
-	fromJson: parse,
-	mustFromJson: parse,
+	fromJson: parseJson,
+	mustFromJson: parseJson,
 	toJson: json,
 	mustToJson: json,
 	toPrettyJson: prettyJson,
 	mustToPrettyJson: prettyJson,
 	toRawJson: rawJson,
 	mustToRawJson: rawJson,
-	sha1sum: digest('sha1'),
-	sha256sum: digest('sha256'),
-	sha512sum: digest('sha512'),
-	adler32sum: defineFunction('string', (run, s: string) => {
+	sha1sum: digestFunction('sha1'),
+	sha256sum: digestFunction('sha256'),
+	sha512sum: digestFunction('sha512'),
+	adler32sum: defineFunction('string', (run, text: string) => {
 		let [a, b] = [1, 0];
-		run.budget.spend(s.length >> 5);
-		for (const byte of Buffer.from(s)) {
+		run.budget.spend(text.length >> 5);
+		for (const byte of Buffer.from(text)) {
 			a = (a + byte) % 65521;
 			b = (b + a) % 65521;
 		}
@@ -82,13 +82,13 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 			return run.fail('the text was not encrypted with this key');
 		}
 	}),
-	randAlphaNum: random(LETTERS + DIGITS),
-	randAlpha: random(LETTERS),
-	randNumeric: random(DIGITS),
-	randAscii: random(PRINTABLE),
+	randAlphaNum: randomFunction(LETTERS + DIGITS),
+	randAlpha: randomFunction(LETTERS),
+	randNumeric: randomFunction(DIGITS),
+	randAscii: randomFunction(PRINTABLE),
 	randBytes: defineFunction('int', (run, count: bigint) => {
 		const length = clampCount(count, run.budget.bounds.characters);
-		run.budget.text(length * 2);
+		run.budget.chargeText(length * 2);
 		return run.once(() => randomBytes(length).toString('base64'));
 	}),
 	uuidv4: defineFunction('', run => run.once(() => randomUUID())),
@@ -101,24 +101,24 @@ function aesKey(key: string): Buffer {
 	return bytes;
 }
 
-function base32(run: TemplateRun, s: string): string {
-	const bytes = Buffer.from(s);
+function toBase32(run: TemplateRun, text: string): string {
+	const bytes = Buffer.from(text);
 	run.budget.spend(bytes.length >> 2);
-	let out = '';
+	let result = '';
 	let bits = 0;
 	let value = 0;
 	for (const byte of bytes) {
 		value = ((value << 8) | byte) & 0xfff;
-		for (bits += 8; bits >= 5; bits -= 5) out += BASE32[(value >> (bits - 5)) & 31];
+		for (bits += 8; bits >= 5; bits -= 5) result += BASE32[(value >> (bits - 5)) & 31];
 	}
-	if (bits > 0) out += BASE32[(value << (5 - bits)) & 31];
-	return out.padEnd(Math.ceil(out.length / 8) * 8, '=');
+	if (bits > 0) result += BASE32[(value << (5 - bits)) & 31];
+	return result.padEnd(Math.ceil(result.length / 8) * 8, '=');
 }
 
-function fromBase32(run: TemplateRun, s: string): string {
-	let end = s.length;
-	while (end > 0 && s[end - 1] === '=') end--;
-	const text = s.slice(0, end);
+function fromBase32(run: TemplateRun, encoded: string): string {
+	let end = encoded.length;
+	while (end > 0 && encoded[end - 1] === '=') end--;
+	const text = encoded.slice(0, end);
 	if (!/^[A-Z2-7]*$/.test(text)) return run.fail('illegal base32 data');
 	run.budget.spend(text.length >> 2);
 	const bytes: number[] = [];

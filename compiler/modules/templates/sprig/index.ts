@@ -30,12 +30,12 @@ export const SPRIG_FUNCTIONS: FunctionList = {
 	...VERSION_FUNCTIONS,
 };
 
-const KEYS = 'is not available: keys and certificates cannot be generated while a page is rendered';
+const KEYS_REASON = 'is not available: keys and certificates cannot be generated while a page is rendered';
 
 /** Functions of sprig that are unavailable in a server's templates, with the reason. */
 export const REFUSED_SPRIG: ReadonlyMap<string, string> = new Map([
 	...[
 		...['buildCustomCert', 'genCA', 'genCAWithKey', 'genSelfSignedCert', 'genSelfSignedCertWithKey'],
 		...['genSignedCert', 'genSignedCertWithKey'],
-	].map(name => [name, KEYS] as const),
+	].map(name => [name, KEYS_REASON] as const),
 ]);

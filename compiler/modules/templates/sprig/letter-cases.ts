@@ -3,15 +3,17 @@ import { defineFunction, type FunctionList } from '../function.ts';
 
 /** sprig's functions from `title` to `kebabcase`. */
 export const CASE_FUNCTIONS: FunctionList = {
-	title: defineFunction('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
-	untitle: defineFunction('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
-	swapcase: defineFunction('string', (_, s: string) =>
-		s.replace(/\p{L}/gu, c => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase())),
+	title: defineFunction('string', (_, text: string) =>
+		text.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase()),
 	),
-	snakecase: defineFunction('string', (_, s: string) => joinedWords(s, '_')),
-	kebabcase: defineFunction('string', (_, s: string) => joinedWords(s, '-')),
-	camelcase: defineFunction('string', (_, s: string) =>
-		s
+	untitle: defineFunction('string', (_, text: string) => text.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
+	swapcase: defineFunction('string', (_, text: string) =>
+		text.replace(/\p{L}/gu, c => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase())),
+	),
+	snakecase: defineFunction('string', (_, text: string) => joinWords(text, '_')),
+	kebabcase: defineFunction('string', (_, text: string) => joinWords(text, '-')),
+	camelcase: defineFunction('string', (_, text: string) =>
+		text
 			.split(/[_\-\s]+/)
 			.map(word => word.charAt(0).toUpperCase() + word.slice(1))
 			.join(''),
@@ -19,11 +21,11 @@ export const CASE_FUNCTIONS: FunctionList = {
 };
 
 /**
- * Splits a string into words and joins them in lower case. A word begins after a separator, at a capital after a small letter,
- * and at the last of several capitals if a small letter follows it.
+ * Splits a string into words and joins them in lower case. A word begins after a separator, at a capital after a small letter, and at the
+ * last of several capitals if a small letter follows.
  */
-function joinedWords(s: string, separator: string): string {
-	return s
+function joinWords(text: string, separator: string): string {
+	return text
 		.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
 		.replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
 		.trim()

@@ -11,7 +11,7 @@ type List = readonly Value[];
  * Returns a function under both of its names. sprig also has a `must` form of many functions, which returns an error where the
  * other form panics. Here both fail.
  */
-function both(name: string, fn: TemplateFunction): FunctionList {
+function withMustForm(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
@@ -21,57 +21,57 @@ const append = defineFunction('any any', (run, value: Value, item: Value) => [..
 export const LIST_FUNCTIONS: FunctionList = {
 	list: defineFunction('any...', (_, values: Value[]) => values),
 	tuple: defineFunction('any...', (_, values: Value[]) => values),
-	...both('append', append),
-	...both('push', append),
-	...both(
+	...withMustForm('append', append),
+	...withMustForm('push', append),
+	...withMustForm(
 		'prepend',
 		defineFunction('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
 	),
-	...both(
+	...withMustForm(
 		'first',
 		defineFunction('any', (run, value: Value) => listOf(run, 'first', value)[0] ?? null),
 	),
-	...both(
+	...withMustForm(
 		'last',
 		defineFunction('any', (run, value: Value) => listOf(run, 'last', value).at(-1) ?? null),
 	),
-	...both(
+	...withMustForm(
 		'rest',
 		defineFunction('any', (run, value: Value) => listOf(run, 'rest', value).slice(1)),
 	),
-	...both(
+	...withMustForm(
 		'initial',
 		defineFunction('any', (run, value: Value) => listOf(run, 'initial', value).slice(0, -1)),
 	),
-	...both(
+	...withMustForm(
 		'reverse',
 		defineFunction('any', (run, value: Value) => [...listOf(run, 'reverse', value)].reverse()),
 	),
-	...both(
+	...withMustForm(
 		'uniq',
 		defineFunction('any', (run, value: Value) => {
-			const kept: Value[] = [];
-			for (const item of listOf(run, 'uniq', value)) if (!includes(run, kept, item)) kept.push(item);
-			return kept;
+			const distinct: Value[] = [];
+			for (const item of listOf(run, 'uniq', value)) if (!includes(run, distinct, item)) distinct.push(item);
+			return distinct;
 		}),
 	),
-	...both(
+	...withMustForm(
 		'without',
-		defineFunction('any any...', (run, value: Value, removed: Value[]) =>
-			listOf(run, 'without', value).filter(item => !includes(run, removed, item)),
+		defineFunction('any any...', (run, value: Value, removedItems: Value[]) =>
+			listOf(run, 'without', value).filter(item => !includes(run, removedItems, item)),
 		),
 	),
-	...both(
+	...withMustForm(
 		'has',
 		defineFunction('any any', (run, item: Value, value: Value) =>
 			value === null ? false : includes(run, listOf(run, 'has', value), item),
 		),
 	),
-	...both(
+	...withMustForm(
 		'compact',
 		defineFunction('any', (run, value: Value) => listOf(run, 'compact', value).filter(item => !isEmpty(item))),
 	),
-	...both(
+	...withMustForm(
 		'chunk',
 		defineFunction('int any', (run, size: bigint, value: Value) => {
 			const list = listOf(run, 'chunk', value);
@@ -86,15 +86,15 @@ export const LIST_FUNCTIONS: FunctionList = {
 		let count = 0;
 		for (const value of lists) {
 			count += listOf(run, 'concat', value).length;
-			run.budget.entries(count);
+			run.budget.chargeEntries(count);
 		}
 		return lists.flatMap(value => [...(value as List)]);
 	}),
-	shuffle: defineFunction('string', (run, s: string) => run.once(() => shuffled(s))),
+	shuffle: defineFunction('string', (run, text: string) => run.once(() => shuffle(text))),
 };
 
-function shuffled(s: string): string {
-	const characters = [...s];
+function shuffle(text: string): string {
+	const characters = [...text];
 	for (let i = characters.length - 1; i > 0; i--) {
 		const j = Math.floor(Math.random() * (i + 1));
 		[characters[i], characters[j]] = [characters[j]!, characters[i]!];
@@ -105,7 +105,7 @@ function shuffled(s: string): string {
 /** Returns a list, or fails with the name of the function. */
 function listOf(run: TemplateRun, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
-	run.budget.entries(value.length);
+	run.budget.chargeEntries(value.length);
 	return value;
 }
 

@@ -17,46 +17,50 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	add: defineFunction('any...', (_, values: Value[]) => wrapInt64(values.map(toInteger).reduce((a, b) => a + b, 0n))),
 	add1: defineFunction('any', (_, value: Value) => wrapInt64(toInteger(value) + 1n)),
 	sub: defineFunction('any any', (_, a: Value, b: Value) => wrapInt64(toInteger(a) - toInteger(b))),
-	mul: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
-		rest.map(toInteger).reduce((x, y) => wrapInt64(x * y), toInteger(a)),
+	mul: defineFunction('any any...', (_, a: Value, others: Value[]) =>
+		others.map(toInteger).reduce((x, y) => wrapInt64(x * y), toInteger(a)),
 	),
 	div: defineFunction('any any', (run, a: Value, b: Value) => wrapInt64(toInteger(a) / divisor(run, b))),
 	mod: defineFunction('any any', (run, a: Value, b: Value) => toInteger(a) % divisor(run, b)),
-	addf: defineFunction('any...', (_, values: Value[]) => decimal(values.map(toFloat).reduce((a, b) => a + b, 0))),
-	add1f: defineFunction('any', (_, value: Value) => decimal(toFloat(value) + 1)),
-	subf: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
-		decimal(rest.map(toFloat).reduce((x, y) => x - y, toFloat(a))),
+	addf: defineFunction('any...', (_, values: Value[]) =>
+		roundBinaryError(values.map(toFloat).reduce((a, b) => a + b, 0)),
 	),
-	mulf: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
-		decimal(rest.map(toFloat).reduce((x, y) => x * y, toFloat(a))),
+	add1f: defineFunction('any', (_, value: Value) => roundBinaryError(toFloat(value) + 1)),
+	subf: defineFunction('any any...', (_, a: Value, others: Value[]) =>
+		roundBinaryError(others.map(toFloat).reduce((x, y) => x - y, toFloat(a))),
 	),
-	divf: defineFunction('any any...', (run, a: Value, rest: Value[]) =>
-		decimal(rest.map(toFloat).reduce((x, y) => (y === 0 ? run.fail('decimal division by 0') : x / y), toFloat(a))),
+	mulf: defineFunction('any any...', (_, a: Value, others: Value[]) =>
+		roundBinaryError(others.map(toFloat).reduce((x, y) => x * y, toFloat(a))),
 	),
-	max: defineFunction('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
-	biggest: defineFunction('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
-	min: defineFunction('any any...', (_, a: Value, rest: Value[]) =>
-		rest.map(toInteger).reduce((x, y) => (y < x ? y : x), toInteger(a)),
+	divf: defineFunction('any any...', (run, a: Value, others: Value[]) =>
+		roundBinaryError(
+			others.map(toFloat).reduce((x, y) => (y === 0 ? run.fail('decimal division by 0') : x / y), toFloat(a)),
+		),
 	),
-	maxf: defineFunction('any any...', (_, a: Value, rest: Value[]) => Math.max(toFloat(a), ...rest.map(toFloat))),
-	minf: defineFunction('any any...', (_, a: Value, rest: Value[]) => Math.min(toFloat(a), ...rest.map(toFloat))),
+	max: defineFunction('any any...', (_, a: Value, others: Value[]) => maxInteger(a, others)),
+	biggest: defineFunction('any any...', (_, a: Value, others: Value[]) => maxInteger(a, others)),
+	min: defineFunction('any any...', (_, a: Value, others: Value[]) =>
+		others.map(toInteger).reduce((x, y) => (y < x ? y : x), toInteger(a)),
+	),
+	maxf: defineFunction('any any...', (_, a: Value, others: Value[]) => Math.max(toFloat(a), ...others.map(toFloat))),
+	minf: defineFunction('any any...', (_, a: Value, others: Value[]) => Math.min(toFloat(a), ...others.map(toFloat))),
 	ceil: defineFunction('any', (_, value: Value) => Math.ceil(toFloat(value))),
 	floor: defineFunction('any', (_, value: Value) => Math.floor(toFloat(value))),
-	round: defineFunction('any int any...', (_, value: Value, digits: bigint, on: Value[]) =>
-		rounded(toFloat(value), Number(digits), on.length > 0 ? toFloat(on[0]!) : 0.5),
+	round: defineFunction('any int any...', (_, value: Value, digits: bigint, threshold: Value[]) =>
+		roundDecimal(toFloat(value), Number(digits), threshold.length > 0 ? toFloat(threshold[0]!) : 0.5),
 	),
 	randInt: defineFunction('int int', (run, low: bigint, high: bigint) => {
 		if (high <= low) return run.fail('the upper bound of randInt must be above the lower');
 		return run.once(() => low + BigInt(Math.floor(Math.random() * Number(high - low))));
 	}),
-	until: defineFunction('int', (run, count: bigint) => steps(run, 0n, count, count < 0n ? -1n : 1n)),
-	untilStep: defineFunction('int int int', steps),
+	until: defineFunction('int', (run, count: bigint) => integerSequence(run, 0n, count, count < 0n ? -1n : 1n)),
+	untilStep: defineFunction('int int int', integerSequence),
 	seq: defineFunction('int...', (run, bounds: bigint[]) => {
 		const [a = 1n, b, c] = bounds;
 		if (bounds.length === 0 || bounds.length > 3) return '';
 		const [start, step, stop] =
 			c !== undefined ? [a, b!, c] : b !== undefined ? [a, a <= b ? 1n : -1n, b] : [1n, a < 1n ? -1n : 1n, a];
-		return steps(run, start, stop + (step < 0n ? -1n : 1n), step).join(' ');
+		return integerSequence(run, start, stop + (step < 0n ? -1n : 1n), step).join(' ');
 	}),
 };
 
@@ -65,28 +69,28 @@ function divisor(run: TemplateRun, value: Value): bigint {
 	return number === 0n ? run.fail('runtime error: integer divide by zero') : number;
 }
 
-function largest(a: Value, rest: readonly Value[]): bigint {
-	return rest.map(toInteger).reduce((x, y) => (y > x ? y : x), toInteger(a));
+function maxInteger(a: Value, others: readonly Value[]): bigint {
+	return others.map(toInteger).reduce((x, y) => (y > x ? y : x), toInteger(a));
 }
 
 /** Rounds to 15 significant digits, to remove binary rounding errors: 0.1 plus 0.2 is 0.3. */
-function decimal(value: number): number {
+function roundBinaryError(value: number): number {
 	return Number(value.toPrecision(15));
 }
 
-/** Rounds to a number of decimal places: up if the fraction is at least `on`, otherwise down. */
-function rounded(value: number, digits: number, on: number): number {
+/** Rounds to a number of decimal places: up if the fraction is at least `threshold`, otherwise down. */
+function roundDecimal(value: number, digits: number, threshold: number): number {
 	const power = 10 ** Math.max(-300, Math.min(digits, 300));
 	const scaled = power * value;
-	const fraction = decimal(scaled - Math.trunc(scaled));
-	return (fraction >= on ? Math.ceil(scaled) : Math.floor(scaled)) / power;
+	const fraction = roundBinaryError(scaled - Math.trunc(scaled));
+	return (fraction >= threshold ? Math.ceil(scaled) : Math.floor(scaled)) / power;
 }
 
 /** Returns the integers from `start` up to, but not including, `stop`. */
-function steps(run: TemplateRun, start: bigint, stop: bigint, step: bigint): bigint[] {
+function integerSequence(run: TemplateRun, start: bigint, stop: bigint, step: bigint): bigint[] {
 	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
 	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;
-	const most = BigInt(run.budget.bounds.entries);
-	run.budget.entries(Number(count > most ? most + 1n : count));
+	const maxEntries = BigInt(run.budget.bounds.entries);
+	run.budget.chargeEntries(Number(count > maxEntries ? maxEntries + 1n : count));
 	return Array.from({ length: Number(count) }, (_, i) => start + BigInt(i) * step);
 }

@@ -6,33 +6,33 @@ import { DurationValue, parseGoDuration, TimeValue, zoneByName } from '../time-v
 import type { Value } from '../value.ts';
 import { toInteger } from './casts.ts';
 
-const SECOND = 1_000_000_000n;
+const NANOSECONDS_PER_SECOND = 1_000_000_000n;
 
 const dateInZone = defineFunction('string any string', (run, layout: string, value: Value, zone: string) =>
 	// An unknown zone counts as UTC, as in sprig.
-	formatted(run, layout, value, zoneByName(zone) ?? 'UTC'),
+	formatIn(run, layout, value, zoneByName(zone) ?? 'UTC'),
 );
-const dateModify = defineFunction('string any', (run, change: string, value: Value) => {
-	const nanoseconds = parseGoDuration(change);
-	const time = timeOf(run, value);
-	if (nanoseconds === undefined) return run.fail(`time: invalid duration "${change}"`);
+const dateModify = defineFunction('string any', (run, durationText: string, value: Value) => {
+	const nanoseconds = parseGoDuration(durationText);
+	const time = toTime(run, value);
+	if (nanoseconds === undefined) return run.fail(`time: invalid duration "${durationText}"`);
 	return new TimeValue(time.time + Number(nanoseconds / 1_000_000n), time.zone);
 });
 const toDate = defineFunction('string string', (run, layout: string, text: string) => {
 	run.budget.spend((layout.length * text.length) >> 6);
-	const found = parseTime(text, layout, 'Local');
-	return found ? new TimeValue(found.time, found.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
+	const parsed = parseTime(text, layout, 'Local');
+	return parsed ? new TimeValue(parsed.time, parsed.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
 });
 
 /** sprig's functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
 	now: defineFunction('', run => new TimeValue(run.deps.now(), 'Local')),
-	date: defineFunction('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
+	date: defineFunction('string any', (run, layout: string, value: Value) => formatIn(run, layout, value, 'Local')),
 	dateInZone,
 	date_in_zone: dateInZone,
-	htmlDate: defineFunction('any', (run, value: Value) => formatted(run, '2006-01-02', value, 'Local')),
+	htmlDate: defineFunction('any', (run, value: Value) => formatIn(run, '2006-01-02', value, 'Local')),
 	htmlDateInZone: defineFunction('any string', (run, value: Value, zone: string) =>
-		formatted(run, '2006-01-02', value, zoneByName(zone) ?? 'UTC'),
+		formatIn(run, '2006-01-02', value, zoneByName(zone) ?? 'UTC'),
 	),
 	dateModify,
 	date_modify: dateModify,
@@ -40,12 +40,14 @@ export const TIME_FUNCTIONS: FunctionList = {
 	must_date_modify: dateModify,
 	toDate,
 	mustToDate: toDate,
-	unixEpoch: defineFunction('any', (run, value: Value) => String(Math.floor(timeOf(run, value).time / 1000))),
+	unixEpoch: defineFunction('any', (run, value: Value) => String(Math.floor(toTime(run, value).time / 1000))),
 	ago: defineFunction('any', (run, value: Value) => {
-		const seconds = Math.round((run.deps.now() - timeOf(run, value).time) / 1000);
-		return new DurationValue(BigInt(seconds) * SECOND).text();
+		const seconds = Math.round((run.deps.now() - toTime(run, value).time) / 1000);
+		return new DurationValue(BigInt(seconds) * NANOSECONDS_PER_SECOND).text();
 	}),
-	duration: defineFunction('any', (_, value: Value) => new DurationValue(toInteger(value) * SECOND).text()),
+	duration: defineFunction('any', (_, value: Value) =>
+		new DurationValue(toInteger(value) * NANOSECONDS_PER_SECOND).text(),
+	),
 	durationRound: defineFunction('any', (run, value: Value) => {
 		if (value instanceof TimeValue) {
 			return roundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
@@ -56,15 +58,15 @@ export const TIME_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function formatted(run: TemplateRun, layout: string, value: Value, zone: string): string {
+function formatIn(run: TemplateRun, layout: string, value: Value, zone: string): string {
 	// A one-character element of the layout may expand to nine characters.
-	run.budget.text(layout.length * 9);
+	run.budget.chargeText(layout.length * 9);
 	run.budget.spend(20);
-	return new TimeValue(timeOf(run, value).time, zone).format(layout);
+	return new TimeValue(toTime(run, value).time, zone).format(layout);
 }
 
-/** Converts a value to a time: an integer counts as seconds since 1970, and any other value that is not a time as now. */
-function timeOf(run: TemplateRun, value: Value): TimeValue {
+/** Converts a value to a time: a number counts as seconds since 1970, and any other value that is not a time as the current time. */
+function toTime(run: TemplateRun, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;
 	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');
 	if (typeof value === 'number') return new TimeValue(value * 1000, 'Local');
@@ -73,16 +75,16 @@ function timeOf(run: TemplateRun, value: Value): TimeValue {
 
 /** Formats a duration in its largest unit only: `2h`, `3d`, `1mo`, `5y`. */
 function roundedDuration(nanoseconds: bigint): string {
-	const size = nanoseconds < 0n ? -nanoseconds : nanoseconds;
-	const hour = 3600n * SECOND;
+	const magnitude = nanoseconds < 0n ? -nanoseconds : nanoseconds;
+	const hour = 3600n * NANOSECONDS_PER_SECOND;
 	const units: readonly [bigint, string][] = [
 		[hour * 24n * 365n, 'y'],
 		[hour * 24n * 30n, 'mo'],
 		[hour * 24n, 'd'],
 		[hour, 'h'],
-		[60n * SECOND, 'm'],
-		[SECOND, 's'],
+		[60n * NANOSECONDS_PER_SECOND, 'm'],
+		[NANOSECONDS_PER_SECOND, 's'],
 	];
-	const unit = units.find(([length]) => size > length);
-	return unit ? `${size / unit[0]}${unit[1]}` : '0s';
+	const unit = units.find(([length]) => magnitude > length);
+	return unit ? `${magnitude / unit[0]}${unit[1]}` : '0s';
 }

@@ -4,8 +4,8 @@ import type { TemplateRun } from '../run.ts';
 import { objectMethod } from '../time-value.ts';
 import type { TemplateObject, Value } from '../value.ts';
 
-const VERSION = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?$/;
-const CONSTRAINT =
+const VERSION_PATTERN = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?$/;
+const CONSTRAINT_PATTERN =
 	/^(=|==|!=|>|<|>=|=>|<=|=<|~|~>|\^)?\s*v?(\d+|[xX*])(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$/;
 
 class Version implements TemplateObject {
@@ -64,9 +64,9 @@ export const VERSION_FUNCTIONS: FunctionList = {
 };
 
 function parse(run: TemplateRun, text: string): Version {
-	const found = VERSION.exec(text);
-	if (!found) return run.fail('Invalid Semantic Version');
-	const [, major, minor = '0', patch = '0', prerelease = '', metadata = ''] = found;
+	const match = VERSION_PATTERN.exec(text);
+	if (!match) return run.fail('Invalid Semantic Version');
+	const [, major, minor = '0', patch = '0', prerelease = '', metadata = ''] = match;
 	return new Version([BigInt(major!), BigInt(minor), BigInt(patch)], prerelease, metadata, text);
 }
 
@@ -80,58 +80,60 @@ function compare(a: Version, b: Version): number {
 		const [x, y] = [left[i], right[i]];
 		if (x === undefined || y === undefined) return x === y ? 0 : x === undefined ? -1 : 1;
 		if (x === y) continue;
-		const [numeric, otherNumeric] = [/^\d+$/.test(x), /^\d+$/.test(y)];
-		if (numeric && otherNumeric) return BigInt(x) < BigInt(y) ? -1 : 1;
-		if (numeric !== otherNumeric) return numeric ? -1 : 1;
+		const [isNumeric, isOtherNumeric] = [/^\d+$/.test(x), /^\d+$/.test(y)];
+		if (isNumeric && isOtherNumeric) return BigInt(x) < BigInt(y) ? -1 : 1;
+		if (isNumeric !== isOtherNumeric) return isNumeric ? -1 : 1;
 		return x < y ? -1 : 1;
 	}
 }
 
 /** Checks a version constraint: alternatives separated by `||`, each of them comparisons separated by commas or spaces. */
 function satisfies(run: TemplateRun, constraint: string, version: Version): boolean {
-	run.budget.text(constraint.length);
+	run.budget.chargeText(constraint.length);
 	return constraint.split('||').some(alternative =>
-		withRanges(alternative)
+		expandHyphenRanges(alternative)
 			.replace(/([=<>!~^])\s+/g, '$1')
 			.split(/[\s,]+/)
 			.filter(Boolean)
-			.every(part => holds(run, part, version)),
+			.every(part => satisfiesComparison(run, part, version)),
 	);
 }
 
 /** Rewrites `1.2 - 1.4` as `>=1.2,<=1.4`. */
-function withRanges(constraint: string): string {
+function expandHyphenRanges(constraint: string): string {
 	const words = constraint.split(/\s+/).filter(Boolean);
 	let text = '';
-	for (let at = 0; at < words.length; at++) {
-		const isRange = words[at + 1] === '-' && at + 2 < words.length;
-		text += isRange ? ` >=${words[at]},<=${words[at + 2]}` : ` ${words[at]}`;
-		if (isRange) at += 2;
+	for (let index = 0; index < words.length; index++) {
+		const isRange = words[index + 1] === '-' && index + 2 < words.length;
+		text += isRange ? ` >=${words[index]},<=${words[index + 2]}` : ` ${words[index]}`;
+		if (isRange) index += 2;
 	}
 	return text;
 }
 
-function holds(run: TemplateRun, part: string, version: Version): boolean {
-	const found = CONSTRAINT.exec(part);
-	if (!found) return run.fail(`improper constraint: ${part}`);
-	const [, operator = '', ...rest] = found;
-	const numbers = rest.slice(0, 3).map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
-	const prerelease = rest[3] ?? '';
-	// Number of components given. The others match anything.
-	const given = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
-	const low = new Version(
-		[numbers[0] ?? 0n, given > 1 ? numbers[1]! : 0n, given > 2 ? numbers[2]! : 0n],
+function satisfiesComparison(run: TemplateRun, part: string, version: Version): boolean {
+	const match = CONSTRAINT_PATTERN.exec(part);
+	if (!match) return run.fail(`improper constraint: ${part}`);
+	const [, operator = '', ...components] = match;
+	const numbers = components
+		.slice(0, 3)
+		.map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
+	const prerelease = components[3] ?? '';
+	// Number of components in the constraint. Missing ones match anything.
+	const givenCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
+	const lowest = new Version(
+		[numbers[0] ?? 0n, givenCount > 1 ? numbers[1]! : 0n, givenCount > 2 ? numbers[2]! : 0n],
 		prerelease,
 		'',
 		'',
 	);
 	// A prerelease version matches only a constraint that names a prerelease.
 	if (version.prerelease !== '' && prerelease === '') return false;
-	const order = compare(version, low);
-	const below = (index: number): boolean => index < 0 || compare(version, next(low, index)) < 0;
+	const order = compare(version, lowest);
+	const isBelowNext = (index: number): boolean => index < 0 || compare(version, nextVersion(lowest, index)) < 0;
 	switch (operator) {
 		case '>':
-			return given === 3 ? order > 0 : !below(given - 1);
+			return givenCount === 3 ? order > 0 : !isBelowNext(givenCount - 1);
 		case '<':
 			return order < 0;
 		case '>=':
@@ -139,23 +141,23 @@ function holds(run: TemplateRun, part: string, version: Version): boolean {
 			return order >= 0;
 		case '<=':
 		case '=<':
-			return given === 3 ? order <= 0 : below(given - 1);
+			return givenCount === 3 ? order <= 0 : isBelowNext(givenCount - 1);
 		case '!=':
-			return given === 3 ? order !== 0 : order < 0 || !below(given - 1);
+			return givenCount === 3 ? order !== 0 : order < 0 || !isBelowNext(givenCount - 1);
 		case '~':
 		case '~>':
-			return order >= 0 && below(Math.min(given, 2) - 1);
+			return order >= 0 && isBelowNext(Math.min(givenCount, 2) - 1);
 		case '^': {
-			const first = low.numbers.findIndex(number => number !== 0n);
-			return order >= 0 && below(first === -1 ? given - 1 : Math.min(first, given - 1));
+			const firstNonZero = lowest.numbers.findIndex(number => number !== 0n);
+			return order >= 0 && isBelowNext(firstNonZero === -1 ? givenCount - 1 : Math.min(firstNonZero, givenCount - 1));
 		}
 		default:
-			return given === 3 ? order === 0 : order >= 0 && below(given - 1);
+			return givenCount === 3 ? order === 0 : order >= 0 && isBelowNext(givenCount - 1);
 	}
 }
 
-/** Returns the lowest version whose component at an index is one higher. */
-function next(version: Version, index: number): Version {
+/** Returns the version whose component at an index is one higher, and whose later components are 0. */
+function nextVersion(version: Version, index: number): Version {
 	const numbers = version.numbers.map((number, i) => (i < index ? number : i === index ? number + 1n : 0n));
 	return new Version(numbers as unknown as Version['numbers'], '', '', '');
 }

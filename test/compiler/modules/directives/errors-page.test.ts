@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { namedType } from '../../../../compiler/modules/representations/accept.ts';
+import { preferredType } from '../../../../compiler/modules/representations/accept.ts';
 import { freePorts, serve, temporaryFolder, until } from '../../../harness.ts';
 import { DryRunServer } from '../../compatfile/page.ts';
 
@@ -27,14 +27,14 @@ for (const [field, expected] of [
 	['image/png', undefined],
 ] as const) {
 	accept(`${field}: ${expected}`, () => {
-		assert.is(namedType(field, ['text/html', 'application/json', 'text/plain']), expected);
+		assert.is(preferredType(field, ['text/html', 'application/json', 'text/plain']), expected);
 	});
 }
 
 accept('a long field takes linear time', () => {
 	const field = `${' \t'.repeat(50_000)}text/html${' '.repeat(100_000)};${';q='.repeat(50_000)}`;
 	const begun = performance.now();
-	namedType(field, ['text/html']);
+	preferredType(field, ['text/html']);
 	assert.ok(performance.now() - begun < 1000);
 });
 

@@ -122,7 +122,13 @@ test('a key may be any text, and is not a template itself', async () => {
 
 test('addresses that are allowed and requests that do not match are not counted', async () => {
 	const site = limitedSite([
-		{ name: 'a', requests: 1, window: 1000, allow: ['192.0.2.0/24'], when: { type: 'method', methods: ['GET'] } },
+		{
+			name: 'a',
+			requests: 1,
+			window: 1000,
+			allow: ['192.0.2.0/24'],
+			when: { type: 'method', methods: ['GET'] },
+		},
 	]);
 	assert.is(await site.admitted(5, from('192.0.2.1')), 5);
 	assert.is(await site.admitted(5, { method: 'POST' }), 5);

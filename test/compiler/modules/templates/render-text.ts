@@ -41,7 +41,7 @@ export const TEMPLATE_DATA: Value = new Map<string, Value>([
 /** Returns the output of a template. Throws TemplateFailure. */
 export function render(text: string, data: Value = TEMPLATE_DATA): string {
 	const patterns = new PatternCache();
-	const language = { delimiters: DEFAULT_DELIMITERS, functions: FUNCTIONS, refused: REFUSED_SPRIG };
+	const language = { delimiters: DEFAULT_DELIMITERS, functions: FUNCTIONS, refusedFunctions: REFUSED_SPRIG };
 	return executeTextTemplate(compileTextTemplate({ text }, language, 't.html'), {
 		name: 't.html',
 		data,

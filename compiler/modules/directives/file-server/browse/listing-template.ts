@@ -38,7 +38,7 @@ export function compileListingTemplate(file: string, root: string | undefined, c
 				return executeTextTemplate(template, { name, data, budget: host.budget, deps: host });
 			} catch (error) {
 				if (!(error instanceof Suspension)) throw toPageError(error);
-				return error.until.then(() => {
+				return error.settled.then(() => {
 					host.restart();
 					return attempt();
 				});

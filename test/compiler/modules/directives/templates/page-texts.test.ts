@@ -177,9 +177,9 @@ texts('data is extracted from a text and put back', () => {
 		source: {
 			text: 'abc',
 			data: [
-				{ at: 1, value: '1' },
-				{ at: 2, value: '\ufffd{{\ufffd' },
-				{ at: 2, value: '' },
+				{ offset: 1, value: '1' },
+				{ offset: 2, value: '\ufffd{{\ufffd' },
+				{ offset: 2, value: '' },
 			],
 		},
 		text: 'a1b\ufffd{{\ufffdc',

@@ -21,11 +21,11 @@ function view(available: readonly boolean[], { active, latency, prefix = 'up' }:
 	let turn = 0;
 	return {
 		size: available.length,
-		available: index => available[index]!,
-		active: index => active?.[index] ?? 0,
+		isAvailable: index => available[index]!,
+		requestsInFlight: index => active?.[index] ?? 0,
 		dial: index => `${prefix}${index}${prefix.includes(':') ? '' : ':80'}`,
 		latency: index => latency?.[index],
-		turn: () => ++turn,
+		nextTurn: () => ++turn,
 		random: bound => Math.floor(Math.random() * bound),
 	};
 }
