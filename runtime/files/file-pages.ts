@@ -3,7 +3,7 @@
 /** Size, in bytes, of the space in front of the file's bytes. */
 export const RESPONSE_HEAD_ROOM_BYTES: number = 4096;
 /** Number of buffers kept for reuse. More are in use only while clients are slow. */
-const MAX_FREE = 4;
+const MAX_FREE_PAGES = 4;
 
 /** A buffer for a small file. */
 export interface FilePage {
@@ -15,27 +15,27 @@ export interface FilePage {
 
 /** The buffers of one thread. */
 export class FilePages {
-	readonly #bytes: number;
+	readonly #maxFileBytes: number;
 	readonly #addressOf: ((memory: Buffer) => bigint) | undefined;
 	readonly #free: FilePage[] = [];
 
-	/** @param bytes Maximum size of a file. @param addressOf Returns the address of a buffer. */
-	constructor(bytes: number, addressOf: ((memory: Buffer) => bigint) | undefined) {
-		this.#bytes = bytes;
+	/** @param maxFileBytes Maximum size of a file. @param addressOf Returns the address of a buffer. */
+	constructor(maxFileBytes: number, addressOf: ((memory: Buffer) => bigint) | undefined) {
+		this.#maxFileBytes = maxFileBytes;
 		this.#addressOf = addressOf;
 	}
 
 	/** Takes a buffer. */
 	take(): FilePage {
-		const free = this.#free.pop();
-		if (free !== undefined) return free;
-		const memory = Buffer.allocUnsafeSlow(RESPONSE_HEAD_ROOM_BYTES + this.#bytes);
+		const freePage = this.#free.pop();
+		if (freePage !== undefined) return freePage;
+		const memory = Buffer.allocUnsafeSlow(RESPONSE_HEAD_ROOM_BYTES + this.#maxFileBytes);
 		const start = this.#addressOf?.(memory);
 		return { memory, address: start === undefined ? 0n : start + BigInt(RESPONSE_HEAD_ROOM_BYTES) };
 	}
 
 	/** Returns an unused buffer to the pool. A buffer that is never returned is merely replaced by a new one. */
 	giveBack(page: FilePage): void {
-		if (this.#free.length < MAX_FREE) this.#free.push(page);
+		if (this.#free.length < MAX_FREE_PAGES) this.#free.push(page);
 	}
 }

@@ -26,7 +26,7 @@ import { OpenFileCache } from './open-file-cache.ts';
 import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-file.ts';
 
 /** A root that is a link (`current -> releases/7`) may be switched at any time. It is checked again after this many milliseconds. */
-const ROOT_LIFETIME = 1000;
+const ROOT_LIFETIME_MS = 1000;
 /** Roots may contain placeholders, which clients can influence, so their number is bounded. */
 const MAX_ROOTS = 1000;
 
@@ -36,45 +36,45 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `keeps` is false: then
- * only descriptors of files being served are held. `counters` is the thread's counter row. If `asksSystem` is false, only Node's own
- * functions are used, as on systems where direct calls are not available.
+ * * Creates a reader. Popular files are cached, small ones in memory and larger ones as descriptors, unless `useCache` is false:
+ * then only descriptors of files being served are held. `counters` is the thread's counter row. If `useSystemCalls` is false,
+ * only Node's own functions are used, as on systems where direct calls are not available.
  */
 export function createFileReader(
-	keeps: boolean = true,
-	asksSystem: boolean = true,
+	useCache: boolean = true,
+	useSystemCalls: boolean = true,
 	counters: Float64Array = new Float64Array(FILE_SLOTS_END),
 ): FileReader {
-	const calls = asksSystem ? systemCalls() : undefined;
-	const means: FileReadDeps = { calls, pages: new FilePages(MAX_SMALL_FILE_BYTES, calls?.addressOf) };
-	const kept = keeps ? new OpenFileCache(calls, counters) : undefined;
+	const calls = useSystemCalls ? systemCalls() : undefined;
+	const deps: FileReadDeps = { calls, pages: new FilePages(MAX_SMALL_FILE_BYTES, calls?.addressOf) };
+	const cache = useCache ? new OpenFileCache(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
 	/** Returns the real path of a root, with one Latin-1 character per byte. Throws the system's error. */
-	function realRoot(root: string, fresh: boolean): string {
+	function realRoot(root: string, mustRefresh: boolean): string {
 		const now = performance.now();
-		const known = roots.get(root);
-		if (known && !fresh && now - known.at < ROOT_LIFETIME) return known.real;
+		const cached = roots.get(root);
+		if (cached && !mustRefresh && now - cached.at < ROOT_LIFETIME_MS) return cached.real;
 		if (roots.size >= MAX_ROOTS) roots.clear();
 		const real = realpathSync.native(root, 'latin1');
 		roots.set(root, { real, at: now });
 		return real;
 	}
 
-	/** Returns the path of a real path relative to the root; undefined if it is outside. */
-	function below(root: string, real: string): string | undefined {
-		const known = inside(realRoot(root, false), real);
-		return known === undefined ? inside(realRoot(root, true), real) : known;
+	/** Converts a real path to one relative to the root. Returns undefined if it is outside of the root. */
+	function relativeTo(root: string, real: string): string | undefined {
+		const cached = pathWithin(realRoot(root, false), real);
+		return cached === undefined ? pathWithin(realRoot(root, true), real) : cached;
 	}
 
-	function withinText(root: string, real: string): string | undefined {
-		const within = below(root, real);
-		return within === undefined ? undefined : fromBytes(within);
+	function relativeText(root: string, real: string): string | undefined {
+		const relativePath = relativeTo(root, real);
+		return relativePath === undefined ? undefined : fromBytes(relativePath);
 	}
 
 	function open(root: string, path: string, followSymlinks: boolean): OpenFile {
-		const known = kept?.get(root, path);
-		if (known !== undefined) return known;
+		const cached = cache?.get(root, path);
+		if (cached !== undefined) return cached;
 		let descriptor = -1;
 		let isDirect = false;
 		try {
@@ -84,22 +84,23 @@ export function createFileReader(
 				isDirect = descriptor !== -1;
 			}
 			let real: string | undefined;
-			let within: string | undefined = path;
+			let relativePath: string | undefined = path;
 			if (!isDirect) {
-				const full = systemPath(root, path);
-				descriptor = openLookedAt(full);
-				real = realPathOf(descriptor, full);
-				within = real === undefined ? undefined : withinText(root, real);
-				if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
+				const fullPath = systemPath(root, path);
+				descriptor = openChecked(fullPath);
+				real = realPathOf(descriptor, fullPath);
+				relativePath = real === undefined ? undefined : relativeText(root, real);
+				if (relativePath === undefined && !followSymlinks)
+					throw new FileError('not_found', 'a link leads out of the root');
 				real = real === undefined ? `${root}${path}` : fromBytes(real);
 			}
 			// From here on, only the descriptor is used, because the name may refer to another file at any moment.
-			const identity = regularFile(
+			const identity = requireRegularFile(
 				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
 			);
 			counters[FILE_SLOT.disk]!++;
-			const file = new OpenedFile(means, descriptor, root, real, within, identity);
-			return kept !== undefined && within === path ? kept.take(file, path) : file;
+			const file = new OpenedFile(deps, descriptor, root, real, relativePath, identity);
+			return cache !== undefined && relativePath === path ? cache.consider(file, path) : file;
 		} catch (error) {
 			if (isDirect) calls!.close(descriptor);
 			else if (descriptor !== -1) closeSync(descriptor);
@@ -108,11 +109,11 @@ export function createFileReader(
 	}
 
 	function kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined {
-		const full = systemPath(root, path);
+		const fullPath = systemPath(root, path);
 		try {
-			const stat = statSync(full, { throwIfNoEntry: false });
+			const stat = statSync(fullPath, { throwIfNoEntry: false });
 			if (stat === undefined) return undefined;
-			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) return undefined;
+			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return undefined;
 			return stat.isDirectory() ? 'directory' : stat.isFile() ? 'file' : undefined;
 		} catch (error) {
 			const failure = fileError(error);
@@ -123,12 +124,12 @@ export function createFileReader(
 
 	function stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined {
 		try {
-			const full = systemPath(root, path);
-			const facts = statSync(full, { throwIfNoEntry: false, bigint: true });
-			if (facts === undefined) return undefined;
-			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) return undefined;
-			const type = facts.isDirectory() ? 'directory' : 'file';
-			return { type, size: Number(facts.size), mtimeNs: facts.mtimeNs };
+			const fullPath = systemPath(root, path);
+			const stats = statSync(fullPath, { throwIfNoEntry: false, bigint: true });
+			if (stats === undefined) return undefined;
+			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return undefined;
+			const type = stats.isDirectory() ? 'directory' : 'file';
+			return { type, size: Number(stats.size), mtimeNs: stats.mtimeNs };
 		} catch {
 			return undefined;
 		}
@@ -136,23 +137,23 @@ export function createFileReader(
 
 	function list(root: string, path: string, followSymlinks: boolean): readonly string[] {
 		try {
-			const full = systemPath(root, path);
-			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) return [];
-			return readdirSync(full).sort();
+			const fullPath = systemPath(root, path);
+			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return [];
+			return readdirSync(fullPath).sort();
 		} catch {
 			return [];
 		}
 	}
 
-	async function entries(root: string, path: string, followSymlinks: boolean, most: number) {
+	async function entries(root: string, path: string, followSymlinks: boolean, maxEntries: number) {
 		try {
-			const full = systemPath(root, path === '' ? '/' : path);
-			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) {
+			const fullPath = systemPath(root, path === '' ? '/' : path);
+			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) {
 				throw new FileError('not_found', 'a link leads out of the root');
 			}
 			const isWithin = (real: string): boolean =>
-				followSymlinks || below(root, Buffer.from(real).toString('latin1')) !== undefined;
-			return await folderEntries(full, isWithin, most);
+				followSymlinks || relativeTo(root, Buffer.from(real).toString('latin1')) !== undefined;
+			return await folderEntries(fullPath, isWithin, maxEntries);
 		} catch (error) {
 			throw fileError(error);
 		}
@@ -162,7 +163,7 @@ export function createFileReader(
 		let descriptor = -1;
 		try {
 			// This is checked before opening, because opening a device or a FIFO can have side effects.
-			const { size } = regular(statSync(path));
+			const { size } = requireFile(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
 			const start = Buffer.allocUnsafe(Math.min(size, bytes));
 			return start.subarray(0, readSync(descriptor, start, 0, start.length, 0));
@@ -185,19 +186,19 @@ export function createFileReader(
 }
 
 /** Opens a file after checking its type, because opening a device or a FIFO can have side effects. */
-function openLookedAt(path: string | Buffer): number {
+function openChecked(path: string | Buffer): number {
 	const stat = statSync(path, { throwIfNoEntry: false });
 	if (stat === undefined) throw new FileError('not_found', 'there is no such file');
 	if (!stat.isFile() && !stat.isDirectory()) throw new FileError('forbidden', 'not a regular file');
 	return openSync(path, OPEN_FLAGS);
 }
 
-function regular(stat: Stats): Stats {
+function requireFile(stat: Stats): Stats {
 	if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
 	return stat;
 }
 
-function regularFile(identity: FileIdentity): FileIdentity {
+function requireRegularFile(identity: FileIdentity): FileIdentity {
 	const type = identity.mode & constants.S_IFMT;
 	if (type === constants.S_IFDIR) throw new FileError('directory', 'the path names a folder');
 	if (type !== constants.S_IFREG) throw new FileError('forbidden', 'not a regular file');
@@ -209,21 +210,21 @@ function regularFile(identity: FileIdentity): FileIdentity {
  * without a leading slash, or on Windows with characters that would be separators, drives or streams.
  */
 function systemPath(root: string, path: string): string | Buffer {
-	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalid();
-	if (path.includes('/..') && path.split('/').includes('..')) throw invalid();
-	if (IS_WINDOWS && /[\\:]/.test(path)) throw invalid();
-	const full = root === '/' ? path : `${root}${path}`;
-	return full.isWellFormed() ? full : toBytes(full);
+	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalidPath();
+	if (path.includes('/..') && path.split('/').includes('..')) throw invalidPath();
+	if (IS_WINDOWS && /[\\:]/.test(path)) throw invalidPath();
+	const fullPath = root === '/' ? path : `${root}${path}`;
+	return fullPath.isWellFormed() ? fullPath : toBytes(fullPath);
 }
 
-function invalid(): FileError {
+function invalidPath(): FileError {
 	return new FileError('invalid', 'the path is malformed');
 }
 
 /** Returns the bytes of a path in which U+DC80 to U+DCFF stand for bytes that are not UTF-8. */
 function toBytes(path: string): Buffer {
 	const parts: Buffer[] = [];
-	let from = 0;
+	let partStart = 0;
 	for (let at = 0; at < path.length; at++) {
 		const unit = path.charCodeAt(at);
 		if (unit < 0xd800 || unit > 0xdfff) continue;
@@ -231,11 +232,11 @@ function toBytes(path: string): Buffer {
 			at += 1;
 			continue;
 		}
-		if (unit < 0xdc80 || unit > 0xdcff) throw invalid();
-		parts.push(Buffer.from(path.slice(from, at)), Buffer.from([unit & 0xff]));
-		from = at + 1;
+		if (unit < 0xdc80 || unit > 0xdcff) throw invalidPath();
+		parts.push(Buffer.from(path.slice(partStart, at)), Buffer.from([unit & 0xff]));
+		partStart = at + 1;
 	}
-	parts.push(Buffer.from(path.slice(from)));
+	parts.push(Buffer.from(path.slice(partStart)));
 	return Buffer.concat(parts);
 }
 
@@ -248,7 +249,7 @@ function fromBytes(path: string): string {
 }
 
 /** Returns `/x/y` if `real` is `root/x/y`, `/` if it is the root itself, and undefined if it is elsewhere. */
-function inside(root: string, real: string): string | undefined {
+function pathWithin(root: string, real: string): string | undefined {
 	if (real === root) return '/';
 	if (root === '/') return real;
 	return real.startsWith(root) && real[root.length] === '/' ? real.slice(root.length) : undefined;
@@ -273,9 +274,9 @@ function realPathOf(descriptor: number, path: string | Buffer): string | undefin
 
 /** Removes the suffix by which Linux marks the path of a file that was removed or replaced since it was opened. */
 function withoutDeleted(real: string, descriptor: number): string {
-	const mark = ' (deleted)';
-	if (!real.endsWith(mark)) return real;
-	return fstatSync(descriptor).nlink === 0 ? real.slice(0, -mark.length) : real;
+	const suffix = ' (deleted)';
+	if (!real.endsWith(suffix)) return real;
+	return fstatSync(descriptor).nlink === 0 ? real.slice(0, -suffix.length) : real;
 }
 
 /** Converts a system error to a FileError. */

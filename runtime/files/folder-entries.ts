@@ -5,47 +5,50 @@ import path from 'node:path';
 import type { FolderEntry } from '../../compiler/exchange/leases.ts';
 
 /** Maximum number of entries examined concurrently, because the thread pool serves other requests too. */
-const AT_ONCE = 32;
+const MAX_CONCURRENT = 32;
 
-/** Returns at most `most` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's error. */
+/**
+ * Returns at most `maxEntries` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's
+ * error.
+ */
 export async function folderEntries(
 	folder: string | Buffer,
 	isWithin: (real: string) => boolean,
-	most: number,
+	maxEntries: number,
 ): Promise<{ entries: FolderEntry[]; mtimeNs: bigint }> {
 	const { mtimeNs } = await stat(folder, { bigint: true });
 	const names = (await readdir(folder, { encoding: 'buffer' })).filter(isUtf8).map(String).sort();
 	const base = typeof folder === 'string' ? folder : folder.toString();
 	const entries: FolderEntry[] = [];
-	for (let at = 0; at < names.length && entries.length < most; at += AT_ONCE) {
-		const looked = await Promise.all(
-			names.slice(at, at + AT_ONCE).map(name => lookAt(path.join(base, name), name, isWithin)),
+	for (let at = 0; at < names.length && entries.length < maxEntries; at += MAX_CONCURRENT) {
+		const examined = await Promise.all(
+			names.slice(at, at + MAX_CONCURRENT).map(name => examineEntry(path.join(base, name), name, isWithin)),
 		);
-		for (const entry of looked) if (entry && entries.length < most) entries.push(entry);
+		for (const entry of examined) if (entry && entries.length < maxEntries) entries.push(entry);
 	}
 	return { entries, mtimeNs };
 }
 
-async function lookAt(
-	full: string,
+async function examineEntry(
+	fullPath: string,
 	name: string,
 	isWithin: (real: string) => boolean,
 ): Promise<FolderEntry | undefined> {
 	try {
-		const own = await lstat(full, { bigint: true });
-		const isLink = own.isSymbolicLink();
-		const real = isLink ? await realpath(full) : undefined;
+		const ownStats = await lstat(fullPath, { bigint: true });
+		const isLink = ownStats.isSymbolicLink();
+		const real = isLink ? await realpath(fullPath) : undefined;
 		if (real !== undefined && !isWithin(real)) return undefined;
-		const facts = isLink ? await stat(full, { bigint: true }) : own;
-		if (!facts.isFile() && !facts.isDirectory()) return undefined;
-		const isFolder = facts.isDirectory();
+		const stats = isLink ? await stat(fullPath, { bigint: true }) : ownStats;
+		if (!stats.isFile() && !stats.isDirectory()) return undefined;
+		const isFolder = stats.isDirectory();
 		return {
 			name,
 			type: isFolder ? 'directory' : 'file',
-			size: isFolder ? 0 : Number(facts.size),
-			mtimeNs: facts.mtimeNs,
-			mode: Number(facts.mode),
-			target: isLink ? await readlink(full) : undefined,
+			size: isFolder ? 0 : Number(stats.size),
+			mtimeNs: stats.mtimeNs,
+			mode: Number(stats.mode),
+			target: isLink ? await readlink(fullPath) : undefined,
 			realPath: real,
 		};
 	} catch {

@@ -12,13 +12,13 @@ export class OpenDescriptor {
 		this.#close = close;
 	}
 
-	/** Adds a user, who must call `letGo`. */
-	hold(): void {
+	/** Adds a user, who must call `release`. */
+	acquire(): void {
 		this.#users++;
 	}
 
 	/** Removes a user. A read in progress on the thread pool counts as one, because the number of a closed descriptor could be reused at once. */
-	letGo(): void {
+	release(): void {
 		this.#users--;
 		if (this.#users === 0) this.#close(this.number);
 	}

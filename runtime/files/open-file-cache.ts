@@ -14,35 +14,35 @@ import { UseSketch } from './use-sketch.ts';
 const MAX_FOLDERS = 256;
 
 /** True on Linux. Other systems do not report the names of changed entries reliably. */
-const TELLS_NAMES = process.platform === 'linux';
+const REPORTS_NAMES = process.platform === 'linux';
 
 /** Watches folders and reports changes in them. Does not keep the process alive. */
 class FolderWatches {
 	readonly #watchers = new Map<string, FSWatcher>();
-	readonly #changed: (path: string) => void;
-	readonly #unclear: () => void;
+	readonly #onEntryChanged: (path: string) => void;
+	readonly #onUnknownChange: () => void;
 
 	/**
-	 * @param changed Called with the path of an entry that was created, changed, renamed or removed in a watched folder.
-	 * @param unclear Called if more than one entry may have changed: the folder itself, another watched folder, or something unknown.
+	 * @param onEntryChanged Called with the path of an entry that was created, changed, renamed or removed in a watched folder.
+	 * @param onUnknownChange Called if more than one entry may have changed: the folder itself, another watched folder, or something unknown.
 	 */
-	constructor(changed: (path: string) => void, unclear: () => void) {
-		this.#changed = changed;
-		this.#unclear = unclear;
+	constructor(onEntryChanged: (path: string) => void, onUnknownChange: () => void) {
+		this.#onEntryChanged = onEntryChanged;
+		this.#onUnknownChange = onUnknownChange;
 	}
 
 	/** Watches a folder, if possible. Without a watch, changes are found by checking the files. */
 	add(folder: string): void {
-		if (!TELLS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_FOLDERS) return;
+		if (!REPORTS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_FOLDERS) return;
 		try {
-			const own = folder.slice(folder.lastIndexOf('/') + 1);
+			const folderName = folder.slice(folder.lastIndexOf('/') + 1);
 			const watcher = watch(folder, { persistent: false }, (_, name) => {
 				// Events of the folder itself are reported under its own name.
 				const path = name === null ? undefined : `${folder === '/' ? '' : folder}/${name}`;
-				if (path !== undefined && name !== own && !this.#watchers.has(path)) this.#changed(path);
-				else this.#lost();
+				if (path !== undefined && name !== folderName && !this.#watchers.has(path)) this.#onEntryChanged(path);
+				else this.#endWatches();
 			});
-			watcher.on('error', () => this.#lost());
+			watcher.on('error', () => this.#endWatches());
 			this.#watchers.set(folder, watcher);
 		} catch {
 			// Watching is not permitted, or the system's limit has been reached.
@@ -50,10 +50,10 @@ class FolderWatches {
 	}
 
 	/** Ends all watches, because the names of folders may now refer to other folders. */
-	#lost(): void {
+	#endWatches(): void {
 		for (const watcher of this.#watchers.values()) watcher.close();
 		this.#watchers.clear();
-		this.#unclear();
+		this.#onUnknownChange();
 	}
 }
 
@@ -69,7 +69,7 @@ const MAX_OPEN = 256;
 /** Idle descriptors are closed after this many milliseconds; a deleted file would otherwise keep its disk space. */
 const OPEN_IDLE_MS = 10_000;
 /** Maximum large files remembered that were requested once. */
-const MAX_SEEN = 4096;
+const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
  * Admission: a new file replaces cached ones only if it is at least {@link ADMISSION_RATIO} times as popular as each of up to
  * {@link ADMISSION_SAMPLE} candidates. Without this, a working set larger than the cache would only churn.
@@ -94,15 +94,15 @@ abstract class CachedFile implements OpenFile {
 	readonly size: number;
 	readonly identity: FileIdentity;
 	/** Time of the last check. It starts as "never", because the file may have changed before its folder was watched. */
-	checked = Number.NEGATIVE_INFINITY;
+	checkedAt = Number.NEGATIVE_INFINITY;
 	/** True if the file was requested since memory was last short. */
-	used = true;
+	wasRequested = true;
 
-	constructor(hash: number, below: string, file: OpenedFile) {
+	constructor(hash: number, relativePath: string, file: OpenedFile) {
 		this.hash = hash;
 		this.root = file.root;
 		this.path = file.path;
-		this.relativePath = below;
+		this.relativePath = relativePath;
 		this.noLinkFollowed = file.noLinkFollowed;
 		this.size = file.size;
 		this.identity = file.identity;
@@ -112,18 +112,18 @@ abstract class CachedFile implements OpenFile {
 		return this.identity;
 	}
 
-	is(root: string, path: string): boolean {
+	hasPath(root: string, path: string): boolean {
 		return this.relativePath === path && this.root === root;
 	}
 
 	abstract readonly source: 'memory' | 'held';
 	/** Number of bytes of memory that the file uses. */
-	abstract readonly weight: number;
+	abstract readonly memoryBytes: number;
 	abstract body(start: number, end: number): Body;
 	/** Reports whether the file is unchanged, as far as this can be seen without its path. */
-	abstract isSame(): boolean;
+	abstract isUnchanged(): boolean;
 	/** Releases the file. Bodies being sent continue. */
-	abstract forget(): void;
+	abstract release(): void;
 	close(): void {}
 }
 
@@ -132,12 +132,12 @@ class FileInMemory extends CachedFile {
 	readonly source = 'memory';
 	readonly bytes: Uint8Array;
 
-	constructor(hash: number, below: string, file: OpenedFile) {
-		super(hash, below, file);
-		this.bytes = file.whole();
+	constructor(hash: number, relativePath: string, file: OpenedFile) {
+		super(hash, relativePath, file);
+		this.bytes = file.readAll();
 	}
 
-	get weight(): number {
+	get memoryBytes(): number {
 		return this.size;
 	}
 
@@ -145,11 +145,11 @@ class FileInMemory extends CachedFile {
 		return start === 0 && end === this.size ? this.bytes : this.bytes.subarray(start, end);
 	}
 
-	isSame(): boolean {
+	isUnchanged(): boolean {
 		return true;
 	}
 
-	forget(): void {}
+	release(): void {}
 }
 
 /** A large file, whose contents are in the page cache. */
@@ -158,14 +158,14 @@ class FileHeldOpen extends CachedFile {
 	readonly #descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
 
-	constructor(hash: number, below: string, file: OpenedFile, calls: SystemCalls | undefined) {
-		super(hash, below, file);
-		this.#descriptor = file.share();
-		this.#descriptor.hold();
+	constructor(hash: number, relativePath: string, file: OpenedFile, calls: SystemCalls | undefined) {
+		super(hash, relativePath, file);
+		this.#descriptor = file.shareDescriptor();
+		this.#descriptor.acquire();
 		this.#calls = calls;
 	}
 
-	get weight(): number {
+	get memoryBytes(): number {
 		return 0;
 	}
 
@@ -174,12 +174,12 @@ class FileHeldOpen extends CachedFile {
 	}
 
 	/** Compares the file's identity, because its contents are not in our memory: a file that was overwritten must not be sent with its old entity tag. */
-	isSame(): boolean {
+	isUnchanged(): boolean {
 		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
 	}
 
-	forget(): void {
-		this.#descriptor.letGo();
+	release(): void {
+		this.#descriptor.release();
 	}
 }
 
@@ -193,21 +193,21 @@ export class OpenFileCache {
 	 */
 	readonly #files = new Map<number, CachedFile>();
 	/** The files among them that are kept open. */
-	readonly #large = new Map<number, CachedFile>();
+	readonly #largeFiles = new Map<number, CachedFile>();
 	/** Popularity of each file, cached or not. */
-	readonly #uses = new UseSketch();
+	readonly #popularity = new UseSketch();
 	/** Time of the last request for large files that are not cached. */
-	readonly #seen = new Map<number, number>();
+	readonly #requestTimes = new Map<number, number>();
 	#bytes = 0;
 	/** Number of consecutive rejections of new small files. */
-	#refused = 0;
+	#rejections = 0;
 	/** Number of new small files that are still to be skipped. */
-	#passing = 0;
-	#sweeps: NodeJS.Timeout | undefined = undefined;
-	readonly #watches = new FolderWatches(
-		path => this.#drop(hashOf(path, 0)),
+	#skipsLeft = 0;
+	#sweepTimer: NodeJS.Timeout | undefined = undefined;
+	readonly #folderWatches = new FolderWatches(
+		path => this.#remove(hashOf(path, 0)),
 		() => {
-			for (const hash of this.#files.keys()) this.#drop(hash);
+			for (const hash of this.#files.keys()) this.#remove(hash);
 		},
 	);
 	/** Iterates over candidates for replacement. */
@@ -226,15 +226,15 @@ export class OpenFileCache {
 	/** Returns the file at a path if it is not known to have changed and was checked within the last second. */
 	get(root: string, path: string): OpenFile | undefined {
 		const hash = this.#hash(root, path);
-		this.#uses.add(hash);
+		this.#popularity.add(hash);
 		const file = this.#files.get(hash);
-		if (file === undefined || !file.is(root, path) || performance.now() - file.checked >= REVALIDATE_MS)
+		if (file === undefined || !file.hasPath(root, path) || performance.now() - file.checkedAt >= REVALIDATE_MS)
 			return undefined;
-		if (!file.isSame()) {
-			this.#drop(hash);
+		if (!file.isUnchanged()) {
+			this.#remove(hash);
 			return undefined;
 		}
-		file.used = true;
+		file.wasRequested = true;
 		this.#counters[FILE_SLOT[file.source]]!++;
 		return file;
 	}
@@ -244,38 +244,41 @@ export class OpenFileCache {
 	 * cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file. Throws
 	 * FileError.
 	 */
-	take(opened: OpenedFile, path: string): OpenFile {
+	consider(opened: OpenedFile, path: string): OpenFile {
 		const { root } = opened;
 		const hash = this.#hash(root, path);
-		const known = this.#files.get(hash);
-		if (known !== undefined) {
-			if (!known.is(root, path)) return opened;
-			if (isSameFile(known.identity, opened.identity)) {
-				known.checked = performance.now();
-				known.used = true;
+		const cached = this.#files.get(hash);
+		if (cached !== undefined) {
+			if (!cached.hasPath(root, path)) return opened;
+			if (isSameFile(cached.identity, opened.identity)) {
+				cached.checkedAt = performance.now();
+				cached.wasRequested = true;
 				opened.close();
-				return known;
+				return cached;
 			}
-			this.#drop(hash);
+			this.#remove(hash);
 		}
 		const isSmall = opened.size <= MAX_SMALL_FILE_BYTES;
-		if (isSmall && this.#passing > 0) {
-			this.#passing--;
+		if (isSmall && this.#skipsLeft > 0) {
+			this.#skipsLeft--;
 			return opened;
 		}
-		if (!(isSmall ? this.#uses.of(hash) > 1 : this.#wasRequestedRecently(hash)) || !isSettled(opened.identity))
+		if (
+			!(isSmall ? this.#popularity.estimate(hash) > 1 : this.#wasRequestedRecently(hash)) ||
+			!isSettled(opened.identity)
+		)
 			return opened;
 		if (isSmall && !this.#makeRoom(hash, opened.size)) {
-			this.#refused = Math.min(this.#refused + 1, MAX_REJECTIONS);
-			this.#passing = this.#refused;
+			this.#rejections = Math.min(this.#rejections + 1, MAX_REJECTIONS);
+			this.#skipsLeft = this.#rejections;
 			return opened;
 		}
-		this.#refused = 0;
+		this.#rejections = 0;
 		const file = isSmall ? new FileInMemory(hash, path, opened) : new FileHeldOpen(hash, path, opened, this.#calls);
 		if (!opened.noLinkFollowed && opened.path !== root + path) this.#watchLinks(root);
 		this.#watch(root, path);
-		this.#keep(file);
-		this.#forgetLarge();
+		this.#add(file);
+		this.#closeExcess();
 		opened.close();
 		return file;
 	}
@@ -283,96 +286,96 @@ export class OpenFileCache {
 	/** Reports whether a large file was requested recently. If not, remembers this request. */
 	#wasRequestedRecently(hash: number): boolean {
 		const now = performance.now();
-		const seen = this.#seen.get(hash);
-		if (seen !== undefined && now - seen < REOPEN_WINDOW_MS) return true;
-		if (this.#seen.size >= MAX_SEEN) this.#seen.clear();
-		this.#seen.set(hash, now);
+		const requestedAt = this.#requestTimes.get(hash);
+		if (requestedAt !== undefined && now - requestedAt < REOPEN_WINDOW_MS) return true;
+		if (this.#requestTimes.size >= MAX_REMEMBERED_LARGE_FILES) this.#requestTimes.clear();
+		this.#requestTimes.set(hash, now);
 		return false;
 	}
 
 	/** Watches every folder from the root's parent to the file's: replacing any of them replaces the file. */
-	#watch(root: string, below: string): void {
+	#watch(root: string, relativePath: string): void {
 		const parent = root.slice(0, root.lastIndexOf('/'));
-		if (parent !== '') this.#watches.add(parent);
-		for (let at = 0; at !== -1; at = below.indexOf('/', at + 1)) {
-			this.#watches.add(root === '/' ? below.slice(0, at) || '/' : root + below.slice(0, at));
+		if (parent !== '') this.#folderWatches.add(parent);
+		for (let at = 0; at !== -1; at = relativePath.indexOf('/', at + 1)) {
+			this.#folderWatches.add(root === '/' ? relativePath.slice(0, at) || '/' : root + relativePath.slice(0, at));
 		}
 	}
 
 	/** Watches the folders above the root, where a link on the path to it (`current -> releases/7`) may change. */
 	#watchLinks(root: string): void {
 		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
-			this.#watches.add(root.slice(0, end));
+			this.#folderWatches.add(root.slice(0, end));
 		}
 	}
 
-	#keep(file: CachedFile): void {
+	#add(file: CachedFile): void {
 		this.#files.set(file.hash, file);
 		if (file.size > MAX_SMALL_FILE_BYTES) {
-			this.#seen.delete(file.hash);
-			this.#large.set(file.hash, file);
-			this.#sweeps ??= setInterval(() => this.#sweep(), OPEN_IDLE_MS).unref();
+			this.#requestTimes.delete(file.hash);
+			this.#largeFiles.set(file.hash, file);
+			this.#sweepTimer ??= setInterval(() => this.#sweep(), OPEN_IDLE_MS).unref();
 		}
-		this.#bytes += file.weight;
-		this.#tell();
+		this.#bytes += file.memoryBytes;
+		this.#updateCounters();
 	}
 
 	#sweep(): void {
 		const limit = performance.now() - OPEN_IDLE_MS;
-		for (const [hash, { checked }] of this.#large) if (checked < limit) this.#drop(hash);
-		if (this.#large.size > 0) return;
-		clearInterval(this.#sweeps);
-		this.#sweeps = undefined;
+		for (const [hash, { checkedAt: checked }] of this.#largeFiles) if (checked < limit) this.#remove(hash);
+		if (this.#largeFiles.size > 0) return;
+		clearInterval(this.#sweepTimer);
+		this.#sweepTimer = undefined;
 	}
 
-	#tell(): void {
+	#updateCounters(): void {
 		this.#counters[FILE_SLOT.keptBytes] = this.#bytes;
-		this.#counters[FILE_SLOT.heldOpen] = this.#large.size;
+		this.#counters[FILE_SLOT.heldOpen] = this.#largeFiles.size;
 	}
 
-	#drop(hash: number): void {
+	#remove(hash: number): void {
 		const file = this.#files.get(hash);
 		if (file === undefined) return;
 		this.#files.delete(hash);
-		this.#large.delete(hash);
-		this.#bytes -= file.weight;
-		this.#tell();
-		file.forget();
+		this.#largeFiles.delete(hash);
+		this.#bytes -= file.memoryBytes;
+		this.#updateCounters();
+		file.release();
 	}
 
 	/**
 	 * Makes room for a small file if the files to be evicted have not been requested since the last pass and are less popular.
 	 */
 	#makeRoom(hash: number, size: number): boolean {
-		const uses = this.#uses.of(hash);
-		for (let weighed = 0; this.#bytes + size > MAX_BYTES || this.#files.size >= MAX_FILES; weighed++) {
-			const next = this.#nextCandidate();
-			if (weighed === ADMISSION_SAMPLE || next === undefined) return false;
-			if (next.used) next.used = false;
-			else if (this.#uses.of(next.hash) + ADMISSION_RATIO > uses) return false;
-			else this.#drop(next.hash);
+		const popularity = this.#popularity.estimate(hash);
+		for (let candidateCount = 0; this.#bytes + size > MAX_BYTES || this.#files.size >= MAX_FILES; candidateCount++) {
+			const candidate = this.#nextCandidate();
+			if (candidateCount === ADMISSION_SAMPLE || candidate === undefined) return false;
+			if (candidate.wasRequested) candidate.wasRequested = false;
+			else if (this.#popularity.estimate(candidate.hash) + ADMISSION_RATIO > popularity) return false;
+			else this.#remove(candidate.hash);
 		}
 		return true;
 	}
 
 	/** Returns the next candidate, cycling from the oldest to the newest. */
 	#nextCandidate(): CachedFile | undefined {
-		const next = this.#candidates.next();
-		if (!next.done) return next.value;
+		const candidate = this.#candidates.next();
+		if (!candidate.done) return candidate.value;
 		this.#candidates = this.#files.values();
 		return this.#candidates.next().value;
 	}
 
 	/** Closes descriptors not used since the last pass, oldest first, until few enough are left. */
-	#forgetLarge(): void {
-		for (const file of this.#large.values()) {
-			if (this.#large.size <= MAX_OPEN) return;
-			if (file.used) {
-				file.used = false;
+	#closeExcess(): void {
+		for (const file of this.#largeFiles.values()) {
+			if (this.#largeFiles.size <= MAX_OPEN) return;
+			if (file.wasRequested) {
+				file.wasRequested = false;
 				// Moves the file to the end, so that files not used since the last pass come first.
-				this.#large.delete(file.hash);
-				this.#large.set(file.hash, file);
-			} else this.#drop(file.hash);
+				this.#largeFiles.delete(file.hash);
+				this.#largeFiles.set(file.hash, file);
+			} else this.#remove(file.hash);
 		}
 	}
 
@@ -387,8 +390,8 @@ export class OpenFileCache {
 }
 
 /** Continues a hash with another string. */
-function hashOf(text: string, before: number): number {
-	let hash = before;
+function hashOf(text: string, seed: number): number {
+	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
 	return hash;
 }

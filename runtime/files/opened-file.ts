@@ -28,28 +28,28 @@ export class OpenedFile implements OpenFile {
 	readonly size: number;
 	/** Path with links resolved; undefined if it consists of the root and the path below it. */
 	#path: string | undefined;
-	readonly #means: FileReadDeps;
+	readonly #deps: FileReadDeps;
 	readonly #descriptor: number;
 	/** Whether the descriptor was opened by a direct system call instead of by Node. */
 	readonly #isDirect: boolean;
-	#shared: OpenDescriptor | undefined = undefined;
-	#closed = false;
+	#sharedDescriptor: OpenDescriptor | undefined = undefined;
+	#isClosed = false;
 
-	/** @param path Undefined for files opened by direct calls: the path is then `below` below the root. */
+	/** @param path Undefined for files opened by direct calls: the path is then `relativePath` below the root. */
 	constructor(
-		means: FileReadDeps,
+		deps: FileReadDeps,
 		descriptor: number,
 		root: string,
 		path: string | undefined,
-		below: string | undefined,
+		relativePath: string | undefined,
 		identity: FileIdentity,
 	) {
-		this.#means = means;
+		this.#deps = deps;
 		this.#descriptor = descriptor;
 		this.#isDirect = path === undefined;
 		this.root = root;
 		this.#path = path;
-		this.relativePath = below;
+		this.relativePath = relativePath;
 		this.identity = identity;
 		this.size = identity.size;
 	}
@@ -68,10 +68,10 @@ export class OpenedFile implements OpenFile {
 	}
 
 	body(start: number, end: number, keepOpen = false): Body {
-		if (this.#closed) throw new FileError('unavailable', 'the file is closed');
+		if (this.#isClosed) throw new FileError('unavailable', 'the file is closed');
 		try {
 			const length = end - start;
-			if (length > MAX_SMALL_FILE_BYTES) return new FileBody(this.share(), start, end, this.#means.calls);
+			if (length > MAX_SMALL_FILE_BYTES) return new FileBody(this.shareDescriptor(), start, end, this.#deps.calls);
 			return length === 0 ? EMPTY : this.#read(start, length);
 		} finally {
 			if (!keepOpen) this.close();
@@ -79,28 +79,31 @@ export class OpenedFile implements OpenFile {
 	}
 
 	/** Reads the whole file into its own buffer, because a slice would keep a shared buffer alive. Throws FileError. */
-	whole(): Uint8Array {
+	readAll(): Uint8Array {
 		const bytes = Buffer.allocUnsafeSlow(this.size);
 		this.#readInto(bytes, 0, this.size, 0);
 		return bytes;
 	}
 
 	/** Returns the descriptor for shared use. */
-	share(): OpenDescriptor {
-		this.#shared ??= new OpenDescriptor(this.#descriptor, this.#isDirect ? this.#means.calls!.close : closeSync);
-		return this.#shared;
+	shareDescriptor(): OpenDescriptor {
+		this.#sharedDescriptor ??= new OpenDescriptor(
+			this.#descriptor,
+			this.#isDirect ? this.#deps.calls!.close : closeSync,
+		);
+		return this.#sharedDescriptor;
 	}
 
 	close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		if (this.#shared !== undefined) this.#shared.letGo();
-		else if (this.#isDirect) this.#means.calls!.close(this.#descriptor);
+		if (this.#isClosed) return;
+		this.#isClosed = true;
+		if (this.#sharedDescriptor !== undefined) this.#sharedDescriptor.release();
+		else if (this.#isDirect) this.#deps.calls!.close(this.#descriptor);
 		else closeSync(this.#descriptor);
 	}
 
 	#read(start: number, length: number): ReadBody {
-		const { calls, pages } = this.#means;
+		const { calls, pages } = this.#deps;
 		const page = pages.take();
 		try {
 			// A read of the whole file is always its first read, so it can start at the descriptor's position.

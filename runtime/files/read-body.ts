@@ -8,9 +8,9 @@ export class ReadBody implements BodySource {
 	readonly #pages: FilePages;
 	#page: FilePage | undefined;
 	/** Number of bytes taken from the buffer. */
-	#at = 0;
+	#offset = 0;
 	/** Bytes that had not been pulled when the buffer was returned to its pool. */
-	#rest: Uint8Array | undefined = undefined;
+	#remainder: Uint8Array | undefined = undefined;
 
 	/** @param page Contains `length` bytes. */
 	constructor(pages: FilePages, page: FilePage, length: number) {
@@ -20,27 +20,27 @@ export class ReadBody implements BodySource {
 	}
 
 	get heldBytes(): number {
-		return this.#page === undefined ? (this.#rest?.byteLength ?? 0) : this.length;
+		return this.#page === undefined ? (this.#remainder?.byteLength ?? 0) : this.length;
 	}
 
-	pull(most: number = this.length): Uint8Array | null {
+	pull(maxBytes: number = this.length): Uint8Array | null {
 		const page = this.#page;
-		if (page === undefined) return this.#pullRest(most);
-		const at = this.#at;
+		if (page === undefined) return this.#pullRemainder(maxBytes);
+		const at = this.#offset;
 		if (at === this.length) {
 			this.#page = undefined;
 			this.#pages.giveBack(page);
 			return null;
 		}
-		this.#at = Math.min(this.length, at + most);
-		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + at, RESPONSE_HEAD_ROOM_BYTES + this.#at);
+		this.#offset = Math.min(this.length, at + maxBytes);
+		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + at, RESPONSE_HEAD_ROOM_BYTES + this.#offset);
 	}
 
-	#pullRest(most: number): Uint8Array | null {
-		const rest = this.#rest;
-		if (rest === undefined) return null;
-		this.#rest = rest.byteLength > most ? rest.subarray(most) : undefined;
-		return rest.byteLength > most ? rest.subarray(0, most) : rest;
+	#pullRemainder(maxBytes: number): Uint8Array | null {
+		const remainder = this.#remainder;
+		if (remainder === undefined) return null;
+		this.#remainder = remainder.byteLength > maxBytes ? remainder.subarray(maxBytes) : undefined;
+		return remainder.byteLength > maxBytes ? remainder.subarray(0, maxBytes) : remainder;
 	}
 
 	/** Moves the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
@@ -48,17 +48,17 @@ export class ReadBody implements BodySource {
 		const page = this.#page;
 		if (page === undefined) return;
 		this.#page = undefined;
-		if (this.#at < this.length)
-			this.#rest = new Uint8Array(
-				page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + this.#at, RESPONSE_HEAD_ROOM_BYTES + this.length),
+		if (this.#offset < this.length)
+			this.#remainder = new Uint8Array(
+				page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + this.#offset, RESPONSE_HEAD_ROOM_BYTES + this.length),
 			);
 		this.#pages.giveBack(page);
 	}
 
 	prependHead(head: string): Uint8Array | undefined {
 		const page = this.#page;
-		if (page === undefined || this.#at > 0 || head.length > RESPONSE_HEAD_ROOM_BYTES) return undefined;
-		this.#at = this.length;
+		if (page === undefined || this.#offset > 0 || head.length > RESPONSE_HEAD_ROOM_BYTES) return undefined;
+		this.#offset = this.length;
 		const start = RESPONSE_HEAD_ROOM_BYTES - head.length;
 		page.memory.write(head, start, 'latin1');
 		return page.memory.subarray(start, RESPONSE_HEAD_ROOM_BYTES + this.length);
@@ -66,10 +66,10 @@ export class ReadBody implements BodySource {
 
 	cancel(): void {
 		const page = this.#page;
-		this.#rest = undefined;
+		this.#remainder = undefined;
 		if (page === undefined) return;
 		this.#page = undefined;
 		// A socket may still be using the bytes that were pulled. In that case, the buffer is not reused.
-		if (this.#at === 0) this.#pages.giveBack(page);
+		if (this.#offset === 0) this.#pages.giveBack(page);
 	}
 }

@@ -4,18 +4,18 @@ import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
 /** Maximum milliseconds that a line waits for others. */
-const DELAY = 50;
+const FLUSH_DELAY_MS = 50;
 /** Maximum number of segments of one writer on one thread. If all of them are waiting to be written, lines are dropped. */
 const MAX_SEGMENTS: number = MAX_LOG_IN_TRANSIT_CHARS / SEGMENT_BYTES;
 /** Maximum bytes of a UTF-16 code unit in UTF-8. */
-const WIDEST = 3;
+const MAX_BYTES_PER_UNIT = 3;
 
 /** The destination of a batch's text. */
 export interface BatchPort {
 	/** Posts lines to the main thread. */
 	post(text: string, entries: number): void;
 	/** Reports dropped entries. */
-	dropped(entries: number): void;
+	reportDropped(entries: number): void;
 	/** Counts characters in transit. Incremented here, and decremented when the main thread has received them. */
 	readonly outstanding: Int32Array;
 	readonly outstandingSlot: number;
@@ -32,7 +32,7 @@ export class AccessBatch implements LineSink {
 	readonly #segments: LogSegment[] = [];
 	/** The current segment; undefined while none is free. */
 	#segment: LogSegment | undefined;
-	#length = 0;
+	#usedBytes = 0;
 	#entries = 0;
 	#timer: NodeJS.Timeout | undefined;
 
@@ -41,16 +41,16 @@ export class AccessBatch implements LineSink {
 	}
 
 	write(line: string): void {
-		const room = SEGMENT_BYTES - this.#length;
-		if (line.length * WIDEST > room && !this.#makeRoom(line)) return;
-		const segment = this.#segment ?? this.#take();
+		const freeBytes = SEGMENT_BYTES - this.#usedBytes;
+		if (line.length * MAX_BYTES_PER_UNIT > freeBytes && !this.#makeRoom(line)) return;
+		const segment = this.#segment ?? this.#takeSegment();
 		if (segment === undefined) {
-			this.#port.dropped(1);
+			this.#port.reportDropped(1);
 			return;
 		}
-		this.#length += segment.bytes.write(line, this.#length);
+		this.#usedBytes += segment.bytes.write(line, this.#usedBytes);
 		this.#entries++;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
 	writeBytes(line: Buffer): void {
@@ -59,16 +59,16 @@ export class AccessBatch implements LineSink {
 			this.write(line.toString());
 			return;
 		}
-		if (length > SEGMENT_BYTES - this.#length) this.flush();
-		const segment = this.#segment ?? this.#take();
+		if (length > SEGMENT_BYTES - this.#usedBytes) this.flush();
+		const segment = this.#segment ?? this.#takeSegment();
 		if (segment === undefined) {
-			this.#port.dropped(1);
+			this.#port.reportDropped(1);
 			return;
 		}
-		line.copy(segment.bytes, this.#length);
-		this.#length += length;
+		line.copy(segment.bytes, this.#usedBytes);
+		this.#usedBytes += length;
 		this.#entries++;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
 	/** Posts the lines collected so far. */
@@ -78,18 +78,18 @@ export class AccessBatch implements LineSink {
 		const segment = this.#segment;
 		if (segment === undefined || this.#entries === 0) return;
 		segment.handOver();
-		this.#port.postSegment(segment.memory, this.#length, this.#entries);
+		this.#port.postSegment(segment.memory, this.#usedBytes, this.#entries);
 		this.#segment = undefined;
-		this.#length = 0;
+		this.#usedBytes = 0;
 		this.#entries = 0;
 	}
 
 	/** Makes room for a line; returns false if it is too long for any segment, and was posted separately. */
 	#makeRoom(line: string): boolean {
 		this.flush();
-		if (line.length * WIDEST <= SEGMENT_BYTES) return true;
+		if (line.length * MAX_BYTES_PER_UNIT <= SEGMENT_BYTES) return true;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.dropped(1);
+		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.reportDropped(1);
 		else {
 			Atomics.add(outstanding, outstandingSlot, line.length);
 			this.#port.post(line, 1);
@@ -97,13 +97,13 @@ export class AccessBatch implements LineSink {
 		return false;
 	}
 
-	#take(): LogSegment | undefined {
-		let free = this.#segments.find(segment => segment.isFree);
-		if (free === undefined && this.#segments.length < MAX_SEGMENTS) {
-			free = new LogSegment();
-			this.#segments.push(free);
+	#takeSegment(): LogSegment | undefined {
+		let freeSegment = this.#segments.find(segment => segment.isFree);
+		if (freeSegment === undefined && this.#segments.length < MAX_SEGMENTS) {
+			freeSegment = new LogSegment();
+			this.#segments.push(freeSegment);
 		}
-		this.#segment = free;
-		return free;
+		this.#segment = freeSegment;
+		return freeSegment;
 	}
 }

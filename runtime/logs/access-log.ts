@@ -15,7 +15,7 @@ import type { ExpandText } from './machine-text.ts';
 /** Receives formatted lines. */
 export interface LineSink {
 	write(line: string): void;
-	/** Like `write`, for UTF-8, which is copied. */
+	/** Like `write`, for a line in UTF-8. The bytes are copied. */
 	writeBytes?(line: Buffer): void;
 }
 
@@ -40,68 +40,71 @@ export class AccessLogger implements AccessLog {
 	readonly #clock = new WallClock();
 	readonly #requestFields = new HeaderFields();
 	readonly #responseFields = new HeaderFields();
-	readonly #peer = new LastText();
-	readonly #client = new LastText();
-	#lastAsked: Asked = NOTHING_ASKED;
-	#lastAnswered: Answered = NOTHING_ANSWERED;
+	readonly #peerText = new LastText();
+	readonly #clientText = new LastText();
+	#lastRequest: RequestPart = NO_REQUEST_PART;
+	#lastResponse: ResponsePart = NO_RESPONSE_PART;
 	/** Undefined if lines have another format, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
 	/** The request part of the previous entry. A template is worthwhile only if entries repeat it. */
-	#askedBefore = '';
-	#answeredBefore = '';
-	readonly #host = new LastText();
-	readonly #method = new LastText();
-	readonly #place = new LastText();
+	#previousRequestPart = '';
+	#previousResponsePart = '';
+	readonly #hostText = new LastText();
+	readonly #methodText = new LastText();
+	readonly #placeText = new LastText();
 
 	/** Throws UnknownEncoder. */
 	constructor(settings: AccessLogSettings, sink: LineSink, deps: AccessLogDeps, sampler?: LogSampler) {
-		const automatic = deps.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
-		this.#format = compileLogFormat(settings.format, automatic, deps.expand);
+		const defaultEncoder = deps.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
+		this.#format = compileLogFormat(settings.format, defaultEncoder, deps.expand);
 		this.#sampler = sampler;
 		this.#logger = settings.logger;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
-		this.#template = this.#format.isUsual && sink.writeBytes ? new LineTemplate() : undefined;
+		this.#template = this.#format.isDefaultJson && sink.writeBytes ? new LineTemplate() : undefined;
 		this.#deps = deps;
 	}
 
-	record(x: Exchange, credentials = false, at?: string): void {
+	record(x: Exchange, credentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
 		// If there is an error but no error route, the handler that threw the error has handled it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
-		const ended = performance.now();
-		const now = this.#clock.at(ended);
-		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
+		const endedAt = performance.now();
+		const now = this.#clock.at(endedAt);
+		if (this.#sampler && !this.#sampler.shouldWrite(level, message, now)) return;
 		const { connection, bytesReceived: bytesRead } = x;
 		const { remoteAddress: peer, remotePort: port } = connection;
-		const asked = this.#asked(x, credentials);
-		const answered = this.#answered(x, credentials, at);
+		const requestPart = this.#formatRequest(x, credentials);
+		const responsePart = this.#formatResponse(x, credentials, configPlace);
 		const user = userId(x);
-		const milliseconds = ended - x.startedAt;
+		const milliseconds = endedAt - x.startedAt;
 		const template = this.#template;
 		const nanoseconds = Math.round(milliseconds * 1e6);
-		if (template?.becomes(level, message, peer, asked, bytesRead, user, answered, port, now, nanoseconds)) {
+		if (template?.tryUpdate(level, message, peer, requestPart, bytesRead, user, responsePart, port, now, nanoseconds)) {
 			this.#sink.writeBytes!(template.bytes);
 			return;
 		}
 		const duration = this.#format.duration(milliseconds);
-		const fields = `"request":{"remote_ip":${this.#peer.write(peer)},"remote_port":"${port}","client_ip":${asked},"bytes_read":${bytesRead},"user_id":${jsonString(user)},"duration":${duration},"size":${answered}`;
+		const fields = `"request":{"remote_ip":${this.#peerText.toJson(peer)},"remote_port":"${port}","client_ip":${requestPart},"bytes_read":${bytesRead},"user_id":${jsonString(user)},"duration":${duration},"size":${responsePart}`;
 		const line = this.#format.encode(level, this.#logger, message, fields, now);
-		if (template && asked === this.#askedBefore && answered === this.#answeredBefore) {
-			template.learn(line, { level, message, peer, asked, bytesRead, user, answered }, port, now, duration);
+		if (template && requestPart === this.#previousRequestPart && responsePart === this.#previousResponsePart) {
+			template.store(line, { level, message, peer, requestPart, bytesRead, user, responsePart }, port, now, duration);
 		}
-		this.#askedBefore = asked;
-		this.#answeredBefore = answered;
+		this.#previousRequestPart = requestPart;
+		this.#previousResponsePart = responsePart;
 		this.#sink.write(line);
 	}
 
-	/** Returns the request part, usually the same as before. The request is shown as received, before rewrites and header edits. */
-	#asked(x: Exchange, credentials: boolean): string {
+	/**
+	 * Returns the request part of the line, reusing that of the previous entry if possible. The request is shown as received, before
+	 * rewrites and header edits.
+	 */
+	#formatRequest(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
 		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
 		const client = this.#deps.clientIp(x);
-		const last = this.#lastAsked;
+		const last = this.#lastRequest;
 		if (
 			fields === last.fields &&
 			client === last.client &&
@@ -117,31 +120,31 @@ export class AccessLogger implements AccessLog {
 		const { path, query, authority, method } = received;
 		const target = query === undefined ? path : `${path}?${query}`;
 		const { tls } = connection;
-		const of = `${this.#client.write(client)},"proto":"${x.protocol}","method":${this.#method.write(method)},"host":${this.#host.write(authority)}`;
-		const written = flattenString(
-			`${of},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
+		const start = `${this.#clientText.toJson(client)},"proto":"${x.protocol}","method":${this.#methodText.toJson(method)},"host":${this.#hostText.toJson(authority)}`;
+		const text = flattenString(
+			`${start},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
 		);
-		this.#lastAsked = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text: written };
-		return written;
+		this.#lastRequest = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text };
+		return text;
 	}
 
-	/** Returns the response part, usually the same as before. */
-	#answered(x: Exchange, credentials: boolean, at: string | undefined): string {
+	/** Returns the response part of the line, reusing that of the previous entry if possible. */
+	#formatResponse(x: Exchange, credentials: boolean, configPlace: string | undefined): string {
 		const { response } = x;
 		const { bytesSent: size, status } = response;
 		const fields = this.#responseFields.write(response.headers, credentials);
-		const by = x.answeredBy;
-		const place = by !== '' || x.error !== undefined ? at : undefined;
+		const handler = x.answeredBy;
+		const place = handler !== '' || x.error !== undefined ? configPlace : undefined;
 		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
-		const usual = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
-		const last = this.#lastAnswered;
+		const isRepeatable = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
+		const last = this.#lastResponse;
 		if (
-			usual &&
+			isRepeatable &&
 			fields === last.fields &&
 			size === last.size &&
 			status === last.status &&
-			by === last.by &&
+			handler === last.handler &&
 			place === last.place &&
 			x.fileSource === last.file &&
 			x.contentCoding === last.encoding &&
@@ -155,14 +158,14 @@ export class AccessLogger implements AccessLog {
 		if (x.fileSource !== '') entry += `,"file":"${x.fileSource}"`;
 		if (x.contentCoding !== '') entry += `,"encoding":"${x.contentCoding}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
-		if (by !== '') entry += `,"handler":"${by}"`;
-		if (place !== undefined) entry += `,"at":${this.#place.write(place)}`;
+		if (handler !== '') entry += `,"handler":"${handler}"`;
+		if (place !== undefined) entry += `,"at":${this.#placeText.toJson(place)}`;
 		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
-		const more = jsonMembers(x.log?.fields);
-		if (more !== '') entry += `,${more}`;
-		if (usual) {
+		const extraFields = jsonMembers(x.log?.fields);
+		if (extraFields !== '') entry += `,${extraFields}`;
+		if (isRepeatable) {
 			const { fileSource: file, contentCoding: encoding, cacheStatus: cache } = x;
-			this.#lastAnswered = { fields, size, status, by, place, file, encoding, cache, text: flattenString(entry) };
+			this.#lastResponse = { fields, size, status, handler, place, file, encoding, cache, text: flattenString(entry) };
 		}
 		return entry;
 	}
@@ -174,7 +177,7 @@ function userId(x: Exchange): string {
 }
 
 /** The previous entry's request, as received and as JSON. */
-interface Asked {
+interface RequestPart {
 	readonly fields: string;
 	readonly client: string;
 	readonly tls: TlsInfo | undefined;
@@ -187,11 +190,11 @@ interface Asked {
 }
 
 /** The previous entry's response. */
-interface Answered {
+interface ResponsePart {
 	readonly fields: string;
 	readonly size: number;
 	readonly status: number;
-	readonly by: string;
+	readonly handler: string;
 	readonly place: string | undefined;
 	readonly file: string;
 	readonly encoding: string;
@@ -200,17 +203,17 @@ interface Answered {
 }
 
 /** Milliseconds between readings of the wall clock. */
-const LOOK_INTERVAL = 20;
+const CLOCK_INTERVAL_MS = 20;
 
 /** Derives the time of day from the clock that measures durations, so that an entry needs to read only one clock. */
 class WallClock {
 	#offset = 0;
-	#looked = Number.NEGATIVE_INFINITY;
+	#readAt = Number.NEGATIVE_INFINITY;
 
 	/** Returns milliseconds since 1970; `now` is from performance.now(). */
 	at(now: number): number {
-		if (now - this.#looked >= LOOK_INTERVAL) {
-			this.#looked = now;
+		if (now - this.#readAt >= CLOCK_INTERVAL_MS) {
+			this.#readAt = now;
 			this.#offset = Date.now() - now;
 		}
 		return Math.floor(now + this.#offset);
@@ -222,7 +225,7 @@ class LastText {
 	#value = '';
 	#text = '""';
 
-	write(value: string): string {
+	toJson(value: string): string {
 		if (value === this.#value) return this.#text;
 		this.#value = value;
 		this.#text = jsonString(value);
@@ -242,21 +245,21 @@ function upstreamFields(
 
 function tlsFields(tls: TlsInfo): string {
 	const { client } = tls;
-	const known = client
+	const clientFields = client
 		? `,"client_common_name":${jsonString(client.commonName)},"client_serial":${jsonString(client.serial)}`
 		: '';
 	return (
 		`{"resumed":${tls.resumed},"version":${jsonString(tls.version)},"cipher_suite":${jsonString(tls.cipherSuite)},` +
-		`"proto":${jsonString(tls.protocol)},"server_name":${jsonString(tls.serverName)},"ech":false${known}}`
+		`"proto":${jsonString(tls.protocol)},"server_name":${jsonString(tls.serverName)},"ech":false${clientFields}}`
 	);
 }
 
 // Differs from every exchange, because none has such a method or size.
-const NOTHING_ASKED: Asked = {
+const NO_REQUEST_PART: RequestPart = {
 	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
 	...{ authority: '', method: '', protocol: '', text: '' },
 };
-const NOTHING_ANSWERED: Answered = {
-	...{ fields: '', size: -1, status: 0, by: '', place: undefined },
+const NO_RESPONSE_PART: ResponsePart = {
+	...{ fields: '', size: -1, status: 0, handler: '', place: undefined },
 	...{ file: '', encoding: '', cache: '', text: '' },
 };

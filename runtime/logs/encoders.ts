@@ -5,8 +5,8 @@ import { wallTime, writeTime } from './time-text.ts';
 
 /** Formats an entry as a line, including its newline. */
 export interface LogEncoder {
-	/** `fields` are JSON members without braces (`"a":1,"b":"x"`), or ''. `at` is in milliseconds since the epoch. */
-	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
+	/** `fields` are JSON members without braces (`"a":1,"b":"x"`), or ''. `timeMs` is in milliseconds since the epoch. */
+	encode(level: LogLevel, logger: string, message: string, fields: string, timeMs: number): string;
 }
 
 /** Ranks of levels. An entry is written if its rank is at least that of its log. */
@@ -26,7 +26,7 @@ export function levelRank(level: string | undefined): number {
 
 /** Returns an encoder with default settings. */
 export function encoderOf(name: 'console' | 'json'): LogEncoder {
-	return name === 'json' ? usualJson() : CONSOLE_ENCODER;
+	return name === 'json' ? defaultJson() : CONSOLE_ENCODER;
 }
 
 /** Returns the encoder of `console` or `json` with the given settings. */
@@ -36,34 +36,34 @@ export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat)
 	return name === 'json' ? jsonEncoder(rest) : consoleEncoder(rest);
 }
 
-function usualJson(): LogEncoder {
+function defaultJson(): LogEncoder {
 	// Many entries have the same millisecond, and formatting numbers is slow.
-	let last = Number.NaN;
+	let lastTime = Number.NaN;
 	let seconds = '';
 	// Many entries also have the same logger and message as the previous one.
 	let lastLogger = '';
 	let lastMessage = '';
-	let named = '"logger":"","msg":""';
+	let loggerAndMessage = '"logger":"","msg":""';
 	return {
-		encode(level, logger, message, fields, at) {
-			if (at !== last) {
-				last = at;
-				seconds = String(at / 1000);
+		encode(level, logger, message, fields, timeMs) {
+			if (timeMs !== lastTime) {
+				lastTime = timeMs;
+				seconds = String(timeMs / 1000);
 			}
 			if (logger !== lastLogger || message !== lastMessage) {
 				lastLogger = logger;
 				lastMessage = message;
-				named = flattenString(`"logger":${jsonString(logger)},"msg":${jsonString(message)}`);
+				loggerAndMessage = flattenString(`"logger":${jsonString(logger)},"msg":${jsonString(message)}`);
 			}
-			if (fields === '') return `{"level":"${level}","ts":${seconds},${named}}\n`;
-			return `{"level":"${level}","ts":${seconds},${named},${fields}}\n`;
+			if (fields === '') return `{"level":"${level}","ts":${seconds},${loggerAndMessage}}\n`;
+			return `{"level":"${level}","ts":${seconds},${loggerAndMessage},${fields}}\n`;
 		},
 	};
 }
 
 const CONSOLE_ENCODER: LogEncoder = {
-	encode(level, logger, message, fields, at) {
-		const head = `${wallTime(at)}\t${level.toUpperCase()}\t${printable(logger)}\t${printable(message)}`;
+	encode(level, logger, message, fields, timeMs) {
+		const head = `${wallTime(timeMs)}\t${level.toUpperCase()}\t${escapeControls(logger)}\t${escapeControls(message)}`;
 		return fields === '' ? `${head}\n` : `${head}\t{${fields}}\n`;
 	},
 };
@@ -73,36 +73,36 @@ type Settings = Omit<PlainLogFormat, 'encoder'>;
 function jsonEncoder(settings: Settings): LogEncoder {
 	const { level_key = 'level', time_key = 'ts', name_key = 'logger', message_key = 'msg' } = settings;
 	const time = writeTime(settings.time_format ?? 'unix_seconds_float', settings.time_local === true);
-	const end = `}${settings.line_ending ?? '\n'}`;
+	const lineEnd = `}${settings.line_ending ?? '\n'}`;
 	return {
-		encode(level, logger, message, fields, at) {
+		encode(level, logger, message, fields, timeMs) {
 			const parts: string[] = [];
 			if (level_key !== '')
 				parts.push(`${jsonString(level_key)}:${jsonString(levelText(level, settings.level_format ?? 'lower'))}`);
 			if (time_key !== '') {
-				const value = time(at);
+				const value = time(timeMs);
 				parts.push(`${jsonString(time_key)}:${typeof value === 'number' ? value : jsonString(value)}`);
 			}
 			if (name_key !== '') parts.push(`${jsonString(name_key)}:${jsonString(logger)}`);
 			if (message_key !== '') parts.push(`${jsonString(message_key)}:${jsonString(message)}`);
 			if (fields !== '') parts.push(fields);
-			return `{${parts.join(',')}${end}`;
+			return `{${parts.join(',')}${lineEnd}`;
 		},
 	};
 }
 
 function consoleEncoder(settings: Settings): LogEncoder {
 	const time = writeTime(settings.time_format ?? 'wall_milli', settings.time_local === true);
-	const end = settings.line_ending ?? '\n';
+	const lineEnd = settings.line_ending ?? '\n';
 	return {
-		encode(level, logger, message, fields, at) {
+		encode(level, logger, message, fields, timeMs) {
 			const parts: string[] = [];
-			if (settings.time_key !== '') parts.push(printable(String(time(at))));
+			if (settings.time_key !== '') parts.push(escapeControls(String(time(timeMs))));
 			if (settings.level_key !== '') parts.push(levelText(level, settings.level_format ?? 'upper'));
-			if (settings.name_key !== '') parts.push(printable(logger));
-			if (settings.message_key !== '') parts.push(printable(message));
+			if (settings.name_key !== '') parts.push(escapeControls(logger));
+			if (settings.message_key !== '') parts.push(escapeControls(message));
 			if (fields !== '') parts.push(`{${fields}}`);
-			return `${parts.join('\t')}${end}`;
+			return `${parts.join('\t')}${lineEnd}`;
 		},
 	};
 }
@@ -116,9 +116,9 @@ function levelText(level: LogLevel, format: 'lower' | 'upper' | 'color'): string
 
 /** Returns the JSON of a string. Also escapes DEL, C1 controls and line separators, which JSON does not require to be escaped. */
 export function jsonString(value: string): string {
-	if (PLAIN.test(value)) return `"${value}"`;
+	if (SAFE_STRING.test(value)) return `"${value}"`;
 	const json = JSON.stringify(value);
-	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
+	return UNSAFE_CHARACTER.test(json) ? json.replace(UNSAFE_CHARACTERS, unicodeEscape) : json;
 }
 
 /** Flattens a string. A concatenated string (a rope) would be traversed by every later use. */
@@ -130,27 +130,27 @@ export function flattenString(value: string): string {
 /** Returns the JSON members of an object, without braces. Values that JSON cannot represent are omitted. */
 export function jsonMembers(fields: { readonly [name: string]: unknown } | undefined): string {
 	if (!fields) return '';
-	let all = '';
+	let members = '';
 	for (const [name, value] of Object.entries(fields)) {
 		const json = JSON.stringify(value);
 		if (json === undefined) continue;
-		all += `${all === '' ? '' : ','}${jsonString(name)}:${RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json}`;
+		members += `${members === '' ? '' : ','}${jsonString(name)}:${UNSAFE_CHARACTER.test(json) ? json.replace(UNSAFE_CHARACTERS, unicodeEscape) : json}`;
 	}
-	return all;
+	return members;
 }
 
 // Matches nearly every string: those in which nothing needs to be escaped.
-const PLAIN = /^[ !#-[\]-~]*$/;
+const SAFE_STRING = /^[ !#-[\]-~]*$/;
 // JSON.stringify escapes C0 controls itself; these remain: DEL, C1 and the Unicode line separators.
-const RISKY = /[\u007f-\u009f\u2028\u2029]/;
-const ALL_RISKY = /[\u007f-\u009f\u2028\u2029]/g;
+const UNSAFE_CHARACTER = /[\u007f-\u009f\u2028\u2029]/;
+const UNSAFE_CHARACTERS = /[\u007f-\u009f\u2028\u2029]/g;
 const UNPRINTABLE = /[^\u0020-\u007e\u00a0-\u2027\u202a-\uffff]/g;
 
-function escaped(character: string): string {
+function unicodeEscape(character: string): string {
 	return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** Escapes every control character. */
-function printable(value: string): string {
-	return value.replace(UNPRINTABLE, escaped);
+function escapeControls(value: string): string {
+	return value.replace(UNPRINTABLE, unicodeEscape);
 }

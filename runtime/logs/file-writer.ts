@@ -30,12 +30,12 @@ import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
 /** Milliseconds between checks whether the name still refers to the file. */
-const LOOK_INTERVAL = 1000;
+const CHECK_INTERVAL_MS = 1000;
 /** Maximum delay of a timer in milliseconds. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const NEWLINE = 10;
 /** Opening must not block: a named pipe without a reader is then an error, and one whose reader has stopped is temporarily full. */
-const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
+const APPEND_FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */
 export function openLogFile(
@@ -48,19 +48,19 @@ export function openLogFile(
 }
 
 /**
- * Returns the system's error code for a reason why a log file cannot be written, as far as that can be seen without creating it;
- * undefined if there is no such reason.
+ * Returns the system's error code if a log file cannot be written, as far as this is visible without creating the file; otherwise
+ * undefined.
  */
 export function logFileProblem(path: string, workingDirectory: string): string | undefined {
 	const file = resolve(workingDirectory, path);
 	try {
-		const found = statSync(file, { throwIfNoEntry: false });
-		if (found?.isDirectory()) return 'EISDIR';
+		const stats = statSync(file, { throwIfNoEntry: false });
+		if (stats?.isDirectory()) return 'EISDIR';
 		// Missing folders will be created, so the nearest folder that exists is checked.
-		let last = file;
-		while (!existsSync(last)) last = dirname(last);
-		if (last !== file && !statSync(last).isDirectory()) return 'ENOTDIR';
-		accessSync(last, last === file ? constants.W_OK : constants.W_OK | constants.X_OK);
+		let existing = file;
+		while (!existsSync(existing)) existing = dirname(existing);
+		if (existing !== file && !statSync(existing).isDirectory()) return 'ENOTDIR';
+		accessSync(existing, existing === file ? constants.W_OK : constants.W_OK | constants.X_OK);
 		return undefined;
 	} catch (error) {
 		return (error as NodeJS.ErrnoException).code ?? 'EIO';
@@ -71,18 +71,18 @@ class FileWriter extends QueuedWriter {
 	readonly #path: string;
 	readonly #settings: FileOutput;
 	readonly #mode: number;
-	readonly #limit: number;
-	readonly #rolled: RolledFiles | undefined;
+	readonly #maxBytes: number;
+	readonly #rolledFiles: RolledFiles | undefined;
 	readonly #rolling: { readonly allowed: boolean };
 	#descriptor: number;
 	/** False for pipes and devices, which are not rolled. */
 	#isFile = true;
 	#size = 0;
-	#opened = 0;
-	#looked = 0;
-	#next = Number.POSITIVE_INFINITY;
+	#openedAt = 0;
+	#checkedAt = 0;
+	#nextRollAt = Number.POSITIVE_INFINITY;
 	#timer: NodeJS.Timeout | undefined;
-	#closed = false;
+	#isClosed = false;
 
 	constructor(path: string, settings: FileOutput, options: WriterOptions) {
 		super(options);
@@ -91,18 +91,18 @@ class FileWriter extends QueuedWriter {
 		this.#settings = settings;
 		this.#rolling = options.rolling ?? { allowed: true };
 		this.#mode = mode === undefined ? 0o600 : Number.parseInt(mode, 8);
-		this.#limit = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
-		this.#rolled = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
-		makeFolder(dirname(path), above => this.#folderMode(above));
-		if (this.#rolling.allowed) this.#rolled?.finish();
+		this.#maxBytes = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
+		this.#rolledFiles = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
+		makeFolder(dirname(path), parent => this.#folderMode(parent));
+		if (this.#rolling.allowed) this.#rolledFiles?.finishRoll();
 		this.#descriptor = this.#open();
 		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
 		// Files that an earlier process rolled are compressed now if that process did not get to it.
-		if (this.#rolling.allowed) void this.#rolled?.tidy();
+		if (this.#rolling.allowed) void this.#rolledFiles?.cleanUp();
 	}
 
 	override async close(): Promise<void> {
-		this.#closed = true;
+		this.#isClosed = true;
 		await super.close();
 		clearTimeout(this.#timer);
 		closeSync(this.#descriptor);
@@ -110,16 +110,16 @@ class FileWriter extends QueuedWriter {
 
 	/** Opens the file for appending and records its identity. */
 	#open(): number {
-		const descriptor = openSync(this.#path, APPEND, this.#mode);
+		const descriptor = openSync(this.#path, APPEND_FLAGS, this.#mode);
 		// The umask may have removed permissions, or the file already existed.
 		if (this.#settings.mode !== undefined) fchmodSync(descriptor, this.#mode);
-		const facts = fstatSync(descriptor);
-		this.#isFile = facts.isFile();
-		this.#size = facts.size;
+		const stats = fstatSync(descriptor);
+		this.#isFile = stats.isFile();
+		this.#size = stats.size;
 		const now = Date.now();
-		this.#looked = now;
+		this.#checkedAt = now;
 		// A file created by an earlier process keeps its age.
-		this.#opened = facts.size === 0 ? now : facts.birthtimeMs || now;
+		this.#openedAt = stats.size === 0 ? now : stats.birthtimeMs || now;
 		this.#schedule(now);
 		return descriptor;
 	}
@@ -128,79 +128,84 @@ class FileWriter extends QueuedWriter {
 		const { rolling = {} } = this.#settings;
 		clearTimeout(this.#timer);
 		if (rolling === false || !this.#isFile) return;
-		this.#next = nextRoll(rolling, this.#opened, now);
-		if (this.#next === Number.POSITIVE_INFINITY) return;
+		this.#nextRollAt = nextRoll(rolling, this.#openedAt, now);
+		if (this.#nextRollAt === Number.POSITIVE_INFINITY) return;
 		// Rolls the file on time even if nothing is written.
-		this.#timer = setTimeout(() => this.#due(), Math.min(Math.max(0, this.#next - now), LONGEST_TIMER)).unref();
+		this.#timer = setTimeout(
+			() => this.#rollIfDue(),
+			Math.min(Math.max(0, this.#nextRollAt - now), MAX_TIMER_MS),
+		).unref();
 	}
 
 	/** Rolls the file if the time has come. Timers may fire slightly early, and a distant time needs several timers. */
-	#due(): void {
-		if (this.#closed) return;
+	#rollIfDue(): void {
+		if (this.#isClosed) return;
 		const now = Date.now();
-		if (now < this.#next) this.#schedule(now);
-		else if (this.isWorking) void this.flush().then(() => this.#due());
-		else void this.work();
+		if (now < this.#nextRollAt) this.#schedule(now);
+		else if (this.isWriting) void this.flush().then(() => this.#rollIfDue());
+		else void this.startWriting();
 	}
 
 	protected async drain(): Promise<void> {
-		if (this.#lookIsDue()) await this.#look();
-		for (let next = this.queue.take(); next !== undefined; next = this.queue.take()) {
-			await this.#append(next);
-			next.done();
-			if (this.#lookIsDue()) await this.#look();
+		if (this.#isCheckDue()) await this.#check();
+		for (let chunk = this.queue.take(); chunk !== undefined; chunk = this.queue.take()) {
+			await this.#append(chunk);
+			chunk.done();
+			if (this.#isCheckDue()) await this.#check();
 		}
 	}
 
 	/** Writes whole lines, rolling the file before one that does not fit. */
 	async #append({ bytes, kind }: QueuedChunk): Promise<void> {
-		let rest = bytes;
-		while (rest.length > 0) {
-			let end = rest.length;
-			if (this.#size + end > this.#limit && this.#isFile) {
-				const room = this.#limit - this.#size;
-				end = room > 0 ? rest.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
+		let remaining = bytes;
+		while (remaining.length > 0) {
+			let end = remaining.length;
+			if (this.#size + end > this.#maxBytes && this.#isFile) {
+				const room = this.#maxBytes - this.#size;
+				end = room > 0 ? remaining.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
 				if (end === 0 && this.#size > 0) {
 					this.#roll();
 					continue;
 				}
 				// A line longer than the maximum size gets a file of its own.
-				if (end === 0) end = rest.indexOf(NEWLINE) + 1 || rest.length;
+				if (end === 0) end = remaining.indexOf(NEWLINE) + 1 || remaining.length;
 			}
-			const piece = rest.subarray(0, end);
-			rest = rest.subarray(end);
-			const { written, failed } = await this.lines.write(this.#descriptor, piece, kind, torn => this.#cutBack(torn));
+			const piece = remaining.subarray(0, end);
+			remaining = remaining.subarray(end);
+			const { written, errorCode: failed } = await this.lines.write(this.#descriptor, piece, kind, partialLine =>
+				this.#removeEnd(partialLine),
+			);
 			this.#size += written;
 			if (failed === undefined) continue;
-			this.events.lost(linesIn(rest), kind, failed);
+			this.events.lost(linesIn(remaining), kind, failed);
 			return;
 		}
 	}
 
-	#cutBack(torn: Buffer): boolean {
-		return this.#isFile && removeEndOfFile(this.#path, this.#descriptor, torn);
+	#removeEnd(partialLine: Buffer): boolean {
+		return this.#isFile && removeEndOfFile(this.#path, this.#descriptor, partialLine);
 	}
 
-	#lookIsDue(): boolean {
+	#isCheckDue(): boolean {
 		const now = Date.now();
-		return now >= this.#next || now - this.#looked >= LOOK_INTERVAL;
+		return now >= this.#nextRollAt || now - this.#checkedAt >= CHECK_INTERVAL_MS;
 	}
 
 	/** Rolls the file if the time has come, and reopens it if another program has renamed or truncated it. */
-	async #look(): Promise<void> {
+	async #check(): Promise<void> {
 		const now = Date.now();
-		if (now >= this.#next) {
+		if (now >= this.#nextRollAt) {
 			if (this.#size > 0) this.#roll();
 			else {
-				this.#opened = now;
+				this.#openedAt = now;
 				this.#schedule(now);
 			}
 		}
-		if (now - this.#looked < LOOK_INTERVAL) return;
-		this.#looked = now;
-		const named = await stat(this.#path).catch(() => undefined);
-		const own = fstatSync(this.#descriptor);
-		if (named && named.ino === own.ino && named.dev === own.dev) this.#size = own.size;
+		if (now - this.#checkedAt < CHECK_INTERVAL_MS) return;
+		this.#checkedAt = now;
+		const namedFile = await stat(this.#path).catch(() => undefined);
+		const openFile = fstatSync(this.#descriptor);
+		if (namedFile && namedFile.ino === openFile.ino && namedFile.dev === openFile.dev) this.#size = openFile.size;
 		else this.#reopen();
 	}
 
@@ -209,14 +214,14 @@ class FileWriter extends QueuedWriter {
 		const now = Date.now();
 		// Another process rolls the file. The new file is found when the name is checked.
 		if (!this.#rolling.allowed) {
-			this.#growOn(now);
+			this.#continueFile(now);
 			return;
 		}
 		try {
 			for (let attempt = 0; ; attempt++) {
 				try {
-					const name = this.#rolled!.nameAt(now, attempt);
-					if (this.#rolled!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
+					const name = this.#rolledFiles!.rolledPath(now, attempt);
+					if (this.#rolledFiles!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
 					// Uses a link, because renaming would replace an existing file of that name.
 					linkSync(this.#path, name);
 					break;
@@ -226,38 +231,38 @@ class FileWriter extends QueuedWriter {
 			}
 			unlinkSync(this.#path);
 		} catch {
-			this.#growOn(now);
+			this.#continueFile(now);
 			return;
 		}
 		this.#reopen();
-		void this.#rolled!.tidy();
+		void this.#rolledFiles!.cleanUp();
 	}
 
 	/** Continues with the same file as if it were new. */
-	#growOn(now: number): void {
+	#continueFile(now: number): void {
 		this.#size = 0;
-		this.#opened = now;
+		this.#openedAt = now;
 		this.#schedule(now);
 	}
 
 	#reopen(): void {
-		const before = this.#descriptor;
+		const oldDescriptor = this.#descriptor;
 		try {
-			makeFolder(dirname(this.#path), above => this.#folderMode(above));
+			makeFolder(dirname(this.#path), parent => this.#folderMode(parent));
 			this.#descriptor = this.#open();
-			this.lines.forget();
-			closeSync(before);
+			this.lines.discardPartialLine();
+			closeSync(oldDescriptor);
 		} catch {
 			// The folder is gone, or no descriptor is free: keeps writing to the old file.
-			this.#descriptor = before;
+			this.#descriptor = oldDescriptor;
 			this.#size = 0;
 			this.#schedule(Date.now());
 		}
 	}
 
-	#folderMode(above: string): number {
+	#folderMode(parent: string): number {
 		const { dir_mode } = this.#settings;
-		if (dir_mode === 'inherit') return statSync(above).mode & 0o777;
+		if (dir_mode === 'inherit') return statSync(parent).mode & 0o777;
 		if (dir_mode === 'from_file') return this.#mode | ((this.#mode & 0o444) >> 2);
 		return dir_mode === undefined ? 0o700 : Number.parseInt(dir_mode, 8);
 	}
@@ -279,12 +284,12 @@ function endLine(path: string, size: number, descriptor: number): void {
 }
 
 /** Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as in /proc. */
-function makeFolder(path: string, modeBelow: (above: string) => number): void {
+function makeFolder(path: string, modeOf: (above: string) => number): void {
 	if (existsSync(path)) return;
 	const parent = dirname(path);
-	if (parent !== path) makeFolder(parent, modeBelow);
+	if (parent !== path) makeFolder(parent, modeOf);
 	try {
-		const mode = modeBelow(parent);
+		const mode = modeOf(parent);
 		mkdirSync(path, { mode });
 		chmodSync(path, mode);
 	} catch (error) {

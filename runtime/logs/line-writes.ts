@@ -3,24 +3,24 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as syste
 import { type LineKind, LOSS_CLOSED, linesIn, type WriterEvents } from './log-losses.ts';
 
 /** Milliseconds until a write to a full descriptor is retried. */
-const RETRY = 10;
+const RETRY_MS = 10;
 const NEWLINE = 10;
 
-/** The result of a write; `failed` is the system's error code. */
-interface Written {
+/** The result of a write; `errorCode` is the system's error code. */
+interface WriteResult {
 	readonly written: number;
-	readonly failed: string | undefined;
+	readonly errorCode: string | undefined;
 }
 
 /** Removes the last bytes of an output; returns false if that is not possible. */
-export type RemoveWrittenEnd = (torn: Buffer) => boolean;
+export type RemoveWrittenEnd = (partialLine: Buffer) => boolean;
 
 /** Writes to one output, one write at a time. */
 export class LineWrites {
 	readonly #events: WriterEvents;
 	readonly #write: typeof systemWrite;
 	/** The rest of a partially written line. */
-	#rest: { readonly bytes: Buffer; readonly kind: LineKind } | undefined;
+	#partialLine: { readonly bytes: Buffer; readonly kind: LineKind } | undefined;
 
 	/** @param events Receives the lines that could not be written. */
 	constructor(events: WriterEvents, write: typeof systemWrite = systemWrite) {
@@ -30,85 +30,87 @@ export class LineWrites {
 
 	/**
 	 * Writes lines. Always resolves, because a log that cannot be written (a closed pipe, a full disk) must not end the server.
-	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `cutBack`, or otherwise
+	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `removeEnd`, or otherwise
 	 * completed before the next write.
 	 */
 	async write(
 		descriptor: number,
 		bytes: Buffer,
 		kind: LineKind,
-		cutBack: RemoveWrittenEnd = () => false,
-	): Promise<Written> {
+		removeEnd: RemoveWrittenEnd = () => false,
+	): Promise<WriteResult> {
 		const finished = await this.#finish(descriptor);
-		if (finished.failed !== undefined) {
-			this.#events.lost(linesIn(bytes), kind, finished.failed);
+		if (finished.errorCode !== undefined) {
+			this.#events.lost(linesIn(bytes), kind, finished.errorCode);
 			return finished;
 		}
-		const { written, failed } = await writeAll(this.#write, descriptor, bytes);
-		if (failed === undefined) {
+		const { written, errorCode } = await writeAll(this.#write, descriptor, bytes);
+		if (errorCode === undefined) {
 			this.#events.written();
-			return { written: finished.written + written, failed };
+			return { written: finished.written + written, errorCode };
 		}
-		const whole = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
+		const completeEnd = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
 		let end = written;
-		let lostFrom = whole;
-		if (written > whole) {
-			if (cutBack(bytes.subarray(whole, written))) end = whole;
+		let lostFrom = completeEnd;
+		if (written > completeEnd) {
+			if (removeEnd(bytes.subarray(completeEnd, written))) end = completeEnd;
 			else {
 				lostFrom = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
-				this.#rest = { bytes: Buffer.from(bytes.subarray(written, lostFrom)), kind };
+				this.#partialLine = { bytes: Buffer.from(bytes.subarray(written, lostFrom)), kind };
 			}
 		}
-		this.#events.lost(linesIn(bytes.subarray(lostFrom)), kind, failed);
-		return { written: finished.written + end, failed };
+		this.#events.lost(linesIn(bytes.subarray(lostFrom)), kind, errorCode);
+		return { written: finished.written + end, errorCode };
 	}
 
 	/** Discards the rest of a partial line, because the output is being replaced or closed. */
-	forget(): void {
-		if (this.#rest) this.#events.lost(1, this.#rest.kind, LOSS_CLOSED);
-		this.#rest = undefined;
+	discardPartialLine(): void {
+		if (this.#partialLine) this.#events.lost(1, this.#partialLine.kind, LOSS_CLOSED);
+		this.#partialLine = undefined;
 	}
 
-	async #finish(descriptor: number): Promise<Written> {
-		const rest = this.#rest;
-		if (!rest) return { written: 0, failed: undefined };
-		const { written, failed } = await writeAll(this.#write, descriptor, rest.bytes);
-		this.#rest = failed === undefined ? undefined : { ...rest, bytes: rest.bytes.subarray(written) };
-		return { written, failed };
+	async #finish(descriptor: number): Promise<WriteResult> {
+		const partialLine = this.#partialLine;
+		if (!partialLine) return { written: 0, errorCode: undefined };
+		const { written, errorCode } = await writeAll(this.#write, descriptor, partialLine.bytes);
+		this.#partialLine =
+			errorCode === undefined ? undefined : { ...partialLine, bytes: partialLine.bytes.subarray(written) };
+		return { written, errorCode };
 	}
 }
 
 /** Removes bytes from the end of a file, unless another process has appended to it in the meantime. */
-export function removeEndOfFile(path: string, descriptor: number, torn: Buffer): boolean {
+export function removeEndOfFile(path: string, descriptor: number, partialLine: Buffer): boolean {
 	try {
 		const { size, ino, dev } = fstatSync(descriptor);
 		const reader = openSync(path, 'r');
 		try {
-			const named = fstatSync(reader);
-			const end = Buffer.alloc(torn.length);
-			if (named.ino !== ino || named.dev !== dev) return false;
-			if (readSync(reader, end, 0, end.length, size - end.length) !== end.length || !end.equals(torn)) return false;
+			const namedFile = fstatSync(reader);
+			const end = Buffer.alloc(partialLine.length);
+			if (namedFile.ino !== ino || namedFile.dev !== dev) return false;
+			if (readSync(reader, end, 0, end.length, size - end.length) !== end.length || !end.equals(partialLine))
+				return false;
 		} finally {
 			closeSync(reader);
 		}
-		ftruncateSync(descriptor, size - torn.length);
+		ftruncateSync(descriptor, size - partialLine.length);
 		return true;
 	} catch {
 		return false;
 	}
 }
 
-function writeAll(write: typeof systemWrite, descriptor: number, bytes: Buffer): Promise<Written> {
-	return new Promise(done => {
-		const next = (offset: number): void => {
+function writeAll(write: typeof systemWrite, descriptor: number, bytes: Buffer): Promise<WriteResult> {
+	return new Promise(resolve => {
+		const writeFrom = (offset: number): void => {
 			write(descriptor, bytes, offset, bytes.length - offset, null, (error, written) => {
 				if (error && (error.code === 'EAGAIN' || error.code === 'EINTR')) {
-					setTimeout(next, RETRY, offset);
-				} else if (error) done({ written: offset, failed: error.code ?? 'EIO' });
-				else if (offset + written >= bytes.length) done({ written: bytes.length, failed: undefined });
-				else next(offset + written);
+					setTimeout(writeFrom, RETRY_MS, offset);
+				} else if (error) resolve({ written: offset, errorCode: error.code ?? 'EIO' });
+				else if (offset + written >= bytes.length) resolve({ written: bytes.length, errorCode: undefined });
+				else writeFrom(offset + written);
 			});
 		};
-		next(0);
+		writeFrom(0);
 	});
 }

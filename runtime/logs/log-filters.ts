@@ -12,7 +12,7 @@ import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-es
 export type FieldEdit = (fields: { [name: string]: unknown }) => void;
 
 type Fields = { [name: string]: unknown };
-type Change = (value: string) => string;
+type TextChange = (value: string) => string;
 
 /**
  * Compiles filters by path (`request>headers>Cookie`). Names are matched ignoring case, so that clients cannot evade a header
@@ -22,50 +22,50 @@ export function compileLogFilters(filters: { readonly [path: string]: LogFilter 
 	const edits = Object.entries(filters).map(([path, filter]) => {
 		const names = path.split('>').map(name => name.toLowerCase());
 		const edit = compileFilter(filter);
-		return (fields: Fields) => at(fields, names, edit);
+		return (fields: Fields) => editAt(fields, names, edit);
 	});
 	return fields => {
 		for (const edit of edits) edit(fields);
 	};
 }
 
-type MemberEdit = (holder: Fields, name: string) => void;
+type MemberEdit = (parent: Fields, name: string) => void;
 
 /** Applies an edit to every member that a path matches. */
-function at(fields: Fields, names: readonly string[], edit: MemberEdit): void {
-	const [wanted, ...rest] = names;
+function editAt(fields: Fields, names: readonly string[], edit: MemberEdit): void {
+	const [firstName, ...rest] = names;
 	for (const name of Object.keys(fields)) {
-		if (name.toLowerCase() !== wanted) continue;
+		if (name.toLowerCase() !== firstName) continue;
 		const value = fields[name];
 		if (rest.length === 0) edit(fields, name);
-		else if (typeof value === 'object' && value !== null) at(value as Fields, rest, edit);
+		else if (typeof value === 'object' && value !== null) editAt(value as Fields, rest, edit);
 	}
 }
 
 function compileFilter(filter: LogFilter): MemberEdit {
 	switch (filter.filter) {
 		case 'delete':
-			return (holder, name) => {
-				delete holder[name];
+			return (parent, name) => {
+				delete parent[name];
 			};
 		case 'rename':
-			return (holder, name) => {
-				const value = holder[name];
-				delete holder[name];
-				define(holder, filter.name, value);
+			return (parent, name) => {
+				const value = parent[name];
+				delete parent[name];
+				setMember(parent, filter.name, value);
 			};
 		case 'replace':
-			return (holder, name) => define(holder, name, filter.value);
+			return (parent, name) => setMember(parent, name, filter.value);
 		case 'hash':
-			return everyText(hashText);
+			return forEachText(hashText);
 		case 'ip_mask':
-			return everyText(value => maskAddresses(value, filter.ipv4 ?? 32, filter.ipv6 ?? 128));
+			return forEachText(value => maskAddresses(value, filter.ipv4 ?? 32, filter.ipv6 ?? 128));
 		case 'query':
-			return everyText(value => filterQuery(value, filter.actions));
+			return forEachText(value => filterQuery(value, filter.actions));
 		case 'cookie':
-			return everyText(value => filterCookies(value, filter.actions));
+			return forEachText(value => filterCookies(value, filter.actions));
 		case 'set_cookie':
-			return everyText(value => filterSetCookie(value, filter.actions));
+			return forEachText(value => filterSetCookie(value, filter.actions));
 		case 'regexp': {
 			const rules = filter.rules.map(({ find, replace }) => {
 				const regexp = compileRegexp(find, 'g');
@@ -73,26 +73,26 @@ function compileFilter(filter: LogFilter): MemberEdit {
 				const replacement = compilePatternReplacement(replace, { template: constantTemplate }, 'keep');
 				return (value: string) => replacement(value, regexp, undefined as unknown as Exchange);
 			});
-			return everyText(value => rules.reduce((text, rule) => rule(text), value));
+			return forEachText(value => rules.reduce((text, rule) => rule(text), value));
 		}
 	}
 }
 
 /** Sets a member, even if its name is `__proto__`. */
-function define(holder: Fields, name: string, value: unknown): void {
-	Object.defineProperty(holder, name, { value, enumerable: true, configurable: true, writable: true });
+function setMember(parent: Fields, name: string, value: unknown): void {
+	Object.defineProperty(parent, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /** Applies a change to a string or to each string in a list. Numbers and booleans are converted to strings. */
-function everyText(change: Change): MemberEdit {
-	const one = (value: unknown): unknown => {
+function forEachText(change: TextChange): MemberEdit {
+	const editText = (value: unknown): unknown => {
 		if (typeof value === 'string') return change(value);
 		if (typeof value === 'number' || typeof value === 'boolean') return change(String(value));
 		return value;
 	};
-	return (holder, name) => {
-		const value = holder[name];
-		define(holder, name, Array.isArray(value) ? value.map(one) : one(value));
+	return (parent, name) => {
+		const value = parent[name];
+		setMember(parent, name, Array.isArray(value) ? value.map(editText) : editText(value));
 	};
 }
 
@@ -113,7 +113,7 @@ function maskAddresses(value: string, ipv4: number, ipv6: number): string {
 		.join(', ');
 }
 
-function actOn(actions: readonly ParameterAction[], name: string, value: string): string | undefined {
+function applyActions(actions: readonly ParameterAction[], name: string, value: string): string | undefined {
 	let result: string | undefined = value;
 	for (const action of actions) {
 		if (action.name !== name || result === undefined) continue;
@@ -125,36 +125,36 @@ function actOn(actions: readonly ParameterAction[], name: string, value: string)
 
 /** Filters the query of a URI. The remaining parameters are written in the order of their names. */
 function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
-	const mark = uri.indexOf('?');
-	if (mark === -1) return uri;
-	const parameters = parseQueryLeniently(uri.slice(mark + 1));
+	const queryStart = uri.indexOf('?');
+	if (queryStart === -1) return uri;
+	const parameters = parseQueryLeniently(uri.slice(queryStart + 1));
 	for (const [name, values] of parameters) {
-		const kept = values.flatMap(value => actOn(actions, name, value) ?? []);
-		if (kept.length === 0) parameters.delete(name);
-		else parameters.set(name, kept);
+		const remaining = values.flatMap(value => applyActions(actions, name, value) ?? []);
+		if (remaining.length === 0) parameters.delete(name);
+		else parameters.set(name, remaining);
 	}
 	const query = formatQuery(parameters);
-	return query === '' ? uri.slice(0, mark) : `${uri.slice(0, mark)}?${query}`;
+	return query === '' ? uri.slice(0, queryStart) : `${uri.slice(0, queryStart)}?${query}`;
 }
 
 /** Filters the cookies of a field `Cookie`. */
 function filterCookies(field: string, actions: readonly ParameterAction[]): string {
-	const kept = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
-	return kept.filter(piece => piece !== '').join('; ');
+	const remaining = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
+	return remaining.filter(piece => piece !== '').join('; ');
 }
 
 /** Filters the cookie of a field `Set-Cookie`, keeping its attributes. If the cookie is deleted, so is the field. */
 function filterSetCookie(field: string, actions: readonly ParameterAction[]): string {
 	const [cookie, ...attributes] = field.split(';');
-	const kept = filterPair(cookie!.trim(), actions);
-	return kept === undefined ? '' : [kept, ...attributes].join(';');
+	const remaining = filterPair(cookie!.trim(), actions);
+	return remaining === undefined ? '' : [remaining, ...attributes].join(';');
 }
 
 function filterPair(pair: string, actions: readonly ParameterAction[]): string | undefined {
 	const equals = pair.indexOf('=');
 	const name = equals === -1 ? pair : pair.slice(0, equals);
 	const value = equals === -1 ? '' : pair.slice(equals + 1);
-	const result = actOn(actions, name, value);
+	const result = applyActions(actions, name, value);
 	if (result === undefined) return undefined;
 	return result === value ? pair : `${name}=${result}`;
 }

@@ -17,39 +17,47 @@ export class UnknownEncoder extends Error {
 
 /** Formats entries as lines. */
 export interface LineFormat {
-	/** `fields` are JSON members without braces, or ''. `at` is in milliseconds since the epoch. */
-	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
+	/** `fields` are JSON members without braces, or ''. `timeMs` is in milliseconds since the epoch. */
+	encode(level: LogLevel, logger: string, message: string, fields: string, timeMs: number): string;
 	/** Formats a duration in milliseconds as JSON. */
 	readonly duration: (milliseconds: number) => string;
 	/** True if lines have the form of `json` with default settings, with durations in seconds. */
-	readonly isUsual: boolean;
+	readonly isDefaultJson: boolean;
 }
 
 /** Syslog severities (RFC 5424 §6.2.1), which the journal reads at the beginning of a line. */
-const SYSLOG: { readonly [level in LogLevel]: number } = { debug: 7, info: 6, warn: 4, error: 3 };
+const SYSLOG_SEVERITIES: { readonly [level in LogLevel]: number } = { debug: 7, info: 6, warn: 4, error: 3 };
 
 /**
- * Compiles a format. `automatic` is the encoder for a format that names none. Throws UnknownEncoder, and SyntaxError for an
+ * Compiles a format. `defaultEncoder` is the encoder for a format that names none. Throws UnknownEncoder, and SyntaxError for an
  * invalid expression.
  */
-export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json', expand: ExpandText): LineFormat {
+export function compileLogFormat(
+	format: LogFormat,
+	defaultEncoder: 'console' | 'json',
+	expand: ExpandText,
+): LineFormat {
 	switch (format.encoder) {
 		case 'default':
-			return { encode: encoderOf(automatic).encode, duration: writeDuration('s'), isUsual: automatic === 'json' };
+			return {
+				encode: encoderOf(defaultEncoder).encode,
+				duration: writeDuration('s'),
+				isDefaultJson: defaultEncoder === 'json',
+			};
 		case 'console':
 		case 'json': {
 			const { encode } = plainEncoder(format.encoder, format);
-			const isUsual = format.encoder === 'json' && Object.keys(format).length === 1;
-			return { encode, duration: writeDuration(format.duration_format ?? 's'), isUsual };
+			const isDefaultJson = format.encoder === 'json' && Object.keys(format).length === 1;
+			return { encode, duration: writeDuration(format.duration_format ?? 's'), isDefaultJson };
 		}
 		case 'common':
 		case 'combined':
 		case 'text':
 			return compileTextFormat(format, expand);
 		case 'filter':
-			return edited(compileLogFormat(wrapped(format), automatic, expand), compileLogFilters(format.fields));
+			return withEdits(compileLogFormat(innerFormat(format), defaultEncoder, expand), compileLogFilters(format.fields));
 		case 'append': {
-			const added = jsonMembers(
+			const extraMembers = jsonMembers(
 				Object.fromEntries(
 					Object.entries(format.fields).map(([name, value]) => [
 						name,
@@ -57,26 +65,26 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 					]),
 				),
 			);
-			const inner = compileLogFormat(wrapped(format), automatic, expand);
+			const inner = compileLogFormat(innerFormat(format), defaultEncoder, expand);
 			return {
 				...inner,
-				isUsual: false,
-				encode: (level, logger, message, fields, at) =>
+				isDefaultJson: false,
+				encode: (level, logger, message, fields, timeMs) =>
 					inner.encode(
 						level,
 						logger,
 						message,
-						fields === '' || added === '' ? fields + added : `${fields},${added}`,
-						at,
+						fields === '' || extraMembers === '' ? fields + extraMembers : `${fields},${extraMembers}`,
+						timeMs,
 					),
 			};
 		}
 		case 'journald': {
-			const inner = compileLogFormat(wrapped(format), automatic, expand);
+			const inner = compileLogFormat(innerFormat(format), defaultEncoder, expand);
 			return {
 				...inner,
-				isUsual: false,
-				encode: (level, ...rest) => `<${SYSLOG[level]}>${inner.encode(level, ...rest)}`,
+				isDefaultJson: false,
+				encode: (level, ...rest) => `<${SYSLOG_SEVERITIES[level]}>${inner.encode(level, ...rest)}`,
 			};
 		}
 		default:
@@ -84,19 +92,19 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 	}
 }
 
-function wrapped(format: { readonly wrap?: LogFormat }): LogFormat {
+function innerFormat(format: { readonly wrap?: LogFormat }): LogFormat {
 	return format.wrap ?? { encoder: 'default' };
 }
 
-function edited(inner: LineFormat, edit: FieldEdit): LineFormat {
+function withEdits(inner: LineFormat, edit: FieldEdit): LineFormat {
 	return {
 		...inner,
-		isUsual: false,
-		encode(level, logger, message, fields, at) {
-			if (fields === '') return inner.encode(level, logger, message, fields, at);
+		isDefaultJson: false,
+		encode(level, logger, message, fields, timeMs) {
+			if (fields === '') return inner.encode(level, logger, message, fields, timeMs);
 			const parsed = JSON.parse(`{${fields}}`) as { [name: string]: unknown };
 			edit(parsed);
-			return inner.encode(level, logger, message, jsonMembers(parsed), at);
+			return inner.encode(level, logger, message, jsonMembers(parsed), timeMs);
 		},
 	};
 }

@@ -21,7 +21,7 @@ export const LOSS_TOO_SLOW = 'it does not keep up';
 export const LOSS_CLOSED = 'it was closed';
 
 /** Milliseconds between two reports about the same output. */
-const QUIET = 60_000;
+const REPORT_INTERVAL_MS = 60_000;
 const NEWLINE = 10;
 
 /** The losses of one output. */
@@ -30,22 +30,22 @@ export class LogLosses implements WriterEvents {
 	readonly total: Record<LineKind, number> = { access: 0, process: 0 };
 	readonly #output: string;
 	readonly #log: (entry: LogEntry) => void;
-	readonly #quiet: number;
+	readonly #reportIntervalMs: number;
 	#cause = '';
 	#isFailing = false;
 	/** Number of lines lost since the last report. */
 	#unreported = 0;
 	/** Number of lines lost since the output last worked. */
-	#lost = 0;
+	#lostSinceWorking = 0;
 	/** Whether the failure has been reported. */
 	#isReported = false;
 	#timer: NodeJS.Timeout | undefined;
 
-	/** @param output Its name in reports. @param quiet Minimum milliseconds between reports. The first loss is reported at once. */
-	constructor(output: string, log: (entry: LogEntry) => void, quiet: number = QUIET) {
+	/** @param output Its name in reports. @param reportIntervalMs Minimum milliseconds between reports. The first loss is reported at once. */
+	constructor(output: string, log: (entry: LogEntry) => void, reportIntervalMs: number = REPORT_INTERVAL_MS) {
 		this.#output = output;
 		this.#log = log;
-		this.#quiet = quiet;
+		this.#reportIntervalMs = reportIntervalMs;
 	}
 
 	lost(lines: number, kind: LineKind, cause: string): void {
@@ -58,25 +58,25 @@ export class LogLosses implements WriterEvents {
 		if (lines === 0) return;
 		this.#cause = cause;
 		this.#unreported += lines;
-		this.#lost += lines;
+		this.#lostSinceWorking += lines;
 		this.#isFailing = true;
-		if (!this.#timer) this.#tell();
+		if (!this.#timer) this.#sendReport();
 	}
 
 	written(): void {
 		if (!this.#isFailing) return;
 		this.#isFailing = false;
-		if (!this.#timer) this.#tell();
+		if (!this.#timer) this.#sendReport();
 	}
 
 	/** Stops reporting when the output is closed. */
 	close(): void {
 		clearTimeout(this.#timer);
-		if (this.#unreported > 0) this.#tell();
+		if (this.#unreported > 0) this.#sendReport();
 		clearTimeout(this.#timer);
 	}
 
-	#tell(): void {
+	#sendReport(): void {
 		this.#timer = undefined;
 		const output = this.#output;
 		if (this.#unreported > 0) {
@@ -88,11 +88,11 @@ export class LogLosses implements WriterEvents {
 			this.#isReported = false;
 			this.#log({
 				...{ level: 'info', logger: 'logs', message: 'a log output works again' },
-				fields: { output, lost: this.#lost },
+				fields: { output, lost: this.#lostSinceWorking },
 			});
-			this.#lost = 0;
+			this.#lostSinceWorking = 0;
 		} else return;
-		this.#timer = setTimeout(() => this.#tell(), this.#quiet).unref();
+		this.#timer = setTimeout(() => this.#sendReport(), this.#reportIntervalMs).unref();
 	}
 }
 

@@ -2,7 +2,7 @@
 import type { LineKind } from './log-losses.ts';
 
 /** Maximum bytes of queued text. */
-const QUEUE_LIMIT = 8 * 1024 * 1024;
+const MAX_QUEUED_SIZE = 8 * 1024 * 1024;
 
 /** Queued bytes, and a callback for when they have been written. */
 export interface QueuedChunk {
@@ -14,47 +14,47 @@ export interface QueuedChunk {
 
 /** A bounded queue. */
 export class LogQueue {
-	readonly #waiting: (QueuedChunk | { readonly texts: string[]; readonly kind: LineKind })[] = [];
-	#size = 0;
+	readonly #chunks: (QueuedChunk | { readonly texts: string[]; readonly kind: LineKind })[] = [];
+	#queuedSize = 0;
 
 	/** True if nothing is queued. */
 	get isEmpty(): boolean {
-		return this.#waiting.length === 0;
+		return this.#chunks.length === 0;
 	}
 
 	/** Adds lines; returns false if the queue is full. */
 	add(text: string, kind: LineKind): boolean {
-		if (this.#size > QUEUE_LIMIT) return false;
-		this.#size += text.length;
-		const last = this.#waiting.at(-1);
+		if (this.#queuedSize > MAX_QUEUED_SIZE) return false;
+		this.#queuedSize += text.length;
+		const last = this.#chunks.at(-1);
 		if (last && 'texts' in last && last.kind === kind) last.texts.push(text);
-		else this.#waiting.push({ texts: [text], kind });
+		else this.#chunks.push({ texts: [text], kind });
 		return true;
 	}
 
 	/** Adds bytes of access logs, which the caller may reuse once `done` is called; returns false if the queue is full. */
 	addBytes(bytes: Buffer, done: () => void): boolean {
-		if (this.#size > QUEUE_LIMIT) return false;
-		this.#size += bytes.length;
-		this.#waiting.push({ bytes, kind: 'access', done });
+		if (this.#queuedSize > MAX_QUEUED_SIZE) return false;
+		this.#queuedSize += bytes.length;
+		this.#chunks.push({ bytes, kind: 'access', done });
 		return true;
 	}
 
 	/** Returns the next data; undefined if the queue is empty. The data counts as queued until its `done` is called. */
 	take(): QueuedChunk | undefined {
-		const next = this.#waiting.shift();
-		if (next === undefined) return undefined;
-		const { kind } = next;
-		if ('bytes' in next) {
-			const { bytes, done } = next;
+		const chunk = this.#chunks.shift();
+		if (chunk === undefined) return undefined;
+		const { kind } = chunk;
+		if ('bytes' in chunk) {
+			const { bytes, done } = chunk;
 			return { bytes, kind, done: () => this.#done(bytes.length, done) };
 		}
-		const text = next.texts.join('');
+		const text = chunk.texts.join('');
 		return { bytes: Buffer.from(text), kind, done: () => this.#done(text.length, undefined) };
 	}
 
 	#done(size: number, done: (() => void) | undefined): void {
-		this.#size -= size;
+		this.#queuedSize -= size;
 		done?.();
 	}
 }

@@ -7,36 +7,36 @@
 export const SEGMENT_BYTES: number = 256 * 1024;
 
 /** Size, in bytes, of the header before the lines. Its first four bytes identify the owner. */
-const HEAD = 64;
-const THREADS = 0;
-const MAINS = 1;
+const HEADER_BYTES = 64;
+const OWNED_BY_THREAD = 0;
+const OWNED_BY_MAIN = 1;
 
 /** Lines posted by a thread: text, or the first bytes of a segment. */
 export type PostedLines = string | { readonly memory: SharedArrayBuffer; readonly length: number };
 
 /** A thread's view of a segment. */
 export class LogSegment {
-	readonly memory: SharedArrayBuffer = new SharedArrayBuffer(HEAD + SEGMENT_BYTES);
-	readonly bytes: Buffer = Buffer.from(this.memory, HEAD, SEGMENT_BYTES);
+	readonly memory: SharedArrayBuffer = new SharedArrayBuffer(HEADER_BYTES + SEGMENT_BYTES);
+	readonly bytes: Buffer = Buffer.from(this.memory, HEADER_BYTES, SEGMENT_BYTES);
 	readonly #owner = new Int32Array(this.memory, 0, 1);
 
 	/** True if the thread may write to the segment. */
 	get isFree(): boolean {
-		return Atomics.load(this.#owner, 0) === THREADS;
+		return Atomics.load(this.#owner, 0) === OWNED_BY_THREAD;
 	}
 
 	/** Passes ownership to the main thread. */
 	handOver(): void {
-		Atomics.store(this.#owner, 0, MAINS);
+		Atomics.store(this.#owner, 0, OWNED_BY_MAIN);
 	}
 }
 
 /** Returns the first bytes of a posted segment. */
 export function segmentBytes(memory: SharedArrayBuffer, length: number): Buffer {
-	return Buffer.from(memory, HEAD, Math.min(length, SEGMENT_BYTES));
+	return Buffer.from(memory, HEADER_BYTES, Math.min(length, SEGMENT_BYTES));
 }
 
 /** Returns a segment to its thread. */
 export function releaseSegment(memory: SharedArrayBuffer): void {
-	Atomics.store(new Int32Array(memory, 0, 1), 0, THREADS);
+	Atomics.store(new Int32Array(memory, 0, 1), 0, OWNED_BY_THREAD);
 }

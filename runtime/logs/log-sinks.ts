@@ -31,7 +31,7 @@ export class LogOutputError extends Error {
 }
 
 /** Connection timeout of a collector, in milliseconds. */
-const DIAL_TIMEOUT = 10_000;
+const DIAL_TIMEOUT_MS = 10_000;
 
 interface Sink {
 	readonly output: LogOutputSettings;
@@ -53,17 +53,17 @@ export function outputLocation(
 	output: LogOutputSettings,
 	expand: ExpandText,
 ): { readonly file: string } | { readonly collector: CollectorAddress } | undefined {
-	const filled = (text: string, what: string): string =>
+	const expandRequired = (text: string, purpose: string): string =>
 		expand(text, placeholder => {
-			throw new LogOutputError(`The ${what} ${text} cannot be determined: ${placeholder} is empty.`);
+			throw new LogOutputError(`The ${purpose} ${text} cannot be determined: ${placeholder} is empty.`);
 		});
 	if (output.writer === 'file') {
-		const file = filled(output.path ?? '', 'log file');
+		const file = expandRequired(output.path ?? '', 'log file');
 		if (file === '') throw new LogOutputError('A log file needs a path.');
 		return { file };
 	}
 	if (output.writer !== 'net') return undefined;
-	const text = filled(output.address ?? '', 'log collector');
+	const text = expandRequired(output.address ?? '', 'log collector');
 	const collector = parseCollectorAddress(text);
 	if (!collector) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
 	return { collector };
@@ -72,7 +72,7 @@ export function outputLocation(
 /** The log writers of the process. */
 export class LogSinks {
 	readonly #sinks = new Map<string, Sink>();
-	readonly #standard: StandardWriters;
+	readonly #standardWriters: StandardWriters;
 	readonly #workingDirectory: string;
 	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
@@ -80,7 +80,7 @@ export class LogSinks {
 	/** The losses of open outputs and of outputs that are being closed. */
 	readonly #losses = new Set<LogLosses>();
 	/** Number of lines lost by outputs that have been closed. */
-	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
+	readonly #lostByClosed: Record<LineKind, number> = { access: 0, process: 0 };
 
 	/** Whether files are rolled. False while another process that writes to the same files rolls them. */
 	readonly #rolling = { allowed: true };
@@ -92,7 +92,7 @@ export class LogSinks {
 		expand: ExpandText = path => path,
 		report: ReportLosses = () => {},
 	) {
-		this.#standard = standard;
+		this.#standardWriters = standard;
 		this.#report = report;
 		this.#workingDirectory = workingDirectory;
 		this.#expand = expand;
@@ -123,19 +123,19 @@ export class LogSinks {
 		if (!sink || --sink.users > 0) return;
 		this.#sinks.delete(key);
 		const { writer, losses } = sink;
-		const closed = writer.close().finally(() => {
-			this.#closing.delete(closed);
+		const closing = writer.close().finally(() => {
+			this.#closing.delete(closing);
 			losses.close();
 			this.#losses.delete(losses);
-			this.#lost.access += losses.total.access;
-			this.#lost.process += losses.total.process;
+			this.#lostByClosed.access += losses.total.access;
+			this.#lostByClosed.process += losses.total.process;
 		});
-		this.#closing.add(closed);
+		this.#closing.add(closing);
 	}
 
 	/** Returns the number of lines lost so far. */
 	lost(kind: LineKind): number {
-		let sum = this.#lost[kind];
+		let sum = this.#lostByClosed[kind];
 		for (const { total } of this.#losses) sum += total[kind];
 		return sum;
 	}
@@ -148,7 +148,7 @@ export class LogSinks {
 	/** Writes `entries` lines of access logs to the writer of a key, counts lost ones, and returns their segment to its thread. */
 	write(key: string, lines: PostedLines, entries: number): void {
 		const writer = this.#sinks.get(key)?.writer;
-		if (!writer) this.#lost.access += entries;
+		if (!writer) this.#lostByClosed.access += entries;
 		if (typeof lines === 'string') {
 			writer?.write(lines, 'access');
 			return;
@@ -180,14 +180,17 @@ export class LogSinks {
 		}
 	}
 
-	/** Waits until everything is written, for at most `limit` milliseconds, because a stalled reader of a pipe must not block the process. */
-	async flush(limit: number): Promise<void> {
+	/**
+	 * Waits until everything is written, for at most `maxWaitMs` milliseconds, because a stalled reader of a pipe must not block the
+	 * process.
+	 */
+	async flush(maxWaitMs: number): Promise<void> {
 		const flushed = Promise.all([...[...this.#sinks.values()].map(sink => sink.writer.flush()), ...this.#closing]);
 		let timer: NodeJS.Timeout | undefined;
 		await Promise.race([
 			flushed,
 			new Promise(resolve => {
-				timer = setTimeout(resolve, limit);
+				timer = setTimeout(resolve, maxWaitMs);
 			}),
 		]);
 		clearTimeout(timer);
@@ -196,9 +199,9 @@ export class LogSinks {
 	#open(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		switch (output.writer) {
 			case 'stdout':
-				return this.#standard.stdout ?? new DescriptorWriter(1, { events });
+				return this.#standardWriters.stdout ?? new DescriptorWriter(1, { events });
 			case 'stderr':
-				return this.#standard.stderr ?? new DescriptorWriter(2, { events });
+				return this.#standardWriters.stderr ?? new DescriptorWriter(2, { events });
 			case 'discard':
 				return DISCARDING_WRITER;
 			case 'file':
@@ -224,7 +227,7 @@ export class LogSinks {
 		const { collector: address } = outputLocation(output, this.#expand) as { readonly collector: CollectorAddress };
 		if (address.network === 'udp') return new DatagramWriter(address, events);
 		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
-		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile, events });
+		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT_MS, fallback: meanwhile, events });
 	}
 }
 

@@ -14,7 +14,7 @@ export interface LogWriter {
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything accepted so far has been written or has failed. */
 	flush(): Promise<void>;
-	/** Writes the rest, then closes. */
+	/** Writes everything accepted so far, then closes. */
 	close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export abstract class QueuedWriter implements LogWriter {
 
 	write(text: string, kind: LineKind = 'process'): boolean {
 		if (this.queue.add(text, kind)) {
-			this.work();
+			this.startWriting();
 			return true;
 		}
 		this.events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
@@ -49,7 +49,7 @@ export abstract class QueuedWriter implements LogWriter {
 
 	writeBytes(bytes: Buffer, done: () => void): boolean {
 		if (this.queue.addBytes(bytes, done)) {
-			this.work();
+			this.startWriting();
 			return true;
 		}
 		this.events.lost(linesIn(bytes), 'access', LOSS_TOO_SLOW);
@@ -63,14 +63,14 @@ export abstract class QueuedWriter implements LogWriter {
 
 	async close(): Promise<void> {
 		await this.flush();
-		this.lines.forget();
+		this.lines.discardPartialLine();
 	}
 
 	/** Writes everything queued. */
 	protected abstract drain(): Promise<void>;
 
 	/** Starts writing unless it is already in progress. Resolves when everything has been written. */
-	protected work(): Promise<void> {
+	protected startWriting(): Promise<void> {
 		this.#writing ??= this.#run();
 		return this.#writing;
 	}
@@ -82,7 +82,7 @@ export abstract class QueuedWriter implements LogWriter {
 	}
 
 	/** Whether writing is in progress. */
-	protected get isWorking(): boolean {
+	protected get isWriting(): boolean {
 		return this.#writing !== undefined;
 	}
 }
@@ -97,9 +97,9 @@ export class DescriptorWriter extends QueuedWriter {
 	}
 
 	protected async drain(): Promise<void> {
-		for (let next = this.queue.take(); next !== undefined; next = this.queue.take()) {
-			await this.lines.write(this.#descriptor, next.bytes, next.kind);
-			next.done();
+		for (let chunk = this.queue.take(); chunk !== undefined; chunk = this.queue.take()) {
+			await this.lines.write(this.#descriptor, chunk.bytes, chunk.kind);
+			chunk.done();
 		}
 	}
 }

@@ -8,18 +8,18 @@ export type ExpandText = (text: string, missing?: (placeholder: string) => void)
 /** Returns a function that expands placeholders with these facts. Placeholders about requests become empty. */
 export function machineText(facts: HostFacts): ExpandText {
 	return (text, missing) =>
-		text.replace(/\\([{}])|\{([^{}]*)\}/g, (whole, brace: string | undefined, name: string) => {
+		text.replace(/\\([{}])|\{([^{}]*)\}/g, (placeholder, brace: string | undefined, name: string) => {
 			if (brace !== undefined) return brace;
 			const value = /^(?:env|system)\./.test(name) ? compilePlaceholder(name, scopeOf(facts)) : undefined;
 			if (typeof value === 'string' && value !== '') return value;
-			missing?.(whole);
+			missing?.(placeholder);
 			return '';
 		});
 }
 
 function scopeOf(facts: HostFacts): PlaceholderScope {
-	const none = (): never => {
+	const noRequest = (): never => {
 		throw new Error('There is no request.');
 	};
-	return { facts, clientIp: none, isMapped: () => false, files: none, needsBody: none };
+	return { facts, clientIp: noRequest, isMapped: () => false, files: noRequest, needsBody: noRequest };
 }

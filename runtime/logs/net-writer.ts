@@ -13,22 +13,22 @@ import {
 import type { LogWriter } from './log-writer.ts';
 
 /** Maximum characters queued. */
-const QUEUE_LIMIT = 8 * 1024 * 1024;
+const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
 /** Milliseconds until the first reconnection attempt. The wait doubles each time. */
-const FIRST_DELAY = 250;
+const FIRST_DELAY_MS = 250;
 /** Maximum milliseconds until a reconnection attempt. */
-const MAX_DELAY = 30_000;
+const MAX_DELAY_MS = 30_000;
 /** Milliseconds to deliver the remaining lines when the writer is closed. */
-const CLOSE_LIMIT = 2000;
+const MAX_CLOSE_MS = 2000;
 /** Maximum bytes of a datagram (RFC 768, minus headers). */
-const LARGEST_DATAGRAM = 65_507;
+const MAX_DATAGRAM_BYTES = 65_507;
 
 /** Options of the connection. */
 export interface NetWriterOptions {
 	/** Connection timeout in milliseconds. */
 	readonly timeout: number;
 	/** Receives lines until the first connection; if undefined, opening waits for the connection. */
-	readonly meanwhile: LogWriter | undefined;
+	readonly fallback: LogWriter | undefined;
 	readonly events?: WriterEvents | undefined;
 }
 
@@ -43,62 +43,62 @@ export class StreamWriter implements LogWriter {
 	readonly #address: Exclude<CollectorAddress, { network: 'udp' }>;
 	readonly #options: NetWriterOptions;
 	#socket: Socket | undefined;
-	#connected = false;
+	#isConnected = false;
 	/** Whether the collector has ever been reached. */
-	#reached = false;
+	#wasReached = false;
 	readonly #queue: QueuedText[] = [];
 	readonly #events: WriterEvents;
-	#queued = 0;
-	#delay = FIRST_DELAY;
+	#queuedChars = 0;
+	#delayMs = FIRST_DELAY_MS;
 	#timer: NodeJS.Timeout | undefined;
-	#closed = false;
+	#isClosed = false;
 	#idleCallbacks: (() => void)[] = [];
 
 	constructor(address: Exclude<CollectorAddress, { network: 'udp' }>, options: NetWriterOptions) {
 		this.#address = address;
 		this.#options = options;
 		this.#events = options.events ?? IGNORED_WRITER_EVENTS;
-		const first = new Promise<void>((resolve, reject) => this.#connect(resolve, reject));
-		this.opened = options.meanwhile ? Promise.resolve() : first;
-		first.catch(() => {});
+		const firstConnection = new Promise<void>((resolve, reject) => this.#connect(resolve, reject));
+		this.opened = options.fallback ? Promise.resolve() : firstConnection;
+		firstConnection.catch(() => {});
 	}
 
 	write(text: string, kind: LineKind = 'process'): boolean {
-		if (!this.#reached && this.#options.meanwhile) return this.#options.meanwhile.write(text, kind);
-		if (this.#queued + text.length > QUEUE_LIMIT) {
-			this.#lost({ text, kind }, LOSS_TOO_SLOW);
+		if (!this.#wasReached && this.#options.fallback) return this.#options.fallback.write(text, kind);
+		if (this.#queuedChars + text.length > MAX_QUEUED_CHARS) {
+			this.#reportLost({ text, kind }, LOSS_TOO_SLOW);
 			return false;
 		}
 		this.#queue.push({ text, kind });
-		this.#queued += text.length;
+		this.#queuedChars += text.length;
 		this.#send();
 		return true;
 	}
 
 	async flush(): Promise<void> {
-		if (this.#queued === 0) return;
+		if (this.#queuedChars === 0) return;
 		let timer: NodeJS.Timeout | undefined;
 		await new Promise<void>(resolve => {
 			this.#idleCallbacks.push(resolve);
-			timer = setTimeout(resolve, CLOSE_LIMIT);
+			timer = setTimeout(resolve, MAX_CLOSE_MS);
 		});
 		clearTimeout(timer);
 	}
 
 	async close(): Promise<void> {
 		await this.flush();
-		this.#closed = true;
+		this.#isClosed = true;
 		clearTimeout(this.#timer);
-		for (const queued of this.#queue.splice(0)) this.#lost(queued, LOSS_CLOSED);
+		for (const queued of this.#queue.splice(0)) this.#reportLost(queued, LOSS_CLOSED);
 		// Data that was passed to the socket may still be in transit, so the socket is closed only after sending it.
 		const socket = this.#socket;
 		if (!socket) return;
-		if (!this.#connected || this.#queued > 0) {
-			this.#queued = 0;
+		if (!this.#isConnected || this.#queuedChars > 0) {
+			this.#queuedChars = 0;
 			socket.destroy();
 			return;
 		}
-		const timer = setTimeout(() => socket.destroy(), CLOSE_LIMIT);
+		const timer = setTimeout(() => socket.destroy(), MAX_CLOSE_MS);
 		await new Promise<void>(resolve => {
 			socket.once('close', () => resolve());
 			socket.end();
@@ -106,52 +106,52 @@ export class StreamWriter implements LogWriter {
 		clearTimeout(timer);
 	}
 
-	#connect(done?: () => void, failed?: (error: Error) => void): void {
+	#connect(onConnected?: () => void, onFailed?: (error: Error) => void): void {
 		const { host, port, path } = this.#address as { host?: string; port?: number; path?: string };
 		const socket = connect(path === undefined ? { host: host!, port: port! } : { path });
 		this.#socket = socket;
 		socket.setTimeout(this.#options.timeout, () => {
-			if (!this.#connected) socket.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
+			if (!this.#isConnected) socket.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
 		});
 		socket.once('connect', () => {
-			this.#connected = true;
-			this.#reached = true;
-			this.#delay = FIRST_DELAY;
+			this.#isConnected = true;
+			this.#wasReached = true;
+			this.#delayMs = FIRST_DELAY_MS;
 			socket.setTimeout(0);
 			socket.setKeepAlive(true, 30_000);
 			socket.unref();
-			done?.();
+			onConnected?.();
 			this.#send();
 		});
 		// Discards whatever the collector sends.
 		socket.resume();
 		socket.on('drain', () => this.#send());
-		socket.on('error', error => failed?.(error));
+		socket.on('error', error => onFailed?.(error));
 		socket.once('close', () => {
-			this.#connected = false;
+			this.#isConnected = false;
 			this.#socket = undefined;
-			if (this.#closed) return;
-			this.#timer = setTimeout(() => this.#connect(), this.#delay).unref();
-			this.#delay = Math.min(this.#delay * 2, MAX_DELAY);
+			if (this.#isClosed) return;
+			this.#timer = setTimeout(() => this.#connect(), this.#delayMs).unref();
+			this.#delayMs = Math.min(this.#delayMs * 2, MAX_DELAY_MS);
 		});
 	}
 
 	/** Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, but not those in the queue. */
 	#send(): void {
 		const socket = this.#socket;
-		while (this.#connected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
+		while (this.#isConnected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
 			const queued = this.#queue.shift()!;
-			this.#queued -= queued.text.length;
+			this.#queuedChars -= queued.text.length;
 			socket.write(queued.text, error => {
-				if (error) this.#lost(queued, (error as NodeJS.ErrnoException).code ?? 'EIO');
+				if (error) this.#reportLost(queued, (error as NodeJS.ErrnoException).code ?? 'EIO');
 				else this.#events.written();
 			});
 		}
-		if (this.#queued > 0) return;
+		if (this.#queuedChars > 0) return;
 		for (const resolve of this.#idleCallbacks.splice(0)) resolve();
 	}
 
-	#lost({ text, kind }: QueuedText, cause: string): void {
+	#reportLost({ text, kind }: QueuedText, cause: string): void {
 		this.#events.lost(linesIn(Buffer.from(text)), kind, cause);
 	}
 }
@@ -161,7 +161,7 @@ export class DatagramWriter implements LogWriter {
 	readonly #address: { readonly host: string; readonly port: number };
 	readonly #socket: UdpSocket;
 	readonly #events: WriterEvents;
-	#pending = 0;
+	#pendingBytes = 0;
 
 	constructor(address: { readonly host: string; readonly port: number }, events: WriterEvents = IGNORED_WRITER_EVENTS) {
 		this.#address = address;
@@ -172,7 +172,7 @@ export class DatagramWriter implements LogWriter {
 	}
 
 	write(text: string, kind: LineKind = 'process'): boolean {
-		if (this.#pending + text.length > QUEUE_LIMIT) {
+		if (this.#pendingBytes + text.length > MAX_QUEUED_CHARS) {
 			this.#events.lost(linesIn(Buffer.from(text)), kind, LOSS_TOO_SLOW);
 			return false;
 		}
@@ -180,13 +180,13 @@ export class DatagramWriter implements LogWriter {
 		for (const line of text.split('\n')) {
 			if (line === '') continue;
 			const bytes = Buffer.from(line);
-			if (bytes.length > LARGEST_DATAGRAM) {
+			if (bytes.length > MAX_DATAGRAM_BYTES) {
 				this.#events.lost(1, kind, 'EMSGSIZE');
 				continue;
 			}
-			this.#pending += bytes.length;
+			this.#pendingBytes += bytes.length;
 			this.#socket.send(bytes, port, host, error => {
-				this.#pending -= bytes.length;
+				this.#pendingBytes -= bytes.length;
 				if (error) this.#events.lost(1, kind, (error as NodeJS.ErrnoException).code ?? 'EIO');
 				else this.#events.written();
 			});
@@ -195,8 +195,8 @@ export class DatagramWriter implements LogWriter {
 	}
 
 	async flush(): Promise<void> {
-		const end = performance.now() + CLOSE_LIMIT;
-		while (this.#pending > 0 && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 5));
+		const deadline = performance.now() + MAX_CLOSE_MS;
+		while (this.#pendingBytes > 0 && performance.now() < deadline) await new Promise(resolve => setTimeout(resolve, 5));
 	}
 
 	async close(): Promise<void> {

@@ -42,7 +42,7 @@ export class ProcessLog {
 		this.#targets = this.prepare({}).targets;
 	}
 
-	/** Opens the outputs of a configuration, which must be passed to `use` or `giveUp`. Throws LogOutputError. */
+	/** Opens the outputs of a configuration, which must be passed to `use` or `release`. Throws LogOutputError. */
 	prepare(settings: Settings): PreparedProcessLog {
 		const logs = settings.logs ?? {};
 		const targets: Target[] = [];
@@ -52,7 +52,7 @@ export class ProcessLog {
 				targets.push(this.#target(name, log, settings));
 			}
 		} catch (error) {
-			this.giveUp(prepared);
+			this.release(prepared);
 			throw error;
 		}
 		return prepared;
@@ -60,19 +60,19 @@ export class ProcessLog {
 
 	/** Switches to these outputs and closes the previous ones. */
 	use(prepared: PreparedProcessLog): void {
-		const before = this.#targets;
+		const previous = this.#targets;
 		this.#targets = prepared.targets;
-		this.giveUp({ targets: before });
+		this.release({ targets: previous });
 	}
 
 	/** Closes outputs that are not needed after all. */
-	giveUp(prepared: PreparedProcessLog): void {
+	release(prepared: PreparedProcessLog): void {
 		for (const target of prepared.targets) this.#sinks.release(target.key);
 	}
 
 	/** Closes the log. */
 	close(): void {
-		this.giveUp({ targets: [...this.#targets, this.#standardError] });
+		this.release({ targets: [...this.#targets, this.#standardError] });
 		this.#targets = [];
 	}
 
@@ -84,32 +84,32 @@ export class ProcessLog {
 		const now = Date.now();
 		let json: string | undefined;
 		for (const target of this.#targets) {
-			if (!takes(target, level, logger)) continue;
-			if (target.sampler && !target.sampler.takes(level, message, now)) continue;
+			if (!accepts(target, level, logger)) continue;
+			if (target.sampler && !target.sampler.shouldWrite(level, message, now)) continue;
 			json ??= jsonMembers(fields);
 			target.writer.write(target.format.encode(level, logger, message, json, now));
 		}
 	}
 
 	/** Writes an entry about a failing output to the others; to standard error if no other one accepts it. */
-	report(entry: LogEntry, failed: string): void {
+	report(entry: LogEntry, failedKey: string): void {
 		const { level, logger, message, fields } = entry;
-		const wanted = this.#targets.filter(target => takes(target, level, logger));
-		const working = wanted.filter(target => target.key !== failed);
-		const [target = this.#standardError, ...more] = working;
-		if (wanted.length === 0 || target.key === failed) return;
+		const accepting = this.#targets.filter(target => accepts(target, level, logger));
+		const working = accepting.filter(target => target.key !== failedKey);
+		const [target = this.#standardError, ...others] = working;
+		if (accepting.length === 0 || target.key === failedKey) return;
 		const json = jsonMembers(fields);
-		for (const { writer, format } of [target, ...more]) {
+		for (const { writer, format } of [target, ...others]) {
 			writer.write(format.encode(level, logger, message, json, Date.now()));
 		}
 	}
 
 	#target(name: string, log: SiteLog, settings: Settings): Target {
 		const output: LogOutputSettings = log.output ?? { writer: 'stderr' };
-		const automatic = this.#terminal && output.writer === 'stderr' ? 'console' : 'json';
+		const defaultEncoder = this.#terminal && output.writer === 'stderr' ? 'console' : 'json';
 		let format: LineFormat;
 		try {
-			format = compileLogFormat(log.format ?? { encoder: 'default' }, automatic, this.#expand);
+			format = compileLogFormat(log.format ?? { encoder: 'default' }, defaultEncoder, this.#expand);
 		} catch (error) {
 			if (!(error instanceof UnknownEncoder)) throw error;
 			throw new LogOutputError(`${error.message.slice(0, -1)} (log \`${name}\`).`);
@@ -126,6 +126,6 @@ export class ProcessLog {
 	}
 }
 
-function takes({ rank, log }: Target, level: LogLevel, logger: string): boolean {
+function accepts({ rank, log }: Target, level: LogLevel, logger: string): boolean {
 	return LEVEL_RANK[level]! >= rank && includesLogger(log, logger);
 }

@@ -11,7 +11,7 @@ import { formatTime, timePattern } from '../../compiler/modules/templates/time-l
 const SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
 
 /** Suffix of files being compressed. */
-const UNFINISHED = '.unfinished';
+const UNFINISHED_SUFFIX = '.unfinished';
 
 /** The rolled files of a log file: `access-2026-11-21T09-30-00.000.log.gz` next to `access.log`. */
 export class RolledFiles {
@@ -19,9 +19,9 @@ export class RolledFiles {
 	readonly #rolling: LogRolling;
 	readonly #mode: number;
 	/** Matches names of rolled files; other logs in the folder may have the same prefix. */
-	readonly #names: RegExp;
-	#tidying: Promise<void> | undefined = undefined;
-	#again = false;
+	readonly #namePattern: RegExp;
+	#cleanup: Promise<void> | undefined = undefined;
+	#needsRerun = false;
 
 	/** @param mode The mode of the log file. Derived files must not be readable by more users. */
 	constructor(file: string, rolling: LogRolling, mode: number) {
@@ -31,7 +31,9 @@ export class RolledFiles {
 		const { name, ext } = path.parse(file);
 		// Files named by the default layout are managed, too. Earlier custom layouts are not known.
 		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
-		this.#names = new RegExp(`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`);
+		this.#namePattern = new RegExp(
+			`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`,
+		);
 	}
 
 	get #layout(): string {
@@ -39,7 +41,7 @@ export class RolledFiles {
 	}
 
 	/** Returns the path to which the file is rolled. `attempt` distinguishes files with the same time. */
-	nameAt(time: number, attempt: number): string {
+	rolledPath(time: number, attempt: number): string {
 		const text = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
 		const { dir, name, ext } = path.parse(this.#file);
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
@@ -51,45 +53,45 @@ export class RolledFiles {
 	}
 
 	/** Completes a roll during which a process was killed: the file has its new name, but still its old one as well. */
-	finish(): void {
-		const own = lstatSync(this.#file, { throwIfNoEntry: false });
-		if (!own?.isFile() || own.nlink < 2) return;
+	finishRoll(): void {
+		const current = lstatSync(this.#file, { throwIfNoEntry: false });
+		if (!current?.isFile() || current.nlink < 2) return;
 		const dir = path.dirname(this.#file);
 		for (const entry of readdirSync(dir)) {
-			if (!this.#names.test(entry)) continue;
+			if (!this.#namePattern.test(entry)) continue;
 			const other = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
-			if (other?.ino !== own.ino) continue;
+			if (other?.ino !== current.ino) continue;
 			unlinkSync(this.#file);
 			return;
 		}
 	}
 
 	/** Compresses files, and deletes those that are too old or too many. One run at a time; never rejects. */
-	tidy(): Promise<void> {
-		if (this.#tidying) this.#again = true;
-		this.#tidying ??= this.#run();
-		return this.#tidying;
+	cleanUp(): Promise<void> {
+		if (this.#cleanup) this.#needsRerun = true;
+		this.#cleanup ??= this.#runCleanups();
+		return this.#cleanup;
 	}
 
-	async #run(): Promise<void> {
+	async #runCleanups(): Promise<void> {
 		do {
-			this.#again = false;
-			await this.#once().catch(() => {});
-		} while (this.#again);
-		this.#tidying = undefined;
+			this.#needsRerun = false;
+			await this.#cleanUpOnce().catch(() => {});
+		} while (this.#needsRerun);
+		this.#cleanup = undefined;
 	}
 
-	async #once(): Promise<void> {
+	async #cleanUpOnce(): Promise<void> {
 		const { compression = ROLLING_DEFAULTS.compression, keep = ROLLING_DEFAULTS.keep } = this.#rolling;
 		const { keep_for = ROLLING_DEFAULTS.keep_for } = this.#rolling;
 		const files = await this.#list();
 		const now = Date.now();
 		for (const [index, { file, time }] of files.entries()) {
-			const surplus = keep > 0 && index >= keep;
-			const old = keep_for > 0 && now - time > keep_for;
+			const isSurplus = keep > 0 && index >= keep;
+			const isOld = keep_for > 0 && now - time > keep_for;
 			// If both files exist, a process was killed after completing the compressed file and before deleting the original.
-			const again = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
-			if (surplus || old || again) await unlink(file).catch(() => {});
+			const isDuplicate = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
+			if (isSurplus || isOld || isDuplicate) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
 				await this.#compress(file, compression).catch(() => {});
 			}
@@ -99,35 +101,35 @@ export class RolledFiles {
 	/** Returns rolled files, newest first. Deletes incomplete files of a killed process. */
 	async #list(): Promise<{ file: string; time: number }[]> {
 		const dir = path.dirname(this.#file);
-		const found: { file: string; time: number }[] = [];
+		const rolled: { file: string; time: number }[] = [];
 		for (const entry of await readdir(dir)) {
-			const isUnfinished = entry.endsWith(UNFINISHED);
-			if (!this.#names.test(isUnfinished ? entry.slice(0, -UNFINISHED.length) : entry)) continue;
+			const isUnfinished = entry.endsWith(UNFINISHED_SUFFIX);
+			if (!this.#namePattern.test(isUnfinished ? entry.slice(0, -UNFINISHED_SUFFIX.length) : entry)) continue;
 			const file = path.join(dir, entry);
 			if (isUnfinished) {
 				await unlink(file).catch(() => {});
 				continue;
 			}
-			const facts = await stat(file).catch(() => undefined);
-			if (facts?.isFile()) found.push({ file, time: facts.mtimeMs });
+			const stats = await stat(file).catch(() => undefined);
+			if (stats?.isFile()) rolled.push({ file, time: stats.mtimeMs });
 		}
-		return found.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
+		return rolled.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
 	}
 
 	/** Compresses a file under a temporary name, so that nothing is lost if the process is killed. */
 	async #compress(file: string, compression: 'gzip' | 'zstd'): Promise<void> {
 		const target = file + SUFFIXES[compression];
-		const unfinished = target + UNFINISHED;
+		const unfinishedPath = target + UNFINISHED_SUFFIX;
 		const { atimeMs, mtimeMs } = await stat(file);
 		const compressor = compression === 'gzip' ? createGzip() : createZstdCompress();
 		await pipeline(
 			createReadStream(file),
 			compressor,
-			createWriteStream(unfinished, { mode: this.#mode, flush: true }),
+			createWriteStream(unfinishedPath, { mode: this.#mode, flush: true }),
 		);
-		await chmod(unfinished, this.#mode);
-		await utimes(unfinished, atimeMs / 1000, mtimeMs / 1000);
-		await rename(unfinished, target);
+		await chmod(unfinishedPath, this.#mode);
+		await utimes(unfinishedPath, atimeMs / 1000, mtimeMs / 1000);
+		await rename(unfinishedPath, target);
 		await unlink(file);
 	}
 }

@@ -17,7 +17,7 @@ interface Entry {
 	readonly logger: string;
 	readonly message: string;
 	/** Milliseconds since the epoch. */
-	readonly at: number;
+	readonly timeMs: number;
 	readonly fields: Fields;
 }
 
@@ -33,19 +33,19 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 		if ('computed' in part) return compileComputed(part.computed, time);
 		const { path, index } = part;
 		// Fields of headers and the request line have a character for each byte. Others, such as names of users, are Unicode.
-		const bytes = path[0] === 'request' || path[0] === 'resp_headers';
-		return ({ fields }) => fieldText(fieldAt(fields, path), index, bytes);
+		const isLatin1 = path[0] === 'request' || path[0] === 'resp_headers';
+		return ({ fields }) => fieldText(fieldAt(fields, path), index, isLatin1);
 	});
-	const other = encoderOf('console');
+	const consoleEncoder = encoderOf('console');
 	return {
 		duration: writeDuration(format.duration_format ?? 's'),
-		isUsual: false,
-		encode(level, logger, message, json, at) {
+		isDefaultJson: false,
+		encode(level, logger, message, json, timeMs) {
 			const fields = (json === '' ? {} : JSON.parse(`{${json}}`)) as Fields;
 			if (typeof fields.request !== 'object' || fields.request === null) {
-				return other.encode(level, logger, message, json, at);
+				return consoleEncoder.encode(level, logger, message, json, timeMs);
 			}
-			const entry: Entry = { level, logger, message, at, fields };
+			const entry: Entry = { level, logger, message, timeMs, fields };
 			let line = '';
 			for (const part of parts) line += typeof part === 'string' ? part : part(entry);
 			return `${line}\n`;
@@ -53,10 +53,10 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 	};
 }
 
-function compileComputed(field: ComputedField, time: (at: number) => string | number): Part {
+function compileComputed(field: ComputedField, time: (timeMs: number) => string | number): Part {
 	switch (field) {
 		case 'time':
-			return ({ at }) => String(time(at));
+			return ({ timeMs }) => String(time(timeMs));
 		case 'level':
 			return ({ level }) => level;
 		case 'logger':
@@ -87,25 +87,25 @@ function hostOf(authority: unknown): unknown {
 
 function splitUri(uri: unknown): readonly [unknown, unknown] {
 	if (typeof uri !== 'string') return [uri, undefined];
-	const mark = uri.indexOf('?');
-	return mark === -1 ? [uri, undefined] : [uri.slice(0, mark), uri.slice(mark + 1)];
+	const queryStart = uri.indexOf('?');
+	return queryStart === -1 ? [uri, undefined] : [uri.slice(0, queryStart), uri.slice(queryStart + 1)];
 }
 
-/** Returns the value at a path, whose names are in lowercase; those of the entry may be in any case. */
+/** Returns the value at a path. The path's names are in lowercase; the entry's names may be in any case. */
 function fieldAt(fields: Fields, path: readonly string[]): unknown {
 	let value: unknown = fields;
 	let lists: unknown[] | undefined;
-	for (const wanted of path) {
+	for (const pathName of path) {
 		if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-		const holder = value as Fields;
+		const parent = value as Fields;
 		value = undefined;
 		lists = undefined;
-		for (const name of Object.keys(holder)) {
-			if (name.length !== wanted.length || name.toLowerCase() !== wanted) continue;
-			const found = holder[name];
+		for (const name of Object.keys(parent)) {
+			if (name.length !== pathName.length || name.toLowerCase() !== pathName) continue;
+			const member = parent[name];
 			// A client may spell a field's name in several ways; all of its values count.
-			if (Array.isArray(found)) lists = lists ? [...lists, ...found] : found;
-			else value ??= found;
+			if (Array.isArray(member)) lists = lists ? [...lists, ...member] : member;
+			else value ??= member;
 		}
 		if (lists) value = lists;
 	}
@@ -113,28 +113,32 @@ function fieldAt(fields: Fields, path: readonly string[]): unknown {
 }
 
 /** Returns a value as escaped text; `-` for a field that the entry does not have. Lists are joined by commas. */
-function fieldText(value: unknown, index: number | undefined, bytes: boolean): string {
-	let one = value;
-	if (Array.isArray(value)) one = index === undefined ? value.join(', ') : value[index];
-	else if (index !== undefined && index > 0) one = undefined;
-	if (one === undefined || one === null) return '-';
-	if (typeof one === 'object') return escapeText(JSON.stringify(one), false);
-	const text = String(one);
-	return text === '' ? '-' : escapeText(text, bytes);
+function fieldText(value: unknown, index: number | undefined, isLatin1: boolean): string {
+	let selected = value;
+	if (Array.isArray(value)) selected = index === undefined ? value.join(', ') : value[index];
+	else if (index !== undefined && index > 0) selected = undefined;
+	if (selected === undefined || selected === null) return '-';
+	if (typeof selected === 'object') return escapeText(JSON.stringify(selected), false);
+	const text = String(selected);
+	return text === '' ? '-' : escapeText(text, isLatin1);
 }
 
-const PLAIN = /^[ !#-[\]-~]*$/;
-const RISKY = /[^ !#-[\]-~]/g;
+const SAFE_TEXT = /^[ !#-[\]-~]*$/;
+const UNSAFE_CHARACTERS = /[^ !#-[\]-~]/g;
 
-/** Escapes quotation marks, backslashes, controls and everything outside ASCII as `\xHH`. `bytes`: a character is a byte. */
-function escapeText(text: string, bytes: boolean): string {
-	if (PLAIN.test(text)) return text;
-	if (bytes && !/[^\0-\u00ff]/.test(text)) return text.replace(RISKY, character => hex(character.charCodeAt(0)));
+/**
+ * Escapes quotation marks, backslashes, controls and everything outside ASCII as `\xHH`. With `isLatin1`, each character is a
+ * byte.
+ */
+function escapeText(text: string, isLatin1: boolean): string {
+	if (SAFE_TEXT.test(text)) return text;
+	if (isLatin1 && !/[^\0-\u00ff]/.test(text))
+		return text.replace(UNSAFE_CHARACTERS, character => hexEscape(character.charCodeAt(0)));
 	return Buffer.from(text)
 		.toString('latin1')
-		.replace(RISKY, character => hex(character.charCodeAt(0)));
+		.replace(UNSAFE_CHARACTERS, character => hexEscape(character.charCodeAt(0)));
 }
 
-function hex(byte: number): string {
+function hexEscape(byte: number): string {
 	return `\\x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }

@@ -13,25 +13,25 @@ const LAYOUTS: { readonly [name: string]: string } = {
 };
 
 /** Returns a function that formats milliseconds since the epoch as a number or text. */
-export function writeTime(format: string, local: boolean): (at: number) => string | number {
+export function writeTime(format: string, local: boolean): (timeMs: number) => string | number {
 	switch (format) {
 		case 'unix_seconds_float':
-			return at => at / 1000;
+			return timeMs => timeMs / 1000;
 		case 'unix_milli_float':
-			return at => at;
+			return timeMs => timeMs;
 		case 'unix_nano':
 			// The result exceeds the integers that JSON readers represent exactly, but that is how the format is defined.
-			return at => at * 1e6;
+			return timeMs => timeMs * 1e6;
 		default: {
 			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;
-			return at => formatTime(at, layout, local ? 'Local' : 'UTC');
+			return timeMs => formatTime(timeMs, layout, local ? 'Local' : 'UTC');
 		}
 	}
 }
 
 /** Returns `2026/11/21 05:46:45.123`, in UTC. */
-export function wallTime(at: number): string {
-	return new Date(at).toISOString().slice(0, 23).replace('T', ' ').replace('-', '/').replace('-', '/');
+export function wallTime(timeMs: number): string {
+	return new Date(timeMs).toISOString().slice(0, 23).replace('T', ' ').replace('-', '/').replace('-', '/');
 }
 
 /** Returns a function that formats milliseconds as a duration in JSON. */

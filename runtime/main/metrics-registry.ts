@@ -147,7 +147,7 @@ export class MetricsRegistry {
 	async render(format: MetricsFormat): Promise<ScrapeResult> {
 		const collectedText = await this.#collected.render(format);
 		const scrape = this.#exposition.render(this.#series, format, collectedText);
-		for (const [, vitals] of this.#allVitals()) vitals.scraped();
+		for (const [, vitals] of this.#allVitals()) vitals.startPeriod();
 		return scrape;
 	}
 
@@ -282,10 +282,10 @@ function seriesFamily({ name, help, type, buckets }: SeriesFamily, totals: Threa
 	if (!buckets || type !== 'histogram') {
 		const samples = () => {
 			const collected: MetricSample[] = [];
-			totals.each(name, (labels, values) => collected.push({ labels, value: values[0]! }));
+			totals.forEachSeries(name, (labels, values) => collected.push({ labels, value: values[0]! }));
 			return collected;
 		};
 		return { name, help, type: type === 'gauge' ? 'gauge' : 'counter', samples };
 	}
-	return { name, help, type, bounds: buckets, histograms: take => totals.each(name, take) };
+	return { name, help, type, bounds: buckets, histograms: take => totals.forEachSeries(name, take) };
 }

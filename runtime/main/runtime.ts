@@ -539,9 +539,9 @@ export class Runtime implements RuntimeControl {
 	#use(settings: Settings): void {
 		this.#settings = settings;
 		if (!settings.metrics) return;
-		this.#vitals.want();
+		this.#vitals.requestRecording();
 		this.#vitals.recordIfWanted();
-		this.#compiler.vitals.want();
+		this.#compiler.vitals.requestRecording();
 		this.#totals.wantVitals();
 	}
 
@@ -716,7 +716,7 @@ export class Runtime implements RuntimeControl {
 		} catch (error) {
 			pool.discardAll();
 			this.#tls.discard();
-			if (processLog) this.#log.giveUp(processLog);
+			if (processLog) this.#log.release(processLog);
 			this.#sockets.giveUp();
 			await this.#compiler.ask('discard', {}).catch(() => {});
 			return outcomeOfError(error, diagnostics);

@@ -342,7 +342,7 @@ export class WorkerPool {
 			rows: this.#memory.count,
 			threads: this.size,
 			control: this.#control,
-			counters: this.#host.totals.begin(slot.index),
+			counters: this.#host.totals.addThread(slot.index),
 			activity: slot.watch.activity.memory,
 			descriptors: descriptors.memory,
 			sharePorts: CAN_SHARE_PORTS,
@@ -419,7 +419,7 @@ export class WorkerPool {
 		slot.terminationTimer = undefined;
 		slot.thread = undefined;
 		slot.serving = false;
-		this.#host.totals.end(slot.index);
+		this.#host.totals.removeThread(slot.index);
 		this.#host.ended(slot.index);
 		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
 		slot.sinks.clear();

@@ -5,7 +5,7 @@ import type { ThreadTotals } from './thread-totals.ts';
 /** Slot of the first event. The events have consecutive slots, in the order of {@link CACHE_EVENTS}. */
 const FIRST_CACHE_SLOT = 56;
 
-const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
+const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, index) => [event, FIRST_CACHE_SLOT + index]));
 
 export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 	row[SLOTS.get(event)!]!++;

@@ -42,9 +42,9 @@ export class CollectedFamilies {
 	}
 }
 
-function registryOf(families: readonly PlainFamily[], open: boolean): Registry<RegistryContentType> {
+function registryOf(families: readonly PlainFamily[], isOpenMetrics: boolean): Registry<RegistryContentType> {
 	const registry = new Registry<RegistryContentType>();
-	if (open) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+	if (isOpenMetrics) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
 	for (const family of families) {
 		const { name, help, type } = family;
 		const metric: CollectedMetric = {

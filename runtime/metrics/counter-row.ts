@@ -49,10 +49,10 @@ export const ROW_LENGTH: number = HTTP3_SLOTS_END;
  * Padding in bytes before and after a row. A buffer is aligned to only 16 bytes, and processors fetch two cache lines at a time.
  * Without the padding, another thread's writes to nearby memory would invalidate the row's cache lines with every request.
  */
-const APART = 128;
+const PADDING_BYTES = 128;
 
 /** Byte offset of the thread's vitals, which follow the row. */
-const VITALS_OFFSET = APART + ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT + APART;
+const VITALS_OFFSET = PADDING_BYTES + ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT + PADDING_BYTES;
 
 /** Allocates memory for one row and the thread's vitals. */
 export function createCounterRow(): SharedArrayBuffer {
@@ -66,5 +66,5 @@ export function threadVitalsIn(memory: SharedArrayBuffer): ThreadVitals {
 
 /** Returns a view of the row in this memory. */
 export function counterRow(memory: SharedArrayBuffer): Float64Array {
-	return new Float64Array(memory, APART, ROW_LENGTH);
+	return new Float64Array(memory, PADDING_BYTES, ROW_LENGTH);
 }

@@ -46,77 +46,81 @@ export interface HistogramFamily {
 
 /** Renders families, and caches the text of labels and histograms between scrapes. */
 export class Exposition {
-	readonly #memory = new ScrapeMemory();
-	readonly #texts = new WeakMap<MetricLabels, string>();
+	readonly #scrapeMemory = new ScrapeMemory();
+	readonly #labelTexts = new WeakMap<MetricLabels, string>();
 	/** Cached text by format and family, then by labels. */
 	readonly #histograms = new Map<string, WeakMap<MetricLabels, HistogramText>>();
 
-	/** Renders the families in the given order, followed by `rest`, as UTF-8. */
-	render(families: readonly MetricFamily[], format: MetricsFormat, rest: string): ScrapeResult {
-		const open = format === 'openmetrics';
+	/** Renders the families in the given order, followed by `suffix`, as UTF-8. */
+	render(families: readonly MetricFamily[], format: MetricsFormat, suffix: string): ScrapeResult {
+		const isOpenMetrics = format === 'openmetrics';
 		const parts: Buffer[] = [];
 		let lines = '';
 		for (const family of families) {
 			// In OpenMetrics, the family of a counter is named without the `_total` of its samples.
-			const name = open && family.type === 'counter' ? family.name.replace(/_total$/, '') : family.name;
-			lines += `# HELP ${name} ${escapeHelp(family.help, open)}\n# TYPE ${name} ${family.type}\n`;
+			const name = isOpenMetrics && family.type === 'counter' ? family.name.replace(/_total$/, '') : family.name;
+			lines += `# HELP ${name} ${escapeHelp(family.help, isOpenMetrics)}\n# TYPE ${name} ${family.type}\n`;
 			if (family.type === 'histogram') {
 				parts.push(Buffer.from(lines));
 				lines = '';
-				const bounds = [...family.bounds, Number.POSITIVE_INFINITY].map(bound => `le="${boundText(bound, open)}"`);
-				const kept = this.#kept(`${format} ${family.name}`);
+				const bounds = [...family.bounds, Number.POSITIVE_INFINITY].map(
+					bound => `le="${boundText(bound, isOpenMetrics)}"`,
+				);
+				const histogramTexts = this.#textsOf(`${format} ${family.name}`);
 				family.histograms((labels, counts) => {
-					let text = kept.get(labels);
+					let text = histogramTexts.get(labels);
 					if (text === undefined) {
-						text = new HistogramText(family.name, this.#text(labels), bounds);
-						kept.set(labels, text);
+						text = new HistogramText(family.name, this.#labelText(labels), bounds);
+						histogramTexts.set(labels, text);
 					}
 					parts.push(text.lines(counts));
 				});
 				continue;
 			}
 			for (const { labels, value } of family.samples()) {
-				const text = this.#text(labels);
+				const text = this.#labelText(labels);
 				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${formatMetricValue(value)}\n`;
 			}
 		}
-		parts.push(Buffer.from(lines + rest));
-		return this.#memory.joined(parts);
+		parts.push(Buffer.from(lines + suffix));
+		return this.#scrapeMemory.join(parts);
 	}
 
-	#kept(key: string): WeakMap<MetricLabels, HistogramText> {
-		let kept = this.#histograms.get(key);
-		if (kept === undefined) {
-			kept = new WeakMap();
-			this.#histograms.set(key, kept);
+	#textsOf(key: string): WeakMap<MetricLabels, HistogramText> {
+		let histogramTexts = this.#histograms.get(key);
+		if (histogramTexts === undefined) {
+			histogramTexts = new WeakMap();
+			this.#histograms.set(key, histogramTexts);
 		}
-		return kept;
+		return histogramTexts;
 	}
 
-	#text(labels: MetricLabels): string {
-		let text = this.#texts.get(labels);
+	#labelText(labels: MetricLabels): string {
+		let text = this.#labelTexts.get(labels);
 		if (text === undefined) {
 			text = Object.entries(labels)
 				.map(([name, value]) => `${name}="${escapeValue(String(value))}"`)
 				.join(',');
-			this.#texts.set(labels, text);
+			this.#labelTexts.set(labels, text);
 		}
 		return text;
 	}
 }
 
 function escapeValue(value: string): string {
-	return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, found => (found === '\n' ? '\\n' : `\\${found}`)) : value;
+	return /[\\"\n]/.test(value)
+		? value.replace(/[\\"\n]/g, character => (character === '\n' ? '\\n' : `\\${character}`))
+		: value;
 }
 
 /** Escapes a help text. Only OpenMetrics requires quotation marks to be escaped. */
-function escapeHelp(help: string, open: boolean): string {
+function escapeHelp(help: string, isOpenMetrics: boolean): string {
 	const text = help.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
-	return open ? text.replace(/"/g, '\\"') : text;
+	return isOpenMetrics ? text.replace(/"/g, '\\"') : text;
 }
 
 /** Formats the upper bound of a bucket. OpenMetrics requires a decimal point in whole numbers: `1.0`. */
-function boundText(bound: number, open: boolean): string {
+function boundText(bound: number, isOpenMetrics: boolean): string {
 	const text = formatMetricValue(bound);
-	return open && Number.isInteger(bound) ? `${text}.0` : text;
+	return isOpenMetrics && Number.isInteger(bound) ? `${text}.0` : text;
 }

@@ -4,14 +4,14 @@
  */
 
 const POWERS: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
-const ZERO = 48;
+const DIGIT_ZERO = 48;
 /** Number of decimals of a fraction (nanoseconds). It is fixed, so that decimals can be overwritten in place. */
 const DECIMALS = 9;
 
 /** The text of one histogram: its buckets, sum and count. */
 export class HistogramText {
 	/** The text before each number. The numbers are those of the buckets, the sum and the count. */
-	readonly #heads: readonly string[];
+	readonly #prefixes: readonly string[];
 	/** The numbers that the text currently shows. */
 	readonly #values: Float64Array;
 	/** For each number: the offset in the text at which its integer digits end. */
@@ -24,62 +24,66 @@ export class HistogramText {
 
 	/** `labels` is the text between the braces, '' for none. Each of `bounds` is the text of a label, such as `le="1"`, `+Inf` included. */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
-		const before = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
+		const integerPart = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;
 		const braces = labels === '' ? '' : `{${labels}}`;
-		this.#heads = [...bounds.map(bound => `${before}${bound}} `), `${name}_sum${braces} `, `${name}_count${braces} `];
-		this.#values = new Float64Array(this.#heads.length);
-		this.#ends = new Uint32Array(this.#heads.length);
-		this.#widths = new Uint8Array(this.#heads.length);
-		this.#decimals = new Uint8Array(this.#heads.length);
+		this.#prefixes = [
+			...bounds.map(bound => `${integerPart}${bound}} `),
+			`${name}_sum${braces} `,
+			`${name}_count${braces} `,
+		];
+		this.#values = new Float64Array(this.#prefixes.length);
+		this.#ends = new Uint32Array(this.#prefixes.length);
+		this.#widths = new Uint8Array(this.#prefixes.length);
+		this.#decimals = new Uint8Array(this.#prefixes.length);
 	}
 
 	/** Returns the lines for these bucket counts (not cumulative) followed by the sum of the values. Valid until the next call. */
 	lines(counts: ArrayLike<number>): Buffer {
-		const buckets = this.#heads.length - 2;
-		let fits = this.#bytes !== undefined;
+		const buckets = this.#prefixes.length - 2;
+		let isCurrent = this.#bytes !== undefined;
 		let count = 0;
 		for (let i = 0; i < buckets; i++) {
 			count += counts[i]!;
-			fits = this.#put(i, count) && fits;
+			isCurrent = this.#overwrite(i, count) && isCurrent;
 		}
-		fits = this.#put(buckets, counts[buckets]!) && fits;
-		fits = this.#put(buckets + 1, count) && fits;
-		if (!fits) this.#bytes = this.#made();
+		isCurrent = this.#overwrite(buckets, counts[buckets]!) && isCurrent;
+		isCurrent = this.#overwrite(buckets + 1, count) && isCurrent;
+		if (!isCurrent) this.#bytes = this.#format();
 		return this.#bytes!;
 	}
 
 	/** Overwrites a number in place. Returns false if its number of digits differs. */
-	#put(at: number, value: number): boolean {
-		if (this.#values[at] === value) return true;
-		this.#values[at] = value;
+	#overwrite(index: number, value: number): boolean {
+		if (this.#values[index] === value) return true;
+		this.#values[index] = value;
 		const bytes = this.#bytes;
-		const width = this.#widths[at]!;
+		const width = this.#widths[index]!;
 		if (bytes === undefined || width === 0) return false;
-		let whole = value;
-		if (Number.isInteger(value) === (this.#decimals[at] === 1)) return false;
-		if (this.#decimals[at] === 1) {
-			const [before, after] = parted(value);
-			whole = before;
-			putDigits(bytes, after, this.#ends[at]! + 1 + DECIMALS, DECIMALS);
+		let integer = value;
+		if (Number.isInteger(value) === (this.#decimals[index] === 1)) return false;
+		if (this.#decimals[index] === 1) {
+			const [integerPart, decimalPart] = splitValue(value);
+			integer = integerPart;
+			putDigits(bytes, decimalPart, this.#ends[index]! + 1 + DECIMALS, DECIMALS);
 		}
-		if (!(whole >= 0 && whole < POWERS[width]! && (width === 1 || whole >= POWERS[width - 1]!))) return false;
-		putDigits(bytes, whole, this.#ends[at]!, width);
+		if (!(integer >= 0 && integer < POWERS[width]! && (width === 1 || integer >= POWERS[width - 1]!))) return false;
+		putDigits(bytes, integer, this.#ends[index]!, width);
 		return true;
 	}
 
-	#made(): Buffer {
+	#format(): Buffer {
 		let text = '';
 		let end = 0;
-		for (const [at, head] of this.#heads.entries()) {
-			const value = this.#values[at]!;
+		for (const [index, prefix] of this.#prefixes.entries()) {
+			const value = this.#values[index]!;
 			const number = fixedText(value);
-			text += `${head}${number}\n`;
-			const [, whole = '', decimals] = DIGITS.exec(number) ?? [];
-			const width = whole.length;
-			end += Buffer.byteLength(head);
-			this.#ends[at] = end + width;
-			this.#widths[at] = width;
-			this.#decimals[at] = decimals === undefined ? 0 : 1;
+			text += `${prefix}${number}\n`;
+			const [, integer = '', decimals] = DIGITS.exec(number) ?? [];
+			const width = integer.length;
+			end += Buffer.byteLength(prefix);
+			this.#ends[index] = end + width;
+			this.#widths[index] = width;
+			this.#decimals[index] = decimals === undefined ? 0 : 1;
 			end += number.length + 1;
 		}
 		return Buffer.from(text);
@@ -91,24 +95,24 @@ const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
 /** Formats a value. A fraction gets a fixed number of decimals. */
 function fixedText(value: number): string {
 	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return formatMetricValue(value);
-	const [whole, decimals] = parted(value);
-	return `${whole}.${String(decimals).padStart(DECIMALS, '0')}`;
+	const [integer, decimals] = splitValue(value);
+	return `${integer}.${String(decimals).padStart(DECIMALS, '0')}`;
 }
 
 /** Splits a value into its integer part and its decimals, which are returned as an integer. */
-function parted(value: number): [whole: number, decimals: number] {
-	const whole = Math.floor(value);
-	const decimals = Math.round((value - whole) * 1e9);
-	return decimals === 1e9 ? [whole + 1, 0] : [whole, decimals];
+function splitValue(value: number): [whole: number, decimals: number] {
+	const integer = Math.floor(value);
+	const decimals = Math.round((value - integer) * 1e9);
+	return decimals === 1e9 ? [integer + 1, 0] : [integer, decimals];
 }
 
 /** Writes an integer with exactly this many digits, ending before the offset `end`. */
 function putDigits(bytes: Buffer, value: number, end: number, digits: number): void {
-	let rest = value;
-	for (let place = end - 1; place >= end - digits; place--) {
-		const tenth = Math.floor(rest / 10);
-		bytes[place] = ZERO + (rest - tenth * 10);
-		rest = tenth;
+	let remaining = value;
+	for (let offset = end - 1; offset >= end - digits; offset--) {
+		const tenth = Math.floor(remaining / 10);
+		bytes[offset] = DIGIT_ZERO + (remaining - tenth * 10);
+		remaining = tenth;
 	}
 }
 

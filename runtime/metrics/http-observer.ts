@@ -27,7 +27,7 @@ interface HandlerSeries {
 
 /** The series that the previous exchange used, with the properties of the exchange that selected them. */
 interface LastSeries {
-	readonly served: ReadonlySet<string> | undefined;
+	readonly servedHosts: ReadonlySet<string> | undefined;
 	readonly host: string;
 	readonly handler: string;
 	readonly method: string;
@@ -42,7 +42,7 @@ export class HttpObserver {
 	readonly #server: string;
 	readonly #perHost: boolean;
 	readonly #observesAll: boolean;
-	readonly #others = new Set<string>();
+	readonly #otherHosts = new Set<string>();
 	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
 	readonly #inFlight: SeriesPlace;
 	#last: LastSeries | undefined;
@@ -56,34 +56,39 @@ export class HttpObserver {
 		this.#inFlight = pages.allocate(HTTP_FAMILIES.inFlight.name, { server }, 1);
 	}
 
-	began(): void {
+	exchangeBegan(): void {
 		this.#inFlight.page[this.#inFlight.slot]!++;
 	}
 
 	/**
-	 * Records a finished exchange. `served` are the hosts that the configuration names, or undefined without `per_host`.
+	 * Records a finished exchange. `servedHosts` are the hosts that the configuration names, or undefined without `per_host`.
 	 * `answeredAt` is when the response ended, by performance.now(), or 0 if the exchange ended at the same time.
 	 */
-	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
+	exchangeEnded(
+		x: Exchange,
+		servedHosts: ReadonlySet<string> | undefined,
+		answeredAt: number,
+		hasFailed: boolean,
+	): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
-		const { series, codes } = this.#seriesOf(x, served);
+		const { series, codes } = this.#seriesOf(x, servedHosts);
 		series.requests.page[series.requests.slot]!++;
-		if (failed) series.errors.page[series.errors.slot]!++;
+		if (hasFailed) series.errors.page[series.errors.slot]!++;
 		const now = performance.now();
-		const took = (now - x.startedAt) / 1000;
-		observe(codes.duration, HTTP_FAMILIES.duration.buckets, took);
-		const answered = answeredAt === 0 ? took : (answeredAt - x.startedAt) / 1000;
-		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, answered);
+		const durationSeconds = (now - x.startedAt) / 1000;
+		observe(codes.duration, HTTP_FAMILIES.duration.buckets, durationSeconds);
+		const responseSeconds = answeredAt === 0 ? durationSeconds : (answeredAt - x.startedAt) / 1000;
+		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, responseSeconds);
 		observe(codes.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
 		observe(codes.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
 	}
 
-	#hostLabel(host: string, served: ReadonlySet<string> | undefined): string {
-		if (served?.has(host)) return host;
+	#hostLabel(host: string, servedHosts: ReadonlySet<string> | undefined): string {
+		if (servedHosts?.has(host)) return host;
 		if (!this.#observesAll) return 'other';
-		if (this.#others.has(host)) return host;
-		if (this.#others.size >= MAX_OTHER_HOSTS) return 'other';
-		this.#others.add(host);
+		if (this.#otherHosts.has(host)) return host;
+		if (this.#otherHosts.size >= MAX_OTHER_HOSTS) return 'other';
+		this.#otherHosts.add(host);
 		return host;
 	}
 
@@ -91,14 +96,14 @@ export class HttpObserver {
 	 * Returns the series of an exchange. They are usually those of the previous exchange, and comparing is cheaper than looking
 	 * them up in four hash tables.
 	 */
-	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): LastSeries {
+	#seriesOf(x: Exchange, servedHosts: ReadonlySet<string> | undefined): LastSeries {
 		const { host } = x.request;
 		const { method } = x.received;
 		const { status } = x.response;
 		const last = this.#last;
 		if (
 			last !== undefined &&
-			last.served === served &&
+			last.servedHosts === servedHosts &&
 			last.handler === x.answeredBy &&
 			last.status === status &&
 			last.method === method &&
@@ -106,10 +111,10 @@ export class HttpObserver {
 		) {
 			return last;
 		}
-		const label = this.#perHost ? this.#hostLabel(host, served) : '';
+		const label = this.#perHost ? this.#hostLabel(host, servedHosts) : '';
 		const series = this.#handlerSeries(label, x.answeredBy);
 		const codes = this.#codeSeries(series, status, method);
-		this.#last = { served, host, handler: x.answeredBy, method, status, series, codes };
+		this.#last = { servedHosts, host, handler: x.answeredBy, method, status, series, codes };
 		return this.#last;
 	}
 
@@ -134,8 +139,8 @@ export class HttpObserver {
 	}
 
 	#codeSeries(handler: HandlerSeries, status: number, name: string): CodeSeries {
-		const known = METHODS.indexOf(name);
-		const method = known === -1 ? OTHER_METHOD : known;
+		const methodIndex = METHODS.indexOf(name);
+		const method = methodIndex === -1 ? OTHER_METHOD : methodIndex;
 		const key = status * 16 + method;
 		let series = handler.codes.get(key);
 		if (!series) {
@@ -165,9 +170,9 @@ export class HttpObserver {
 }
 
 /** Adds a value to a histogram: to its bucket, and to the sum. The scrape makes the buckets cumulative. */
-function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
+function observe(series: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;
-	place.page[place.slot + bucket]!++;
-	place.page[place.slot + buckets.length + 1]! += value;
+	series.page[series.slot + bucket]!++;
+	series.page[series.slot + buckets.length + 1]! += value;
 }

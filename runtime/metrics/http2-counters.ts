@@ -17,7 +17,7 @@ export const HTTP2_STREAMS_SLOT: number = STREAMS;
 
 /** Returns an object that counts in a thread's counter row. */
 export function http2Counters(row: Float64Array): Http2Counters {
-	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
+	const cuts = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]));
 	return {
 		sessionOpened: () => {
 			row[SESSIONS]!++;
@@ -53,6 +53,6 @@ export const HTTP2_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_http2_connections_cut_total',
 		help: "HTTP/2 connections closed because of their client's behavior, by reason.",
 		label: 'reason',
-		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
+		slots: CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]),
 	},
 ];

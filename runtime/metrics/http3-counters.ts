@@ -5,21 +5,21 @@ import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../socket
 import { FILE_SLOTS_END } from './file-counters.ts';
 import type { LabeledSlotFamily } from './refusals.ts';
 
-const FIRST = FILE_SLOTS_END;
-const CONNECTIONS = FIRST;
-const STREAMS = FIRST + 1;
-const RESETS_BY_CLIENT = FIRST + 2;
-const RESETS_BY_SERVER = FIRST + 3;
-const RESUMED = FIRST + 4;
-const RECEIVED = FIRST + 5;
-const SENT = FIRST + 6;
-const LOST = FIRST + 7;
+const FIRST_SLOT = FILE_SLOTS_END;
+const CONNECTIONS = FIRST_SLOT;
+const STREAMS = FIRST_SLOT + 1;
+const RESETS_BY_CLIENT = FIRST_SLOT + 2;
+const RESETS_BY_SERVER = FIRST_SLOT + 3;
+const RESUMED = FIRST_SLOT + 4;
+const RECEIVED = FIRST_SLOT + 5;
+const SENT = FIRST_SLOT + 6;
+const LOST = FIRST_SLOT + 7;
 const HANDSHAKES: { readonly [result in HandshakeResult]: number } = {
-	ok: FIRST + 8,
-	timeout: FIRST + 9,
-	failed: FIRST + 10,
+	ok: FIRST_SLOT + 8,
+	timeout: FIRST_SLOT + 9,
+	failed: FIRST_SLOT + 10,
 };
-const FIRST_CUT = FIRST + 11;
+const FIRST_CUT = FIRST_SLOT + 11;
 const FIRST_REFUSAL: number = FIRST_CUT + CUT_REASONS.length;
 
 /** Slot of the gauge of open HTTP/3 connections. */
@@ -46,7 +46,7 @@ export interface QuicCounters {
 
 /** Returns an object that counts in a thread's counter row. */
 export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
-	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
+	const cuts = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]));
 	return {
 		connectionOpened: () => {
 			row[CONNECTIONS]!++;
@@ -94,7 +94,7 @@ export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_http3_connections_cut_total',
 		help: "HTTP/3 connections closed because of their client's behavior, by reason.",
 		label: 'reason',
-		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
+		slots: CUT_REASONS.map((reason, index) => [reason, FIRST_CUT + index]),
 	},
 	{
 		name: 'svc_http3_handshakes_total',
@@ -106,6 +106,6 @@ export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_http3_refused_total',
 		help: 'QUIC datagrams and handshakes that were rejected, by reason.',
 		label: 'reason',
-		slots: QUIC_REFUSALS.map((reason, at) => [reason, FIRST_REFUSAL + at]),
+		slots: QUIC_REFUSALS.map((reason, index) => [reason, FIRST_REFUSAL + index]),
 	},
 ];

@@ -17,17 +17,17 @@ export class ModuleCounters {
 	}
 
 	/** Returns the counter of an event. */
-	of(event: string): EventCounter {
+	eventCounter(event: string): EventCounter {
 		return this.#counter(MODULE_FAMILIES.events.name, { event });
 	}
 
 	/** Returns the counter of requests that a zone of `rate_limit` has treated in one way. */
-	ofRateLimit(zone: string, outcome: RateLimitOutcome): EventCounter {
+	rateLimitCounter(zone: string, outcome: RateLimitOutcome): EventCounter {
 		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome });
 	}
 
 	/** Returns the counters of the copies that mirrors send to an upstream. */
-	ofMirror(upstream: string): MirrorCounts {
+	mirrorCounters(upstream: string): MirrorCounts {
 		return {
 			sent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
 			dropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
@@ -35,7 +35,7 @@ export class ModuleCounters {
 	}
 
 	/** Returns the counter of requests that a zone of `limit_concurrent` has treated in one way. */
-	ofConcurrencyLimit(zone: string, outcome: ConcurrencyOutcome): EventCounter {
+	concurrencyLimitCounter(zone: string, outcome: ConcurrencyOutcome): EventCounter {
 		return this.#counter(MODULE_FAMILIES.concurrencyLimits.name, { zone, outcome });
 	}
 
@@ -58,7 +58,7 @@ export class ModuleCounters {
 /** Returns how often an event has happened, summed over all threads. */
 export function moduleEvents(totals: ThreadTotals, event: string): number {
 	let count = 0;
-	totals.each(MODULE_FAMILIES.events.name, (labels, values) => {
+	totals.forEachSeries(MODULE_FAMILIES.events.name, (labels, values) => {
 		if (labels.event === event) count = values[0]!;
 	});
 	return count;

@@ -10,31 +10,40 @@ import { plainFamily } from './plain-family.ts';
 export function processFamilies(): PlainFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
 	const families = [
-		...twice('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
+		...standardAndOwn('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
 			const { user, system } = process.cpuUsage();
 			return (user + system) / 1e6;
 		}),
-		...twice('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
-		...twice('process_start_time_seconds', 'Start of the process, seconds since the epoch.', 'gauge', () => startedAt),
+		...standardAndOwn('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
+		...standardAndOwn(
+			'process_start_time_seconds',
+			'Start of the process, seconds since the epoch.',
+			'gauge',
+			() => startedAt,
+		),
 		plainFamily(
 			'svc_process_major_page_faults_total',
 			'Major page faults: pages that had to be read from a disk.',
 			'counter',
 			() => process.resourceUsage().majorPageFault,
 		),
-		switches(),
+		contextSwitches(),
 	];
 	if (countOpenFiles() === undefined) return families;
-	families.push(...twice('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN));
+	families.push(
+		...standardAndOwn('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN),
+	);
 	const limit = fileLimit();
 	if (limit !== undefined) {
-		families.push(...twice('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit));
+		families.push(
+			...standardAndOwn('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit),
+		);
 	}
 	return families;
 }
 
 /** Returns a metric under its standard name and under ours. It is read once per scrape, so that both have the same value. */
-function twice(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
+function standardAndOwn(name: string, help: string, type: 'counter' | 'gauge', read: () => number): PlainFamily[] {
 	let value = Number.NaN;
 	const standard = plainFamily(name, help, type, () => {
 		value = read();
@@ -43,7 +52,7 @@ function twice(name: string, help: string, type: 'counter' | 'gauge', read: () =
 	return [standard, plainFamily(`svc_${name}`, help, type, () => value)];
 }
 
-function switches(): PlainFamily {
+function contextSwitches(): PlainFamily {
 	const voluntary = { kind: 'voluntary' };
 	const involuntary = { kind: 'involuntary' };
 	return {
@@ -70,8 +79,8 @@ function countOpenFiles(): number | undefined {
 
 function fileLimit(): number | undefined {
 	try {
-		const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
-		return found ? Number(found[1]) : undefined;
+		const match = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+		return match ? Number(match[1]) : undefined;
 	} catch {
 		return undefined;
 	}

@@ -44,8 +44,8 @@ const FIRST_OVERLOAD_SLOT = 32;
 
 const TIMEOUT_REASONS = Object.keys(TIMEOUT_PHASES);
 const REFUSAL_SLOTS = new Map<string, number>([
-	...REFUSAL_REASONS.map((reason, at) => [reason, FIRST_REFUSAL_SLOT + at] as const),
-	...TIMEOUT_REASONS.map((reason, at) => [reason, FIRST_TIMEOUT_SLOT + at] as const),
+	...REFUSAL_REASONS.map((reason, index) => [reason, FIRST_REFUSAL_SLOT + index] as const),
+	...TIMEOUT_REASONS.map((reason, index) => [reason, FIRST_TIMEOUT_SLOT + index] as const),
 ]);
 
 /** Returns the slot for a reason reported by a protocol. */
@@ -73,18 +73,18 @@ export const REFUSAL_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_requests_refused_total',
 		help: 'Messages rejected before they became a request, by reason.',
 		label: 'reason',
-		slots: REFUSAL_REASONS.map((reason, at) => [reason, FIRST_REFUSAL_SLOT + at]),
+		slots: REFUSAL_REASONS.map((reason, index) => [reason, FIRST_REFUSAL_SLOT + index]),
 	},
 	{
 		name: 'svc_client_timeouts_total',
 		help: 'Clients that timed out, by phase.',
 		label: 'phase',
-		slots: TIMEOUT_REASONS.map((reason, at) => [TIMEOUT_PHASES[reason]!, FIRST_TIMEOUT_SLOT + at]),
+		slots: TIMEOUT_REASONS.map((reason, index) => [TIMEOUT_PHASES[reason]!, FIRST_TIMEOUT_SLOT + index]),
 	},
 	{
 		name: 'svc_overload_rejected_total',
 		help: 'Connections and requests rejected, by the limit that they exceeded.',
 		label: 'limit',
-		slots: OVERLOAD_LIMITS.map((limit, at) => [limit, FIRST_OVERLOAD_SLOT + at]),
+		slots: OVERLOAD_LIMITS.map((limit, index) => [limit, FIRST_OVERLOAD_SLOT + index]),
 	},
 ];

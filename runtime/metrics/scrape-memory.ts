@@ -4,7 +4,7 @@
  */
 
 /** Maximum number of buffers kept. If more scrapes run concurrently, they allocate their own. */
-const MAX_KEPT = 2;
+const MAX_BUFFERS = 2;
 
 /** The result of a scrape, in a buffer that must be released. */
 export interface ScrapeResult {
@@ -24,35 +24,35 @@ export function scrapeToString({ text, release }: ScrapeResult): string {
 
 /** The pool of buffers. */
 export class ScrapeMemory {
-	#kept: { buffer: Buffer; free: boolean }[] = [];
+	#buffers: { buffer: Buffer; free: boolean }[] = [];
 
 	/** Joins parts in a buffer from the pool. */
-	joined(parts: readonly Uint8Array[]): ScrapeResult {
+	join(parts: readonly Uint8Array[]): ScrapeResult {
 		let size = 0;
 		for (const part of parts) size += part.length;
-		const place = this.#room(size);
-		const buffer = place?.buffer ?? Buffer.allocUnsafeSlow(size);
+		const pooled = this.#takeBuffer(size);
+		const buffer = pooled?.buffer ?? Buffer.allocUnsafeSlow(size);
 		let at = 0;
 		for (const part of parts) {
 			buffer.set(part, at);
 			at += part.length;
 		}
 		const release = (): void => {
-			if (place) place.free = true;
+			if (pooled) pooled.free = true;
 		};
 		return { text: buffer.subarray(0, size), release };
 	}
 
-	#room(size: number): { readonly buffer: Buffer; free: boolean } | undefined {
-		let place = this.#kept.find(({ free, buffer }) => free && buffer.length >= size);
-		if (place === undefined) {
+	#takeBuffer(size: number): { readonly buffer: Buffer; free: boolean } | undefined {
+		let pooled = this.#buffers.find(({ free, buffer }) => free && buffer.length >= size);
+		if (pooled === undefined) {
 			// A buffer that has become too small will not be large enough again, because the number of series never decreases.
-			this.#kept = this.#kept.filter(({ free }) => !free);
-			if (this.#kept.length >= MAX_KEPT) return undefined;
-			place = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };
-			this.#kept.push(place);
+			this.#buffers = this.#buffers.filter(({ free }) => !free);
+			if (this.#buffers.length >= MAX_BUFFERS) return undefined;
+			pooled = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), free: true };
+			this.#buffers.push(pooled);
 		}
-		place.free = false;
-		return place;
+		pooled.free = false;
+		return pooled;
 	}
 }

@@ -18,8 +18,8 @@ export class SeriesPages {
 	readonly #announcePage: (buffer: SharedArrayBuffer) => void;
 	readonly #announceSeries: (series: SeriesAnnouncement) => void;
 	#page: Float64Array | undefined;
-	#pages = 0;
-	#next = 0;
+	#pageCount = 0;
+	#nextSlot = 0;
 
 	constructor(announcePage: (buffer: SharedArrayBuffer) => void, announceSeries: (series: SeriesAnnouncement) => void) {
 		this.#announcePage = announcePage;
@@ -28,16 +28,16 @@ export class SeriesPages {
 
 	/** Allocates a series of `slots` numbers, all 0. */
 	allocate(family: string, labels: { readonly [name: string]: string }, slots: number): SeriesPlace {
-		if (!this.#page || this.#next + slots > PAGE_SLOTS) {
+		if (!this.#page || this.#nextSlot + slots > PAGE_SLOTS) {
 			const buffer = new SharedArrayBuffer(PAGE_SLOTS * Float64Array.BYTES_PER_ELEMENT);
 			this.#page = new Float64Array(buffer);
-			this.#pages++;
-			this.#next = 0;
+			this.#pageCount++;
+			this.#nextSlot = 0;
 			this.#announcePage(buffer);
 		}
-		const place = { page: this.#page, slot: this.#next };
-		this.#next += slots;
-		this.#announceSeries({ family, labels, page: this.#pages - 1, slot: place.slot });
+		const place = { page: this.#page, slot: this.#nextSlot };
+		this.#nextSlot += slots;
+		this.#announceSeries({ family, labels, page: this.#pageCount - 1, slot: place.slot });
 		return place;
 	}
 }

@@ -10,12 +10,12 @@ export interface SeriesLabels {
 }
 
 /** A series of one family. Each thread that has the series stores its numbers in one place. */
-interface KnownSeries {
+interface TotalSeries {
 	readonly labels: SeriesLabels;
 	/** The slots of the series. They are few enough that an array is fastest. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
 	/** Sums of the final values of dead threads. */
-	readonly dead: Float64Array;
+	readonly deadTotals: Float64Array;
 }
 
 interface ThreadPages {
@@ -29,24 +29,24 @@ const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(
 /** Collects the counters of threads. A read may miss a concurrent increment, but at most one. */
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
-	#wanted = false;
+	#wantsVitals = false;
 	readonly #deadRow = new Float64Array(ROW_LENGTH);
 	/** Series by family, then by labels as JSON. */
-	readonly #series = new Map<string, Map<string, KnownSeries>>();
+	readonly #series = new Map<string, Map<string, TotalSeries>>();
 
 	/** Allocates the counter row of a thread that starts with this index. */
-	begin(index: number): SharedArrayBuffer {
+	addThread(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
 		const vitals = threadVitalsIn(buffer);
-		if (this.#wanted) vitals.want();
+		if (this.#wantsVitals) vitals.requestRecording();
 		this.#threads.set(index, { row: counterRow(buffer), vitals, pages: [] });
 		return buffer;
 	}
 
 	/** Asks all threads to record their vitals, including threads that start later. */
 	wantVitals(): void {
-		this.#wanted = true;
-		for (const { vitals } of this.#threads.values()) vitals.want();
+		this.#wantsVitals = true;
+		for (const { vitals } of this.#threads.values()) vitals.requestRecording();
 	}
 
 	/** Returns the vitals of the threads, by index. */
@@ -61,41 +61,41 @@ export class ThreadTotals {
 	addSeries(index: number, { family, labels, page, slot }: SeriesAnnouncement): void {
 		const thread = this.#threads.get(index);
 		const definition = FAMILIES.get(family);
-		const found = thread?.pages[page];
-		if (!thread || !definition || !found) return;
-		let ofFamily = this.#series.get(family);
-		if (!ofFamily) {
-			ofFamily = new Map();
-			this.#series.set(family, ofFamily);
+		const pageSlots = thread?.pages[page];
+		if (!thread || !definition || !pageSlots) return;
+		let seriesOfFamily = this.#series.get(family);
+		if (!seriesOfFamily) {
+			seriesOfFamily = new Map();
+			this.#series.set(family, seriesOfFamily);
 		}
 		const key = JSON.stringify(labels);
-		let series = ofFamily.get(key);
+		let series = seriesOfFamily.get(key);
 		if (!series) {
-			series = { labels, places: [], dead: new Float64Array(slotsPerSeries(definition)) };
-			ofFamily.set(key, series);
+			series = { labels, places: [], deadTotals: new Float64Array(slotsPerSeries(definition)) };
+			seriesOfFamily.set(key, series);
 		}
-		series.places.push({ thread, page: found, slot });
+		series.places.push({ thread, page: pageSlots, slot });
 	}
 
 	/** Records that a thread has died. Its gauges disappear, and its counters are kept. */
-	end(index: number): void {
+	removeThread(index: number): void {
 		const thread = this.#threads.get(index);
 		if (!thread) return;
 		this.#threads.delete(index);
 		for (let slot = 0; slot < ROW_LENGTH; slot++) {
 			if (!GAUGE_SLOTS.includes(slot)) this.#deadRow[slot]! += thread.row[slot]!;
 		}
-		for (const [family, ofFamily] of this.#series) {
-			const gauge = FAMILIES.get(family)?.type === 'gauge';
-			for (const [key, { places, dead }] of ofFamily) {
+		for (const [family, seriesOfFamily] of this.#series) {
+			const isGauge = FAMILIES.get(family)?.type === 'gauge';
+			for (const [key, { places, deadTotals }] of seriesOfFamily) {
 				for (let at = places.length - 1; at >= 0; at--) {
 					const place = places[at]!;
 					if (place.thread !== thread) continue;
 					places.splice(at, 1);
-					if (gauge) continue;
-					for (let i = 0; i < dead.length; i++) dead[i]! += place.page[place.slot + i]!;
+					if (isGauge) continue;
+					for (let i = 0; i < deadTotals.length; i++) deadTotals[i]! += place.page[place.slot + i]!;
 				}
-				if (gauge && places.length === 0) ofFamily.delete(key);
+				if (isGauge && places.length === 0) seriesOfFamily.delete(key);
 			}
 		}
 	}
@@ -108,18 +108,18 @@ export class ThreadTotals {
 	}
 
 	/**
-	 * Calls `take` with each series of a family, summed over threads. A series passes the same `labels` object every time. Its
+	 * Calls `receive` with each series of a family, summed over threads. A series passes the same `labels` object every time. Its
 	 * `values` are valid only during the call.
 	 */
-	each(family: string, take: (labels: SeriesLabels, values: Float64Array) => void): void {
+	forEachSeries(family: string, receive: (labels: SeriesLabels, values: Float64Array) => void): void {
 		let sums: Float64Array | undefined;
-		for (const { labels, places, dead } of this.#series.get(family)?.values() ?? []) {
-			sums ??= new Float64Array(dead.length);
-			sums.set(dead);
+		for (const { labels, places, deadTotals } of this.#series.get(family)?.values() ?? []) {
+			sums ??= new Float64Array(deadTotals.length);
+			sums.set(deadTotals);
 			for (const { page, slot } of places) {
 				for (let i = 0; i < sums.length; i++) sums[i]! += page[slot + i]!;
 			}
-			take(labels, sums);
+			receive(labels, sums);
 		}
 	}
 }

@@ -6,7 +6,7 @@ import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserve
 import { getHeapStatistics } from 'node:v8';
 
 /** Milliseconds between publications. */
-const INTERVAL = 1000;
+const INTERVAL_MS = 1000;
 
 /** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. They are prom-client's. */
 export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
@@ -39,19 +39,19 @@ export const VITAL_GAUGES: readonly { readonly name: string; readonly help: stri
 
 /** Header slots, through which the scraper and the thread communicate. */
 const [WANTED, SCRAPES, PUBLISHED] = [0, 1, 2];
-const GAUGES = 3;
-const GC = GAUGES + VITAL_GAUGES.length;
+const FIRST_GAUGE_SLOT = 3;
+const FIRST_GC_SLOT = FIRST_GAUGE_SLOT + VITAL_GAUGES.length;
 /** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
 const GC_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
 /** Number of slots altogether. */
-const SLOTS = GC + GC_KINDS.length * GC_SLOTS;
+const SLOTS = FIRST_GC_SLOT + GC_KINDS.length * GC_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */
 export class ThreadVitals {
 	/** Bytes of memory that {@link ThreadVitals} needs. */
 	static readonly BYTES = SLOTS * Float64Array.BYTES_PER_ELEMENT;
 	readonly #values: Float64Array;
-	#recording = false;
+	#isRecording = false;
 
 	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(ThreadVitals.BYTES), offset = 0) {
 		this.#values = new Float64Array(memory, offset, SLOTS);
@@ -60,30 +60,30 @@ export class ThreadVitals {
 	// Methods for the scraper.
 
 	/** Asks the thread to start recording. The thread notices when it handles its next message. */
-	want(): void {
+	requestRecording(): void {
 		this.#values[WANTED] = 1;
 	}
 
 	/** True once the thread has published. */
-	get published(): boolean {
+	get isPublished(): boolean {
 		return this.#values[PUBLISHED] === 1;
 	}
 
 	/** Returns the value of one of {@link VITAL_GAUGES}. */
 	gauge(slot: number): number {
-		return this.#values[GAUGES + slot]!;
+		return this.#values[FIRST_GAUGE_SLOT + slot]!;
 	}
 
-	/** Calls `take` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
-	collections(take: (kind: string, counts: Float64Array) => void): void {
-		for (const [at, [, kind]] of GC_KINDS.entries()) {
-			const start = GC + at * GC_SLOTS;
-			take(kind, this.#values.subarray(start, start + GC_SLOTS));
+	/** Calls `receive` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
+	collections(receive: (kind: string, counts: Float64Array) => void): void {
+		for (const [index, [, kind]] of GC_KINDS.entries()) {
+			const start = FIRST_GC_SLOT + index * GC_SLOTS;
+			receive(kind, this.#values.subarray(start, start + GC_SLOTS));
 		}
 	}
 
 	/** Starts a new measuring period: the thread discards the event-loop delays recorded so far after its next publication. */
-	scraped(): void {
+	startPeriod(): void {
 		this.#values[SCRAPES]!++;
 	}
 
@@ -91,8 +91,8 @@ export class ThreadVitals {
 
 	/** Starts recording if the scraper has asked for it. Must be called after each message from the main thread. */
 	recordIfWanted(): void {
-		if (this.#recording || this.#values[WANTED] !== 1) return;
-		this.#recording = true;
+		if (this.#isRecording || this.#values[WANTED] !== 1) return;
+		this.#isRecording = true;
 		// One sample per iteration of the event loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
 		const delays = monitorEventLoopDelay(options);
@@ -100,45 +100,45 @@ export class ThreadVitals {
 		const observer = new PerformanceObserver(list => {
 			for (const entry of list.getEntries()) {
 				const { kind } = (entry as unknown as { readonly detail: { readonly kind?: number } }).detail;
-				this.#collected(entry.duration / 1000, kind);
+				this.#recordCollection(entry.duration / 1000, kind);
 			}
 		});
 		observer.observe({ entryTypes: ['gc'] });
-		let due = performance.now() + INTERVAL;
+		let nextTickAt = performance.now() + INTERVAL_MS;
 		let scrapes = this.#values[SCRAPES]!;
 		this.#publish(delays, 0);
 		const tick = (): void => {
 			const now = performance.now();
-			this.#publish(delays, Math.max(0, now - due) / 1000);
-			due = now + INTERVAL;
+			this.#publish(delays, Math.max(0, now - nextTickAt) / 1000);
+			nextTickAt = now + INTERVAL_MS;
 			const count = this.#values[SCRAPES]!;
 			if (count !== scrapes) delays.reset();
 			scrapes = count;
 		};
-		setInterval(tick, INTERVAL).unref();
+		setInterval(tick, INTERVAL_MS).unref();
 	}
 
-	#collected(seconds: number, kind: number | undefined): void {
-		const at = GC_KINDS.findIndex(([number]) => number === kind);
-		if (at < 0) return;
-		const start = GC + at * GC_SLOTS;
+	#recordCollection(seconds: number, kind: number | undefined): void {
+		const index = GC_KINDS.findIndex(([number]) => number === kind);
+		if (index < 0) return;
+		const start = FIRST_GC_SLOT + index * GC_SLOTS;
 		const bucket = GC_BUCKET_BOUNDS_SECONDS.findIndex(bound => seconds <= bound);
 		this.#values[start + (bucket < 0 ? GC_BUCKET_BOUNDS_SECONDS.length : bucket)]!++;
 		this.#values[start + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
 	}
 
-	#publish(delays: ELDHistogram, lag: number): void {
+	#publish(delays: ELDHistogram, lagSeconds: number): void {
 		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
 		// Without samples, the histogram reports a huge minimum and a mean of NaN.
-		const none = delays.count === 0;
-		const measured = none
+		const isEmpty = delays.count === 0;
+		const measured = isEmpty
 			? [0, 0, 0, 0, 0, 0, 0]
 			: [
 					...[delays.min, delays.max, delays.mean, delays.stddev],
 					...[delays.percentile(50), delays.percentile(90), delays.percentile(99)],
 				];
-		const values = [lag, ...measured.map(nanoseconds => nanoseconds / 1e9)];
-		this.#values.set([...values, total_heap_size, used_heap_size, external_memory], GAUGES);
+		const values = [lagSeconds, ...measured.map(nanoseconds => nanoseconds / 1e9)];
+		this.#values.set([...values, total_heap_size, used_heap_size, external_memory], FIRST_GAUGE_SLOT);
 		this.#values[PUBLISHED] = 1;
 	}
 }

@@ -7,14 +7,14 @@ export type NamedVitals = readonly [thread: string, vitals: ThreadVitals];
 
 /** Returns the families about event-loop lag and the heap. `threads` is called at each scrape. */
 export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamily[] {
-	const labels = new KeptLabels();
+	const labels = new LabelCache();
 	return VITAL_GAUGES.map(({ name, help, slot }) => {
 		const samples = (): MetricSample[] => {
-			const all: MetricSample[] = [];
+			const allSamples: MetricSample[] = [];
 			for (const [thread, vitals] of threads()) {
-				if (vitals.published) all.push({ labels: labels.of({ thread }), value: vitals.gauge(slot) });
+				if (vitals.isPublished) allSamples.push({ labels: labels.intern({ thread }), value: vitals.gauge(slot) });
 			}
-			return all;
+			return allSamples;
 		};
 		return { name, help, type: 'gauge', samples };
 	});
@@ -22,7 +22,7 @@ export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamil
 
 /** Returns the family about garbage collection. `threads` is called at each scrape. */
 export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): HistogramFamily {
-	const labels = new KeptLabels();
+	const labels = new LabelCache();
 	return {
 		name: 'nodejs_gc_duration_seconds',
 		help: 'Garbage collections of a thread by kind: major, minor, incremental or weakcb.',
@@ -30,21 +30,21 @@ export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): 
 		bounds: GC_BUCKET_BOUNDS_SECONDS,
 		histograms: take => {
 			for (const [thread, vitals] of threads()) {
-				if (vitals.published) vitals.collections((kind, counts) => take(labels.of({ thread, kind }), counts));
+				if (vitals.isPublished) vitals.collections((kind, counts) => take(labels.intern({ thread, kind }), counts));
 			}
 		},
 	};
 }
 
 /** Returns the same object for equal labels, because the exposition caches their text by object. */
-class KeptLabels {
-	readonly #kept = new Map<string, MetricLabels>();
+class LabelCache {
+	readonly #labels = new Map<string, MetricLabels>();
 
-	of(labels: MetricLabels): MetricLabels {
+	intern(labels: MetricLabels): MetricLabels {
 		const key = Object.values(labels).join();
-		const kept = this.#kept.get(key);
-		if (kept) return kept;
-		this.#kept.set(key, labels);
+		const cached = this.#labels.get(key);
+		if (cached) return cached;
+		this.#labels.set(key, labels);
 		return labels;
 	}
 }

@@ -37,7 +37,13 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
 	};
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
-	const port = { post: () => {}, postSegment: () => {}, dropped: () => {}, outstanding: control, outstandingSlot: 0 };
+	const port = {
+		post: () => {},
+		postSegment: () => {},
+		reportDropped: () => {},
+		outstanding: control,
+		outstandingSlot: 0,
+	};
 	const leases: ThreadLeases = new ThreadLeases({
 		index: 0,
 		rows: 1,

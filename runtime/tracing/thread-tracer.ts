@@ -66,7 +66,7 @@ export class ThreadTracer implements Tracer {
 		if (this.#batchSpans === 0) return;
 		const { outstanding, outstandingSlot } = this.#port;
 		if (Atomics.load(outstanding, outstandingSlot) > MAX_LOG_IN_TRANSIT_CHARS) {
-			this.#port.dropped(this.#batchSpans);
+			this.#port.reportDropped(this.#batchSpans);
 		} else {
 			Atomics.add(outstanding, outstandingSlot, this.#batchText.length);
 			this.#port.post(this.#batchText, this.#batchSpans);

@@ -19,7 +19,7 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 ]);
 
 /** Number of characters of JSON that a worker parses in one slice, which takes about half a millisecond. */
-const CHUNK = 48 * 1024;
+const CHUNK_CHARS = 48 * 1024;
 
 /** A compiled document, divided into parts. */
 export interface DocumentImage {
@@ -56,63 +56,63 @@ export class DocumentImageCache {
 	readonly #sites = new WeakMap<Site, string>();
 	readonly #pointers = new WeakMap<Site, string>();
 	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
-	/** The JSON of each site's dependencies on named upstreams and routes, valid for the names in {@link #named}. */
+	/** The JSON of each site's dependencies on named upstreams and routes, valid for the names in {@link #namedJson}. */
 	#dependencies = new WeakMap<Site, string>();
-	#named = '';
+	#namedJson = '';
 
 	/** Returns the JSON of a site. */
 	site(site: Site): string {
-		return remembered(this.#sites, site, () => JSON.stringify(site));
+		return memoize(this.#sites, site, () => JSON.stringify(site));
 	}
 
 	/** Returns the JSON pointers of all steps, for a document that was not compiled from source text. */
 	pointers({ sites = [], routes = {} }: Document): StepPlaces {
-		const texts = sites.map(site => remembered(this.#pointers, site, () => stepPointersJson(site, '')));
+		const texts = sites.map(site => memoize(this.#pointers, site, () => stepPointersJson(site, '')));
 		return { sites: texts, routes: stepPointersJson(routes, '/routes') };
 	}
 
 	/** Returns the JSON of a listener's sites, in chunks. */
 	listener(listener: ListenerSpec): readonly string[] {
-		return remembered(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
+		return memoize(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
 	}
 
 	/** Returns a function that yields the dependencies of a site; undefined if the document has no named upstreams or routes. */
 	dependencies(document: Document): ((site: Site) => string) | undefined {
 		const find = namedDependencies(document);
 		if (!find) return undefined;
-		const named = JSON.stringify([document.upstreams, document.routes]);
-		if (named !== this.#named) {
-			this.#named = named;
+		const namedParts = JSON.stringify([document.upstreams, document.routes]);
+		if (namedParts !== this.#namedJson) {
+			this.#namedJson = namedParts;
 			this.#dependencies = new WeakMap();
 		}
-		return site => remembered(this.#dependencies, site, () => find(site));
+		return site => memoize(this.#dependencies, site, () => find(site));
 	}
 }
 
-function remembered<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
-	const found = known.get(key);
-	if (found !== undefined) return found;
-	const made = make();
-	known.set(key, made);
-	return made;
+function memoize<K extends object, V>(cache: WeakMap<K, V>, key: K, make: () => V): V {
+	const cached = cache.get(key);
+	if (cached !== undefined) return cached;
+	const value = make();
+	cache.set(key, value);
+	return value;
 }
 
-/** Divides a document into parts. Unchanged parts are taken from `memory`. */
+/** Divides a document into parts. Unchanged parts are taken from `cache`. */
 export function createDocumentImage(
 	document: Document,
 	plan: Plan | undefined,
-	memory: DocumentImageCache = new DocumentImageCache(),
+	cache: DocumentImageCache = new DocumentImageCache(),
 	places?: StepPlaces,
 	forced = 0,
 ): DocumentImage {
 	const { sites = [], ...rest } = document;
 	const settings: Settings = document.settings ?? {};
-	const forSites = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
-	const texts = sites.map(site => memory.site(site));
-	const dependencies = memory.dependencies(document);
+	const siteSettings = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
+	const texts = sites.map(site => cache.site(site));
+	const dependencies = cache.dependencies(document);
 	const { files } = plan ?? {};
 	const material = { ...files?.contents, ...(forced > 0 ? { '': String(forced) } : {}) };
-	const spoken = (plan?.listeners ?? []).flatMap(({ key, protocols }) =>
+	const listenerProtocols = (plan?.listeners ?? []).flatMap(({ key, protocols }) =>
 		protocols ? [[key, protocols] as const] : [],
 	);
 	return {
@@ -120,10 +120,10 @@ export function createDocumentImage(
 		rest: JSON.stringify(rest),
 		shared: JSON.stringify({
 			...{ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} },
-			...(spoken.length > 0 ? { protocols: Object.fromEntries(spoken) } : {}),
+			...(listenerProtocols.length > 0 ? { protocols: Object.fromEntries(listenerProtocols) } : {}),
 			...(Object.keys(material).length > 0 ? { material } : {}),
 		}),
-		settings: canonicalJson(forSites),
+		settings: canonicalJson(siteSettings),
 		sites: texts,
 		keys:
 			dependencies || files
@@ -134,12 +134,12 @@ export function createDocumentImage(
 			const tls = listener.tls && JSON.stringify(listener.tls);
 			const http3 = http3RequestFor(listener, settings);
 			const address = http3 === undefined ? socket : { ...socket, http3 };
-			return { address, sites: memory.listener(listener), tls };
+			return { address, sites: cache.listener(listener), tls };
 		}),
 		certificates: plan?.certificates,
 		files: files?.identity ?? '',
 		forced,
-		places: places ?? memory.pointers(document),
+		places: places ?? cache.pointers(document),
 		hasText: places !== undefined,
 	};
 }
@@ -164,63 +164,64 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 
 /** Returns the changes from the generation of `before`, or from nothing, to that of `after`. A forced load reuses no sites. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
-	const keeps = before?.settings === after.settings && before.forced === after.forced;
-	const { runs, changed } = siteRuns(keeps ? before.keys : [], after);
+	const canReuse = before?.settings === after.settings && before.forced === after.forced;
+	const { runs, changed } = siteRuns(canReuse ? before.keys : [], after);
 	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener]));
 	return {
 		shared: before?.shared === after.shared ? undefined : after.shared,
 		runs,
 		changed: chunks(changed),
-		places: newPlaces(before, after, runs),
+		places: changedPlaces(before, after, runs),
 		listeners: after.listeners.map(({ address: { key }, sites, tls }) => {
-			const { sites: old, tls: handshakes } = tables.get(key) ?? {};
-			const same = old?.length === sites.length && (old === sites || sites.every((chunk, at) => chunk === old[at]));
-			return { key, sites: same ? undefined : sites, ...(tls === handshakes ? {} : { tls }) };
+			const { sites: oldSites, tls: oldTls } = tables.get(key) ?? {};
+			const isSame =
+				oldSites?.length === sites.length && (oldSites === sites || sites.every((chunk, at) => chunk === oldSites[at]));
+			return { key, sites: isSame ? undefined : sites, ...(tls === oldTls ? {} : { tls }) };
 		}),
 	};
 }
 
 /** Returns the places of sites that are new or whose places have changed. */
-function newPlaces(
+function changedPlaces(
 	before: DocumentImage | undefined,
 	{ places }: DocumentImage,
 	runs: readonly SiteRange[],
 ): GenerationDelta['places'] {
-	const fresh: string[] = [];
+	const changed: string[] = [];
 	let index = 0;
 	for (const [from, count] of runs) {
 		for (let at = 0; at < count; at++, index++) {
-			const known = from === -1 ? undefined : before?.places.sites[from + at];
+			const cache = from === -1 ? undefined : before?.places.sites[from + at];
 			const now = places.sites[index]!;
-			if (now !== known) fresh.push(JSON.stringify([index, now]));
+			if (now !== cache) changed.push(JSON.stringify([index, now]));
 		}
 	}
-	return { sites: chunks(fresh), routes: places.routes === before?.places.routes ? undefined : places.routes };
+	return { sites: chunks(changed), routes: places.routes === before?.places.routes ? undefined : places.routes };
 }
 
 /** Determines which sites can be reused. Common prefixes and suffixes are handled without lookups. */
 function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
-	const keep = (from: number): void => {
+	const addToRun = (from: number): void => {
 		const last = runs.at(-1);
-		const continues = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
-		if (continues) last[1]++;
+		const continuesRun = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
+		if (continuesRun) last[1]++;
 		else runs.push([from, 1]);
 	};
-	const shorter = Math.min(before.length, keys.length);
+	const maxCommon = Math.min(before.length, keys.length);
 	let start = 0;
-	while (start < shorter && before[start] === keys[start]) keep(start++);
+	while (start < maxCommon && before[start] === keys[start]) addToRun(start++);
 	let end = 0;
-	while (end < shorter - start && before[before.length - 1 - end] === keys[keys.length - 1 - end]) end++;
-	const known = new Map<string, number>();
-	for (let index = start; index < before.length - end; index++) known.set(before[index]!, index);
+	while (end < maxCommon - start && before[before.length - 1 - end] === keys[keys.length - 1 - end]) end++;
+	const cache = new Map<string, number>();
+	for (let index = start; index < before.length - end; index++) cache.set(before[index]!, index);
 	for (let index = start; index < keys.length - end; index++) {
-		const from = known.get(keys[index]!) ?? -1;
+		const from = cache.get(keys[index]!) ?? -1;
 		if (from === -1) changed.push(sites[index]!);
-		keep(from);
+		addToRun(from);
 	}
-	for (let index = before.length - end; index < before.length; index++) keep(index);
+	for (let index = before.length - end; index < before.length; index++) addToRun(index);
 	return { runs, changed };
 }
 
@@ -241,17 +242,17 @@ export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 
 /** Joins JSON values to JSON arrays of limited size. */
 function chunks(texts: readonly string[]): string[] {
-	const joined: string[] = [];
+	const arrays: string[] = [];
 	let start = 0;
 	let size = 0;
 	for (let i = 0; i < texts.length; i++) {
 		size += texts[i]!.length;
-		if (size < CHUNK && i + 1 < texts.length) continue;
-		joined.push(`[${texts.slice(start, i + 1).join(',')}]`);
+		if (size < CHUNK_CHARS && i + 1 < texts.length) continue;
+		arrays.push(`[${texts.slice(start, i + 1).join(',')}]`);
 		start = i + 1;
 		size = 0;
 	}
-	return joined;
+	return arrays;
 }
 
 /**
@@ -259,19 +260,20 @@ function chunks(texts: readonly string[]): string[] {
  * other routes; undefined if nothing is named. Any string equal to a name counts, so that handlers' fields need not be known.
  */
 function namedDependencies(document: Document): ((value: unknown) => string) | undefined {
-	const named = new Map<string, unknown>();
-	for (const [name, value] of Object.entries(document.upstreams ?? {})) named.set(name, value);
-	for (const [name, value] of Object.entries(document.routes ?? {})) named.set(name, [named.get(name), value]);
-	if (named.size === 0) return undefined;
+	const namedParts = new Map<string, unknown>();
+	for (const [name, value] of Object.entries(document.upstreams ?? {})) namedParts.set(name, value);
+	for (const [name, value] of Object.entries(document.routes ?? {}))
+		namedParts.set(name, [namedParts.get(name), value]);
+	if (namedParts.size === 0) return undefined;
 	const texts = new Map<string, string>();
-	for (const [name, value] of named) texts.set(name, `${JSON.stringify(name)}=${canonicalJson(value)}\n`);
+	for (const [name, value] of namedParts) texts.set(name, `${JSON.stringify(name)}=${canonicalJson(value)}\n`);
 	return value => {
-		const found = new Set<string>();
+		const usedNames = new Set<string>();
 		const visit = (part: unknown): void => {
 			if (typeof part === 'string') {
-				if (found.has(part) || !named.has(part)) return;
-				found.add(part);
-				visit(named.get(part));
+				if (usedNames.has(part) || !namedParts.has(part)) return;
+				usedNames.add(part);
+				visit(namedParts.get(part));
 			} else if (Array.isArray(part)) {
 				for (const item of part) visit(item);
 			} else if (part !== null && typeof part === 'object') {
@@ -279,7 +281,7 @@ function namedDependencies(document: Document): ((value: unknown) => string) | u
 			}
 		};
 		visit(value);
-		return [...found]
+		return [...usedNames]
 			.sort()
 			.map(name => texts.get(name)!)
 			.join('');

@@ -24,7 +24,7 @@ import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
 /** After this many milliseconds of building, requests get their turn. */
-const SLICE = 2;
+const SLICE_MS = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */
 export interface SharedDocumentParts {
@@ -41,7 +41,7 @@ export interface SharedDocumentParts {
 export interface LeaseSource {
 	/**
 	 * Acquires a lease and returns its handle. Uses with equal settings share a lease, unless their files (`material`) differ.
-	 * Throws MemoryWanted if shared memory has to be fetched first.
+	 * Throws NeedsSharedMemory if shared memory has to be requested first.
 	 */
 	acquire<K extends keyof LeaseKinds>(
 		kind: K,
@@ -52,7 +52,7 @@ export interface LeaseSource {
 	/** Work that templates hand to another thread. */
 	readonly pageWork?: PageWork | undefined;
 	/** Resolves when all requested memory has arrived. */
-	memory(): Promise<void>;
+	whenMemoryArrives(): Promise<void>;
 }
 
 /** A lease needs shared memory, which only the main thread can allocate; the site is built again once it has arrived. */
@@ -90,13 +90,13 @@ export class GenerationBuild {
 	readonly #source: LeaseSource;
 	readonly #facts: HostFacts;
 	/** Sites built so far, not counting reused ones. */
-	readonly made: BuiltSiteWithLeases[] = [];
+	readonly builtSites: BuiltSiteWithLeases[] = [];
 	readonly #log: (entry: LogEntry) => void;
-	readonly #common = new SharedCode();
+	readonly #sharedCode = new SharedCode();
 	readonly #routePlaces: StepPlaceTable;
 	readonly #activity: ThreadActivity | undefined;
 	#sliceStart = performance.now();
-	#aborted = false;
+	#isAborted = false;
 
 	/** @param log Receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` belong to the thread. */
 	constructor(
@@ -115,75 +115,75 @@ export class GenerationBuild {
 
 	/** Aborts the build at its next slice. */
 	abort(): void {
-		this.#aborted = true;
+		this.#isAborted = true;
 	}
 
 	async run(
 		delta: GenerationDelta,
 		number: number,
 		generations: Generations,
-		before: SharedDocumentParts,
+		previousShared: SharedDocumentParts,
 	): Promise<BuildResult> {
 		const base = generations.newest;
 		this.#activity?.enter('build');
 		try {
-			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedDocumentParts);
-			const { sites, dropped } = await this.#sites(delta, base, shared);
+			const shared = delta.shared === undefined ? previousShared : (JSON.parse(delta.shared) as SharedDocumentParts);
+			const { sites, dropped } = await this.#buildSites(delta, base, shared);
 			const perHost = shared.settings.metrics?.per_host === true;
-			const tables = await this.#tables(delta, base, perHost);
-			const places = await this.#places(delta);
+			const tables = await this.#buildTables(delta, base, perHost);
+			const places = await this.#readPlaces(delta);
 			return { generation: new Generation(number, sites, tables, dropped, places), shared };
 		} catch (error) {
-			for (const unit of this.made) for (const lease of unit.leases) this.#source.release(lease);
+			for (const unit of this.builtSites) for (const lease of unit.leases) this.#source.release(lease);
 			throw error;
 		} finally {
 			this.#activity?.leave('build');
 		}
 	}
 
-	async #sites(delta: GenerationDelta, base: Generation, shared: SharedDocumentParts) {
+	async #buildSites(delta: GenerationDelta, base: Generation, shared: SharedDocumentParts) {
 		const sites: (BuiltSiteWithLeases | undefined)[] = [];
 		const changedAt: number[] = [];
-		let kept = 0;
-		for (const [from, count] of delta.runs) {
+		let reusedCount = 0;
+		for (const [oldIndex, count] of delta.runs) {
 			for (let i = 0; i < count; i++) {
-				if (from === -1) changedAt.push(sites.length);
-				sites.push(from === -1 ? undefined : base.sites[from + i]);
+				if (oldIndex === -1) changedAt.push(sites.length);
+				sites.push(oldIndex === -1 ? undefined : base.sites[oldIndex + i]);
 			}
-			if (from !== -1) kept += count;
+			if (oldIndex !== -1) reusedCount += count;
 		}
 		const waiting: { at: number; site: Site }[] = [];
-		let next = 0;
+		let changedCount = 0;
 		for (const chunk of delta.changed) {
 			for (const site of JSON.parse(chunk) as Site[]) {
-				const at = changedAt[next++]!;
-				sites[at] = this.#unit(site, at, shared);
+				const at = changedAt[changedCount++]!;
+				sites[at] = this.#buildUnit(site, at, shared);
 				if (!sites[at]) waiting.push({ at, site });
-				await this.#breathe();
+				await this.#yieldIfDue();
 			}
 		}
 		while (waiting.length > 0) {
 			this.#activity?.leave('build');
-			await this.#source.memory();
+			await this.#source.whenMemoryArrives();
 			this.#activity?.enter('build');
-			if (this.#aborted) throw new BuildAborted();
+			if (this.#isAborted) throw new BuildAborted();
 			for (const entry of waiting.splice(0)) {
-				sites[entry.at] = this.#unit(entry.site, entry.at, shared);
+				sites[entry.at] = this.#buildUnit(entry.site, entry.at, shared);
 				if (!sites[entry.at]) {
 					waiting.push(entry);
-					this.#requestAll(entry.site, entry.at, shared);
+					this.#requestAllMemory(entry.site, entry.at, shared);
 				}
-				await this.#breathe();
+				await this.#yieldIfDue();
 			}
 		}
 		return {
 			sites: sites as BuiltSiteWithLeases[],
-			dropped: kept === base.sites.length ? [] : droppedSites(base, delta),
+			dropped: reusedCount === base.sites.length ? [] : droppedSites(base, delta),
 		};
 	}
 
 	/** Builds one site. Returns undefined if memory must be fetched first. */
-	#unit(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
+	#buildUnit(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
 		const handles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
@@ -196,9 +196,15 @@ export class GenerationBuild {
 		};
 		try {
 			const tracer = createStepTracer(shared.settings, this.#log);
-			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, sharedCode: this.#common });
+			const built = buildSite(site, index, {
+				...shared,
+				leases,
+				facts: this.#facts,
+				tracer,
+				sharedCode: this.#sharedCode,
+			});
 			const unit = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
-			this.made.push(unit);
+			this.builtSites.push(unit);
 			return unit;
 		} catch (error) {
 			for (const handle of handles) this.#source.release(handle);
@@ -211,7 +217,7 @@ export class GenerationBuild {
 	 * Requests the memory of all leases of a site at once. A site with many of them would otherwise be built again for each. Builds the
 	 * site with fake leases in place of those that wait for memory, and discards it.
 	 */
-	#requestAll(site: Site, index: number, shared: SharedDocumentParts): void {
+	#requestAllMemory(site: Site, index: number, shared: SharedDocumentParts): void {
 		const handles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
@@ -241,45 +247,45 @@ export class GenerationBuild {
 		}
 	}
 
-	async #places({ places }: GenerationDelta): Promise<GenerationPlaces> {
+	async #readPlaces({ places }: GenerationDelta): Promise<GenerationPlaces> {
 		const sites = new Map<number, string>();
 		for (const chunk of places.sites) {
 			for (const [index, json] of JSON.parse(chunk) as [number, string][]) sites.set(index, json);
-			await this.#breathe();
+			await this.#yieldIfDue();
 		}
-		return { sites, routes: places.routes, ofRoutes: this.#routePlaces };
+		return { sites, routes: places.routes, routePlaces: this.#routePlaces };
 	}
 
-	async #tables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
+	async #buildTables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
 		const tables = new Map<string, ListenerTable>();
 		for (const { key, sites, tls: changed } of delta.listeners) {
-			const old = base.tables.get(key);
-			const tls = changed ?? old?.tls;
-			if (!sites && old) {
-				tables.set(key, tls === old.tls ? old : { ...old, tls });
+			const oldTable = base.tables.get(key);
+			const tls = changed ?? oldTable?.tls;
+			if (!sites && oldTable) {
+				tables.set(key, tls === oldTable.tls ? oldTable : { ...oldTable, tls });
 				continue;
 			}
-			const listed: ListenedSite[] = [];
+			const listedSites: ListenedSite[] = [];
 			for (const chunk of sites ?? []) {
-				for (const entry of JSON.parse(chunk) as ListenedSite[]) listed.push(entry);
-				await this.#breathe();
+				for (const entry of JSON.parse(chunk) as ListenedSite[]) listedSites.push(entry);
+				await this.#yieldIfDue();
 			}
 			const hosts = perHost
-				? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
+				? new Set(listedSites.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
 				: undefined;
-			tables.set(key, { table: new SiteTable(listed), hosts, tls });
-			await this.#breathe();
+			tables.set(key, { table: new SiteTable(listedSites), hosts, tls });
+			await this.#yieldIfDue();
 		}
 		return tables;
 	}
 
 	/** Yields to the event loop once the current time slice is over, so that requests are served. */
-	async #breathe(): Promise<void> {
-		if (performance.now() - this.#sliceStart < SLICE) return;
+	async #yieldIfDue(): Promise<void> {
+		if (performance.now() - this.#sliceStart < SLICE_MS) return;
 		this.#activity?.leave('build');
 		await new Promise(resolve => setImmediate(resolve));
 		this.#activity?.enter('build');
-		if (this.#aborted) throw new BuildAborted();
+		if (this.#isAborted) throw new BuildAborted();
 		this.#sliceStart = performance.now();
 	}
 }
@@ -294,7 +300,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 
 /** Returns the sites of the base generation that are not reused. */
 function droppedSites(base: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
-	const kept = new Uint8Array(base.sites.length);
-	for (const [from, count] of delta.runs) if (from !== -1) kept.fill(1, from, from + count);
-	return base.sites.filter((_, index) => kept[index] === 0);
+	const reusedCount = new Uint8Array(base.sites.length);
+	for (const [oldIndex, count] of delta.runs) if (oldIndex !== -1) reusedCount.fill(1, oldIndex, oldIndex + count);
+	return base.sites.filter((_, index) => reusedCount[index] === 0);
 }

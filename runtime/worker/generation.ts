@@ -22,7 +22,7 @@ export interface GenerationPlaces {
 	/** JSON for named routes; undefined if unchanged. */
 	readonly routes: string | undefined;
 	/** The thread's table of route places. */
-	readonly ofRoutes: StepPlaceTable;
+	readonly routePlaces: StepPlaceTable;
 }
 
 /** A listener's site lookup, which yields an index into the generation's sites. */
@@ -46,8 +46,8 @@ export class Generation {
 	exchanges = 0;
 	/** Kept apart from `sites`: with thousands of sites, every object on a request's path costs a cache miss. */
 	readonly #places: GenerationPlaces | undefined;
-	readonly #mains: readonly (Handler | undefined)[];
-	readonly #names: readonly string[];
+	readonly #mainHandlers: readonly (Handler | undefined)[];
+	readonly #siteNames: readonly string[];
 
 	constructor(
 		number: number,
@@ -61,18 +61,18 @@ export class Generation {
 		this.tables = tables;
 		this.dropped = dropped;
 		this.#places = places;
-		this.#mains = sites.map(({ built }) => built.mainHandler);
-		this.#names = sites.map(({ built }) => built.name);
+		this.#mainHandlers = sites.map(({ built }) => built.mainHandler);
+		this.#siteNames = sites.map(({ built }) => built.name);
 	}
 
 	/** Updates the places of sites shared with the previous generation, which may have moved in the file. */
-	place(): void {
+	updatePlaces(): void {
 		const places = this.#places;
 		if (places === undefined) return;
 		for (let index = 0; index < this.sites.length; index++) {
 			this.sites[index]!.places?.set(`/sites/${index}`, places.sites.get(index));
 		}
-		places.ofRoutes.set('', places.routes);
+		places.routePlaces.set('', places.routes);
 	}
 
 	/** Returns the place of the step that decided an exchange: `Configfile:12`. */
@@ -80,15 +80,15 @@ export class Generation {
 		if (siteIndex < 0 || decidedAt < 0) return undefined;
 		return decidedAt < FIRST_ROUTE_STEP
 			? this.sites[siteIndex]!.places?.placeOf(decidedAt)
-			: this.#places?.ofRoutes.placeOf(decidedAt - FIRST_ROUTE_STEP);
+			: this.#places?.routePlaces.placeOf(decidedAt - FIRST_ROUTE_STEP);
 	}
 
 	/** Runs the site with that index. */
 	handle(index: number, x: Exchange): void | Promise<void> {
 		x.siteIndex = index;
-		const main = this.#mains[index];
+		const main = this.#mainHandlers[index];
 		if (main === undefined) return this.sites[index]!.built.handle(x);
-		x.site = this.#names[index]!;
+		x.site = this.#siteNames[index]!;
 		return main(x);
 	}
 }
@@ -100,7 +100,7 @@ export class Generations {
 	#current = new Generation(0, [], new Map(), []);
 	#prepared: Generation | undefined;
 	/** Oldest first. */
-	readonly #old: Generation[] = [];
+	readonly #oldGenerations: Generation[] = [];
 
 	constructor(control: Int32Array, leases: LeaseRegistry) {
 		this.#control = control;
@@ -110,7 +110,7 @@ export class Generations {
 	/** Returns the generation named in shared memory. Reads it without `Atomics.load`, because a function call per request would cost more. */
 	current(): Generation {
 		const number = this.#control[CONTROL_GENERATION]!;
-		return number === this.#current.number ? this.#current : this.#flip(number);
+		return number === this.#current.number ? this.#current : this.#switchTo(number);
 	}
 
 	/** The newest activated generation, without looking at shared memory: the base of the next build. */
@@ -119,12 +119,12 @@ export class Generations {
 	}
 
 	/** Number of old generations that still have unfinished exchanges. */
-	get lingering(): number {
-		return this.#old.length;
+	get oldCount(): number {
+		return this.#oldGenerations.length;
 	}
 
 	/** Holds a built generation until shared memory names it. */
-	hold(generation: Generation): void {
+	prepare(generation: Generation): void {
 		this.#prepared = generation;
 	}
 
@@ -133,12 +133,12 @@ export class Generations {
 		const prepared = this.#prepared;
 		if (!prepared) return;
 		this.#prepared = undefined;
-		const kept = new Set(this.#current.sites);
-		for (const unit of prepared.sites) if (!kept.has(unit)) this.release(unit);
+		const currentSites = new Set(this.#current.sites);
+		for (const unit of prepared.sites) if (!currentSites.has(unit)) this.release(unit);
 	}
 
 	/** Records the end of an exchange. */
-	ended(generation: Generation): void {
+	exchangeEnded(generation: Generation): void {
 		if (--generation.exchanges === 0 && generation !== this.#current) this.#releaseOld();
 	}
 
@@ -147,23 +147,23 @@ export class Generations {
 		for (const lease of unit.leases) this.#leases.release(lease);
 	}
 
-	#flip(number: number): Generation {
+	#switchTo(number: number): Generation {
 		const next = this.#prepared;
 		// A thread that starts late builds the generation already named in memory, and until then serves the one it has.
 		if (next?.number !== number) return this.#current;
 		this.#prepared = undefined;
-		this.#old.push(this.#current);
+		this.#oldGenerations.push(this.#current);
 		this.#current = next;
-		next.place();
+		next.updatePlaces();
 		this.#releaseOld();
 		return next;
 	}
 
 	/** Releases generations, oldest first. A site that one of them dropped may still be running in any older one. */
 	#releaseOld(): void {
-		while (this.#old.length > 0 && this.#old[0]!.exchanges === 0) {
-			this.#old.shift();
-			const successor = this.#old[0] ?? this.#current;
+		while (this.#oldGenerations.length > 0 && this.#oldGenerations[0]!.exchanges === 0) {
+			this.#oldGenerations.shift();
+			const successor = this.#oldGenerations[0] ?? this.#current;
 			for (const unit of successor.dropped) this.release(unit);
 		}
 	}

@@ -3,7 +3,7 @@
 import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
 import type { MessageFromWorker, MessageToWorker } from './worker-messages.ts';
 
-interface Asked {
+interface PendingRequest {
 	readonly resolve: (answer: never) => void;
 	readonly reject: (error: Error) => void;
 }
@@ -11,8 +11,8 @@ interface Asked {
 /** Sends requests and resolves their replies. */
 export class MainThreadClient {
 	readonly #send: (message: MessageFromWorker) => void;
-	readonly #asked = new Map<number, Asked>();
-	#last = 0;
+	readonly #pendingRequests = new Map<number, PendingRequest>();
+	#lastId = 0;
 
 	constructor(send: (message: MessageFromWorker) => void) {
 		this.#send = send;
@@ -23,18 +23,18 @@ export class MainThreadClient {
 	 * every request.
 	 */
 	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]> {
-		const id = ++this.#last;
+		const id = ++this.#lastId;
 		return new Promise((resolve, reject) => {
-			this.#asked.set(id, { resolve, reject });
+			this.#pendingRequests.set(id, { resolve, reject });
 			this.#send({ type: 'ask', id, question });
 		});
 	}
 
 	/** Handles a reply. */
-	answered({ id, answer, failed }: Extract<MessageToWorker, { type: 'answer' }>): void {
-		const asked = this.#asked.get(id);
-		this.#asked.delete(id);
-		if (failed === undefined) asked?.resolve(answer as never);
-		else asked?.reject(new Error(failed));
+	handleReply({ id, answer, failed }: Extract<MessageToWorker, { type: 'answer' }>): void {
+		const pending = this.#pendingRequests.get(id);
+		this.#pendingRequests.delete(id);
+		if (failed === undefined) pending?.resolve(answer as never);
+		else pending?.reject(new Error(failed));
 	}
 }

@@ -62,11 +62,11 @@ export class RequestHost implements ProtocolHost {
 	readonly http3: Http3Counters & QuicCounters;
 	readonly #thread: RequestHostThread;
 	readonly #key: string;
-	readonly #judge: AnswerOutcomeHandler = {
-		onAnswered: x => this.#answered(x),
-		onFailed: (x, error) => this.#failed(x, error),
+	readonly #outcomeHandler: AnswerOutcomeHandler = {
+		onAnswered: x => this.#completeResponse(x),
+		onFailed: (x, error) => this.#failExchange(x, error),
 	};
-	#tableOf: Generation | undefined;
+	#tableGeneration: Generation | undefined;
 	#table: ListenerTable | undefined;
 
 	constructor(key: string, thread: RequestHostThread) {
@@ -90,7 +90,7 @@ export class RequestHost implements ProtocolHost {
 		x.generation = generation;
 		if (this.logsSteps) x.logsSteps = true;
 		if (this.altSvc !== undefined) this.#advertise(x, this.altSvc);
-		this.observer?.began();
+		this.observer?.exchangeBegan();
 		const { admission } = this;
 		if (admission === undefined) return this.#run(x, generation);
 		const verdict = admission.enter(x);
@@ -113,39 +113,40 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	#run(x: Exchange, generation: Generation): void | Promise<void> {
-		if (generation !== this.#tableOf) {
-			this.#tableOf = generation;
+		if (generation !== this.#tableGeneration) {
+			this.#tableGeneration = generation;
 			this.#table = generation.tables.get(this.#key);
 		}
 		let pending: void | Promise<void>;
 		try {
 			pending = this.#serve(x, generation);
 		} catch (error) {
-			this.#failed(x, error);
+			this.#failExchange(x, error);
 			return;
 		}
 		if (pending === undefined) {
-			this.#answered(x);
+			this.#completeResponse(x);
 			return;
 		}
 		if (pending instanceof PendingAnswer) {
-			pending.setOutcomeHandler(this.#judge);
+			pending.setOutcomeHandler(this.#outcomeHandler);
 			return pending;
 		}
 		return pending.then(
-			() => this.#answered(x),
-			error => this.#failed(x, error),
+			() => this.#completeResponse(x),
+			error => this.#failExchange(x, error),
 		);
 	}
 
-	/** Runs the site of a request, after everything that precedes sites. May reject a malformed path already. */
+	/** Runs the site of a request, after the checks that precede sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
 		if (tls.challenged && x.connection.tls === undefined) {
-			const answered = answerChallenge(x, this.#thread);
-			if (answered === true) return undefined;
-			if (answered !== false) return answered.then(done => (done ? undefined : this.#route(x, generation)));
+			const challengeResult = answerChallenge(x, this.#thread);
+			if (challengeResult === true) return undefined;
+			if (challengeResult !== false)
+				return challengeResult.then(isAnswered => (isAnswered ? undefined : this.#route(x, generation)));
 		}
 		return this.#route(x, generation);
 	}
@@ -167,15 +168,15 @@ export class RequestHost implements ProtocolHost {
 		if (x.response.status >= 500) row[ROW_SLOT.serverErrors]!++;
 		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
-		if (x.finishListeners !== undefined) this.#finish(x, x.finishListeners);
+		if (x.finishListeners !== undefined) this.#runCallbacks(x, x.finishListeners);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
-			if (x.log?.beforeEntry !== undefined) this.#finish(x, x.log.beforeEntry);
+			if (x.log?.beforeEntry !== undefined) this.#runCallbacks(x, x.log.beforeEntry);
 			const at = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
 		}
 		if (this.#thread.debug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
-		generations.ended(generation);
+		generations.exchangeEnded(generation);
 	}
 
 	refused(reason: string): void {
@@ -195,10 +196,10 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	/** Runs the handlers' completion callbacks. A bug in one must not keep the generation from ending. */
-	#finish(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
-		for (const finish of listeners) {
+	#runCallbacks(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
+		for (const callback of listeners) {
 			try {
-				finish(x);
+				callback(x);
 			} catch (error) {
 				const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
 				this.#thread.log({
@@ -212,7 +213,7 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	/** Sets an empty response with status 200 if no site or handler has responded. */
-	#answered(x: Exchange): void {
+	#completeResponse(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
 		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
 		if (x.error !== undefined) this.#logFailure(x, x.error.cause, x.error.unanswered !== true);
@@ -222,7 +223,7 @@ export class RequestHost implements ProtocolHost {
 	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the response
 	 * may be incomplete, so the connection is closed, as the compatible server does.
 	 */
-	#failed(x: Exchange, error: unknown): void {
+	#failExchange(x: Exchange, error: unknown): void {
 		failResponse(x, error);
 		if (!(error instanceof HttpError) || error.unforeseen) x.response.headers.set('Connection', 'close');
 		if (this.observer) x.answeredAt = performance.now();
@@ -231,17 +232,17 @@ export class RequestHost implements ProtocolHost {
 
 	/** Logs a failure. `handled` means that an error route has responded; an unexpected error is logged as an error even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
-		const known = error instanceof HttpError;
-		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
-		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
-		if (!serious && !this.#thread.debug) return;
+		const isHttpError = error instanceof HttpError;
+		const unexpectedCause = isHttpError ? (error.status === 500 ? error.cause : undefined) : error;
+		const isSerious = !isHttpError || unexpectedCause !== undefined || (error.status >= 500 && !handled);
+		if (!isSerious && !this.#thread.debug) return;
 		const text = error instanceof Error ? error.message : String(error);
 		// Omits header fields and the query, which may contain secrets.
 		this.#thread.log({
-			level: serious ? 'error' : 'debug',
+			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
 			// The message for unexpected errors begins like the compatible server's, for people who search for it.
-			message: known ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
+			message: isHttpError ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
 			fields: {
 				status: x.response.status,
 				site: x.site,
@@ -251,19 +252,19 @@ export class RequestHost implements ProtocolHost {
 				at: (x.generation as Generation | undefined)?.placeOf(x),
 				traceID: x.log?.fields?.traceID,
 				spanID: x.log?.fields?.spanID,
-				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
-				stack: bug instanceof Error ? bug.stack : undefined,
+				cause: isHttpError && error.cause instanceof Error ? error.cause.message : undefined,
+				stack: unexpectedCause instanceof Error ? unexpectedCause.stack : undefined,
 			},
 		});
 	}
 
 	#observe(x: Exchange, generation: Generation): void {
-		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
+		this.observer!.exchangeEnded(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
 }
 
 /** Maximum characters of a body that is sent in one write with its head. */
-const SHORT_BODY = 4096;
+const SHORT_BODY_CHARS = 4096;
 
 /**
  * Reports whether the response is handed to the system as soon as the handler has answered. The time of its end is then also the
@@ -271,5 +272,5 @@ const SHORT_BODY = 4096;
  */
 function endsAtOnce({ response: { body }, upgradeCallback, protocol }: Exchange): boolean {
 	if (upgradeCallback !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
-	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);
+	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY_CHARS);
 }

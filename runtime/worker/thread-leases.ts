@@ -70,10 +70,10 @@ export class ThreadLeases implements LeaseSource {
 	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
 	readonly #health: HealthSource;
-	readonly #memory = new Map<string, SharedArrayBuffer>();
-	readonly #wanted = new Set<string>();
-	readonly #refused = new Set<string>();
-	#arrived: (() => void)[] = [];
+	readonly #memoryByKey = new Map<string, SharedArrayBuffer>();
+	readonly #pendingMemory = new Set<string>();
+	readonly #refusedMemory = new Set<string>();
+	#onArrival: (() => void)[] = [];
 
 	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
@@ -89,11 +89,11 @@ export class ThreadLeases implements LeaseSource {
 		});
 		this.pageWork = new ThreadPageWork(task => thread.ask({ about: 'page_work', task }));
 		const render = {
-			prometheus: shared(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
-			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
+			prometheus: shareResult(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
+			openmetrics: shareResult(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
 		};
 		this.#metrics = { render: format => render[format]() };
-		this.#health = { notReadyReason: shared(() => thread.ask({ about: 'health' })) };
+		this.#health = { notReadyReason: shareResult(() => thread.ask({ about: 'health' })) };
 	}
 
 	acquire<K extends keyof LeaseKinds>(
@@ -110,20 +110,20 @@ export class ThreadLeases implements LeaseSource {
 		this.registry.release(handle);
 	}
 
-	memory(): Promise<void> {
-		if (this.#wanted.size === 0) return Promise.resolve();
+	whenMemoryArrives(): Promise<void> {
+		if (this.#pendingMemory.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
-			this.#arrived.push(resolve);
+			this.#onArrival.push(resolve);
 		});
 	}
 
 	/** Handles the arrival of requested memory. `buffer` is undefined if it could not be allocated. */
 	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
-		if (buffer) this.#memory.set(key, buffer);
-		else this.#refused.add(key);
-		this.#wanted.delete(key);
-		if (this.#wanted.size > 0) return;
-		for (const resolve of this.#arrived.splice(0)) resolve();
+		if (buffer) this.#memoryByKey.set(key, buffer);
+		else this.#refusedMemory.add(key);
+		this.#pendingMemory.delete(key);
+		if (this.#pendingMemory.size > 0) return;
+		for (const resolve of this.#onArrival.splice(0)) resolve();
 	}
 
 	/** Called after a switch of generations. Makes pools that no site uses end their upgraded connections. */
@@ -140,7 +140,7 @@ export class ThreadLeases implements LeaseSource {
 				return this.#sharedMemory(`listener ${key}`, { slots });
 			} catch (error) {
 				if (!(error instanceof NeedsSharedMemory)) throw error;
-				await this.memory();
+				await this.whenMemoryArrives();
 			}
 		}
 	}
@@ -171,9 +171,9 @@ export class ThreadLeases implements LeaseSource {
 			case 'health':
 				return { value: this.#health, close: () => {} };
 			case 'acme_authority': {
-				const served = settings as LeaseKinds['acme_authority']['settings'];
+				const serverSettings = settings as LeaseKinds['acme_authority']['settings'];
 				const answer: LeaseKinds['acme_authority']['lease']['answer'] = request =>
-					this.#thread.ask({ about: 'acme', request, settings: served });
+					this.#thread.ask({ about: 'acme', request, settings: serverSettings });
 				return { value: { answer }, close: () => {} };
 			}
 			case 'tracer':
@@ -182,12 +182,12 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#compressor, close: () => {} };
 			case 'event_counter': {
 				const { event } = settings as LeaseKinds['event_counter']['settings'];
-				return { value: this.#thread.moduleCounters.of(event), close: () => {} };
+				return { value: this.#thread.moduleCounters.eventCounter(event), close: () => {} };
 			}
 			case 'mirror_gate': {
 				const gate = settings as LeaseKinds['mirror_gate']['settings'];
 				return {
-					value: new ThreadMirrorGate(gate, this.#thread.moduleCounters.ofMirror(gate.upstream)),
+					value: new ThreadMirrorGate(gate, this.#thread.moduleCounters.mirrorCounters(gate.upstream)),
 					close: () => {},
 				};
 			}
@@ -206,9 +206,9 @@ export class ThreadLeases implements LeaseSource {
 		const { row: slots, common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
 		const { rows, threads, index: row, pools } = this.#thread;
-		const found = (addresses: readonly string[]) =>
+		const reportAddresses = (addresses: readonly string[]) =>
 			this.#thread.send({ type: 'upstreams_found', key: handle, addresses });
-		const pool = createUpstreamPool(settings, { buffer, rows, row, threads }, pools, found);
+		const pool = createUpstreamPool(settings, { buffer, rows, row, threads }, pools, reportAddresses);
 		return {
 			value: pool,
 			close: () => {
@@ -226,7 +226,7 @@ export class ThreadLeases implements LeaseSource {
 		const { moduleCounters } = this.#thread;
 		return {
 			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys), outcome =>
-				moduleCounters.ofRateLimit(zone, outcome),
+				moduleCounters.rateLimitCounter(zone, outcome),
 			),
 			close: () => this.#releaseMemory(handle),
 		};
@@ -242,7 +242,7 @@ export class ThreadLeases implements LeaseSource {
 		const buffer = this.#sharedMemory(handle, { slots: CONCURRENCY_ROW, common, concurrency: settings });
 		const table = new ConcurrencyTable(buffer, rows, maxKeys, index);
 		return {
-			value: new ThreadConcurrencyLimiter(table, outcome => moduleCounters.ofConcurrencyLimit(zone, outcome)),
+			value: new ThreadConcurrencyLimiter(table, outcome => moduleCounters.concurrencyLimitCounter(zone, outcome)),
 			close: () => {
 				table.close();
 				this.#releaseMemory(handle);
@@ -266,22 +266,22 @@ export class ThreadLeases implements LeaseSource {
 		};
 	}
 
-	/** Returns memory that all threads share under a key. Throws MemoryWanted until it has arrived. */
-	#sharedMemory(key: string, wanted: MemoryRequest): SharedArrayBuffer {
-		const memory = this.#memory.get(key);
+	/** Returns memory that all threads share under a key. Throws NeedsSharedMemory until it has arrived. */
+	#sharedMemory(key: string, request: MemoryRequest): SharedArrayBuffer {
+		const memory = this.#memoryByKey.get(key);
 		if (memory) return memory;
-		if (this.#refused.delete(key)) {
-			throw new OutOfSharedMemory(4 * (wanted.slots * this.#thread.rows + (wanted.common ?? 0)));
+		if (this.#refusedMemory.delete(key)) {
+			throw new OutOfSharedMemory(4 * (request.slots * this.#thread.rows + (request.common ?? 0)));
 		}
-		if (!this.#wanted.has(key)) {
-			this.#wanted.add(key);
-			this.#thread.send({ type: 'memory_wanted', key, wanted });
+		if (!this.#pendingMemory.has(key)) {
+			this.#pendingMemory.add(key);
+			this.#thread.send({ type: 'memory_wanted', key, wanted: request });
 		}
 		throw new NeedsSharedMemory();
 	}
 
 	#releaseMemory(key: string): void {
-		this.#memory.delete(key);
+		this.#memoryByKey.delete(key);
 		this.#thread.send({ type: 'memory_released', key });
 	}
 
@@ -297,13 +297,13 @@ export class ThreadLeases implements LeaseSource {
 		const sink = sinkKey(settings.output);
 		const batchHandle = `batch ${sink}`;
 		const batch = this.registry.acquire(batchHandle, () => {
-			const made = new AccessBatch(this.#thread.batchPort(sink));
+			const newBatch = new AccessBatch(this.#thread.batchPort(sink));
 			this.#thread.send({ type: 'sink_opened', sink, output: settings.output });
 			const close = () => {
-				made.flush();
+				newBatch.flush();
 				this.#thread.send({ type: 'sink_released', sink });
 			};
-			return { value: made, close };
+			return { value: newBatch, close };
 		});
 		try {
 			return {
@@ -337,12 +337,12 @@ function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 }
 
 /** Wraps an asynchronous call so that concurrent callers share one result. */
-function shared<T>(call: () => Promise<T>): () => Promise<T> {
-	let underWay: Promise<T> | undefined;
+function shareResult<T>(call: () => Promise<T>): () => Promise<T> {
+	let pending: Promise<T> | undefined;
 	return () => {
-		underWay ??= call().finally(() => {
-			underWay = undefined;
+		pending ??= call().finally(() => {
+			pending = undefined;
 		});
-		return underWay;
+		return pending;
 	};
 }

@@ -30,7 +30,7 @@ export interface GenerationDelta {
 	readonly places: {
 		/** JSON arrays of `[index of the site, JSON of its places]`. */
 		readonly sites: readonly string[];
-		/** JSON of those of named routes; undefined if unchanged. */
+		/** JSON of the places of named routes; undefined if unchanged. */
 		readonly routes: string | undefined;
 	};
 	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined if unchanged. */

@@ -57,7 +57,7 @@ import { RequestHost, type RequestHostThread } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
 import type { MessageFromWorker, MessageToWorker, WorkerStartData } from './worker-messages.ts';
 
-type Prepare = Extract<MessageToWorker, { type: 'prepare' }>;
+type PrepareMessage = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStartData): void {
@@ -69,7 +69,7 @@ export function runWorker(port: MessagePort, start: WorkerStartData): void {
 	const vitals = threadVitalsIn(start.counters);
 	port.on('message', (message: MessageToWorker) => {
 		activity.enter('message');
-		worker.take(message);
+		worker.handleMessage(message);
 		vitals.recordIfWanted();
 		// A build continues in later turns of the event loop.
 		activity.leave('message');
@@ -92,39 +92,39 @@ class DataPlaneWorker implements RequestHostThread {
 	readonly #gates: ListenerGates;
 	readonly tls = new ThreadTls(
 		number => this.#send({ type: 'challenges_taken', number }),
-		wanted => this.#questions.ask({ about: 'challenge', wanted }),
+		wanted => this.#mainThread.ask({ about: 'challenge', wanted }),
 	);
 	draining = false;
 	debug = false;
 	readonly #port: MessagePort;
 	readonly #start: WorkerStartData;
-	readonly #facts: HostFacts;
+	readonly #hostFacts: HostFacts;
 	readonly #control: Int32Array;
 	readonly #leases: ThreadLeases;
-	readonly #questions = new MainThreadClient(message => this.#send(message));
+	readonly #mainThread = new MainThreadClient(message => this.#send(message));
 	readonly #pages: SeriesPages;
-	readonly #handshakes: TlsObserver;
+	readonly #tlsObserver: TlsObserver;
 	readonly #handshakeRates = new Map<string, HandshakeRate>();
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** The HTTP/3 sides of listeners, by key. */
-	readonly #quic = new Map<string, QuicListener>();
-	/** Those bound for a generation that is not served yet, by key. */
-	readonly #quicBinding = new Map<string, QuicListener>();
+	readonly #quicListeners = new Map<string, QuicListener>();
+	/** HTTP/3 listeners bound for a generation that is not served yet, by key. */
+	readonly #pendingQuicListeners = new Map<string, QuicListener>();
 	/** TCP listeners bound for a generation that is not served yet. */
-	#binding: WorkerListener[] = [];
+	#pendingListeners: WorkerListener[] = [];
 	readonly #routePlaces = new StepPlaceTable('');
-	#shared: SharedDocumentParts = { settings: {}, upstreams: {}, routes: {} };
-	#nextShared: SharedDocumentParts | undefined;
+	#sharedParts: SharedDocumentParts = { settings: {}, upstreams: {}, routes: {} };
+	#nextSharedParts: SharedDocumentParts | undefined;
 	#build: GenerationBuild | undefined;
-	#drained = false;
-	#acceptQuiet = 0;
+	#hasReportedDrained = false;
+	#nextAcceptReport = 0;
 	/** Dropped access log entries that have not been reported to the main thread, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
-	#droppedQuiet = 0;
-	readonly #room: number;
-	readonly #places = new PlaceMaker(
+	#nextDropReport = 0;
+	readonly #maxConnections: number;
+	readonly #placeMaker = new PlaceMaker(
 		() => this.#protocols(),
-		connections => this.#gaveWay(connections),
+		connections => this.#countClosedIdle(connections),
 	);
 	#clientIp = compileClientIp({});
 	#trustsPeer = compilePeerTrust({});
@@ -136,10 +136,10 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#start = start;
 		const control = new Int32Array(start.control);
 		const stopsAt = (): number => Atomics.load(control, CONTROL_STOPS_AT) * 1000;
-		this.#facts = hostFacts(start.workingDirectory, start.environment, stopsAt);
+		this.#hostFacts = hostFacts(start.workingDirectory, start.environment, stopsAt);
 		this.#control = control;
 		this.row = counterRow(start.counters);
-		this.#room = connectionRoom(descriptorLimit(), start.threads);
+		this.#maxConnections = connectionRoom(descriptorLimit(), start.threads);
 		this.#pages = new SeriesPages(
 			buffer => this.#send({ type: 'page', buffer }),
 			series => this.#send({ type: 'series', series }),
@@ -153,23 +153,23 @@ class DataPlaneWorker implements RequestHostThread {
 			accessLogs: {
 				terminal: start.terminal,
 				clientIp: x => this.#clientIp(x),
-				expand: machineText(this.#facts),
+				expand: machineText(this.#hostFacts),
 			},
 			pools: this.#poolDeps(),
 			send: message => this.#send(message),
-			ask: question => this.#questions.ask(question),
+			ask: question => this.#mainThread.ask(question),
 			batchPort: sink => ({
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
 				postSegment: (memory, length, entries) =>
 					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
-				dropped: entries => this.#accessDropped(sink, entries),
+				reportDropped: entries => this.#countDroppedEntries(sink, entries),
 				outstanding: control,
 				outstandingSlot: CONTROL_LOG_IN_TRANSIT + start.index,
 			}),
 			sampler: createSampler(start.environment),
 			spanPort: {
 				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
-				dropped: spans => {
+				reportDropped: spans => {
 					this.row[ROW_SLOT.spansDropped]! += spans;
 				},
 				outstanding: control,
@@ -184,14 +184,14 @@ class DataPlaneWorker implements RequestHostThread {
 			counters: this.row,
 		});
 		this.generations = new Generations(control, this.#leases.registry);
-		this.#handshakes = new TlsObserver(this.#pages);
+		this.#tlsObserver = new TlsObserver(this.#pages);
 	}
 
 	clientIp(x: Exchange): string {
 		return this.#clientIp(x);
 	}
 
-	take(message: MessageToWorker): void {
+	handleMessage(message: MessageToWorker): void {
 		switch (message.type) {
 			case 'prepare':
 				void this.#prepare(message);
@@ -209,7 +209,7 @@ class DataPlaneWorker implements RequestHostThread {
 				this.tls.take(message.update);
 				return;
 			case 'answer':
-				this.#questions.answered(message);
+				this.#mainThread.handleReply(message);
 				return;
 			case 'check':
 				void this.#attempt(message.attempt, () => this.#check());
@@ -218,7 +218,7 @@ class DataPlaneWorker implements RequestHostThread {
 				void this.#attempt(message.attempt, () => this.#accept());
 				return;
 			case 'bequeath':
-				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#bequeathed() });
+				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#collectDatagrams() });
 				return;
 			case 'drain':
 				this.#drain(message.waits);
@@ -252,13 +252,14 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Counts dropped entries and reports them in batches: a log that is too slow drops thousands of entries per second. */
-	#accessDropped(sink: string, entries: number): void {
+	#countDroppedEntries(sink: string, entries: number): void {
 		this.row[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
 		const now = performance.now();
-		if (now < this.#droppedQuiet) return;
-		this.#droppedQuiet = now + 1000;
-		for (const [of, count] of this.#droppedEntries) this.#send({ type: 'access_dropped', sink: of, entries: count });
+		if (now < this.#nextDropReport) return;
+		this.#nextDropReport = now + 1000;
+		for (const [writerKey, count] of this.#droppedEntries)
+			this.#send({ type: 'access_dropped', sink: writerKey, entries: count });
 		this.#droppedEntries.clear();
 	}
 
@@ -267,19 +268,19 @@ class DataPlaneWorker implements RequestHostThread {
 		setImmediate(() => this.#reportDrained());
 	}
 
-	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
+	async #prepare({ attempt, generation, delta, listeners }: PrepareMessage): Promise<void> {
 		this.#build?.abort();
 		const log = (entry: LogEntry): void => this.log(entry);
-		const build = new GenerationBuild(this.#leases, this.#facts, log, this.#routePlaces, this.activity);
+		const build = new GenerationBuild(this.#leases, this.#hostFacts, log, this.#routePlaces, this.activity);
 		this.#build = build;
 		try {
-			const result = await build.run(delta, generation, this.generations, this.#shared);
+			const result = await build.run(delta, generation, this.generations, this.#sharedParts);
 			if (this.#build !== build) {
-				for (const unit of build.made) this.generations.release(unit);
+				for (const unit of build.builtSites) this.generations.release(unit);
 				return;
 			}
-			this.generations.hold(result.generation);
-			this.#nextShared = result.shared;
+			this.generations.prepare(result.generation);
+			this.#nextSharedParts = result.shared;
 			await this.#bind(listeners, result.shared);
 			for (const address of listeners) {
 				await this.#gates.prepare(address, result.shared.settings);
@@ -304,16 +305,18 @@ class DataPlaneWorker implements RequestHostThread {
 			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics);
 			const listener = new WorkerListener(
 				address,
-				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),
+				address.scheme === 'https'
+					? this.#createTlsServer(address, host)
+					: createCleartextServer(host, () => host.protocols),
 				{
 					refused: reason => host.refused(reason),
 					hasRoom: () => this.#hasRoom(),
-					gaveWay: connections => this.#gaveWay(connections),
+					gaveWay: connections => this.#countClosedIdle(connections),
 					acceptFailed: error => this.#acceptFailed(address, error),
 				},
 			);
 			this.#hosts.set(listener, host);
-			this.#binding.push(listener);
+			this.#pendingListeners.push(listener);
 			if (!address.deferred) await this.#listen(listener);
 		}
 		for (const address of listeners) if (!address.deferred) this.#bindQuic(address);
@@ -364,28 +367,33 @@ class DataPlaneWorker implements RequestHostThread {
 	/** Binds the UDP socket of a listener that is to offer HTTP/3. Throws ListenError if the configuration names h3 and binding fails. */
 	#bindQuic(address: ListenerAddress): void {
 		const { key, http3 } = address;
-		if (http3 === undefined || this.#quic.has(key) || this.#quicBinding.has(key)) return;
-		const listener = this.#listeners.get(key) ?? this.#binding.find(one => one.address.key === key)!;
-		const bound = listener.bound;
+		if (http3 === undefined || this.#quicListeners.has(key) || this.#pendingQuicListeners.has(key)) return;
+		const listener =
+			this.#listeners.get(key) ?? this.#pendingListeners.find(candidate => candidate.address.key === key)!;
+		const boundAddress = listener.bound;
 		const { protocol } = listener;
-		if (bound === undefined || !(protocol instanceof TlsServer)) {
+		if (boundAddress === undefined || !(protocol instanceof TlsServer)) {
 			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
 		}
-		const to = {
-			address: bound.address,
-			port: bound.port,
+		const bindOptions = {
+			address: boundAddress.address,
+			port: boundAddress.port,
 			only6: address.only6 === true,
 			shared: this.#start.sharePorts,
 		};
 		try {
-			const quic = new QuicListener(to, this.#quicDeps(listener, protocol, bound.port), address.datagrams);
-			this.#quicBinding.set(key, quic);
+			const quic = new QuicListener(
+				bindOptions,
+				this.#quicDeps(listener, protocol, boundAddress.port),
+				address.datagrams,
+			);
+			this.#pendingQuicListeners.set(key, quic);
 		} catch (error) {
 			const { missing } = quicSupport();
 			const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
-			const why = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
-			if (http3 === 'named') throw http3Unavailable(code, address, why);
-			this.log(withoutHttp3(address, why));
+			const reason = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
+			if (http3 === 'named') throw http3Unavailable(code, address, reason);
+			this.log(withoutHttp3(address, reason));
 		}
 	}
 
@@ -396,9 +404,9 @@ class DataPlaneWorker implements RequestHostThread {
 			host,
 			counters: host.http3,
 			selector: () => protocol.selector,
-			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
+			obtain: wanted => this.#mainThread.ask({ about: 'certificate', wanted }),
 			admit: client => listener.admit(client),
-			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
+			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
 			failed: reason => this.#handshakeFailed(port, reason),
 			log: entry => this.log(entry),
 			ended: () => this.#quicEnded(listener.address.key),
@@ -406,9 +414,9 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Returns the UDP sockets for a successor of this process. */
-	#bequeathed(): [key: string, datagrams: BequeathedDatagrams[]][] {
-		const open = [...this.#quic].filter(([, quic]) => this.draining || !quic.draining);
-		return open.map(([key, quic]) => [key, quic.bequeath()]);
+	#collectDatagrams(): [key: string, datagrams: BequeathedDatagrams[]][] {
+		const openListeners = [...this.#quicListeners].filter(([, quic]) => this.draining || !quic.draining);
+		return openListeners.map(([key, quic]) => [key, quic.bequeath()]);
 	}
 
 	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedDocumentParts): readonly string[] {
@@ -417,11 +425,11 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Called when a listener that no longer offers HTTP/3 has closed its last HTTP/3 connection. */
 	#quicEnded(key: string): void {
-		const quic = this.#quic.get(key);
+		const quic = this.#quicListeners.get(key);
 		if (quic?.draining && quic.connections === 0 && !this.draining) {
 			setImmediate(() => {
-				if (!quic.draining || quic.connections > 0 || this.#quic.get(key) !== quic) return;
-				this.#quic.delete(key);
+				if (!quic.draining || quic.connections > 0 || this.#quicListeners.get(key) !== quic) return;
+				this.#quicListeners.delete(key);
 				quic.close();
 			});
 		}
@@ -435,23 +443,23 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#handshakeRates.set(key, new HandshakeRate(memory));
 	}
 
-	/** Puts TLS in front of a listener's protocols. */
-	#secure({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
+	/** Creates the TLS server that passes a listener's connections to its protocols. */
+	#createTlsServer({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
 		return new TlsServer({
 			tls: this.tls,
 			port,
 			protocols: () => host.protocols,
 			http1: createHttp1Server(host),
 			http2: createHttp2Server(host),
-			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
-			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
+			obtain: wanted => this.#mainThread.ask({ about: 'certificate', wanted }),
+			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
 			failed: reason => this.#handshakeFailed(port, reason),
 			ended: () => this.connectionEnded(),
 		});
 	}
 
 	#handshakeFailed(port: number, reason: string): void {
-		this.#handshakes.failed(reason);
+		this.#tlsObserver.failed(reason);
 		if (!this.debug) return;
 		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
 	}
@@ -459,16 +467,16 @@ class DataPlaneWorker implements RequestHostThread {
 	#activate(): void {
 		this.#build = undefined;
 		this.generations.current();
-		this.#shared = this.#nextShared ?? this.#shared;
-		this.#clientIp = compileClientIp(this.#shared.settings);
-		this.#trustsPeer = compilePeerTrust(this.#shared.settings);
-		if (this.#shared.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
+		this.#sharedParts = this.#nextSharedParts ?? this.#sharedParts;
+		this.#clientIp = compileClientIp(this.#sharedParts.settings);
+		this.#trustsPeer = compilePeerTrust(this.#sharedParts.settings);
+		if (this.#sharedParts.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
 		const inUse = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
 		this.#leases.retirePools(handle => inUse.has(handle));
-		this.debug = this.#start.verbose || wantsDebug(this.#shared.settings);
-		this.#nextShared = undefined;
+		this.debug = this.#start.verbose || wantsDebug(this.#sharedParts.settings);
+		this.#nextSharedParts = undefined;
 		for (const listener of this.#listeners.values()) this.#configure(listener);
-		for (const listener of this.#binding.splice(0)) {
+		for (const listener of this.#pendingListeners.splice(0)) {
 			this.#listeners.set(listener.address.key, listener);
 			this.#configure(listener);
 			listener.open();
@@ -477,11 +485,11 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Applies the settings to a listener. */
 	#configure(listener: WorkerListener): void {
-		const server = serverSettingsFor(this.#shared.settings, listener.address);
+		const server = serverSettingsFor(this.#sharedParts.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
 		host.logsSteps = server.trace === true && this.debug;
 		host.logsCredentials = server.log_credentials === true;
-		host.protocols = this.#protocolsOf(listener.address, this.#shared);
+		host.protocols = this.#protocolsOf(listener.address, this.#sharedParts);
 		const limits = protocolLimits(server);
 		// Protocols detect a change by the object's identity.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
@@ -494,7 +502,7 @@ class DataPlaneWorker implements RequestHostThread {
 			rate?.configure(server.limits ?? {});
 			protocol.bound(rate, server.timeouts?.handshake);
 			this.#configureQuic(protocol, host, address.key);
-			this.#quic.get(address.key)?.bound(rate, server.timeouts?.handshake, server.quic);
+			this.#quicListeners.get(address.key)?.bound(rate, server.timeouts?.handshake, server.quic);
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);
@@ -502,41 +510,41 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Opens or drains a listener's HTTP/3 side, and sets the `Alt-Svc` value for other clients. */
 	#configureQuic(protocol: TlsServer, host: RequestHost, key: string): void {
-		const bound = this.#quicBinding.get(key);
-		if (bound !== undefined) {
-			this.#quicBinding.delete(key);
-			this.#quic.set(key, bound);
+		const boundAddress = this.#pendingQuicListeners.get(key);
+		if (boundAddress !== undefined) {
+			this.#pendingQuicListeners.delete(key);
+			this.#quicListeners.set(key, boundAddress);
 		}
-		const quic = this.#quic.get(key);
-		const speaks = quic !== undefined && host.protocols.includes('h3');
+		const quic = this.#quicListeners.get(key);
+		const offersHttp3 = quic !== undefined && host.protocols.includes('h3');
 		if (quic !== undefined) {
 			protocol.datagrams = quic;
-			if (speaks) quic.open();
+			if (offersHttp3) quic.open();
 			else if (!quic.draining) {
 				quic.drain();
 				this.#quicEnded(key);
 			}
 		}
-		host.altSvc = speaks ? quic.advertisement : undefined;
+		host.altSvc = offersHttp3 ? quic.advertisement : undefined;
 		const { selector } = protocol;
-		const all = selector.settings.policies.every(advertisesHttp3);
-		host.advertisesHttp3 = all ? undefined : name => advertisesHttp3(selector.policy(selector.policyOf(name)));
+		const allAdvertise = selector.settings.policies.every(advertisesHttp3);
+		host.advertisesHttp3 = allAdvertise ? undefined : name => advertisesHttp3(selector.policy(selector.policyOf(name)));
 	}
 
 	/** Reports whether descriptors are left for a connection. Without this check, a flood would take those that the Admin API and logs need. */
 	#hasRoom(): boolean {
-		let open = 0;
-		for (const listener of this.#listeners.values()) open += listener.connections;
-		if (open < this.#room) {
-			this.#places.reset();
+		let openListeners = 0;
+		for (const listener of this.#listeners.values()) openListeners += listener.connections;
+		if (openListeners < this.#maxConnections) {
+			this.#placeMaker.reset();
 			return true;
 		}
-		if (this.#places.make()) return true;
+		if (this.#placeMaker.make()) return true;
 		this.row[overloadSlot('descriptors')]!++;
 		return false;
 	}
 
-	#gaveWay(connections: number): void {
+	#countClosedIdle(connections: number): void {
 		this.row[ROW_SLOT.gaveWay]! += connections;
 	}
 
@@ -548,10 +556,10 @@ class DataPlaneWorker implements RequestHostThread {
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for the next ones.
-		this.#places.make();
+		this.#placeMaker.make();
 		const now = performance.now();
-		if (now < this.#acceptQuiet) return;
-		this.#acceptQuiet = now + 60_000;
+		if (now < this.#nextAcceptReport) return;
+		this.#nextAcceptReport = now + 60_000;
 		const fields = { address: socketText(address), cause: error.code ?? error.message };
 		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
 	}
@@ -562,7 +570,7 @@ class DataPlaneWorker implements RequestHostThread {
 			clientIp: x => this.#clientIp(x),
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
-			provideTls: wanted => this.#questions.ask({ about: 'upstream_tls', wanted }),
+			provideTls: wanted => this.#mainThread.ask({ about: 'upstream_tls', wanted }),
 			onCutShort: (upstream, cause) =>
 				this.log({
 					level: 'warn',
@@ -589,11 +597,11 @@ class DataPlaneWorker implements RequestHostThread {
 	#discard(): void {
 		this.#build?.abort();
 		this.#build = undefined;
-		this.#nextShared = undefined;
+		this.#nextSharedParts = undefined;
 		this.generations.discard();
-		for (const quic of this.#quicBinding.values()) quic.close();
-		this.#quicBinding.clear();
-		for (const listener of this.#binding.splice(0)) {
+		for (const quic of this.#pendingQuicListeners.values()) quic.close();
+		this.#pendingQuicListeners.clear();
+		for (const listener of this.#pendingListeners.splice(0)) {
 			this.#hosts.delete(listener);
 			listener.close();
 		}
@@ -607,9 +615,9 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	#reportDrained(): void {
-		if (this.#drained) return;
+		if (this.#hasReportedDrained) return;
 		for (const { protocol } of this.#listeners.values()) if (protocol.connections > 0) return;
-		this.#drained = true;
+		this.#hasReportedDrained = true;
 		this.#leases.flushLogs();
 		this.#send({ type: 'drained' });
 	}

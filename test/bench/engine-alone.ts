@@ -88,7 +88,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS },
 	);
 	const table = new SiteTable([{ site: 0, hosts: ['127.0.0.1'], paths: [] }]);
-	generations.hold(new Generation(1, [{ built, leases: [] }], new Map([['here', { table, hosts: undefined }]]), []));
+	generations.prepare(new Generation(1, [{ built, leases: [] }], new Map([['here', { table, hosts: undefined }]]), []));
 	control[CONTROL_GENERATION] = 1;
 	const host = new RequestHost('here', {
 		generations,

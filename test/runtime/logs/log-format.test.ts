@@ -293,16 +293,17 @@ const sampling = suite('log sampling');
 
 sampling('writes the first entries, then every nth, and starts over with each interval', () => {
 	const sampler = new LogSampler({ interval: 1000, first: 2, thereafter: 3 }, new Int32Array(SAMPLER_SLOTS));
-	const taken = (at: number, count: number) => Array.from({ length: count }, () => sampler.takes('info', 'm', at));
+	const taken = (at: number, count: number) =>
+		Array.from({ length: count }, () => sampler.shouldWrite('info', 'm', at));
 	assert.equal(taken(5000, 9), [true, true, false, false, true, false, false, true, false]);
 	assert.equal(taken(6000, 3), [true, true, false]);
-	assert.is(sampler.takes('error', 'm', 6000), true);
+	assert.is(sampler.shouldWrite('error', 'm', 6000), true);
 });
 
 sampling('with 0, nothing more is written in the interval, and all threads share one count', () => {
 	const counts = new Int32Array(new SharedArrayBuffer(SAMPLER_SLOTS * 4));
 	const samplers = [1, 2].map(() => new LogSampler({ first: 3, thereafter: 0, interval: 60_000 }, counts));
-	const taken = Array.from({ length: 10 }, (_, i) => samplers[i % 2]!.takes('info', 'm', 1_000_000));
+	const taken = Array.from({ length: 10 }, (_, i) => samplers[i % 2]!.shouldWrite('info', 'm', 1_000_000));
 	assert.is(taken.filter(Boolean).length, 3);
 });
 

@@ -83,7 +83,7 @@ writers(
 			post: text => void long.push(text),
 			postSegment: (memory, length, entries) =>
 				void posted.push({ memory, text: segmentBytes(memory, length).toString(), entries }),
-			dropped: entries => {
+			reportDropped: entries => {
 				dropped += entries;
 			},
 			outstanding,

@@ -81,10 +81,10 @@ rolling('a line longer than the size limit gets a file of its own', async () => 
 rolling('the oldest files are deleted if there are too many, and so are files that are too old', async () => {
 	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}T00-00-00.000.log`), `${i}\n`);
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
-	await kept.tidy();
+	await kept.cleanUp();
 	assert.is(readdirSync(folder).length, 2);
 	await waitForClock(20);
-	await new RolledFiles(join(folder, 'a.log'), { keep: 0, keep_for: 1, compression: 'none' }, 0o600).tidy();
+	await new RolledFiles(join(folder, 'a.log'), { keep: 0, keep_for: 1, compression: 'none' }, 0o600).cleanUp();
 	assert.is(readdirSync(folder).length, 0);
 });
 
@@ -98,15 +98,15 @@ rolling(
 			{ keep: 0, compression: 'none', time_format: '20060102' },
 			0o600,
 		);
-		await files.tidy();
+		await files.cleanUp();
 		assert.ok(existsSync(before));
-		const own = files.nameAt(Date.now(), 0);
+		const own = files.rolledPath(Date.now(), 0);
 		writeFileSync(own, '2\n');
 		await new RolledFiles(
 			join(folder, 'a.log'),
 			{ keep: 1, compression: 'none', time_format: '20060102' },
 			0o600,
-		).tidy();
+		).cleanUp();
 		assert.equal(readdirSync(folder), [own.slice(folder.length + 1)]);
 	},
 );
@@ -128,10 +128,10 @@ rolling('files of another log whose name starts the same are not taken for rolle
 	for (const name of others) writeFileSync(join(folder, name), 'not ours\n');
 	for (const time_format of ['2006-01-02T15-04-05.000', '20060102', 'Jan _2 2006 15h04 -0700 MST']) {
 		const files = new RolledFiles(join(folder, 'a.log'), { keep: 1, keep_for: 1, time_format }, 0o600);
-		const own = files.nameAt(Date.now(), 0);
+		const own = files.rolledPath(Date.now(), 0);
 		writeFileSync(own, 'ours\n');
 		await waitForClock(10);
-		await files.tidy();
+		await files.cleanUp();
 		assert.not.ok(existsSync(own) || existsSync(`${own}.gz`), time_format);
 	}
 	assert.equal(readdirSync(folder).sort(), others.sort());

@@ -12,7 +12,7 @@ import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
 import { Random } from '../../compiler/syntax/random-text.ts';
 
 function thread(totals: ThreadTotals, index: number) {
-	const row = counterRow(totals.begin(index));
+	const row = counterRow(totals.addThread(index));
 	const pages = new SeriesPages(
 		buffer => totals.addPage(index, buffer),
 		series => totals.addSeries(index, series),
@@ -51,7 +51,7 @@ counting('rows are summed; dead threads keep contributing counters but not gauge
 	a.row[ROW_SLOT.requests] = 10;
 	b.row[ROW_SLOT.requests] = 20;
 	assert.is(totals.total(ROW_SLOT.connections), 7);
-	totals.end(0);
+	totals.removeThread(0);
 	assert.is(totals.total(ROW_SLOT.connections), 4);
 	assert.is(totals.total(ROW_SLOT.requests), 30);
 	thread(totals, 0).row[ROW_SLOT.requests] = 1;
@@ -63,13 +63,13 @@ counting('events of modules are summed by name, and those of dead threads are ke
 	const first = new ModuleCounters(thread(totals, 0).pages);
 	const second = new ModuleCounters(thread(totals, 1).pages);
 	assert.is(moduleEvents(totals, 'brewed'), 0);
-	first.of('brewed').add();
-	first.of('spilled').add();
+	first.eventCounter('brewed').add();
+	first.eventCounter('spilled').add();
 	// A later generation gets the same counter.
-	first.of('brewed').add();
-	second.of('brewed').add();
+	first.eventCounter('brewed').add();
+	second.eventCounter('brewed').add();
 	assert.is(moduleEvents(totals, 'brewed'), 3);
-	totals.end(0);
+	totals.removeThread(0);
 	assert.is(moduleEvents(totals, 'brewed'), 3);
 	assert.is(moduleEvents(totals, 'spilled'), 1);
 });
@@ -86,13 +86,13 @@ counting('equal series from several threads and pages are merged', () => {
 	}
 	const series = (): { labels: object; values: number[] }[] => {
 		const all: { labels: object; values: number[] }[] = [];
-		totals.each(HTTP_FAMILIES.requests.name, (one, values) => all.push({ labels: one, values: [...values] }));
+		totals.forEachSeries(HTTP_FAMILIES.requests.name, (one, values) => all.push({ labels: one, values: [...values] }));
 		return all;
 	};
 	assert.is(series().length, 5000);
 	assert.equal(series()[4999], { labels: labels(4999), values: [9998] });
-	totals.end(0);
-	totals.end(1);
+	totals.removeThread(0);
+	totals.removeThread(1);
 	assert.equal(series()[4999]!.values, [9998]);
 });
 
@@ -149,17 +149,17 @@ counting('updated histogram lines equal lines built from scratch', () => {
 counting("a scrape's memory is reused only after its release", () => {
 	const memory = new ScrapeMemory();
 	const part = (text: string): Buffer[] => [Buffer.from(text)];
-	const [first, second, third] = ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].map(text => memory.joined(part(text)));
+	const [first, second, third] = ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].map(text => memory.join(part(text)));
 	assert.equal(
 		[first!.text.toString(), second!.text.toString(), third!.text.toString()],
 		['aaaaaaaa', 'bbbbbbbb', 'cccccccc'],
 	);
 	first!.release();
-	const fourth = memory.joined(part('dd'));
+	const fourth = memory.join(part('dd'));
 	assert.is(fourth.text.buffer, first!.text.buffer);
 	assert.equal([fourth.text.toString(), second!.text.toString()], ['dd', 'bbbbbbbb']);
 	fourth.release();
-	const longer = memory.joined(part('e'.repeat(100)));
+	const longer = memory.join(part('e'.repeat(100)));
 	assert.equal([longer.text.length, second!.text.toString()], [100, 'bbbbbbbb']);
 });
 

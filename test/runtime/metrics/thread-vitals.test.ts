@@ -19,7 +19,7 @@ vitals(
 		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
 		const gate = new Int32Array(new SharedArrayBuffer(4));
 		const read = new ThreadVitals(memory);
-		assert.not(read.published);
+		assert.not(read.isPublished);
 		const code = `
 		const { parentPort, workerData } = require('node:worker_threads');
 		import(${JSON.stringify(FILE)}).then(({ ThreadVitals }) => {
@@ -38,8 +38,8 @@ vitals(
 		const thread = new Worker(code, { eval: true, workerData: { memory, gate } });
 		try {
 			await once(thread, 'message');
-			assert.not(read.published, 'published without a request for it');
-			read.want();
+			assert.not(read.isPublished, 'published without a request for it');
+			read.requestRecording();
 			const max = slotOf('nodejs_eventloop_lag_max_seconds');
 			thread.postMessage('allocate');
 			thread.postMessage('delay');
@@ -60,10 +60,10 @@ vitals(
 				count();
 				return collections.get('minor')! > 0;
 			});
-			read.scraped();
+			read.startPeriod();
 			await eventually('the delay is reset', () => read.gauge(max) < 0.25);
 			thread.postMessage('block');
-			assert.ok(read.published);
+			assert.ok(read.isPublished);
 			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
 		} finally {
 			Atomics.store(gate, 0, 1);

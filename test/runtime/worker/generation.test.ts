@@ -62,14 +62,14 @@ class Bench {
 			return { lease: lease as unknown as LeaseKinds[K]['lease'], handle };
 		},
 		release: handle => this.registry.release(handle),
-		memory: async () => this.wanting.clear(),
+		whenMemoryArrives: async () => this.wanting.clear(),
 	};
 
 	async build(after: DocumentImage): Promise<void> {
 		const build = new GenerationBuild(this.source, FACTS);
 		const delta = structuredClone(generationDelta(this.before, after));
 		const result = await build.run(delta, this.number + 1, this.generations, this.shared);
-		this.generations.hold(result.generation);
+		this.generations.prepare(result.generation);
 		this.shared = result.shared;
 	}
 
@@ -144,12 +144,12 @@ generations('leases are released with the last exchange of the last generation t
 	second.exchanges++;
 	await bench.load(image([site(0, 'c', 'three')]));
 	bench.generations.current();
-	bench.generations.ended(second);
+	bench.generations.exchangeEnded(second);
 	assert.equal(bench.closed, [], 'the first generation still has an exchange, which may need what later ones dropped');
-	assert.is(bench.generations.lingering, 2);
-	bench.generations.ended(first);
+	assert.is(bench.generations.oldCount, 2);
+	bench.generations.exchangeEnded(first);
 	assert.equal(bench.closed, ['one', 'two']);
-	assert.is(bench.generations.lingering, 0);
+	assert.is(bench.generations.oldCount, 0);
 	assert.is(bench.registry.size, 1);
 });
 
@@ -194,7 +194,7 @@ generations('a site that needs shared memory for many leases waits for all of it
 			if (!arrived.has(key)) throw new NeedsSharedMemory();
 			return bench.source.acquire(kind, settings);
 		},
-		memory: async () => {
+		whenMemoryArrives: async () => {
 			waits++;
 			for (const key of requested) arrived.add(key);
 		},
@@ -245,7 +245,7 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 			bench.generations,
 			bench.shared,
 		);
-		bench.generations.hold(built.generation);
+		bench.generations.prepare(built.generation);
 		Atomics.store(bench.control, 0, ++bench.number);
 		bench.generations.current();
 		cost += threadTime() - began;

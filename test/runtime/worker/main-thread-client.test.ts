@@ -12,8 +12,8 @@ test('each request gets its own reply, and failures are reported', async () => {
 	const first = client.ask({ about: 'metrics', format: 'prometheus' });
 	const second = client.ask({ about: 'metrics', format: 'openmetrics' });
 	const ids = sent.map(message => (message.type === 'ask' ? message.id : -1)) as [number, number];
-	client.answered({ type: 'answer', id: ids[1], answer: 'second' });
-	client.answered({ type: 'answer', id: ids[0], answer: undefined, failed: 'out of order' });
+	client.handleReply({ type: 'answer', id: ids[1], answer: 'second' });
+	client.handleReply({ type: 'answer', id: ids[0], answer: undefined, failed: 'out of order' });
 	assert.is(await second, 'second');
 	const failure = await first.then(
 		() => undefined,
@@ -21,7 +21,7 @@ test('each request gets its own reply, and failures are reported', async () => {
 	);
 	assert.is(failure, 'out of order');
 	// A reply without a pending request is ignored.
-	client.answered({ type: 'answer', id: 99, answer: '' });
+	client.handleReply({ type: 'answer', id: 99, answer: '' });
 });
 
 test.run();

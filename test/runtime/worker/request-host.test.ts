@@ -37,7 +37,7 @@ function hostOf(handle: Handler, debug = false) {
 	const generations = new Generations(control, new LeaseRegistry());
 	const table = new SiteTable([{ site: 0, hosts: ['a.example'], paths: [] }]);
 	const unit = { built: { name: 'a.example', handle, mainHandler: undefined, logs: [] }, leases: [] };
-	generations.hold(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
+	generations.prepare(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
 	control[0] = 1;
 	const row = new Float64Array(ROW_LENGTH);
 	const thread: RequestHostThread = {
