@@ -72,6 +72,8 @@ function shadowHints(findings: readonly Diagnostic[]): InlayHint[] {
 		const by = related?.[0]?.span;
 		if (code !== siteShadowed.name || !span || !by) return [];
 		const { line } = by.source.position(by.start);
-		return [{ offset: span.end, label: `← line ${line} answers`, tooltip: message, side: 'after' as const }];
+		const { path = '' } = by.source;
+		const place = path === span.source.path ? `line ${line}` : `${path.slice(path.lastIndexOf('/') + 1)}:${line}`;
+		return [{ offset: span.end, label: `← ${place} answers`, tooltip: message, side: 'after' as const }];
 	});
 }

@@ -79,8 +79,17 @@ interface Pair {
 	readonly isRefactoring: boolean;
 }
 
-/** Compares `pairs` pairs of configurations. Sends `requests` random requests to both configurations of each pair. */
-export async function tryDiff(pairs: number, requests: number, seed: number, enough = ENOUGH): Promise<DiffTrial> {
+/**
+ * Compares `pairs` pairs of configurations. Sends `requests` random requests to both configurations of each pair. Calls
+ * `progress` after each pair, with the mistakes found in it.
+ */
+export async function tryDiff(
+	pairs: number,
+	requests: number,
+	seed: number,
+	enough = ENOUGH,
+	progress: (trial: Omit<DiffTrial, 'mistakes' | 'unsendable'>, mistakes: readonly string[]) => void = () => {},
+): Promise<DiffTrial> {
 	const upstreams = await Promise.all([describingUpstream(), describingUpstream(), describingUpstream()]);
 	const addresses = upstreams.map(({ server }) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
 	const [port, otherPort] = (await freePorts(2)) as [number, number];
@@ -110,6 +119,7 @@ export async function tryDiff(pairs: number, requests: number, seed: number, eno
 					const own = seed + trial.pairs;
 					const chance = new SeededChance(own);
 					const pair = randomPair(chance, targets);
+					const known = mistakes.length;
 					let loads = 0;
 					// Rate limit counts survive reloads, so every load uses new zones.
 					const loadBoth = async (edited: (text: string) => string): Promise<void> => {
@@ -204,6 +214,7 @@ export async function tryDiff(pairs: number, requests: number, seed: number, eno
 					}
 					for (const client of clients) client.close();
 					for (const { received } of upstreams) received.length = 0;
+					progress({ ...trial, pairs: trial.pairs + 1 }, mistakes.slice(known));
 				}
 			}),
 		);
@@ -387,8 +398,10 @@ if (import.meta.main) {
 	});
 	const started = performance.now();
 	const [pairs, requests, seed, enough] = [values.pairs, values.requests, values.seed, values.mistakes].map(Number);
-	const { mistakes, ...trial } = await tryDiff(pairs!, requests!, seed!, enough);
-	for (const one of mistakes) console.log(`${one}\n${'='.repeat(72)}`);
+	const { mistakes, ...trial } = await tryDiff(pairs!, requests!, seed!, enough, (soFar, found) => {
+		for (const one of found) console.log(`${one}\n${'='.repeat(72)}`);
+		if (soFar.pairs % 10 === 0) console.error(JSON.stringify(soFar));
+	});
 	console.log(
 		JSON.stringify(trial),
 		`${((performance.now() - started) / 1000).toFixed(1)} s, ${mistakes.length} mistakes`,
