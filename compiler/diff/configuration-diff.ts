@@ -134,6 +134,22 @@ class Side {
 		return { result, trace, outcome };
 	}
 
+	/** Names of the configuration's own files. */
+	get ownNames(): readonly string[] {
+		return [...this.#ownFiles].map(file => file.slice(file.lastIndexOf('/') + 1));
+	}
+
+	/** Returns paths of requests for files that exist where the last request for `path` looked for one. */
+	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
+		const found = [...this.#files.roots].map(async ([root, asked]) => {
+			// In a folder, its index is looked for first.
+			const part = [asked, asked.slice(0, asked.lastIndexOf('/') + 1)].find(end => path.endsWith(end)) ?? path;
+			const prefix = path.slice(0, path.length - part.length);
+			return (await this.#files.examplesIn(root)).filter(name => !omitted.has(name)).map(name => `${prefix}/${name}`);
+		});
+		return (await Promise.all(found)).flat();
+	}
+
 	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {
 		const explained = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
 		explained?.result.response?.close();
@@ -258,6 +274,7 @@ class Comparison {
 			path,
 			parameters: new Map([[UNMENTIONED_VALUE, '1']]),
 			headers: new Map(),
+			body: '',
 			from: CLIENT,
 		};
 		for (const draft of [bare, mentioned.reduce(changedDraft, bare)]) {
@@ -291,6 +308,7 @@ class Comparison {
 			const isNew = !this.#classes.has(key);
 			this.#classes.add(key);
 			if (await this.#judge(request, upstream, before, after, isNew, reported)) differs = true;
+			if (isNew) await this.#tryFiles(draft);
 			if (isNew) this.#flip(draft, [before, after]);
 			if (isNew) this.#followRedirects(draft, [before, after]);
 			if (this.#judgesStatuses) this.#askForLess(draft, [before, after], key);
@@ -381,6 +399,14 @@ class Comparison {
 		});
 	}
 
+	/** Adds requests for files that exist where the last one was looked for: the documents may mention none of them. */
+	async #tryFiles(draft: RequestDraft): Promise<void> {
+		// Each configuration hides its own files, so that the other one's seem to differ.
+		const own = new Set(this.#sides.flatMap(({ ownNames }) => ownNames));
+		for (const side of this.#sides)
+			for (const path of await side.existingPaths(draft.path, own)) this.#add(changedDraft(draft, { path }));
+	}
+
 	/** Adds requests for the paths to which the request is redirected: a folder is served only below its path with a slash. */
 	#followRedirects(draft: RequestDraft, runs: readonly SideRun[]): void {
 		for (const { outcome } of runs) {
@@ -424,13 +450,16 @@ function restOf(draft: RequestDraft): string {
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
 	const text = JSON.stringify(documents);
 	// `%*` in a pattern stands for a part with encoded slashes, and regular expressions of `uri` see the path as it was sent.
-	const hasEncoded = /%\*|"path_regexp":/.test(text);
+	const seesEncoded = text.includes('"path_regexp":');
+	const hasEncoded = seesEncoded || text.includes('%*');
+	const encodedLetter = path.replace(/[A-Za-z](?=[^/]*$)/, letter => `%${letter.charCodeAt(0).toString(16)}`);
 	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
 	// Path patterns ignore case. What follows may not, and so tell apart requests that a pattern treats alike.
 	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);
 	return [
 		`/.${path}`,
 		...(hasEncoded ? [encoded, `${encoded}%2f`] : []),
+		...(seesEncoded ? [encodedLetter] : []),
 		...(isCaseSensitive ? [path.toUpperCase()] : []),
 	];
 }
@@ -477,7 +506,7 @@ function witnessChanges(document: Document): readonly RequestChange[] {
 function mentionedChanges(documents: readonly Document[]): readonly RequestChange[] {
 	const names = new Set<string>();
 	for (const [, name] of JSON.stringify(documents).matchAll(
-		/\{(http\.request\.(?:header|uri\.query|cookie)\.[^{}*]+)\}/g,
+		/\{(http\.request\.(?:(?:header|uri\.query|cookie)\.[^{}*]+|body(?=\}|_base64)))/g,
 	)) {
 		names.add(name!);
 	}

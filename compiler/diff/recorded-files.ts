@@ -1,14 +1,46 @@
-/** Remembers which file a request looked for last. */
+/** Remembers which files a request looked for. */
 import type { DryRunEnvironment } from '../dry-run/dry-run.ts';
-import type { FileReader, LeaseKinds } from '../exchange/leases.ts';
+import { FileError, type FileReader, type LeaseKinds } from '../exchange/leases.ts';
+
+/** Maximum entries of a folder that are read to find examples. */
+const MAX_ENTRIES = 200;
+/** Maximum examples of files in a folder, each with another extension. */
+const MAX_EXAMPLES = 3;
 
 /** Files that do not exist here may exist where the configurations are served, so it matters which ones are looked for. */
 export class RecordedFiles {
 	/** The last path that was looked for since the last {@link reset}; undefined if there was none. */
 	last: string | undefined;
+	/** The folders that were looked into since the last {@link reset}, and the first path that was looked for in each. */
+	readonly roots = new Map<string, string>();
+	readonly #examples = new Map<string, Promise<readonly string[]>>();
+	#reader: FileReader | undefined;
 
 	reset(): void {
 		this.last = undefined;
+		this.roots.clear();
+	}
+
+	/** Returns names of existing files in a folder, and of one folder in it, without those that are usually hidden. */
+	examplesIn(root: string): Promise<readonly string[]> {
+		const known = this.#examples.get(root) ?? this.#readExamples(root);
+		this.#examples.set(root, known);
+		return known;
+	}
+
+	async #readExamples(root: string): Promise<readonly string[]> {
+		try {
+			const { entries } = (await this.#reader?.entries(root, '/', false, MAX_ENTRIES)) ?? { entries: [] };
+			const shown = entries.filter(({ name }) => !name.startsWith('.'));
+			const namesOf = (wanted: 'file' | 'directory'): string[] =>
+				shown.flatMap(({ name, type }) => (type === wanted ? name : [])).sort();
+			const byExtension = Map.groupBy(namesOf('file'), name => /\.\w+$/.exec(name)?.[0]);
+			const files = [...byExtension.values()].map(([first]) => first!).slice(0, MAX_EXAMPLES);
+			return [...files, ...namesOf('directory').slice(0, 1)];
+		} catch (error) {
+			if (error instanceof FileError) return [];
+			throw error;
+		}
 	}
 
 	/** Returns dependencies whose file reader is recorded. */
@@ -23,7 +55,9 @@ export class RecordedFiles {
 	}
 
 	#recorded(reader: FileReader): FileReader {
+		this.#reader = reader;
 		const seen = (root: string, path: string): void => {
+			if (!this.roots.has(root)) this.roots.set(root, path);
 			this.last = root.endsWith('/') ? root.slice(0, -1) + path : root + path;
 		};
 		return {

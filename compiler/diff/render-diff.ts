@@ -7,6 +7,8 @@ import { assumptionText } from './upstream-assumption.ts';
 
 /** Maximum characters of a value that text and Markdown show. */
 const MAX_VALUE = 160;
+/** Maximum characters of a request body that text and Markdown show. */
+const MAX_BODY = 40;
 /** Columns of one of the two traces side by side. */
 const TRACE_WIDTH = 72;
 
@@ -61,7 +63,10 @@ export function diffAsJson(diff: ConfigurationDiff) {
 		classes: diff.classes,
 		requests: diff.requests,
 		changes: diff.changes.map(({ request, upstream, aspects, classes, before, after }) => ({
-			request: { method: request.method, url: request.url.text, from: request.from, headers: request.headers },
+			request: {
+				...{ method: request.method, url: request.url.text, from: request.from, headers: request.headers },
+				...(request.body === undefined ? {} : { body: request.body }),
+			},
 			...(upstream ? { upstream } : {}),
 			aspects,
 			classes,
@@ -117,7 +122,12 @@ function requestText({ request, upstream }: MeaningChange): string {
 	const fields = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
 	const from = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
 	const protocol = { h1: '', h2: ' over HTTP/2', h3: ' over HTTP/3' }[request.protocol ?? 'h1'];
-	return `${request.method} ${request.url.text}${fields}${from}${protocol}${upstream ? `, ${assumptionText(upstream)}` : ''}`;
+	return `${request.method} ${request.url.text}${fields}${bodyText(request)}${from}${protocol}${upstream ? `, ${assumptionText(upstream)}` : ''}`;
+}
+
+function bodyText({ body }: MeaningChange['request']): string {
+	if (body === undefined) return '';
+	return body.length <= MAX_BODY ? ` -d '${body}'` : ` with a body of ${body.length.toLocaleString('en-US')} bytes`;
 }
 
 function countText({ classes }: MeaningChange): string {

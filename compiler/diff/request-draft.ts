@@ -19,13 +19,15 @@ export interface RequestDraft {
 	readonly parameters: ReadonlyMap<string, string>;
 	/** Values by lower-case name. */
 	readonly headers: ReadonlyMap<string, string>;
+	/** Empty if there is none. */
+	readonly body: string;
 	readonly from: string;
 	readonly protocol?: RequestProtocol | undefined;
 }
 
 /** Returns a draft after a change. The draft itself stays as it is. */
 export function changedDraft(draft: RequestDraft, change: RequestChange): RequestDraft {
-	const { path, method, host, from, protocol, header, parameter, noQuery } = change;
+	const { path, method, host, from, protocol, header, parameter, noQuery, body } = change;
 	return {
 		...draft,
 		...(path === undefined ? {} : { path }),
@@ -33,6 +35,7 @@ export function changedDraft(draft: RequestDraft, change: RequestChange): Reques
 		...(host === undefined ? {} : { host }),
 		...(from === undefined ? {} : { from }),
 		...(protocol === undefined ? {} : { protocol }),
+		...(body === undefined ? {} : { body }),
 		headers: header ? withEntry(draft.headers, header[0].toLowerCase(), header[1]) : draft.headers,
 		parameters: noQuery
 			? new Map()
@@ -44,13 +47,14 @@ export function changedDraft(draft: RequestDraft, change: RequestChange): Reques
 
 /** Returns a text that is equal for equal drafts. */
 export function draftKey(draft: RequestDraft): string {
-	const { headers, parameters, ...rest } = draft;
-	return JSON.stringify([rest, [...headers].sort(), [...parameters]]);
+	const { headers, parameters, body, ...rest } = draft;
+	// Long derived bodies differ only in their length.
+	return JSON.stringify([rest, [...headers].sort(), [...parameters], body.length, body.slice(0, 100)]);
 }
 
 /** Returns the request of a draft, at a time that is the same for all of them; undefined if no client could send it. */
 export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
-	const { scheme, host, port, method, path, parameters, headers, from, protocol } = draft;
+	const { scheme, host, port, method, path, parameters, headers, body, from, protocol } = draft;
 	if (protocol === 'h3' && scheme === 'http') return undefined;
 	if (methodMistake(method) || !/^[\w.:-]*$/.test(host)) return undefined;
 	if ([...headers].some(([name, value]) => fieldMistake(name, value))) return undefined;
@@ -70,7 +74,7 @@ export function requestOf(draft: RequestDraft, at: number): DryRunRequest | unde
 		path: escaped,
 		query: query === '' ? undefined : query,
 	};
-	return { method, url, headers: [...headers], body: undefined, from, at, protocol };
+	return { method, url, headers: [...headers], body: body === '' ? undefined : body, from, at, protocol };
 }
 
 function encoded(text: string): string {

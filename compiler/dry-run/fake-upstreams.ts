@@ -21,7 +21,7 @@ import {
 } from '../modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, UpstreamChoice } from '../modules/providers/balancers/balancer.ts';
-import { FakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
+import { FakeExchange, type RequestToUpstream, type UpstreamAnswer } from './fake-exchange.ts';
 
 /** Maximum attempts and pauses in one dry run. */
 const MAX_ATTEMPTS = 64;
@@ -83,11 +83,16 @@ export class FakePool implements UpstreamPool, BalancerView {
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const fake = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => trimBlanks(value));
-		fake?.sent.push({ settings: this.settings, upstream, request });
-		if (x instanceof MirrorExchange && x.original instanceof FakeExchange) {
-			x.original.mirrored.push({ settings: this.settings, upstream, request });
+		const sent: RequestToUpstream = { settings: this.settings, upstream, request };
+		const list = x instanceof MirrorExchange && x.original instanceof FakeExchange ? x.original.mirrored : fake?.sent;
+		list?.push(sent);
+		try {
+			await drain(request);
+		} catch (error) {
+			// An upstream never sees the end of this request, for example if its body is larger than `request_body` allows.
+			list?.splice(list.indexOf(sent), 1);
+			throw error;
 		}
-		await drain(request);
 		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
 		const { status, body, headers, unreachable, timesOut, disconnects } = answer;
 		if (unreachable && timesOut)

@@ -125,7 +125,13 @@ export async function tryDiff(
 					const loadBoth = async (edited: (text: string) => string): Promise<void> => {
 						const zones = `zone${own}of${loads++}n`;
 						const [before, after] = pair.texts.map(
-							(input): ConfigInput => ({ ...input, text: edited(input.text).replace(/\bzone(?=\d)/g, zones) }),
+							(input): ConfigInput => ({
+								...input,
+								text: edited(input.text)
+									.replace(/\bzone(?=\d)/g, zones)
+									// Without pauses between attempts, requests to an unreachable upstream take no time.
+									.replace(/^\s*lb_retries .*$/gm, '$&\nlb_try_interval 1ms'),
+							}),
 						) as [ConfigInput, ConfigInput];
 						await load(one, before, own);
 						await load(other, withPort(after, port, otherPort), own);
@@ -301,7 +307,7 @@ function failureOf(
 	if (exceeds !== undefined) return zones > 1 ? 'only one of several zones is exceeded' : { ...none, exceeds };
 	if (unavailable) return 'an upstream is unavailable';
 	if (timesOut) return unreachable ? 'a connection is not established in time' : 'an answer takes too long';
-	if (!unreachable) return { dead: [], of, mode: disconnects ? { disconnects } : { status, headers }, once };
+	if (!unreachable) return { dead: [], of, mode: disconnects ? { disconnects, headers } : { status, headers }, once };
 	if (!once) return { ...none, dead: of === undefined ? addresses : [of], mode: { headers } };
 	// The first upstream is unreachable. That has the same effect as one failed request if no retry returns to it.
 	const attempts = [before, after].map(side => side?.upstreams.map(({ address }) => address) ?? []);
@@ -333,19 +339,28 @@ function showsIn(aspect: string, answers: readonly (Answer | 'dropped')[], seen:
 /** Returns the parts of two answers that differ although no change in the diff mentions them. */
 function unannounced(found: ConfigurationDiff, before: Answer | 'dropped', after: Answer | 'dropped'): string[] {
 	const announced = found.changes.flatMap(({ aspects }) => aspects.map(({ name }) => name));
-	// A change in where a request goes explains every difference in its answer.
-	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for)$/.test(name))) return [];
+	// A change in where a request goes explains every difference in its answer, and so does a template that only one side executes.
+	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for|settings of `render`)$/.test(name)))
+		return [];
 	if (before === 'dropped' || after === 'dropped') return ['connection'];
 	const names = new Set([...before.fields, ...after.fields].map(field => field.split(':', 1)[0]!.toLowerCase()));
 	const fields = [...names]
 		.filter(name => !/^(content-length|transfer-encoding)$/.test(name))
 		.map(name => `header ${name}`);
-	const differing = ['status', 'body', ...fields].filter(part => partOf(part, before) !== partOf(part, after));
+	const sentFields = announced.flatMap(name => /^upstream(?: \d+)? field (.*)$/.exec(name)?.[1] ?? []);
+	const [one, other] = [before, after].map(answer => ({ ...answer, body: withoutFields(answer.body, sentFields) }));
+	const differing = ['status', 'body', ...fields].filter(part => partOf(part, one!) !== partOf(part, other!));
 	// If the diff announces another status or body, the other differences follow from that.
 	if (announced.includes('status') || announced.includes('body'))
 		return differing.filter(part => part === 'status' && !announced.includes('status'));
 	const compressed = announced.includes('settings of `compress`') ? OF_COMPRESSION : [];
 	return differing.filter(part => !announced.includes(part) && !compressed.includes(part));
+}
+
+/** Returns the body of an answer. If it is an upstream's description of its request, it is returned without some fields. */
+function withoutFields(body: string, names: readonly string[]): string {
+	if (names.length === 0 || !body.startsWith('{"port":')) return body;
+	return JSON.stringify(JSON.parse(body), (name, value) => (names.includes(name) ? undefined : value));
 }
 
 /** The parts of an answer that depend on whether it is compressed. */

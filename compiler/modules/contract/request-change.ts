@@ -15,7 +15,12 @@ export interface RequestChange {
 	readonly parameter?: readonly [name: string, value: string | undefined];
 	/** True to remove the query. */
 	readonly noQuery?: true;
+	/** The body; empty for none. At most {@link MAX_DERIVED_BODY} characters. */
+	readonly body?: string;
 }
+
+/** Maximum characters of a body that is derived: each of many requests may carry it. */
+export const MAX_DERIVED_BODY = 1 << 20;
 
 /** A value that no configuration mentions. */
 export const UNMENTIONED_VALUE = 'svc-diff';
@@ -34,6 +39,8 @@ export function changeOfPlaceholder(name: string, value: string): RequestChange 
 	switch (name) {
 		case 'http.request.method':
 			return { method: value };
+		case 'http.request.body':
+			return { body: value };
 		case 'http.request.uri.path':
 		case 'http.request.uri':
 			return value.startsWith('/') ? { path: value } : undefined;

@@ -4,6 +4,7 @@ import { type Body, type BodySource, bodyLength, isStream } from '../../exchange
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { handlerDirective } from '../contract/directive.ts';
+import { MAX_DERIVED_BODY } from '../contract/request-change.ts';
 
 interface RequestContentStep extends Step {
 	readonly handler: 'request_content';
@@ -17,6 +18,8 @@ const USAGE = 'request_body [matcher] { max_size <size>; set <text> }';
 export const requestBody = handlerDirective<RequestContentStep>({
 	kind: 'handler',
 	id: 'request_content',
+	probeChanges: ({ max_size: most = MAX_DERIVED_BODY }) =>
+		most < MAX_DERIVED_BODY ? [{ body: 'x'.repeat(most + 1) }, { body: '' }] : [],
 	names: { configfile: ['request_body'], compatfile: ['request_body'] },
 	usage: USAGE,
 	summary: 'Limits the size of the request body or replaces it.',

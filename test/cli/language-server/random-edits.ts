@@ -4,6 +4,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { dialectOf } from '../../../cli/language-server/documents.ts';
 import { workspaceReader } from '../../../cli/language-server/workspace-reader.ts';
+import { TOKEN_TYPES } from '../../../compiler/queries/semantic-tokens.ts';
 import { Workspace } from '../../../compiler/queries/workspace.ts';
 import { formatText } from '../../../compiler/syntax/format.ts';
 import { temporaryFolder } from '../../harness.ts';
@@ -251,6 +252,10 @@ async function ask(
 	const start = next(text.length + 1);
 	const end = start + next(text.length - start + 1);
 	const position = positionIn(text, start);
+	// A refusal is an answer; an internal error is not.
+	const refused = (error: Error): void => {
+		if (!error.message.startsWith('-32803')) wrong.push(`${method}: ${error.message}`);
+	};
 	const answer = await editor
 		.request(`textDocument/${method}`, {
 			textDocument: { uri: editor.uri(file) },
@@ -258,10 +263,16 @@ async function ask(
 			...{ options: { tabSize: 4, insertSpaces: false }, context: { diagnostics: [], includeDeclaration: true } },
 			...{ newName: 'renamed', ch: '}' },
 		})
-		.catch((error: Error) => {
-			// A refusal is an answer; an internal error is not.
-			if (!error.message.startsWith('-32803')) wrong.push(`${method}: ${error.message}`);
-		});
+		.catch(refused);
+	if (method === 'codeAction') {
+		// The text may have changed when a command runs, which an editor cannot prevent either.
+		for (const { command } of (answer ?? []) as readonly { command?: object }[])
+			if (command) await editor.request('workspace/executeCommand', command).catch(refused);
+	}
+	if (method === 'semanticTokens/full') {
+		const comments = commentsOf(text, (answer as { data: readonly number[] } | undefined)?.data ?? []);
+		if (comments.some(one => !one.startsWith('#'))) wrong.push(`semantic tokens of ${file} are not those of its text`);
+	}
 	if (method !== 'formatting' || !Array.isArray(answer)) return;
 	const edits = answer as readonly { range: { start: Position; end: Position }; newText: string }[];
 	const formatted = edits
@@ -272,6 +283,19 @@ async function ask(
 			text,
 		);
 	if (formatted !== formatText(text)) wrong.push(`formatting ${file} is not that of its text`);
+}
+
+/** Returns the texts that semantic tokens call comments. */
+function commentsOf(text: string, data: readonly number[]): string[] {
+	const comments: string[] = [];
+	let at: Position = { line: 0, character: 0 };
+	for (let index = 0; index < data.length; index += 5) {
+		const [lines, characters, length, type] = data.slice(index) as [number, number, number, number];
+		at = { line: at.line + lines, character: lines === 0 ? at.character + characters : characters };
+		const start = offsetIn(text, at);
+		if (TOKEN_TYPES[type] === 'comment') comments.push(text.slice(start, start + length));
+	}
+	return comments;
 }
 
 /** Returns the diagnostics that the editor shows. */

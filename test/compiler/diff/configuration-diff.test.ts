@@ -364,6 +364,10 @@ different('an encoded slash', async () => {
 	assert.equal(await aspectsOf(site('/api/x'), site('/api/y')), ['body']);
 });
 
+different('an encoded letter that a regular expression in `uri` replaces', async () => {
+	assert.equal(await aspectsOf('uri /page.html path_regexp [0-9]+ N\nrespond {path}', 'respond {path}'), ['body']);
+});
+
 different('an encoded slash that a regular expression in `uri` replaces', async () => {
 	const site = (path: string) => `uri ${path} path_regexp [0-9]+ N\nrespond {path}`;
 	assert.equal(await aspectsOf(site('/A/B'), site('/a')), ['body']);
@@ -386,6 +390,37 @@ different('the page of a folder, to which its path without a slash is redirected
 	const site = (edit: string) => `intercept {\n@found status 206\n${edit}\n}\nroot ${root}\nfile_server /dir*`;
 	const found = await aspectsOf(site('replace_status @found 200'), site(''));
 	assert.ok(found.includes('status'), found.join());
+});
+
+different('a body that is longer than a limit, or that something mentions', async () => {
+	const limited = 'request_body {\n\tmax_size 5\n}\nreverse_proxy 127.0.0.1:9000\n';
+	const handled = (status: number): string => `handle_errors ${status} {\n\trespond "too long"\n}\n`;
+	const found = await diff(
+		`http://:8080 {\n${limited}${handled(413)}}\n`,
+		`http://:8080 {\n${limited}${handled(414)}}\n`,
+	);
+	assert.equal(
+		found.changes.map(({ request: { method, body }, aspects }) => [method, body, aspects.map(({ name }) => name)]),
+		[['GET', 'xxxxxx', ['body', 'header content-type']]],
+	);
+	assert.match(renderDiff(found, 'before', 'after'), "1. GET http://example.com:8080/?svc-diff=1 -d 'xxxxxx'\n");
+	assert.equal(await aspectsOf('respond "{http.request.body}"', 'respond ""'), ['body', 'header content-type']);
+	const larger = limited.replace('5', '1MB');
+	const long = await diff(`http://:8080 {\n${larger}${handled(413)}}\n`, `http://:8080 {\n${larger}}\n`);
+	assert.match(renderDiff(long, 'before', 'after'), ' with a body of 1,000,001 bytes\n');
+});
+
+different('a file that exists and that no configuration mentions, and a method that files refuse', async () => {
+	mkdirSync(path.join(folder, 'unmentioned/folder'), { recursive: true });
+	for (const name of ['.hidden.html', 'one.html', 'two.html', 'three.txt', 'folder/index.html'])
+		writeFileSync(path.join(folder, 'unmentioned', name), name);
+	const site = (status: number): string =>
+		`http://:8080 {\n\troot ${folder}/unmentioned\n\thandle_path /files/* {\n\t\tfile_server\n\t}\n\thandle_errors ${status} {\n\t\trespond "no"\n\t}\n}\n`;
+	const found = await diff(site(405), site(406));
+	assert.equal(
+		found.changes.map(({ request: { method, url } }) => [method, url.path]),
+		[['POST', '/files/one.html']],
+	);
 });
 
 different('upstreams that nothing watches are never taken to be unavailable', async () => {

@@ -137,6 +137,8 @@ function lowerPath(word: Word, cx: LowerContext): string {
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',
+	// Files are only read.
+	probeChanges: () => [{ method: 'GET' }, { method: 'POST' }],
 	names: { configfile: ['file_server'], compatfile: ['file_server'] },
 	usage: USAGE,
 	summary: 'Serves static files.',
