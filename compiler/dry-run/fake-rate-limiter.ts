@@ -1,11 +1,11 @@
 /** A fake zone of `rate_limit` for dry runs. It has its own table, uses the clock of the request, and does not wait for delays. */
 import type { Exchange } from '../exchange/exchange.ts';
 import {
-	afterCharge,
-	afterRequest,
-	excess,
+	computeExcessMs,
 	type Rate,
 	type RateLimiter,
+	timeAfterCharge,
+	timeAfterRequest,
 } from '../modules/directives/rate-limit/rate-limiter.ts';
 import { FakeExchange } from './fake-exchange.ts';
 
@@ -27,13 +27,13 @@ export class FakeRateLimiter implements RateLimiter {
 		const now = x.now();
 		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
 		const full = isExhausted ? now + rate.capacity : (this.#full.get(key) ?? 0);
-		const result = excess(full, now, rate, cost);
-		if (result <= rate.maxDelay) this.#full.set(key, afterRequest(full, now, rate, cost));
+		const result = computeExcessMs(full, now, rate, cost);
+		if (result <= rate.maxDelay) this.#full.set(key, timeAfterRequest(full, now, rate, cost));
 		return result;
 	}
 
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#full.set(key, afterCharge(this.#full.get(key) ?? 0, x.now(), rate, cost));
+		this.#full.set(key, timeAfterCharge(this.#full.get(key) ?? 0, x.now(), rate, cost));
 	}
 
 	delay(): Promise<boolean> {

@@ -138,7 +138,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
 	}
 
-	joined(): () => void {
+	registerStream(): () => void {
 		return () => {};
 	}
 

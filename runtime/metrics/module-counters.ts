@@ -29,8 +29,8 @@ export class ModuleCounters {
 	/** Returns the counters of the copies that mirrors send to an upstream. */
 	mirrorCounters(upstream: string): MirrorCounts {
 		return {
-			sent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
-			dropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
+			countSent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
+			countDropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
 		};
 	}
 

@@ -1,10 +1,10 @@
 /** The keys of a zone of `rate_limit`, in memory that all threads share. */
 import { randomBytes } from 'node:crypto';
 import {
-	afterCharge,
-	afterRequest,
-	excess,
+	computeExcessMs,
 	type Rate,
+	timeAfterCharge,
+	timeAfterRequest,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 
@@ -39,7 +39,7 @@ export interface UsedPlace {
 	/** The halves of the key's hash. */
 	readonly first: number;
 	readonly second: number;
-	/** The time, in milliseconds, at which all of the key's burst is available again; see {@link excess}. */
+	/** The time, in milliseconds, at which all of the key's burst is available again; see {@link computeExcessMs}. */
 	readonly fullAt: number;
 }
 
@@ -77,7 +77,7 @@ function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
 }
 
 /**
- * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link excess}). A set that is full gives
+ * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). A set that is full gives
  * the place of the key that has used least to a new key, which continues with that key's time: a count can then only be too high,
  * so that nobody can reset a limit by sending many keys. The first request of a new key is always admitted.
  */
@@ -110,10 +110,10 @@ export class LimitTable {
 		if (isNew) place = this.#leastUsed(set);
 		let fullAt = this.#times[place]!;
 		if (isNew) fullAt = Math.min(fullAt, now + rate.capacity - Math.max(cost, 1) * rate.interval);
-		const result = excess(fullAt, now, rate, cost);
+		const result = computeExcessMs(fullAt, now, rate, cost);
 		// A key that has used nothing needs no place.
 		if (result <= rate.maxDelay && cost > 0) {
-			this.#times[place] = afterRequest(fullAt, now, rate, cost);
+			this.#times[place] = timeAfterRequest(fullAt, now, rate, cost);
 			if (isNew) this.#occupy(place);
 		}
 		Atomics.store(this.#locks, set, 0);
@@ -129,7 +129,7 @@ export class LimitTable {
 			place = this.#leastUsed(set);
 			this.#occupy(place);
 		}
-		if (place !== -1) this.#times[place] = afterCharge(this.#times[place]!, now, rate, cost);
+		if (place !== -1) this.#times[place] = timeAfterCharge(this.#times[place]!, now, rate, cost);
 		Atomics.store(this.#locks, set, 0);
 	}
 

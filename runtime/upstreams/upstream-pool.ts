@@ -193,7 +193,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return performance.now() - startedAt;
 	}
 
-	joined(close: () => void, delay: number): () => void {
+	registerStream(close: () => void, delay: number): () => void {
 		return this.#streams.join(close, delay);
 	}
 

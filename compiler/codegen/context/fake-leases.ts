@@ -12,7 +12,7 @@ const FAKE_LEASES: FakeLeases = {
 		mayRetry: () => false,
 		pause: () => Promise.resolve(false),
 		elapsed: () => 0,
-		joined: () => () => {},
+		registerStream: () => () => {},
 		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
 	}),
 	files: () => ({
@@ -42,7 +42,7 @@ const FAKE_LEASES: FakeLeases = {
 	concurrency_limiter: () => ({ enter: () => ({ leave: () => {} }), count: () => {} }),
 	event_counter: () => ({ add: () => {} }),
 	mirror_gate: () => ({
-		counts: { sent: () => {}, dropped: () => {} },
+		counts: { countSent: () => {}, countDropped: () => {} },
 		enter: () => true,
 		leave: () => {},
 		reserve: () => true,

@@ -50,9 +50,9 @@ export const forwardAuth = handlerDirective<Step>({
 		const step = lowerProxy(
 			directive,
 			{
-				of: 'forward_auth',
+				directiveName: 'forward_auth',
 				usage: USAGE,
-				own: () => ({
+				ownSubdirectives: () => ({
 					uri: (words, innerLine) => {
 						if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'uri <uri>')) return;
 						if (uri !== undefined) {
@@ -63,7 +63,7 @@ export const forwardAuth = handlerDirective<Step>({
 					},
 					copy_headers: (words, innerLine) => lowerCopyHeaders(words, innerLine, copiedHeaders, cx),
 				}),
-				settle: fields => {
+				finish: fields => {
 					if (uri === undefined) {
 						cx.problem('error', 'forward-auth/no-uri', name.span, "the 'uri' subdirective is required", {
 							hint: 'Add a line such as `uri /verify`.',

@@ -107,7 +107,7 @@ export class ClientTlsContext {
 			const read = readTlsMaterial(this.#settings, readFileSync);
 			const authorities = [...read.authorities, ...(this.#provided?.authorities ?? [])];
 			const { chain: certificate = read.certificate, key = read.key } = this.#provided?.certificate ?? {};
-			const { system } = read;
+			const { trustsSystem: system } = read;
 			if (system) believeSystem();
 			const ca = system
 				? authorities.length === 0

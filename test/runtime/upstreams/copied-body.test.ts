@@ -11,7 +11,7 @@ const copies = suite('copies of bodies');
 const MEMORY = 100;
 
 function gate(): ThreadMirrorGate {
-	const counts = { sent: () => {}, dropped: () => {} };
+	const counts = { countSent: () => {}, countDropped: () => {} };
 	return new ThreadMirrorGate({ upstream: 'a', maxInFlight: 1, maxBytes: MEMORY }, counts);
 }
 
@@ -55,8 +55,8 @@ for (const late of [false, true]) {
 		const memory = gate();
 		const got: string[] = [];
 		const body = new CopiedBody(bodyOf(['one ', 'two ', 'three'], late), memory, 50, {
-			copied: bytes => got.push(Buffer.from(bytes).toString()),
-			missing: reason => got.push(reason),
+			onComplete: bytes => got.push(Buffer.from(bytes).toString()),
+			onDropped: reason => got.push(reason),
 		});
 		assert.is(await readAll(body), 'one two three');
 		assert.equal(got, ['one two three']);
@@ -78,8 +78,8 @@ for (const late of [false, true]) {
 				memory.reserve(reserved);
 				const got: string[] = [];
 				const body = new CopiedBody(bodyOf(pieces, late), memory, limit, {
-					copied: () => got.push('copied'),
-					missing: why => got.push(why),
+					onComplete: () => got.push('copied'),
+					onDropped: why => got.push(why),
 				});
 				const text = await readAll(body).catch(error => (error as Error).message);
 				assert.is(text, reason === 'body_unread' ? 'cut short' : pieces.join(''));
@@ -98,8 +98,8 @@ copies('are given up when the body is canceled or nobody reads on', async () => 
 		const got: string[] = [];
 		const source = bodyOf(['12345', '67890'], false);
 		const body = new CopiedBody(source, memory, 50, {
-			copied: () => got.push('copied'),
-			missing: why => got.push(why),
+			onComplete: () => got.push('copied'),
+			onDropped: why => got.push(why),
 		});
 		await body.pull();
 		assert.is(body.heldBytes, 5);
@@ -116,7 +116,7 @@ copies('are given up when the body is canceled or nobody reads on', async () => 
 
 copies('prevent that the kernel moves bytes past them', async () => {
 	const source: BodySource = { ...bodyOf(['1'], false), sendTo: () => 7 };
-	const body = new CopiedBody(source, gate(), 50, { copied: () => {}, missing: () => {} });
+	const body = new CopiedBody(source, gate(), 50, { onComplete: () => {}, onDropped: () => {} });
 	assert.is(body.sendTo, undefined);
 	await readAll(body);
 	assert.is(body.sendTo!(1), 7);

@@ -76,9 +76,9 @@ export const phpFastcgi = handlerDirective<Step>({
 		const proxy = lowerProxy(
 			directive,
 			{
-				of: 'php_fastcgi',
+				directiveName: 'php_fastcgi',
 				usage: USAGE,
-				ofPool: pool => ({
+				ownPoolSubdirectives: pool => ({
 					...fastcgiOptions(transport, pool, cx),
 					transport: (_words, innerLine) => {
 						const message = '`php_fastcgi` has its own transport.';
@@ -87,7 +87,7 @@ export const phpFastcgi = handlerDirective<Step>({
 						});
 					},
 				}),
-				own: () => ({
+				ownSubdirectives: () => ({
 					index: (words, innerLine) => {
 						if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'index <file>|off')) index = words[0];
 					},
@@ -97,7 +97,7 @@ export const phpFastcgi = handlerDirective<Step>({
 						files = words.map(word => cx.template(word));
 					},
 				}),
-				settle: (_fields, pool) => {
+				finish: (_fields, pool) => {
 					pool.transport = transport;
 				},
 			},

@@ -1,4 +1,4 @@
-/** The lease of `limit_concurrent`: the requests of a zone that run or wait, counted by key for the whole process. */
+/** The lease of `limit_concurrent`: a zone's running and waiting requests, counted by key for the whole process. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 
 declare module '../../../exchange/leases.ts' {
@@ -7,7 +7,7 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** What identifies the counts. Limits are not part of it, so that a reload can change them without losing counts. */
+/** Identifies the counts of a zone. Limits are not included, so that a reload can change them without losing counts. */
 export interface ConcurrencyLimiterSettings {
 	readonly zone: string;
 	/** Maximum number of keys at a time. */
@@ -20,21 +20,21 @@ export interface ConcurrencyLimit {
 	/** Maximum number of requests that wait. */
 	readonly queue: number;
 	/** Maximum milliseconds for which a request waits. */
-	readonly timeout: number;
+	readonly timeoutMs: number;
 }
 
-/** How a zone treated a request, for metrics. `queued` ones have waited and were then admitted; `left` ones gave up waiting. */
+/** How a zone treated a request, for metrics. `queued`: it was admitted after waiting. `left`: its client left the queue. */
 export type ConcurrencyOutcome = 'admitted' | 'queued' | 'refused' | 'timed_out' | 'left' | 'would_refuse';
 
-/** The place of a running request. */
+/** The place that a running request occupies. */
 export interface ConcurrencyPlace {
-	/** Makes the place free. Calls after the first have no effect. */
+	/** Frees the place. Calls after the first have no effect. */
 	leave(): void;
 }
 
-/** The counts of a zone. */
+/** Counts the requests of one zone. */
 export interface ConcurrencyLimiter {
-	/** Takes a place. Returns `refused` if there is none, neither to run nor to wait. */
+	/** Takes a place to run, or waits for one in the queue. Returns `refused` if the queue is full, too. */
 	enter(
 		x: Exchange,
 		key: string,

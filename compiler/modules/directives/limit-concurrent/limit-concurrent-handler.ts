@@ -1,4 +1,4 @@
-/** The handler of `limit_concurrent`: runs requests while their key has places, and queues or refuses the others. */
+/** The handler of `limit_concurrent`: runs requests as long as their key has free places, and queues or refuses the others. */
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -18,7 +18,7 @@ export interface ConcurrencyZone extends LimitZone {
 	readonly requests: number;
 	/** Maximum number of requests that wait for a place; default 0. */
 	readonly queue?: number;
-	/** Maximum time for which a request waits; default {@link DEFAULT_TIMEOUT}. */
+	/** Maximum time for which a request waits; default {@link DEFAULT_TIMEOUT_MS}. */
 	readonly timeout?: number;
 	/** Status of refused requests; default {@link DEFAULT_STATUS}. */
 	readonly status?: number;
@@ -30,62 +30,62 @@ export interface LimitConcurrentStep extends Step {
 }
 
 export const DEFAULT_CONCURRENT_KEYS = 16_384;
-/** Milliseconds. */
-export const DEFAULT_TIMEOUT = 5000;
+/** Default time for which a request waits. */
+export const DEFAULT_TIMEOUT_MS = 5000;
 export const DEFAULT_STATUS = 503;
 /** Variable with the name of the zone that has refused or queued the request. */
-export const EXCEEDED_CONCURRENCY = 'http.limit_concurrent.exceeded.name';
+export const EXCEEDED_CONCURRENCY_VARIABLE = 'http.limit_concurrent.exceeded.name';
 /** Variable with the {@link HeldPlaces} of a request. */
-const HELD = 'http.limit_concurrent.places';
+const PLACES_VARIABLE = 'http.limit_concurrent.places';
 
 /** Compiles a `limit_concurrent` step to its handler. */
 export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileContext, next: Handler): Handler {
 	const { step: stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
-	const refuse = (x: Exchange, zone: Zone, held: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
-		// The response to a refused request may take long to send, and needs no place of another zone meanwhile.
-		held.leave();
-		zone.exceeded(x, outcome);
+	const refuse = (x: Exchange, zone: Zone, places: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
+		// Frees the places in other zones now, because sending the response to a refused request may take long.
+		places.leaveAll();
+		zone.recordExceeded(x, outcome);
 		x.markAnswered('limit_concurrent', stepNumber);
-		return zone.refusal();
+		return zone.createRefusal();
 	};
-	const enter = (x: Exchange, held: HeldPlaces, from: number): void | Promise<void> => {
-		for (let index = from; index < zones.length; index++) {
+	const enter = (x: Exchange, places: HeldPlaces, firstIndex: number): void | Promise<void> => {
+		for (let index = firstIndex; index < zones.length; index++) {
 			const zone = zones[index]!;
-			if (!zone.applies(x)) continue;
+			if (!zone.appliesTo(x)) continue;
 			const key = zone.keyOf(x);
-			if (held.has(zone.name, key)) continue;
+			if (places.has(zone.name, key)) continue;
 			const place = zone.limiter.enter(x, key, zone.limit);
 			if (place === 'refused') {
-				if (!zone.onlyCounts) throw refuse(x, zone, held, 'refused');
-				zone.exceeded(x, 'would_refuse');
+				if (!zone.isDryRun) throw refuse(x, zone, places, 'refused');
+				zone.recordExceeded(x, 'would_refuse');
 			} else if (place instanceof Promise) {
-				return place.then(came => {
-					if (came === 'timed_out') throw refuse(x, zone, held, came);
-					if (came === 'left') {
-						zone.exceeded(x, came);
+				return place.then(result => {
+					if (result === 'timed_out') throw refuse(x, zone, places, result);
+					if (result === 'left') {
+						zone.recordExceeded(x, result);
 						x.abort();
 						return undefined;
 					}
-					held.add(zone.name, key, came);
-					zone.exceeded(x, 'queued');
-					return enter(x, held, index + 1);
+					places.add(zone.name, key, result);
+					zone.recordExceeded(x, 'queued');
+					return enter(x, places, index + 1);
 				});
 			} else {
-				held.add(zone.name, key, place);
+				places.add(zone.name, key, place);
 				zone.limiter.count('admitted');
 			}
 		}
 		return next(x);
 	};
-	return x => enter(x, heldPlaces(x), 0);
+	return x => enter(x, getHeldPlaces(x), 0);
 }
 
-/** The places that a request has taken. They are free again when the exchange has ended, however it ends. */
+/** The places that a request has taken. They are freed when the exchange has ended in any way. */
 class HeldPlaces {
 	readonly #places: { readonly zone: string; readonly key: string; readonly place: ConcurrencyPlace }[] = [];
 
-	/** Reports whether the request has a place of this zone and key already: it needs only one. */
+	/** Reports whether the request already has a place of this zone and key. It needs only one. */
 	has(zone: string, key: string): boolean {
 		for (const held of this.#places) if (held.zone === zone && held.key === key) return true;
 		return false;
@@ -95,55 +95,55 @@ class HeldPlaces {
 		this.#places.push({ zone, key, place });
 	}
 
-	leave(): void {
+	leaveAll(): void {
 		for (const { place } of this.#places.splice(0)) place.leave();
 	}
 }
 
-/** Returns the places of a request, also those from earlier steps. */
-function heldPlaces(x: Exchange): HeldPlaces {
-	const known = x.variable(HELD);
-	if (known instanceof HeldPlaces) return known;
-	const held = new HeldPlaces();
-	x.variables.set(HELD, held);
+/** Returns the places of a request, including those taken by earlier steps. */
+function getHeldPlaces(x: Exchange): HeldPlaces {
+	const existing = x.variable(PLACES_VARIABLE);
+	if (existing instanceof HeldPlaces) return existing;
+	const places = new HeldPlaces();
+	x.variables.set(PLACES_VARIABLE, places);
 	x.finishListeners ??= [];
-	x.finishListeners.push(() => held.leave());
-	return held;
+	x.finishListeners.push(() => places.leaveAll());
+	return places;
 }
 
-/** A zone as this place of the configuration uses it. */
+/** A zone with the settings of one step. */
 class Zone {
 	readonly name: string;
 	readonly limiter: ConcurrencyLimiter;
 	readonly limit: ConcurrencyLimit;
-	readonly onlyCounts: boolean;
-	readonly applies: (x: Exchange) => boolean;
+	readonly isDryRun: boolean;
+	readonly appliesTo: (x: Exchange) => boolean;
 	readonly keyOf: (x: Exchange) => string;
 	readonly #status: number;
 
 	constructor(zone: ConcurrencyZone, cx: CompileContext, whenField: string) {
-		const { name, requests, queue = 0, timeout = DEFAULT_TIMEOUT, status = DEFAULT_STATUS } = zone;
+		const { name, requests, queue = 0, timeout = DEFAULT_TIMEOUT_MS, status = DEFAULT_STATUS } = zone;
 		this.name = name;
-		this.limit = { requests, queue, timeout };
-		this.onlyCounts = zone.dry_run === true;
+		this.limit = { requests, queue, timeoutMs: timeout };
+		this.isDryRun = zone.dry_run === true;
 		this.limiter = cx.lease('concurrency_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_CONCURRENT_KEYS });
-		this.applies = compileZoneScope(zone, whenField, cx);
+		this.appliesTo = compileZoneScope(zone, whenField, cx);
 		this.keyOf = compileZoneKey(zone, cx);
 		this.#status = status;
 	}
 
-	/** Records that the request did not find a free place at once. */
-	exceeded(x: Exchange, outcome: Exclude<ConcurrencyOutcome, 'admitted'>): void {
+	/** Records that no place was free when the request arrived. */
+	recordExceeded(x: Exchange, outcome: Exclude<ConcurrencyOutcome, 'admitted'>): void {
 		this.limiter.count(outcome);
-		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_CONCURRENCY, this.name);
+		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_CONCURRENCY_VARIABLE, this.name);
 		x.log ??= {};
 		x.log.fields ??= {};
 		x.log.fields.limit_concurrent = `${this.name}: ${outcome}`;
 	}
 
-	refusal(): HttpError {
-		const { queue, timeout } = this.limit;
-		// When a place will be free is unknown. Requests are expected to end in the time for which others wait.
+	createRefusal(): HttpError {
+		const { queue, timeoutMs: timeout } = this.limit;
+		// It is unknown when a place will be free. The estimate is the time for which requests may wait.
 		const seconds = queue === 0 ? 1 : Math.max(1, Math.ceil(timeout / 1000));
 		const headers: [string, string][] = [['Retry-After', String(seconds)]];
 		return new HttpError(this.#status, `Too many requests of the zone ${this.name} run at a time.`, { headers });

@@ -17,18 +17,18 @@ import {
 	type ConcurrencyZone,
 	DEFAULT_CONCURRENT_KEYS,
 	DEFAULT_STATUS,
-	DEFAULT_TIMEOUT,
+	DEFAULT_TIMEOUT_MS,
 } from './limit-concurrent-handler.ts';
 
 type ZoneDraft = { -readonly [K in keyof ConcurrencyZone]?: ConcurrencyZone[K] };
 
-const CODE = 'limit-concurrent';
+const CODE_PREFIX = 'limit-concurrent';
 const STATUSES = ['503', '429'] as const;
 const MAX_REQUESTS = 1_000_000;
 const MAX_QUEUE = 100_000;
-/** An hour in milliseconds. */
-const MAX_TIMEOUT = 3_600_000;
-/** More keys than this many requests cannot run at a time. */
+/** Maximum of `timeout`: one hour. */
+const MAX_TIMEOUT_MS = 3_600_000;
+/** Maximum of `max_keys`. There are never more keys than running and waiting requests. */
 const MAX_KEYS = 1_048_576;
 
 const { name, key, ipv6_prefix, ...otherFields } = limitZoneFields(DEFAULT_CONCURRENT_KEYS, MAX_KEYS);
@@ -45,8 +45,8 @@ export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 		timeout: {
 			type: 'number',
 			minimum: 1,
-			maximum: MAX_TIMEOUT,
-			description: `Milliseconds for which a request waits; default ${DEFAULT_TIMEOUT}.`,
+			maximum: MAX_TIMEOUT_MS,
+			description: `Milliseconds for which a request waits; default ${DEFAULT_TIMEOUT_MS}.`,
 		},
 		status: { enum: STATUSES.map(Number), description: `Status of refused requests; default ${DEFAULT_STATUS}.` },
 		...otherFields,
@@ -59,7 +59,7 @@ export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n>; … }',
-	code: CODE,
+	code: CODE_PREFIX,
 	limitWords: 1,
 	limitLines: ['requests'],
 	lowerLimit: ([requests], zone, cx) => lowerRequests(requests!, zone, cx),
@@ -67,25 +67,25 @@ export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 		requests: singleWordHandler(cx, 'requests <n>', word => lowerRequests(word, zone, cx)),
 		queue: singleWordHandler(cx, 'queue <n>', word => setField(zone, 'queue', cx.integer(word, 1, MAX_QUEUE))),
 		timeout: singleWordHandler(cx, 'timeout <duration>', word =>
-			setField(zone, 'timeout', lowerPeriod(word, 1, MAX_TIMEOUT, '1ms to 1h', cx)),
+			setField(zone, 'timeout', lowerPeriod(word, 1, MAX_TIMEOUT_MS, '1ms to 1h', cx)),
 		),
 		status: singleWordHandler(cx, 'status 503|429', word => {
 			const status = cx.oneOf(word, STATUSES, 'status of refused requests');
 			if (status !== undefined && Number(status) !== DEFAULT_STATUS) zone.status = Number(status);
 		}),
-		...limitZoneLines(zone, CODE, cx, MAX_KEYS),
+		...limitZoneLines(zone, CODE_PREFIX, cx, MAX_KEYS),
 	}),
-	finishZone: (zone, line, limited, cx) => {
+	finishZone: (zone, line, hasLimit, cx) => {
 		const { name, requests, queue, timeout, dry_run: dryRun } = zone;
-		const problem = (code: string, message: string, hint: string): void =>
-			cx.problem('error', `${CODE}/${code}`, line.words[0]!.span, message, { hint });
-		if (!limited) problem('no-limit', 'The zone has no limit.', 'Write `requests <n>`.');
+		const report = (code: string, message: string, hint: string): void =>
+			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
+		if (!hasLimit) report('no-limit', 'The zone has no limit.', 'Write `requests <n>`.');
 		if (name === undefined || requests === undefined) return undefined;
-		checkPrefix(zone, line, CODE, cx);
+		checkPrefix(zone, line, CODE_PREFIX, cx);
 		if (queue !== undefined && dryRun)
-			problem('dry-run', '`queue` has no effect together with `dry_run`.', 'Remove one of them.');
+			report('dry-run', '`queue` has no effect together with `dry_run`.', 'Remove one of them.');
 		if (timeout !== undefined && queue === undefined)
-			problem('timeout', '`timeout` has no effect, because no request waits.', 'Add `queue <n>`, or remove it.');
+			report('timeout', '`timeout` has no effect, because no request waits.', 'Add `queue <n>`, or remove it.');
 		return zoneOrigin({ ...zone, name, requests }, line, cx);
 	},
 };

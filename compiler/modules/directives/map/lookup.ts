@@ -1,4 +1,4 @@
-/** Compiles a `lookup` step: one closure per destination, called when its placeholder is used. */
+/** Compiles a `lookup` step: one function per destination, which is called when its placeholder is used. */
 
 import { MAPPED_VARIABLE_PREFIX, type MappedValue } from '../../../codegen/context/mapped-names.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -6,15 +6,15 @@ import type { Handler } from '../../../exchange/handler.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
-/** Returns the value for a source string. An output that is made from a single mapping returns undefined if it does not match. */
+/** Returns the value for a source string. The output of a single mapping is undefined if the mapping does not match. */
 type Output = (x: Exchange, source: string) => unknown;
 
 /** Compiles a `lookup` step. */
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
 	const source = cx.template(step.source, 'empty');
-	const entries = step.destinations.map((name, at) => ({
+	const entries = step.destinations.map((name, column) => ({
 		key: MAPPED_VARIABLE_PREFIX + name,
-		value: mappedBy(x => source.constant ?? source.render(x), chosen(step, at, cx)),
+		value: createMappedValue(x => source.constant ?? source.render(x), compileOutput(step, column, cx)),
 	}));
 	return x => {
 		for (const { key, value } of entries) if (x.variable(key) === undefined) x.variables.set(key, value);
@@ -23,43 +23,43 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
 }
 
 /**
- * Evaluates the source on demand. If the source refers to its own destination, the destination is empty there, which prevents
- * infinite recursion.
+ * Returns a value that is evaluated on demand. If the source refers to its own destination, the destination is empty there, which
+ * prevents infinite recursion.
  */
-function mappedBy(source: (x: Exchange) => string, output: Output): MappedValue {
-	let busy = false;
+function createMappedValue(source: (x: Exchange) => string, output: Output): MappedValue {
+	let isEvaluating = false;
 	return x => {
-		if (busy) return '';
-		busy = true;
+		if (isEvaluating) return '';
+		isEvaluating = true;
 		try {
 			return output(x, source(x));
 		} finally {
-			busy = false;
+			isEvaluating = false;
 		}
 	};
 }
 
-function chosen(step: LookupStep, at: number, cx: CompileContext): Output {
-	const otherwise = literalOutput(step.defaults?.[at] ?? '', cx);
-	const mappings = step.mappings.filter(mapping => (mapping.outputs[at] ?? null) !== null);
+function compileOutput(step: LookupStep, column: number, cx: CompileContext): Output {
+	const defaultOutput = literalOutput(step.defaults?.[column] ?? '', cx);
+	const mappings = step.mappings.filter(mapping => (mapping.outputs[column] ?? null) !== null);
 	if (mappings.every(mapping => mapping.input !== undefined)) {
 		const outputs = new Map<string, Output>();
 		for (const { input, outputs: values } of mappings) {
-			if (!outputs.has(input!)) outputs.set(input!, literalOutput(values[at]!, cx));
+			if (!outputs.has(input!)) outputs.set(input!, literalOutput(values[column]!, cx));
 		}
-		return (x, source) => (outputs.get(source) ?? otherwise)(x, source);
+		return (x, source) => (outputs.get(source) ?? defaultOutput)(x, source);
 	}
-	const tests = mappings.map(({ input, input_regexp: expression, outputs }) => {
-		if (expression !== undefined) return regexpOutput(expression, String(outputs[at]), cx);
-		const output = literalOutput(outputs[at]!, cx);
+	const mappingOutputs = mappings.map(({ input, input_regexp: expression, outputs }) => {
+		if (expression !== undefined) return regexpOutput(expression, String(outputs[column]), cx);
+		const output = literalOutput(outputs[column]!, cx);
 		return (x: Exchange, source: string) => (source === input ? output(x, source) : undefined);
 	});
 	return (x, source) => {
-		for (const test of tests) {
-			const value = test(x, source);
+		for (const output of mappingOutputs) {
+			const value = output(x, source);
 			if (value !== undefined) return value;
 		}
-		return otherwise(x, source);
+		return defaultOutput(x, source);
 	};
 }
 
@@ -70,20 +70,20 @@ function literalOutput(value: MapOutput, cx: CompileContext): Output {
 	return constant === undefined ? x => template.render(x) : () => constant;
 }
 
-/** Compiles the output of a regular expression. It inserts groups, such as `$1` or `${name}`, but no placeholders. */
-function regexpOutput(source: string, text: string, cx: CompileContext): Output {
-	const regexp = cx.regexp(source);
-	const pieces = text.split(/(\$\$|\$\w+|\$\{\w+\})/);
-	return (_x, subject) => {
-		const match = regexp.exec(subject);
+/** Compiles the output of a regular expression. Groups, such as `$1` or `${name}`, are inserted; placeholders are not. */
+function regexpOutput(pattern: string, outputText: string, cx: CompileContext): Output {
+	const regexp = cx.regexp(pattern);
+	const pieces = outputText.split(/(\$\$|\$\w+|\$\{\w+\})/);
+	return (_x, sourceText) => {
+		const match = regexp.exec(sourceText);
 		if (!match) return undefined;
 		let output = '';
-		for (const piece of pieces) output += piece.startsWith('$') && piece.length > 1 ? group(match, piece) : piece;
+		for (const piece of pieces) output += piece.startsWith('$') && piece.length > 1 ? expandGroup(match, piece) : piece;
 		return output;
 	};
 }
 
-function group(match: RegExpExecArray, piece: string): string {
+function expandGroup(match: RegExpExecArray, piece: string): string {
 	if (piece === '$$') return '$';
 	const name = piece.replace(/[${}]/g, '');
 	return (/^\d+$/.test(name) ? match[Number(name)] : match.groups?.[name]) ?? '';

@@ -13,7 +13,7 @@ import { compileLookup } from './lookup.ts';
 /** An output; null defers to later mappings. */
 export type MapOutput = string | number | boolean | null;
 
-/** One line of the block, with exactly one input. */
+/** A line of the block. It has either `input` or `input_regexp`. */
 export interface MappingLine {
 	readonly input?: string;
 	readonly input_regexp?: string;
@@ -31,7 +31,11 @@ export interface LookupStep extends Step {
 
 const USAGE = 'map [matcher] <source> <destination>… { [~]<input> <output>…; default <output>… }';
 
-const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['string', 'number', 'boolean', 'null'] } };
+const OUTPUTS_SCHEMA = {
+	type: 'array',
+	secret: 'by-destination',
+	items: { type: ['string', 'number', 'boolean', 'null'] },
+};
 
 /** `map [matcher] <source> <destination>… { … }`. */
 export const map = handlerDirective<LookupStep>({
@@ -86,7 +90,7 @@ export const map = handlerDirective<LookupStep>({
 		const destinations = names.flatMap(word => lowerDestination(word, cx) ?? []);
 		const mappings: MappingLine[] = [];
 		let defaults: MapOutput[] | undefined;
-		const seen = new Map<string, number>();
+		const indexByInput = new Map<string, number>();
 		for (const innerLine of block?.lines ?? []) {
 			cx.noBlock(innerLine);
 			const [input, ...outputs] = innerLine.words as readonly [Word, ...Word[]];
@@ -104,12 +108,12 @@ export const map = handlerDirective<LookupStep>({
 			const mapping = lowerMapping(innerLine, input, outputs, names.length, cx);
 			if (!mapping) continue;
 			const key = mapping.input ?? mapping.input_regexp!;
-			const before = seen.get(key);
-			if (before !== undefined) {
-				const message = `mapping ${mappings.length} has a duplicate input '${key}' previously used with mapping ${before}`;
+			const earlierIndex = indexByInput.get(key);
+			if (earlierIndex !== undefined) {
+				const message = `mapping ${mappings.length} has a duplicate input '${key}' previously used with mapping ${earlierIndex}`;
 				cx.problem('error', 'map/duplicate-input', input.span, message);
 			}
-			seen.set(key, mappings.length);
+			indexByInput.set(key, mappings.length);
 			mappings.push(mapping);
 		}
 		if (!block || destinations.length < names.length) return undefined;
@@ -144,14 +148,14 @@ export const map = handlerDirective<LookupStep>({
 							secret: 'by-source',
 							description: 'Regular expression that the source must match.',
 						},
-						outputs: { ...OUTPUTS, description: 'Value for each destination; null defers to later mappings.' },
+						outputs: { ...OUTPUTS_SCHEMA, description: 'Value for each destination; null defers to later mappings.' },
 					},
 					required: ['outputs'],
 					additionalProperties: false,
 				},
 				description: 'Tried in this order.',
 			},
-			defaults: { ...OUTPUTS, description: 'Value for each destination if no mapping provides one.' },
+			defaults: { ...OUTPUTS_SCHEMA, description: 'Value for each destination if no mapping provides one.' },
 		},
 		required: ['source', 'destinations', 'mappings'],
 	},
@@ -167,13 +171,13 @@ function lowerDestination(word: Word, cx: LowerContext): string | undefined {
 		return undefined;
 	}
 	const name = text.slice(1, -1);
-	const taken = cx.placeholderKind(name);
-	if (taken === 'shorthand') {
+	const placeholderKind = cx.placeholderKind(name);
+	if (placeholderKind === 'shorthand') {
 		const message = `destination ${text} conflicts with a Compatfile placeholder shorthand`;
 		cx.problem('error', 'map/destination', span, message);
 		return undefined;
 	}
-	if (taken === 'full' && cx.dialect === 'configfile') {
+	if (placeholderKind === 'full' && cx.dialect === 'configfile') {
 		cx.problem('error', 'map/destination', span, `\`${text}\` is a placeholder already.`, {
 			hint: 'Give it another name.',
 		});
@@ -186,21 +190,21 @@ function lowerMapping(
 	line: Line,
 	input: Word,
 	outputs: readonly Word[],
-	count: number,
+	outputCount: number,
 	cx: LowerContext,
 ): MappingLine | undefined {
-	if (!cx.count(line, outputs, 1, count, '[~]<input> <output>…')) return undefined;
+	if (!cx.count(line, outputs, 1, outputCount, '[~]<input> <output>…')) return undefined;
 	const isRegexp = input.text.startsWith('~');
 	const values = outputs.map(word => lowerOutput(word, cx, isRegexp));
-	while (values.length < count) values.push(null);
+	while (values.length < outputCount) values.push(null);
 	if (!isRegexp) return cx.origin({ input: input.text, outputs: values }, line.span);
 	const expression = cx.regexp({ ...input, text: input.text.slice(1) });
 	return expression === undefined ? undefined : cx.origin({ input_regexp: expression, outputs: values }, line.span);
 }
 
-function lowerOutput(word: Word, cx: LowerContext, ofRegexp: boolean): MapOutput {
-	if (word.quote !== 'none') return ofRegexp ? word.text : cx.template(word);
+function lowerOutput(word: Word, cx: LowerContext, isRegexp: boolean): MapOutput {
+	if (word.quote !== 'none') return isRegexp ? word.text : cx.template(word);
 	if (word.text === '-') return null;
 	const value = parseScalar(word.text);
-	return typeof value === 'string' && !ofRegexp ? cx.template(word) : value;
+	return typeof value === 'string' && !isRegexp ? cx.template(word) : value;
 }

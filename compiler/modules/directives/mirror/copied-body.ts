@@ -3,11 +3,11 @@ import type { BodySource } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { MirrorDrop, MirrorGate } from './mirror-gate.ts';
 
-/** What becomes of a copy. Exactly one of its functions is called, once. */
+/** Receives a copy, or the reason why there is none. Exactly one of its functions is called, once. */
 export interface CopyReceiver {
 	/** Receives the whole body. Its bytes remain reserved in the gate. */
-	copied(body: Uint8Array): void;
-	missing(reason: MirrorDrop): void;
+	onComplete(body: Uint8Array): void;
+	onDropped(reason: MirrorDrop): void;
 }
 
 /**
@@ -18,17 +18,17 @@ export class CopiedBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #body: BodySource;
 	readonly #gate: MirrorGate;
-	readonly #limit: number;
-	/** Undefined once the copy is complete or has been given up. */
+	readonly #maxBytes: number;
+	/** Receives the copy. Undefined once the copy is complete or given up. */
 	#receiver: CopyReceiver | undefined;
 	#pieces: Uint8Array[] = [];
-	#size = 0;
+	#copiedBytes = 0;
 
-	constructor(body: BodySource, gate: MirrorGate, limit: number, receiver: CopyReceiver) {
+	constructor(body: BodySource, gate: MirrorGate, maxBytes: number, receiver: CopyReceiver) {
 		this.length = body.length;
 		this.#body = body;
 		this.#gate = gate;
-		this.#limit = limit;
+		this.#maxBytes = maxBytes;
 		this.#receiver = receiver;
 	}
 
@@ -37,10 +37,10 @@ export class CopiedBody implements BodySource {
 	}
 
 	get heldBytes(): number {
-		return (this.#body.heldBytes ?? 0) + this.#size;
+		return (this.#body.heldBytes ?? 0) + this.#copiedBytes;
 	}
 
-	/** Available once nothing is copied any more: these bytes would pass by the copy. */
+	/** Available only when copying has ended, because bytes sent this way cannot be copied. */
 	get sendTo(): BodySource['sendTo'] {
 		return this.#receiver === undefined ? this.#body.sendTo?.bind(this.#body) : undefined;
 	}
@@ -58,9 +58,9 @@ export class CopiedBody implements BodySource {
 			this.giveUp('body_unread');
 			throw error;
 		}
-		if (!(piece instanceof Promise)) return this.#take(piece);
+		if (!(piece instanceof Promise)) return this.#copyPiece(piece);
 		return piece.then(
-			late => this.#take(late),
+			pulled => this.#copyPiece(pulled),
 			error => {
 				this.giveUp('body_unread');
 				throw error;
@@ -79,23 +79,23 @@ export class CopiedBody implements BodySource {
 		if (receiver === undefined) return;
 		this.#receiver = undefined;
 		this.#pieces = [];
-		this.#gate.release(this.#size);
-		this.#size = 0;
-		receiver.missing(reason);
+		this.#gate.release(this.#copiedBytes);
+		this.#copiedBytes = 0;
+		receiver.onDropped(reason);
 	}
 
-	#take(piece: Uint8Array | null): Uint8Array | null {
+	#copyPiece(piece: Uint8Array | null): Uint8Array | null {
 		const receiver = this.#receiver;
 		if (receiver === undefined) return piece;
 		if (piece === null) {
 			this.#receiver = undefined;
-			const whole = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+			const copy = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
 			this.#pieces = [];
-			this.#size = 0;
-			receiver.copied(whole);
-		} else if (this.#size + piece.byteLength > this.#limit) this.giveUp('body_too_large');
+			this.#copiedBytes = 0;
+			receiver.onComplete(copy);
+		} else if (this.#copiedBytes + piece.byteLength > this.#maxBytes) this.giveUp('body_too_large');
 		else if (this.#gate.reserve(piece.byteLength)) {
-			this.#size += piece.byteLength;
+			this.#copiedBytes += piece.byteLength;
 			// The bytes are valid only until the next pull.
 			this.#pieces.push(Uint8Array.from(piece));
 		} else this.giveUp('out_of_memory');

@@ -1,4 +1,4 @@
-/** The lease that bounds the copies of a `mirror` on one thread, and counts them. */
+/** The lease that limits the copies of a `mirror` on one thread, and counts them. */
 
 declare module '../../../exchange/leases.ts' {
 	interface LeaseKinds {
@@ -6,13 +6,13 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** What identifies a gate. The counts of one whose settings a reload leaves alone continue. */
+/** Identifies a gate. Its counts continue after a reload that leaves these settings unchanged. */
 export interface MirrorGateSettings {
-	/** Name of the pool, or its addresses, as label of the metrics. */
+	/** Label of the metrics: the name of the pool, or its addresses. */
 	readonly upstream: string;
 	/** Maximum number of copies in flight. */
 	readonly maxInFlight: number;
-	/** Maximum bytes of all bodies that are kept in memory. */
+	/** Maximum size in bytes of all bodies in memory together. */
 	readonly maxBytes: number;
 }
 
@@ -34,8 +34,8 @@ export type MirrorDrop =
 
 /** Counts copies for metrics. */
 export interface MirrorCounts {
-	sent(outcome: MirrorOutcome): void;
-	dropped(reason: MirrorDrop): void;
+	countSent(outcome: MirrorOutcome): void;
+	countDropped(reason: MirrorDrop): void;
 }
 
 /** The copies of one `mirror` on one thread. */
@@ -44,7 +44,7 @@ export interface MirrorGate {
 	/** Admits a copy; false if too many are in flight. The caller calls `leave` at its end. */
 	enter(): boolean;
 	leave(): void;
-	/** Reserves memory for a part of a body; false if there is not enough. The caller gives it back with `release`. */
+	/** Reserves memory for a part of a body; false if there is not enough. The caller releases it with `release`. */
 	reserve(bytes: number): boolean;
 	release(bytes: number): void;
 }

@@ -1,4 +1,4 @@
-/** The closure of `mirror`: sends a copy of the request to another upstream, and discards what that answers. */
+/** The handler of `mirror`: sends a copy of each request to another upstream and discards the response to it. */
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -8,19 +8,19 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileForwarding, type Forwarding } from '../reverse-proxy/forwarding.ts';
 import type { UpstreamPool } from '../reverse-proxy/upstream-pool.ts';
 import { CopiedBody } from './copied-body.ts';
-import { DEFAULT_MAX_BODY, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT, type MirrorStep } from './mirror.ts';
+import { DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_MS, type MirrorStep } from './mirror.ts';
 import type { MirrorGate, MirrorOutcome } from './mirror-gate.ts';
 
-/** The field by which a copy is known, so that mirrors which lead to each other do not copy without end. */
-const MARK = 'X-Mirrored';
-/** Minimum limit, in bytes, of all bodies that one mirror keeps in memory on one thread. */
-const MEMORY = 16 * 1024 * 1024;
-/** Maximum bytes that are read of a response. Then its connection is closed. */
-const MAX_ANSWER = 8 * 1024 * 1024;
-/** Number of bytes of a response after which other work gets its turn. */
-const READ_AT_ONCE = 256 * 1024;
+/** Header field that marks a copy, so that mirrors that lead to each other do not copy endlessly. */
+const MIRRORED_FIELD = 'X-Mirrored';
+/** The bodies that one mirror keeps in memory on one thread may always have this size together. */
+const MIN_MEMORY_LIMIT_BYTES = 16 * 1024 * 1024;
+/** Maximum number of bytes that are read of a response. If it is longer, its connection is closed. */
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
+/** After reading this many bytes of a response without waiting, the thread processes other events. */
+const YIELD_AFTER_BYTES = 256 * 1024;
 
-/** Compiles the step. It always continues with `next`, and nothing that happens to the copy changes what that does. */
+/** Compiles a `mirror` step. Its handler always continues with `next`, whatever happens to the copy. */
 export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handler): Handler {
 	const forwarding = compileForwarding(step, cx);
 	const { settings } = forwarding;
@@ -34,24 +34,24 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 	if (settings.transport?.type === 'fastcgi') {
 		cx.refuse('A mirror receives HTTP, not FastCGI.', 'mirror/fastcgi', 'Write the address of an HTTP server.');
 	}
-	const sampled = step.sample && cx.matcher(step.sample, 'sample');
-	const maxBody = step.max_body ?? DEFAULT_MAX_BODY;
+	const isSampled = step.sample && cx.matcher(step.sample, 'sample');
+	const maxBodyBytes = step.max_body ?? DEFAULT_MAX_BODY_BYTES;
 	const mirror: Mirror = {
 		forwarding,
 		gate: cx.lease('mirror_gate', {
 			upstream: settings.name ?? settings.to.join(' '),
 			maxInFlight: step.max_in_flight ?? DEFAULT_MAX_IN_FLIGHT,
-			maxBytes: Math.max(MEMORY, maxBody),
+			maxBytes: Math.max(MIN_MEMORY_LIMIT_BYTES, maxBodyBytes),
 		}),
-		withBody: step.body !== false,
-		maxBody,
-		timeout: step.timeout ?? DEFAULT_TIMEOUT,
+		copiesBody: step.body !== false,
+		maxBodyBytes,
+		timeoutMs: step.timeout ?? DEFAULT_TIMEOUT_MS,
 	};
 	return x => {
-		if (sampled !== undefined && !sampled(x)) return next(x);
+		if (isSampled !== undefined && !isSampled(x)) return next(x);
 		const send = beginCopy(x, mirror);
 		if (send === undefined) return next(x);
-		// What serves the client begins first.
+		// The client's request is started before the copy is sent.
 		try {
 			return next(x);
 		} finally {
@@ -64,28 +64,28 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 interface Mirror {
 	readonly forwarding: Forwarding;
 	readonly gate: MirrorGate;
-	readonly withBody: boolean;
-	readonly maxBody: number;
+	readonly copiesBody: boolean;
+	readonly maxBodyBytes: number;
 	/** Milliseconds. */
-	readonly timeout: number;
+	readonly timeoutMs: number;
 }
 
 /**
- * Prepares the copy of a request as it is now. Returns the function that sends it; undefined if it is not sent, or only when a
- * later directive has read the body to its end.
+ * Prepares the copy of a request in its current state. Returns the function that sends it; undefined if there is no copy, or if the
+ * copy is sent later, when a later directive has read the body to its end.
  */
 function beginCopy(x: Exchange, mirror: Mirror): (() => void) | undefined {
 	const { request } = x;
-	const { gate, withBody, maxBody } = mirror;
+	const { gate, copiesBody, maxBodyBytes } = mirror;
 	if (!mayBeCopied(x)) return undefined;
 	if (request.headers.get('x-mirrored') !== undefined) {
-		gate.counts.dropped('already_mirrored');
+		gate.counts.countDropped('already_mirrored');
 		return undefined;
 	}
 	const { body } = request;
-	const hasBody = withBody && body !== null;
-	if (hasBody && (byteLength(body) ?? 0) > maxBody) {
-		gate.counts.dropped('body_too_large');
+	const hasBody = copiesBody && body !== null;
+	if (hasBody && (byteLength(body) ?? 0) > maxBodyBytes) {
+		gate.counts.countDropped('body_too_large');
 		return undefined;
 	}
 	let send: SendCopy | undefined;
@@ -93,28 +93,28 @@ function beginCopy(x: Exchange, mirror: Mirror): (() => void) | undefined {
 		send = prepareCopy(x, mirror);
 	} catch {
 		// A value that cannot be rendered must not fail the client's request.
-		gate.counts.sent('failed');
+		gate.counts.countSent('failed');
 	}
 	if (send === undefined) return undefined;
 	const sendCopy = send;
 	if (!hasBody) return () => sendCopy(null);
 	if (isStream(body)) {
-		const copied = new CopiedBody(body, gate, maxBody, {
-			copied: sendCopy,
-			missing: reason => gate.counts.dropped(reason),
+		const copiedBody = new CopiedBody(body, gate, maxBodyBytes, {
+			onComplete: sendCopy,
+			onDropped: reason => gate.counts.countDropped(reason),
 		});
-		request.body = copied;
+		request.body = copiedBody;
 		x.finishListeners ??= [];
-		x.finishListeners.push(() => copied.giveUp('body_unread'));
+		x.finishListeners.push(() => copiedBody.giveUp('body_unread'));
 		return undefined;
 	}
 	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Uint8Array.from(body);
 	if (gate.reserve(bytes.byteLength)) return () => sendCopy(bytes);
-	gate.counts.dropped('out_of_memory');
+	gate.counts.countDropped('out_of_memory');
 	return undefined;
 }
 
-/** Reports whether a request is one that may be forwarded at all (RFC 9110 §7.6.2, §9.3.6, §9.3.8). */
+/** Reports whether a request may be forwarded to another server at all (RFC 9110 §7.6.2, §9.3.6, §9.3.8). */
 function mayBeCopied({ request: { method, headers } }: Exchange): boolean {
 	if (method === 'CONNECT' || method === 'TRACE') return false;
 	return method !== 'OPTIONS' || !/^0+$/.test(headers.get('max-forwards') ?? '');
@@ -125,59 +125,59 @@ function byteLength(body: Body): number | undefined {
 	return typeof body === 'string' ? Buffer.byteLength(body) : isStream(body) ? body.length : body.byteLength;
 }
 
-/** Sends a copy with a body, for which memory has been reserved. Never throws. */
+/** Sends a copy with a body, for which memory has already been reserved. Never throws. */
 type SendCopy = (body: Uint8Array | null) => void;
 
-function prepareCopy(x: Exchange, { forwarding, gate, timeout }: Mirror): SendCopy | undefined {
+function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: Mirror): SendCopy | undefined {
 	const { pool, addresses, select } = forwarding;
 	const upstream = select(x, undefined, addresses?.(x));
 	if (!upstream) {
-		gate.counts.dropped('no_upstream');
+		gate.counts.countDropped('no_upstream');
 		return undefined;
 	}
 	const request = forwarding.request(x, upstream, null);
 	if (request.upgrade !== undefined) {
-		gate.counts.dropped('upgrade');
+		gate.counts.countDropped('upgrade');
 		return undefined;
 	}
-	// The coding that `reverse_proxy` asks for when the client does not; nobody decodes this response.
+	// The field was added because proxies can decode responses, but this response is discarded.
 	if (request.decodeGzip) request.headers.delete('accept-encoding');
 	request.headers.delete('expect');
-	request.headers.set(MARK, '1');
+	request.headers.set(MIRRORED_FIELD, '1');
 	return body => {
-		const bytes = body?.byteLength ?? 0;
+		const bodyBytes = body?.byteLength ?? 0;
 		if (!gate.enter()) {
-			gate.release(bytes);
-			gate.counts.dropped('too_many');
+			gate.release(bodyBytes);
+			gate.counts.countDropped('too_many');
 			return;
 		}
-		const sent = { ...request, decodes: false, body: bytes === 0 ? null : body };
-		new MirroredRequest(new MirrorExchange(x), gate, timeout, bytes).send(pool, upstream, sent);
+		const copy = { ...request, decodes: false, body: bodyBytes === 0 ? null : body };
+		new MirroredRequest(new MirrorExchange(x), gate, timeoutMs, bodyBytes).send(pool, upstream, copy);
 	};
 }
 
-/** A copy in flight, from sending it to the end of its response. */
+/** A copy in flight: from the moment it is sent to the end of its response. */
 class MirroredRequest implements UpstreamOutcome {
 	readonly #x: MirrorExchange;
 	readonly #gate: MirrorGate;
-	/** Number of bytes of its body. */
-	readonly #bytes: number;
+	/** Number of bytes that its body has reserved in the gate. */
+	readonly #bodyBytes: number;
 	readonly #timer: NodeJS.Timeout;
-	#answer: BodySource | undefined = undefined;
-	#ended = false;
+	#responseBody: BodySource | undefined = undefined;
+	#isEnded = false;
 
-	constructor(x: MirrorExchange, gate: MirrorGate, timeout: number, bytes: number) {
+	constructor(x: MirrorExchange, gate: MirrorGate, timeoutMs: number, bodyBytes: number) {
 		this.#x = x;
 		this.#gate = gate;
-		this.#bytes = bytes;
-		this.#timer = setTimeout(() => this.#timeOut(), timeout).unref();
+		this.#bodyBytes = bodyBytes;
+		this.#timer = setTimeout(() => this.#timeOut(), timeoutMs).unref();
 	}
 
 	send(pool: UpstreamPool, upstream: Upstream, request: UpstreamRequest): void {
 		try {
 			pool.send(this.#x, upstream, request, this);
 		} catch {
-			// The client is not to learn of it.
+			// A failure of the copy must not affect the client.
 			this.#end('failed');
 		}
 	}
@@ -195,8 +195,8 @@ class MirroredRequest implements UpstreamOutcome {
 			this.#end('answered');
 			return;
 		}
-		this.#answer = body;
-		discard(body).then(
+		this.#responseBody = body;
+		drainResponse(body).then(
 			() => this.#end('answered'),
 			() => this.#end('failed'),
 		);
@@ -208,36 +208,36 @@ class MirroredRequest implements UpstreamOutcome {
 
 	#timeOut(): void {
 		this.#end('timed_out');
-		this.#answer?.cancel();
+		this.#responseBody?.cancel();
 		// Closes the connection.
 		this.#x.markGone();
 	}
 
 	#end(outcome: MirrorOutcome): void {
-		if (this.#ended) return;
-		this.#ended = true;
+		if (this.#isEnded) return;
+		this.#isEnded = true;
 		clearTimeout(this.#timer);
 		this.#gate.leave();
-		this.#gate.release(this.#bytes);
-		this.#gate.counts.sent(outcome);
+		this.#gate.release(this.#bodyBytes);
+		this.#gate.counts.countSent(outcome);
 	}
 }
 
-/** Reads a response up to a limit, so that its connection can be used again. */
-async function discard(body: BodySource): Promise<void> {
-	let read = 0;
-	let rested = 0;
+/** Reads and discards a response up to a limit, so that its connection can be reused. */
+async function drainResponse(body: BodySource): Promise<void> {
+	let readBytes = 0;
+	let bytesAtLastYield = 0;
 	for (;;) {
 		const piece = await body.pull();
 		if (piece === null) return;
-		read += piece.byteLength;
-		if (read > MAX_ANSWER) {
+		readBytes += piece.byteLength;
+		if (readBytes > MAX_RESPONSE_BYTES) {
 			body.cancel();
 			return;
 		}
-		// Bytes that are there already would otherwise be read before anything else happens on this thread.
-		if (read - rested >= READ_AT_ONCE) {
-			rested = read;
+		// Bytes that have already arrived are read without waiting, so a long response would block the thread.
+		if (readBytes - bytesAtLastYield >= YIELD_AFTER_BYTES) {
+			bytesAtLastYield = readBytes;
 			await new Promise(resolve => setImmediate(resolve));
 		}
 	}

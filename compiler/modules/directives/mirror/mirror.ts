@@ -14,11 +14,11 @@ import { compileMirror } from './mirror-handler.ts';
 /** A step of the handler `mirror`. */
 export interface MirrorStep extends ForwardingStep {
 	readonly handler: 'mirror';
-	/** Which requests are copied. */
+	/** Selects the requests to copy; default all. */
 	readonly sample?: Matcher;
 	/** False to send copies without their bodies. */
 	readonly body?: false;
-	/** Maximum bytes of the body of a request that is copied. */
+	/** Maximum size of a body in bytes. Requests with a larger body are not copied. */
 	readonly max_body?: number;
 	/** Milliseconds from sending a copy to the end of its response. */
 	readonly timeout?: number;
@@ -26,25 +26,25 @@ export interface MirrorStep extends ForwardingStep {
 	readonly max_in_flight?: number;
 }
 
-/** In bytes. */
-export const DEFAULT_MAX_BODY = 1024 * 1024;
-/** In milliseconds. */
-export const DEFAULT_TIMEOUT = 30_000;
+/** Default maximum size of a copied body. */
+export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024;
+/** Default time from sending a copy to the end of its response. */
+export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_MAX_IN_FLIGHT = 128;
 
-/** In bytes. A body is in memory as a whole. */
-const LARGEST_BODY = 64 * 1024 * 1024;
-const MAX_TIMEOUT = 3_600_000;
+/** Maximum of `max_body`, because a copied body is in memory as a whole. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_IN_FLIGHT = 10_000;
 
 const USAGE =
 	'mirror [matcher] [<upstream>… | upstream://<name>] { sample <percentage>% [<key>]; body on|off|<size>; timeout <duration>; max_in_flight <number>; header_up …; rewrite <target>; … }';
 
-/** The key of a sample without one: each request is in it or not by chance. */
-const BY_CHANCE = '{http.request.uuid}';
+/** The default key of a sample. It differs in every request, so requests are selected at random. */
+const RANDOM_KEY = '{http.request.uuid}';
 
-/** What concerns responses, further attempts, or upgraded connections. */
-const WITHOUT: ReadonlySet<string> = new Set([
+/** Subdirectives of `reverse_proxy` that are useless here, because they concern responses, retries or upgraded connections. */
+const UNSUPPORTED_SUBDIRECTIVES: ReadonlySet<string> = new Set([
 	...['header_down', 'response_buffers', 'flush_interval', 'verbose_logs', 'method', 'request_buffers', 'dynamic'],
 	...['stream_buffer_size', 'stream_timeout', 'stream_close_delay'],
 	...['lb_retries', 'lb_try_duration', 'lb_try_interval', 'lb_retry_match', 'lb_retry_budget'],
@@ -114,11 +114,11 @@ In a test, \`expect mirror 10.0.0.9:8080\` checks where a copy goes, and \`expec
 		const step = lowerProxy(
 			directive,
 			{
-				of: 'mirror',
+				directiveName: 'mirror',
 				usage: USAGE,
-				without: WITHOUT,
-				responses: false,
-				own: () => ownSubdirectives(fields, cx),
+				excludedSubdirectives: UNSUPPORTED_SUBDIRECTIVES,
+				hasResponseRules: false,
+				ownSubdirectives: () => createMirrorSubdirectives(fields, cx),
 			},
 			cx,
 		);
@@ -149,15 +149,15 @@ In a test, \`expect mirror 10.0.0.9:8080\` checks where a copy goes, and \`expec
 			max_body: {
 				type: 'integer',
 				minimum: 1,
-				maximum: LARGEST_BODY,
-				default: DEFAULT_MAX_BODY,
+				maximum: MAX_BODY_BYTES,
+				default: DEFAULT_MAX_BODY_BYTES,
 				description: 'Maximum bytes of a body; requests with a larger one are not copied.',
 			},
 			timeout: {
 				type: 'number',
 				exclusiveMinimum: 0,
-				maximum: MAX_TIMEOUT,
-				default: DEFAULT_TIMEOUT,
+				maximum: MAX_TIMEOUT_MS,
+				default: DEFAULT_TIMEOUT_MS,
 				description: 'Maximum milliseconds from sending a copy to the end of its response.',
 			},
 			max_in_flight: {
@@ -174,7 +174,7 @@ In a test, \`expect mirror 10.0.0.9:8080\` checks where a copy goes, and \`expec
 
 type MirrorFields = Pick<MirrorStep, 'sample' | 'body' | 'max_body' | 'timeout' | 'max_in_flight'>;
 
-function ownSubdirectives(
+function createMirrorSubdirectives(
 	fields: { -readonly [K in keyof MirrorFields]: MirrorFields[K] },
 	cx: LowerContext,
 ): { [name: string]: SubdirectiveHandler } {
@@ -195,36 +195,36 @@ function ownSubdirectives(
 			}
 			const size = cx.size(word);
 			if (size === undefined) return;
-			if (size >= 1 && size <= LARGEST_BODY) fields.max_body = size;
-			else outOfRange(word, 'Write a size from 1B to 64MiB, `on` or `off`.', cx);
+			if (size >= 1 && size <= MAX_BODY_BYTES) fields.max_body = size;
+			else reportOutOfRange(word, 'Write a size from 1B to 64MiB, `on` or `off`.', cx);
 		},
 		timeout: (args, line) => {
 			const timeout = parseSingleDuration(args, line, cx);
 			if (timeout === undefined) return;
-			if (timeout > 0 && timeout <= MAX_TIMEOUT) fields.timeout = timeout;
-			else outOfRange(args[0]!, 'Write a duration from 1ms to 1h.', cx);
+			if (timeout > 0 && timeout <= MAX_TIMEOUT_MS) fields.timeout = timeout;
+			else reportOutOfRange(args[0]!, 'Write a duration from 1ms to 1h.', cx);
 		},
 		max_in_flight: (args, line) => {
-			const number = parseSingleInteger(args, line, cx, 1, MAX_IN_FLIGHT);
-			if (number !== undefined) fields.max_in_flight = number;
+			const maxInFlight = parseSingleInteger(args, line, cx, 1, MAX_IN_FLIGHT);
+			if (maxInFlight !== undefined) fields.max_in_flight = maxInFlight;
 		},
 	};
 }
 
-function outOfRange(word: Word, hint: string, cx: LowerContext): void {
+function reportOutOfRange(word: Word, hint: string, cx: LowerContext): void {
 	cx.problem('error', 'mirror/out-of-range', word.span, `\`${word.text}\` is out of range.`, { hint });
 }
 
 /** Lowers `sample 10% {client_ip}`. */
 function lowerSample(args: readonly Word[], line: Line, cx: LowerContext): ShareMatcher | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, args, 1, 2, 'sample <percentage>% [<key>]')) return undefined;
-	const [portion, keyWord] = args as [Word, Word?];
-	const to = parsePercentage(portion.text);
-	if (to === undefined) {
-		cx.problem('error', 'mirror/invalid-sample', portion.span, `\`${portion.text}\` is not a percentage.`, {
+	const [portionWord, keyWord] = args as [Word, Word?];
+	const share = parsePercentage(portionWord.text);
+	if (share === undefined) {
+		cx.problem('error', 'mirror/invalid-sample', portionWord.span, `\`${portionWord.text}\` is not a percentage.`, {
 			hint: 'Write one from 0% to 100%, with at most two decimals.',
 		});
 	}
-	const key = keyWord === undefined ? BY_CHANCE : lowerShareKey(keyWord, cx);
-	return to === undefined || key === undefined ? undefined : { type: 'share', key, to };
+	const key = keyWord === undefined ? RANDOM_KEY : lowerShareKey(keyWord, cx);
+	return share === undefined || key === undefined ? undefined : { type: 'share', key, to: share };
 }

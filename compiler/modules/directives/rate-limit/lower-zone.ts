@@ -17,17 +17,17 @@ import { type AnnouncedResponses, DEFAULT_MAX_KEYS, type RateLimitZone } from '.
 
 type ZoneDraft = { -readonly [K in keyof RateLimitZone]?: RateLimitZone[K] };
 
-const CODE = 'rate-limit';
+const CODE_PREFIX = 'rate-limit';
 const ANNOUNCEMENTS: readonly AnnouncedResponses[] = ['refused', 'always', 'never'];
 
 const MAX_REQUESTS = 1_000_000_000;
-/** 30 days in milliseconds. */
-const MAX_WINDOW = 30 * 86_400_000;
-/** An hour in milliseconds. */
-const MAX_DELAY = 3_600_000;
+/** Maximum of `window`: 30 days. */
+const MAX_WINDOW_MS = 30 * 86_400_000;
+/** Maximum of `delay`: one hour. */
+const MAX_DELAY_MS = 3_600_000;
 const MAX_COST = 1_000_000;
 
-const time = (minimum: number, maximum: number, description: string): Schema => ({
+const timeSchema = (minimum: number, maximum: number, description: string): Schema => ({
 	type: 'number',
 	minimum,
 	maximum,
@@ -43,7 +43,7 @@ export const ZONE_SCHEMA: Schema = {
 		key: key!,
 		ipv6_prefix: ipv6_prefix!,
 		requests: countSchema(1, MAX_REQUESTS, 'Number of requests in a window.'),
-		window: time(1, MAX_WINDOW, 'Milliseconds.'),
+		window: timeSchema(1, MAX_WINDOW_MS, 'Milliseconds.'),
 		burst: countSchema(1, MAX_REQUESTS, 'Number of requests that may come at once; default `requests`.'),
 		cost: {
 			anyOf: [
@@ -58,7 +58,7 @@ export const ZONE_SCHEMA: Schema = {
 			patternProperties: { '^[2-5](\\d\\d|xx)$': { type: 'integer', minimum: 1, maximum: MAX_COST } },
 			additionalProperties: false,
 		},
-		delay: time(0, MAX_DELAY, 'Milliseconds for which a request may be delayed; default 0.'),
+		delay: timeSchema(0, MAX_DELAY_MS, 'Milliseconds for which a request may be delayed; default 0.'),
 		...otherFields,
 		announce: {
 			enum: ANNOUNCEMENTS,
@@ -74,7 +74,7 @@ export const ZONE_SCHEMA: Schema = {
 export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',
-	code: CODE,
+	code: CODE_PREFIX,
 	limitWords: 3,
 	limitLines: ['requests', 'events', 'window'],
 	lowerLimit: lowerRequests,
@@ -84,7 +84,7 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 			if (cx.count(innerLine, words, 3, 3, 'requests <n> per <window>')) lowerRequests(words, zone, cx);
 		},
 		events: singleWordHandler(cx, 'events <n>', word => setField(zone, 'requests', cx.integer(word, 1, MAX_REQUESTS))),
-		window: singleWordHandler(cx, 'window <duration>', word => setField(zone, 'window', windowOf(word, cx))),
+		window: singleWordHandler(cx, 'window <duration>', word => setField(zone, 'window', lowerWindow(word, cx))),
 		burst: singleWordHandler(cx, 'burst <n>', word => setField(zone, 'burst', cx.integer(word, 1, MAX_REQUESTS))),
 		cost: singleWordHandler(cx, 'cost <n>', word => {
 			setField(zone, 'cost', word.text.includes('{') ? cx.template(word) : cx.integer(word, 0, MAX_COST));
@@ -92,44 +92,44 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 		status_cost: (words, innerLine) => {
 			cx.noBlock(innerLine);
 			if (!cx.count(innerLine, words, 2, Number.POSITIVE_INFINITY, 'status_cost <status>… <n>')) return;
-			zone.status_cost = { ...zone.status_cost, ...statusCosts(words, cx) };
+			zone.status_cost = { ...zone.status_cost, ...lowerStatusCosts(words, cx) };
 		},
 		delay: singleWordHandler(cx, 'delay <duration>', word =>
-			setField(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY, '0 to 1h', cx)),
+			setField(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY_MS, '0 to 1h', cx)),
 		),
 		announce: singleWordHandler(cx, 'announce refused|always|never', word => {
-			const announced = cx.oneOf(word, ANNOUNCEMENTS, 'kind of responses');
-			setField(zone, 'announce', announced === 'refused' ? undefined : announced);
+			const responses = cx.oneOf(word, ANNOUNCEMENTS, 'kind of responses');
+			setField(zone, 'announce', responses === 'refused' ? undefined : responses);
 		}),
-		...limitZoneLines(zone, CODE, cx),
+		...limitZoneLines(zone, CODE_PREFIX, cx),
 	}),
-	finishZone: (zone, line, limited, cx) => {
+	finishZone: (zone, line, hasLimit, cx) => {
 		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun } = zone;
-		const problem = (code: string, message: string, hint: string): void =>
-			cx.problem('error', `${CODE}/${code}`, line.words[0]!.span, message, { hint });
-		if (!limited) problem('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
+		const report = (code: string, message: string, hint: string): void =>
+			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
+		if (!hasLimit) report('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
 		if (name === undefined || requests === undefined || window === undefined) return undefined;
 		if (typeof cost === 'number' && cost > burst!) {
 			const message = `A request costs ${cost}, but the burst is ${burst}: every request would be refused.`;
-			problem('cost', message, 'Raise `burst`, or lower `cost`.');
+			report('cost', message, 'Raise `burst`, or lower `cost`.');
 		}
-		checkPrefix(zone, line, CODE, cx);
+		checkPrefix(zone, line, CODE_PREFIX, cx);
 		if (delay !== undefined && dryRun)
-			problem('dry-run', '`delay` has no effect together with `dry_run`.', 'Remove one of them.');
+			report('dry-run', '`delay` has no effect together with `dry_run`.', 'Remove one of them.');
 		return zoneOrigin({ ...zone, name, requests, window }, line, cx);
 	},
 };
 
 /** Lowers `<requests> per <window>`. */
 function lowerRequests(words: readonly Word[], zone: ZoneDraft, cx: LowerContext): void {
-	const [requests, per, window] = words as readonly [Word, Word, Word];
-	cx.oneOf(per, ['per'], 'word between the number and the window');
-	setField(zone, 'requests', cx.integer(requests, 1, MAX_REQUESTS));
-	setField(zone, 'window', windowOf(window, cx));
+	const [requestsWord, perWord, windowWord] = words as readonly [Word, Word, Word];
+	cx.oneOf(perWord, ['per'], 'word between the number and the window');
+	setField(zone, 'requests', cx.integer(requestsWord, 1, MAX_REQUESTS));
+	setField(zone, 'window', lowerWindow(windowWord, cx));
 }
 
 /** Lowers `<status>… <n>` to the cost of each status. */
-function statusCosts(words: readonly Word[], cx: LowerContext): { readonly [status: string]: number } {
+function lowerStatusCosts(words: readonly Word[], cx: LowerContext): { readonly [status: string]: number } {
 	const cost = cx.integer(words.at(-1)!, 1, MAX_COST);
 	const costs: { [status: string]: number } = {};
 	for (const { text, span } of words.slice(0, -1)) {
@@ -142,6 +142,6 @@ function statusCosts(words: readonly Word[], cx: LowerContext): { readonly [stat
 	return costs;
 }
 
-function windowOf(word: Word, cx: LowerContext): number | undefined {
-	return lowerPeriod(word, 1, MAX_WINDOW, '1ms to 720h', cx);
+function lowerWindow(word: Word, cx: LowerContext): number | undefined {
+	return lowerPeriod(word, 1, MAX_WINDOW_MS, '1ms to 720h', cx);
 }

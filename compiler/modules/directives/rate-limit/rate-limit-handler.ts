@@ -33,10 +33,10 @@ export interface RateLimitStep extends Step {
 
 export const DEFAULT_MAX_KEYS = 65_536;
 /** Variable with the name of the zone that has refused or delayed the request. */
-export const EXCEEDED_ZONE = 'http.rate_limit.exceeded.name';
+export const EXCEEDED_ZONE_VARIABLE = 'http.rate_limit.exceeded.name';
 
-/** A zone that has counted the request. */
-interface Counted {
+/** The cost that a zone has counted for the request. */
+interface ZoneCount {
 	readonly zone: Zone;
 	readonly key: string;
 	readonly cost: number;
@@ -46,49 +46,49 @@ interface Counted {
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { step: stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new Zone(zone, cx, `/zones/${index}/when`));
-	// What a zone has counted is given back if a later one refuses the request, and is charged for by the response's status.
-	const remembers = zones.length > 1 || zones.some(zone => zone.statusCosts);
+	// Counts are refunded if a later zone refuses the request, and the same keys are charged for the status of the response.
+	const keepsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
 	return x => {
-		let wait = 0;
-		let delaying: Zone | undefined;
-		let counted: Counted[] | undefined;
+		let delayMs = 0;
+		let delayingZone: Zone | undefined;
+		let zoneCounts: ZoneCount[] | undefined;
 		for (const zone of zones) {
-			if (!zone.applies(x)) continue;
+			if (!zone.appliesTo(x)) continue;
 			const key = zone.keyOf(x);
 			const cost = zone.costOf(x);
-			const excess = zone.limiter.take(x, key, zone.rate, cost);
-			if (excess > zone.rate.maxDelay && !zone.onlyCounts) {
-				if (counted) for (const { zone, key, cost } of counted) zone.limiter.charge(x, key, zone.rate, -cost);
-				zone.exceeded(x, 'refused');
+			const excessMs = zone.limiter.take(x, key, zone.rate, cost);
+			if (excessMs > zone.rate.maxDelay && !zone.isDryRun) {
+				if (zoneCounts) for (const { zone, key, cost } of zoneCounts) zone.limiter.charge(x, key, zone.rate, -cost);
+				zone.recordExceeded(x, 'refused');
 				x.markAnswered('rate_limit', stepNumber);
-				throw zone.refusal(excess);
+				throw zone.createRefusal(excessMs);
 			}
-			if (zone.announced === 'always') zone.announce(x, excess);
-			if (excess <= 0) zone.limiter.count('admitted');
-			else if (zone.onlyCounts) zone.exceeded(x, 'would_refuse');
-			else if (excess > wait) {
-				wait = excess;
-				delaying = zone;
+			if (zone.announcedResponses === 'always') zone.announce(x, excessMs);
+			if (excessMs <= 0) zone.limiter.count('admitted');
+			else if (zone.isDryRun) zone.recordExceeded(x, 'would_refuse');
+			else if (excessMs > delayMs) {
+				delayMs = excessMs;
+				delayingZone = zone;
 			}
-			if (remembers) {
-				counted ??= [];
-				counted.push({ zone, key, cost });
+			if (keepsCounts) {
+				zoneCounts ??= [];
+				zoneCounts.push({ zone, key, cost });
 			}
 		}
-		if (counted) for (const { zone, key } of counted) zone.chargeForStatus(x, key);
-		if (!delaying) return next(x);
-		delaying.exceeded(x, 'delayed');
-		return delaying.limiter.delay(x, wait).then(present => (present ? next(x) : x.abort()));
+		if (zoneCounts) for (const { zone, key } of zoneCounts) zone.chargeForStatus(x, key);
+		if (!delayingZone) return next(x);
+		delayingZone.recordExceeded(x, 'delayed');
+		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
 	};
 }
 
-/** A zone as this place of the configuration uses it. */
+/** A zone with the settings of one step. */
 class Zone {
 	readonly limiter: RateLimiter;
 	readonly rate: Rate;
-	readonly onlyCounts: boolean;
-	readonly announced: AnnouncedResponses;
-	readonly applies: (x: Exchange) => boolean;
+	readonly isDryRun: boolean;
+	readonly announcedResponses: AnnouncedResponses;
+	readonly appliesTo: (x: Exchange) => boolean;
 	readonly keyOf: (x: Exchange) => string;
 	readonly costOf: (x: Exchange) => number;
 	readonly statusCosts: ReadonlyMap<number, number> | undefined;
@@ -100,13 +100,13 @@ class Zone {
 		const interval = window / requests;
 		this.#name = name;
 		this.rate = { interval, capacity: burst * interval, maxDelay: zone.dry_run ? 0 : (zone.delay ?? 0) };
-		this.onlyCounts = zone.dry_run === true;
-		this.announced = zone.announce ?? 'refused';
+		this.isDryRun = zone.dry_run === true;
+		this.announcedResponses = zone.announce ?? 'refused';
 		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_MAX_KEYS });
-		this.applies = compileZoneScope(zone, whenField, cx);
+		this.appliesTo = compileZoneScope(zone, whenField, cx);
 		this.keyOf = compileZoneKey(zone, cx);
 		this.costOf = compileCost(zone.cost ?? 1, cx);
-		this.statusCosts = zone.status_cost && statusCosts(zone.status_cost);
+		this.statusCosts = zone.status_cost && expandStatusCosts(zone.status_cost);
 		this.#policy = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
 	}
 
@@ -122,32 +122,32 @@ class Zone {
 	}
 
 	/** Records that the request exceeds the limit. */
-	exceeded(x: Exchange, outcome: 'delayed' | 'refused' | 'would_refuse'): void {
+	recordExceeded(x: Exchange, outcome: 'delayed' | 'refused' | 'would_refuse'): void {
 		this.limiter.count(outcome);
-		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_ZONE, this.#name);
+		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_ZONE_VARIABLE, this.#name);
 		x.log ??= {};
 		x.log.fields ??= {};
 		x.log.fields.rate_limit = `${this.#name}: ${outcome}`;
 	}
 
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
-	announce(x: Exchange, excess: number): void {
+	announce(x: Exchange, excessMs: number): void {
 		x.response.headers.add('RateLimit-Policy', this.#policy);
-		x.response.headers.add('RateLimit', this.#state(excess));
+		x.response.headers.add('RateLimit', this.#formatState(excessMs));
 	}
 
-	refusal(excess: number): HttpError {
-		const headers: [string, string][] = [['Retry-After', String(Math.max(1, Math.ceil(excess / 1000)))]];
-		if (this.announced !== 'never')
-			headers.push(['RateLimit-Policy', this.#policy], ['RateLimit', this.#state(excess)]);
+	createRefusal(excessMs: number): HttpError {
+		const headers: [string, string][] = [['Retry-After', String(Math.max(1, Math.ceil(excessMs / 1000)))]];
+		if (this.announcedResponses !== 'never')
+			headers.push(['RateLimit-Policy', this.#policy], ['RateLimit', this.#formatState(excessMs)]);
 		return new HttpError(429, `The rate limit of the zone ${this.#name} is exceeded.`, { headers });
 	}
 
-	/** The remaining requests, and the seconds until one more is admitted or, if some remain, until all of the burst is. */
-	#state(excess: number): string {
-		const remaining = excess > 0 ? 0 : Math.floor(-excess / this.rate.interval);
-		const reset = excess > 0 ? excess : this.rate.capacity + excess;
-		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(reset / 1000))}`;
+	/** Returns the remaining requests, and the seconds until one more is admitted or, if some remain, until the full burst is. */
+	#formatState(excessMs: number): string {
+		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.interval);
+		const resetMs = excessMs > 0 ? excessMs : this.rate.capacity + excessMs;
+		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
 	}
 }
 
@@ -161,7 +161,7 @@ function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) =
 }
 
 /** Returns the cost of each status; a status has precedence over its class. */
-function statusCosts(costs: { readonly [status: string]: number }): ReadonlyMap<number, number> {
+function expandStatusCosts(costs: { readonly [status: string]: number }): ReadonlyMap<number, number> {
 	const byStatus = new Map<number, number>();
 	for (let status = 200; status <= 599; status++) {
 		const cost = costs[status] ?? costs[`${Math.floor(status / 100)}xx`];

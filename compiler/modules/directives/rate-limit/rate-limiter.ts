@@ -7,7 +7,7 @@ declare module '../../../exchange/leases.ts' {
 	}
 }
 
-/** What identifies a table. Limits are not part of it, so that a reload can change them without losing counts. */
+/** Identifies a table of keys. Limits are not included, so that a reload can change them without losing counts. */
 export interface RateLimiterSettings {
 	readonly zone: string;
 	/** Maximum number of keys in the table. */
@@ -30,12 +30,12 @@ export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refus
 /** A zone's table of keys. */
 export interface RateLimiter {
 	/**
-	 * Counts a request if it may run now or after a permitted delay. Returns milliseconds: at most 0 if it may run now, and then
-	 * `-result / rate.interval` further requests may, too; otherwise the time after which it may. It has been counted if that time
-	 * is at most `rate.maxDelay`.
+	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until it may run; if they exceed
+	 * `rate.maxDelay`, it has not been counted. If they are 0 or negative, it may run now, and so may `-result / rate.interval` further
+	 * requests.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
-	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is refunded. */
+	/** Adds a cost to the amount used by a key, up to its burst. A negative cost is a refund. */
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void;
 	/** Resolves after a time with true, or with false as soon as the client has disconnected. */
 	delay(x: Exchange, milliseconds: number): Promise<boolean>;
@@ -43,27 +43,27 @@ export interface RateLimiter {
 }
 
 /**
- * The generic cell rate algorithm. A key has one value, the time at which all of its burst will be available again. Each request
- * moves it forward by one interval per unit of cost, and may run unless that leads beyond `now + rate.capacity`. In any period,
- * a key therefore gets at most its burst plus one request per interval.
+ * Implements the generic cell rate algorithm. The only state of a key is the time at which its full burst will be available again.
+ * Each request moves this time forward by one interval per unit of cost, and may run unless that leads beyond
+ * `now + rate.capacity`. In any period, a key therefore gets at most its burst plus one request per interval.
  *
- * @param full The key's time, in the same milliseconds as `now`.
+ * @param fullAt The key's time, in milliseconds of the same clock as `now`.
  * @returns The same as {@link RateLimiter.take}.
  */
-export function excess(full: number, now: number, rate: Rate, cost: number): number {
-	// Even a request that costs nothing is refused while none could be paid for.
-	const result = Math.max(full - now, 0) + Math.max(cost, 1) * rate.interval - rate.capacity;
-	// Whole microseconds: a rounding error of the clock must neither refuse a request nor hide one that remains.
-	return Math.round(result * 1000) / 1000;
+export function computeExcessMs(fullAt: number, now: number, rate: Rate, cost: number): number {
+	// A request that costs nothing is refused whenever one that costs 1 would be.
+	const excessMs = Math.max(fullAt - now, 0) + Math.max(cost, 1) * rate.interval - rate.capacity;
+	// Rounded to microseconds, so that inexact clock values change neither the decision nor the number of remaining requests.
+	return Math.round(excessMs * 1000) / 1000;
 }
 
-/** Returns the key's time after a request of this cost. */
-export function afterRequest(full: number, now: number, rate: Rate, cost: number): number {
-	return Math.max(full, now) + cost * rate.interval;
+/** Returns the key's time after a request with a cost. */
+export function timeAfterRequest(fullAt: number, now: number, rate: Rate, cost: number): number {
+	return Math.max(fullAt, now) + cost * rate.interval;
 }
 
 /** Returns the key's time after a charge. */
-export function afterCharge(full: number, now: number, rate: Rate, cost: number): number {
-	const charged = afterRequest(full, now, rate, cost);
-	return cost < 0 ? charged : Math.min(charged, Math.max(full, now + rate.capacity));
+export function timeAfterCharge(fullAt: number, now: number, rate: Rate, cost: number): number {
+	const chargedTime = timeAfterRequest(fullAt, now, rate, cost);
+	return cost < 0 ? chargedTime : Math.min(chargedTime, Math.max(fullAt, now + rate.capacity));
 }

@@ -12,66 +12,73 @@ import { ReplacingBody } from './replacing-body.ts';
 import { compileTextSearch, type TextSearch } from './text-search.ts';
 
 /** Fields that describe the bytes of a body. */
-const OF_BYTES = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'repr-digest', 'digest'] as const;
+const BODY_FIELDS = [
+	'content-length',
+	'accept-ranges',
+	'content-md5',
+	'content-digest',
+	'repr-digest',
+	'digest',
+] as const;
 
-/** Number of bytes up to which a body in memory is replaced before it is sent. */
-const MAX_SHORT = 64 * 1024;
+/** A body in memory is replaced before it is sent if its first replaced bytes, up to this number, are all of it. */
+const MAX_BUFFERED_BYTES = 64 * 1024;
 
 /** Returns the replacements of a step, one per alternative, for one response. */
 type Replacements = (x: Exchange) => ((groupText: GroupText) => string)[];
 
-/** A `replace_text` step, compiled. */
+/** A compiled `replace_text` step. */
 interface Replacer {
 	readonly search: TextSearch;
-	readonly isChosen: (headers: HeaderList) => boolean;
-	readonly plain: Replacements;
-	/** As `plain`, with the values of placeholders escaped for HTML and XML, or for JSON. */
+	readonly isSearched: (headers: HeaderList) => boolean;
+	readonly unescaped: Replacements;
+	/** Like `unescaped`, with the values of placeholders escaped for HTML and XML, or for JSON. */
 	readonly forMarkup: Replacements;
 	readonly forJson: Replacements;
 	readonly keepsValidators: boolean;
 	/** Counts a response that is not searched because it is compressed. */
-	readonly encoded: () => void;
+	readonly countEncoded: () => void;
 }
 
 /** Compiles a `replace_text` step. */
 export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: Handler): Handler {
 	const { replacements } = step;
-	const skipped = cx.lease('event_counter', { event: 'replace_encoded_response' });
+	const encodedCounter = cx.lease('event_counter', { event: 'replace_encoded_response' });
 	const replacer: Replacer = {
 		search: compileTextSearch(replacements, step.max_match ?? DEFAULT_MAX_MATCH, cx),
-		isChosen: compileTypes(step.types ?? DEFAULT_TYPES),
-		plain: compileReplacements(replacements, cx, undefined),
+		isSearched: compileTypes(step.types ?? DEFAULT_TYPES),
+		unescaped: compileReplacements(replacements, cx, undefined),
 		forMarkup: compileReplacements(replacements, cx, () => escapeHtml),
 		forJson: compileReplacements(replacements, cx, () => escapeJson),
 		keepsValidators: step.keep_validators === true,
-		encoded: () => skipped.add(),
+		countEncoded: () => encodedCounter.add(),
 	};
 	return x => {
 		const { headers } = x.request;
 		const restart = headers.has('range') ? restartPoint(x) : undefined;
-		const finish = (): void | Promise<void> => {
-			if (restart === undefined || !isPart(x, replacer)) return replaceIn(x, replacer);
-			// A match may begin before the part, or end after it, so the whole is requested.
+		const replaceOrRestart = (): void | Promise<void> => {
+			if (restart === undefined || !isSearchedPart(x, replacer)) return replaceResponseBody(x, replacer);
+			// A match may begin before the part or end after it, so the complete response is requested.
 			restart();
 			x.keepReceivedHeaders();
 			headers.delete('range');
 			headers.delete('if-range');
-			return call(x, next, () => replaceIn(x, replacer));
+			return callForUncompressed(x, next, () => replaceResponseBody(x, replacer));
 		};
-		return call(x, next, finish);
+		return callForUncompressed(x, next, replaceOrRestart);
 	};
 }
 
-/** Calls the next handler with a request for an uncompressed response, and then `after`. */
-function call(x: Exchange, next: Handler, after: () => void | Promise<void>): void | Promise<void> {
+/** Calls the next handler with a request for an uncompressed response, and then calls `onResponse`. */
+function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void | Promise<void>): void | Promise<void> {
 	const { headers } = x.request;
-	const accepted = headers.combined('accept-encoding');
+	const acceptEncoding = headers.combined('accept-encoding');
 	x.keepReceivedHeaders();
 	// Without the field, `reverse_proxy` would ask for gzip.
 	headers.set('Accept-Encoding', 'identity');
 	const restore = (): void => {
-		if (accepted === undefined) headers.delete('accept-encoding');
-		else headers.set('Accept-Encoding', accepted);
+		if (acceptEncoding === undefined) headers.delete('accept-encoding');
+		else headers.set('Accept-Encoding', acceptEncoding);
 	};
 	let pending: void | Promise<void>;
 	try {
@@ -81,70 +88,70 @@ function call(x: Exchange, next: Handler, after: () => void | Promise<void>): vo
 		throw error;
 	}
 	if (pending instanceof Promise) {
-		return pending.finally(restore).then(after);
+		return pending.finally(restore).then(onResponse);
 	}
 	restore();
-	return after();
+	return onResponse();
 }
 
-/** Reports whether a response is a part of one whose text would be replaced. */
-function isPart(x: Exchange, { isChosen }: Replacer): boolean {
+/** Reports whether a response is partial, and text would be replaced in the complete one. */
+function isSearchedPart(x: Exchange, { isSearched }: Replacer): boolean {
 	const { status, headers } = x.response;
 	if (status !== 206 || x.request.method !== 'GET' || x.request.body !== null) return false;
-	return isChosen(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
+	return isSearched(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
 }
 
-function replaceIn(x: Exchange, replacer: Replacer): void {
+function replaceResponseBody(x: Exchange, replacer: Replacer): void {
 	const { request, response } = x;
 	const { status, headers, body } = response;
 	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204 || status === 206) return;
 	if (status === 304) {
-		if (replacer.keepsValidators && asksForWeakened(request.headers, headers.get('etag'))) weakenTag(headers);
+		if (replacer.keepsValidators && hasWeakenedTag(request.headers, headers.get('etag'))) weakenTag(headers);
 		return;
 	}
-	if (!replacer.isChosen(headers)) return;
+	if (!replacer.isSearched(headers)) return;
 	if (isEncoded(headers)) {
-		replacer.encoded();
+		replacer.countEncoded();
 		return;
 	}
 	const isHead = request.method === 'HEAD';
 	if (isHead ? headers.get('content-length') === '0' : body === null) return;
-	for (const name of OF_BYTES) headers.delete(name);
+	for (const name of BODY_FIELDS) headers.delete(name);
 	editValidators(headers, replacer);
 	if (isHead) {
 		if (isStream(body)) body.cancel();
-		response.body = UNSENT;
+		response.body = UNSENT_BODY;
 		return;
 	}
-	response.body = replacedBody(x, body, replacer);
+	response.body = createReplacedBody(x, body, replacer);
 }
 
-function replacedBody(x: Exchange, body: Body, replacer: Replacer): Body {
+function createReplacedBody(x: Exchange, body: Body, replacer: Replacer): Body {
 	const { search } = replacer;
-	const replacements = escapedFor(mediaType(x.response.headers), replacer);
-	let rendered: ReturnType<Replacements> | undefined;
-	const replacing = new ReplacingBody({
-		body: isStream(body) ? body : new WholeBody(body),
+	const replacements = chooseReplacements(mediaType(x.response.headers), replacer);
+	let renderedReplacements: ReturnType<Replacements> | undefined;
+	const replacingBody = new ReplacingBody({
+		body: isStream(body) ? body : new CompleteBody(body),
 		search,
-		replacement: (number, match) => {
-			rendered ??= replacements(x);
-			const { group, groups, names } = search.alternatives[number]!;
-			return rendered[number]!(name => {
-				const own = /^\d+$/.test(name) ? Number(name) : names.get(name);
-				return own === undefined || own > groups ? '' : (match[group + own] ?? '');
+		replacement: (index, match) => {
+			renderedReplacements ??= replacements(x);
+			const { group, groups, names } = search.alternatives[index]!;
+			return renderedReplacements[index]!(name => {
+				const groupIndex = /^\d+$/.test(name) ? Number(name) : names.get(name);
+				return groupIndex === undefined || groupIndex > groups ? '' : (match[group + groupIndex] ?? '');
 			});
 		},
 	});
-	if (isStream(body)) return replacing;
-	const begun = pullShort(replacing);
-	return replacing.isComplete ? begun : new BegunBody(begun, replacing);
+	if (isStream(body)) return replacingBody;
+	const firstBytes = pullFirstBytes(replacingBody);
+	return replacingBody.isComplete ? firstBytes : new PartlyPulledBody(firstBytes, replacingBody);
 }
 
-/** Pulls a body whose pieces are in memory: all of it if it is short, so that it is sent with its length. */
-function pullShort(body: ReplacingBody): Uint8Array {
+/** Pulls the first bytes of a body that is in memory. A short body is pulled completely, so that it is sent with its length. */
+function pullFirstBytes(body: ReplacingBody): Uint8Array {
 	const pieces: Uint8Array[] = [];
 	let size = 0;
-	while (size < MAX_SHORT) {
+	while (size < MAX_BUFFERED_BYTES) {
 		const piece = body.pull() as Uint8Array | null;
 		if (piece === null) break;
 		pieces.push(piece);
@@ -154,12 +161,12 @@ function pullShort(body: ReplacingBody): Uint8Array {
 }
 
 /** A complete body, as a stream. */
-class WholeBody implements BodySource {
+class CompleteBody implements BodySource {
 	readonly length = undefined;
 	#bytes: Uint8Array | null;
 
 	constructor(body: string | Uint8Array | null) {
-		// The owner may reuse the memory once the response has been handled.
+		// Copied, because the owner may reuse the memory once the response has been handled.
 		this.#bytes = body === null ? null : Buffer.from(body as string);
 	}
 
@@ -174,38 +181,38 @@ class WholeBody implements BodySource {
 	}
 }
 
-/** A body of which the first piece has been pulled. */
-class BegunBody implements BodySource {
+/** A body whose first bytes have already been pulled. */
+class PartlyPulledBody implements BodySource {
 	readonly length = undefined;
-	#first: Uint8Array | undefined;
-	readonly #rest: ReplacingBody;
+	#firstBytes: Uint8Array | undefined;
+	readonly #remainingBody: ReplacingBody;
 
-	constructor(first: Uint8Array, rest: ReplacingBody) {
-		this.#first = first;
-		this.#rest = rest;
+	constructor(firstBytes: Uint8Array, remainingBody: ReplacingBody) {
+		this.#firstBytes = firstBytes;
+		this.#remainingBody = remainingBody;
 	}
 
 	get heldBytes(): number {
-		return this.#rest.heldBytes + (this.#first?.byteLength ?? 0);
+		return this.#remainingBody.heldBytes + (this.#firstBytes?.byteLength ?? 0);
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		const first = this.#first;
-		if (first === undefined) return this.#rest.pull();
-		this.#first = undefined;
-		return first;
+		const firstBytes = this.#firstBytes;
+		if (firstBytes === undefined) return this.#remainingBody.pull();
+		this.#firstBytes = undefined;
+		return firstBytes;
 	}
 
 	cancel(): void {
-		this.#first = undefined;
-		this.#rest.cancel();
+		this.#firstBytes = undefined;
+		this.#remainingBody.cancel();
 	}
 }
 
 /** The body of a response to HEAD, which is never pulled. Its length is unknown, because nothing is replaced. */
-const UNSENT: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
+const UNSENT_BODY: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
 
-/** Removes the validators, which do not change with the replacements; or keeps them as weak ones. */
+/** Removes the validators, because they do not change with the replacements; or keeps them, with a weak tag. */
 function editValidators(headers: HeaderList, { keepsValidators }: Replacer): void {
 	if (keepsValidators) {
 		weakenTag(headers);
@@ -221,11 +228,12 @@ function weakenTag(headers: HeaderList): void {
 }
 
 /**
- * Reports whether a client asked about the weak form of a tag, which it has received with replaced text. A 304 has no
- * `Content-Type` that could tell, and a client that has the strong tag must get the same again (RFC 9111 §4.3.4).
+ * Reports whether the client has the weak form of a tag, with which replaced text is sent. Only for such a client is the tag of a 304
+ * weakened: a 304 has no `Content-Type` that shows whether text was replaced, and a client with the strong tag must get that tag
+ * (RFC 9111 §4.3.4).
  */
-function asksForWeakened(asked: HeaderList, tag: string | undefined): boolean {
-	return tag !== undefined && asked.combined('if-none-match')?.includes(`W/${tag}`) === true;
+function hasWeakenedTag(requestHeaders: HeaderList, tag: string | undefined): boolean {
+	return tag !== undefined && requestHeaders.combined('if-none-match')?.includes(`W/${tag}`) === true;
 }
 
 function isEncoded(headers: HeaderList): boolean {
@@ -240,22 +248,22 @@ function mediaType(headers: HeaderList): string {
 }
 
 function compileTypes(types: readonly string[]): (headers: HeaderList) => boolean {
-	const exact = new Set<string>();
+	const exactTypes = new Set<string>();
 	const prefixes: string[] = [];
 	for (const type of types) {
 		if (type.endsWith('/*')) prefixes.push(type.slice(0, -1).toLowerCase());
-		else exact.add(type.toLowerCase());
+		else exactTypes.add(type.toLowerCase());
 	}
 	return headers => {
 		const type = mediaType(headers);
-		return exact.has(type) || prefixes.some(prefix => type.startsWith(prefix));
+		return exactTypes.has(type) || prefixes.some(prefix => type.startsWith(prefix));
 	};
 }
 
-/** Returns the replacements with which the values of placeholders cannot leave the text or attribute where they are inserted. */
-function escapedFor(type: string, { forMarkup, forJson, plain }: Replacer): Replacements {
+/** Returns the replacements that escape placeholder values for a type, so that a value cannot end the text or attribute around it. */
+function chooseReplacements(type: string, { forMarkup, forJson, unescaped }: Replacer): Replacements {
 	if (/[/+](?:html|xml)$/.test(type)) return forMarkup;
-	return /[/+]json$/.test(type) ? forJson : plain;
+	return /[/+]json$/.test(type) ? forJson : unescaped;
 }
 
 function escapeJson(value: string): string {
@@ -267,12 +275,12 @@ function compileReplacements(
 	cx: CompileContext,
 	escapeValue: EscapeValue | undefined,
 ): Replacements {
-	const compiled = replacements.map(({ replace, regexp }) => {
+	const compiledReplacements = replacements.map(({ replace, regexp }) => {
 		// In the replacement of a text, a dollar sign is literal.
 		return compileMatchReplacement(regexp ? replace : replace.replaceAll('$', '$$$$'), cx, 'keep', escapeValue);
 	});
 	return x =>
-		compiled.map(render => {
+		compiledReplacements.map(render => {
 			const replacement = render(x);
 			return groupText => replacement(groupText).toWellFormed();
 		});

@@ -4,9 +4,9 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { compileReplace } from './replace-handler.ts';
-import { matchesNothing, NULLABLE_HINT, NULLABLE_MESSAGE } from './text-search.ts';
+import { matchesEmptyText, NULLABLE_HINT, NULLABLE_MESSAGE } from './text-search.ts';
 
-/** A text or expression to search for, and what replaces it. */
+/** A text or regular expression to search for, and its replacement. */
 export interface TextReplacement {
 	readonly find: string;
 	/** The replacement, with placeholders; that of an expression also with groups such as `$1`. */
@@ -31,14 +31,14 @@ export interface ReplaceTextStep extends Step {
 }
 
 export const DEFAULT_TYPES: readonly string[] = ['text/*'];
-/** In UTF-16 units. */
+/** Default maximum length of a match in UTF-16 units. */
 export const DEFAULT_MAX_MATCH = 8192;
 
 const MIN_MATCH = 64;
-/** With each piece of a body, up to this many characters are searched again. */
+/** Maximum of `max_match`. With each piece of a body, up to this many characters are searched again. */
 const MAX_MATCH = 64 * 1024;
-/** Maximum length of a text to search for. It is below the shortest default of `max_match`. */
-const MAX_TEXT = 4096;
+/** Maximum length of a text to search for. It is less than the default of `max_match`. */
+const MAX_TEXT_LENGTH = 4096;
 const MAX_REPLACEMENTS = 64;
 
 const USAGE =
@@ -48,7 +48,7 @@ const TEXT_USAGE = 'text <text> <replacement> [ignore_case] [once]';
 const REGEXP_USAGE = 'regexp <expression> <replacement> [once]';
 
 /** A type such as `text/html` or `text/*`. */
-const TYPE = '^[!#$&^_.+0-9A-Za-z-]+/(?:\\*|[!#$&^_.+0-9A-Za-z-]+)$';
+const MEDIA_TYPE_PATTERN = '^[!#$&^_.+0-9A-Za-z-]+/(?:\\*|[!#$&^_.+0-9A-Za-z-]+)$';
 
 /** `replace [matcher] [<text> <replacement>] { … }`. */
 export const replace = handlerDirective<ReplaceTextStep>({
@@ -106,8 +106,8 @@ reverse_proxy 127.0.0.1:9000
 	matcherToken: 'optional',
 	lower: ({ line, args }, cx) => {
 		const replacements: TextReplacement[] = [];
-		const onLine = lowerLine(line, args, cx);
-		if (onLine) replacements.push(onLine);
+		const lineReplacement = lowerLineReplacement(line, args, cx);
+		if (lineReplacement) replacements.push(lineReplacement);
 		const options = lowerBlock(line, replacements, cx);
 		if (replacements.length === 0) {
 			if (args.length === 0 && !line.block?.lines.length) {
@@ -131,7 +131,7 @@ reverse_proxy 127.0.0.1:9000
 				items: {
 					type: 'object',
 					properties: {
-						find: { type: 'string', minLength: 1, maxLength: MAX_TEXT, description: 'The text to search for.' },
+						find: { type: 'string', minLength: 1, maxLength: MAX_TEXT_LENGTH, description: 'The text to search for.' },
 						replace: { type: 'string', description: 'What replaces it, with placeholders.' },
 						regexp: { const: true, description: 'Whether `find` is a regular expression.' },
 						ignore_case: { const: true, description: 'Whether case is ignored.' },
@@ -145,7 +145,7 @@ reverse_proxy 127.0.0.1:9000
 			types: {
 				type: 'array',
 				minItems: 1,
-				items: { type: 'string', pattern: TYPE },
+				items: { type: 'string', pattern: MEDIA_TYPE_PATTERN },
 				default: DEFAULT_TYPES,
 				description: 'Media types of responses to search; `text/*` includes all that begin with `text/`.',
 			},
@@ -164,49 +164,49 @@ reverse_proxy 127.0.0.1:9000
 });
 
 /** Lowers the text or expression that is written on the directive's own line. */
-function lowerLine(line: Line, args: readonly Word[], cx: LowerContext): TextReplacement | undefined {
+function lowerLineReplacement(line: Line, args: readonly Word[], cx: LowerContext): TextReplacement | undefined {
 	if (args.length === 0) return undefined;
-	const [first, second] = args as [Word, Word | undefined];
-	if (first.text === 'regexp' && args.length > 2) {
-		return cx.count(line, args, 3, 3, USAGE) ? lowerRegexp(second!, args[2]!, cx) : undefined;
+	const [firstWord, secondWord] = args as [Word, Word | undefined];
+	if (firstWord.text === 'regexp' && args.length > 2) {
+		return cx.count(line, args, 3, 3, USAGE) ? lowerRegexp(secondWord!, args[2]!, cx) : undefined;
 	}
-	if (second === undefined && line.words.length === 3) {
+	if (secondWord === undefined && line.words.length === 3) {
 		const message = `\`${line.words[1]!.text}\` is a matcher here, so the text to search for is missing.`;
 		const hint = 'Write a line `text TEXT REPLACEMENT` in the block of `replace` for a text that looks like a matcher.';
 		cx.problem('error', 'replace/matcher-as-text', line.words[1]!.span, message, { hint });
 		return undefined;
 	}
-	return cx.count(line, args, 2, 2, USAGE) ? lowerText(first, second!, cx) : undefined;
+	return cx.count(line, args, 2, 2, USAGE) ? lowerText(firstWord, secondWord!, cx) : undefined;
 }
 
 type StepOptions = { -readonly [K in 'types' | 'max_match' | 'keep_validators']?: ReplaceTextStep[K] };
 
 function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContext): StepOptions {
 	const options: StepOptions = {};
-	const option =
-		(take: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
+	const optionHandler =
+		(handle: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
 		(args, innerLine) => {
 			cx.noBlock(innerLine);
-			take(args, innerLine);
+			handle(args, innerLine);
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			text: option((args, innerLine) => {
+			text: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 2, 4, TEXT_USAGE)) return;
-				const lowered = lowerText(args[0]!, args[1]!, cx);
+				const replacement = lowerText(args[0]!, args[1]!, cx);
 				const flags = lowerFlags(args.slice(2), ['ignore_case', 'once'], cx);
-				if (lowered && flags) replacements.push({ ...lowered, ...flags });
+				if (replacement && flags) replacements.push({ ...replacement, ...flags });
 			}),
-			regexp: option((args, innerLine) => {
+			regexp: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 2, 3, REGEXP_USAGE)) return;
-				const lowered = lowerRegexp(args[0]!, args[1]!, cx);
+				const replacement = lowerRegexp(args[0]!, args[1]!, cx);
 				const flags = lowerFlags(args.slice(2), ['once'], cx);
-				if (lowered && flags) replacements.push({ ...lowered, ...flags });
+				if (replacement && flags) replacements.push({ ...replacement, ...flags });
 			}),
-			types: option((args, innerLine) => {
+			types: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'types <type>…')) return;
-				const pattern = new RegExp(TYPE);
+				const pattern = new RegExp(MEDIA_TYPE_PATTERN);
 				for (const { text, span } of args) {
 					if (pattern.test(text)) continue;
 					const hint = 'Write a type such as `text/html`, or `text/*` for all that begin with `text/`.';
@@ -214,7 +214,7 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 				}
 				options.types = args.map(({ text }) => text).filter(text => pattern.test(text));
 			}),
-			max_match: option((args, innerLine) => {
+			max_match: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 1, 1, 'max_match <size>')) return;
 				const size = cx.size(args[0]!);
 				if (size === undefined) return;
@@ -226,15 +226,15 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 					});
 				}
 			}),
-			keep_validators: option((args, innerLine) => {
+			keep_validators: optionHandler((args, innerLine) => {
 				if (cx.count(innerLine, args, 0, 0, 'keep_validators')) options.keep_validators = true;
 			}),
 		},
 		'replace',
 	);
-	const { max_match: longest } = options;
+	const { max_match: maxMatch } = options;
 	for (const { find, regexp } of replacements) {
-		if (regexp || longest === undefined || find.length <= longest) continue;
+		if (regexp || maxMatch === undefined || find.length <= maxMatch) continue;
 		const message = `A text of ${find.length} characters is longer than \`max_match\`, so it is never found.`;
 		cx.problem('error', 'replace/longer-than-max-match', line.words[0]!.span, message);
 	}
@@ -245,12 +245,12 @@ type Flag = 'ignore_case' | 'once';
 
 function lowerFlags(
 	words: readonly Word[],
-	known: readonly Flag[],
+	allowedFlags: readonly Flag[],
 	cx: LowerContext,
 ): { [flag in Flag]?: true } | undefined {
 	const flags: { [flag in Flag]?: true } = {};
 	for (const word of words) {
-		const flag = cx.oneOf(word, known, 'option of a replacement');
+		const flag = cx.oneOf(word, allowedFlags, 'option of a replacement');
 		if (flag === undefined) return undefined;
 		flags[flag] = true;
 	}
@@ -268,7 +268,7 @@ function lowerRegexp(expression: Word, replacement: Word, cx: LowerContext): Tex
 	if (!hasUsableLength(expression, cx)) return undefined;
 	const source = cx.regexp(expression);
 	if (source === undefined) return undefined;
-	if (matchesNothing(source)) {
+	if (matchesEmptyText(source)) {
 		cx.problem('error', 'replace/matches-nothing', expression.span, NULLABLE_MESSAGE, { hint: NULLABLE_HINT });
 		return undefined;
 	}
@@ -277,8 +277,13 @@ function lowerRegexp(expression: Word, replacement: Word, cx: LowerContext): Tex
 
 function hasUsableLength({ text, span }: Word, cx: LowerContext): boolean {
 	if (text === '') cx.problem('error', 'replace/empty-text', span, 'The text to search for is empty.');
-	else if (text.length > MAX_TEXT) {
-		cx.problem('error', 'replace/too-long', span, `The text to search for is longer than ${MAX_TEXT} characters.`);
+	else if (text.length > MAX_TEXT_LENGTH) {
+		cx.problem(
+			'error',
+			'replace/too-long',
+			span,
+			`The text to search for is longer than ${MAX_TEXT_LENGTH} characters.`,
+		);
 	} else return true;
 	return false;
 }

@@ -6,9 +6,9 @@ import { encodeLossless, LosslessDecoder } from './lossless-text.ts';
 import type { TextSearch } from './text-search.ts';
 
 /** Maximum number of bytes that are decoded at a time. */
-const MAX_READ = 64 * 1024;
-/** Length of output, in UTF-16 units, after which the client must take it before the search continues. */
-const MAX_OUTPUT = 64 * 1024;
+const MAX_READ_BYTES = 64 * 1024;
+/** Maximum length of output, in UTF-16 units, that is produced at a time. */
+const MAX_OUTPUT_LENGTH = 64 * 1024;
 
 export interface ReplacingBodyOptions {
 	readonly body: BodySource;
@@ -28,25 +28,25 @@ export class ReplacingBody implements BodySource {
 	readonly #replacement: ReplacingBodyOptions['replacement'];
 	readonly #decoder = new LosslessDecoder();
 	readonly #unfinished: UnfinishedMatches;
-	/** The alternatives that are replaced only once, and have been. */
-	readonly #spent = new Set<number>();
+	/** Alternatives that are replaced only once and have been replaced. */
+	readonly #finishedAlternatives = new Set<number>();
 	/** Pulled bytes that have not been decoded. */
-	#rest: Uint8Array | undefined = undefined;
-	/** Decoded text: the character before what is still to be sent, for assertions, and everything after it. */
+	#undecoded: Uint8Array | undefined = undefined;
+	/** Decoded text that has not been sent, after the last character that has been sent, which assertions need. */
 	#text = '';
-	/** Index in `#text` from which the search continues; what is before it has been sent. */
-	#at = 0;
-	/** Index in `#text` before which a match must begin for now. */
-	#limit = 0;
+	/** Index in `#text` from which the search continues. Everything before it has been sent. */
+	#position = 0;
+	/** Index in `#text`. Matches that begin at it or later are not certain yet. */
+	#startLimit = 0;
 	/** Number of units that have been removed from the beginning of the text. */
-	#removed = 0;
-	#ended = false;
+	#removedLength = 0;
+	#isEnded = false;
 
 	constructor({ body, search, replacement }: ReplacingBodyOptions) {
 		this.#body = body;
 		this.#search = search;
 		this.#replacement = replacement;
-		this.#unfinished = new UnfinishedMatches(search.followed, search.longest);
+		this.#unfinished = new UnfinishedMatches(search.followedRegexp, search.maxLength);
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -59,7 +59,7 @@ export class ReplacingBody implements BodySource {
 
 	/** True if everything has been returned. */
 	get isComplete(): boolean {
-		return this.#ended && this.#at === this.#text.length;
+		return this.#isEnded && this.#position === this.#text.length;
 	}
 
 	onIdle(): void {
@@ -67,88 +67,91 @@ export class ReplacingBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		this.#rest = undefined;
+		this.#undecoded = undefined;
 		this.#body.cancel(reason);
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		for (;;) {
-			const output = this.#replace();
+			const output = this.#replaceMatches();
 			if (output !== '') return encodeLossless(output);
 			if (this.isComplete) return null;
-			if (this.#rest !== undefined) {
-				this.#read(this.#rest);
+			if (this.#undecoded !== undefined) {
+				this.#decode(this.#undecoded);
 				continue;
 			}
 			const piece = this.#body.pull();
 			if (piece instanceof Promise) {
 				return piece.then(bytes => {
-					this.#read(bytes);
+					this.#decode(bytes);
 					return this.pull();
 				});
 			}
-			this.#read(piece);
+			this.#decode(piece);
 		}
 	}
 
 	/** Decodes the next bytes; null is the end. */
-	#read(bytes: Uint8Array | null): void {
-		const next = bytes === null ? NO_BYTES : bytes.subarray(0, MAX_READ);
-		this.#rest = bytes !== null && bytes.length > MAX_READ ? bytes.subarray(MAX_READ) : undefined;
-		this.#ended = bytes === null;
-		this.#forget();
-		const from = this.#text.length;
-		this.#text += this.#decoder.decode(next, this.#ended);
-		if (this.#ended || this.#isSpent) this.#limit = this.#text.length;
-		else this.#limit = Math.max(this.#unfinished.read(this.#text, from) - this.#removed, this.#at);
+	#decode(bytes: Uint8Array | null): void {
+		const nextBytes = bytes === null ? NO_BYTES : bytes.subarray(0, MAX_READ_BYTES);
+		this.#undecoded = bytes !== null && bytes.length > MAX_READ_BYTES ? bytes.subarray(MAX_READ_BYTES) : undefined;
+		this.#isEnded = bytes === null;
+		this.#removeSentText();
+		const start = this.#text.length;
+		this.#text += this.#decoder.decode(nextBytes, this.#isEnded);
+		if (this.#isEnded || this.#isSearchFinished) this.#startLimit = this.#text.length;
+		else this.#startLimit = Math.max(this.#unfinished.read(this.#text, start) - this.#removedLength, this.#position);
 	}
 
-	/** True if nothing is left to search for. */
-	get #isSpent(): boolean {
-		return this.#spent.size === this.#search.alternatives.length;
+	/** True if all alternatives have been replaced as often as they may be. */
+	get #isSearchFinished(): boolean {
+		return this.#finishedAlternatives.size === this.#search.alternatives.length;
 	}
 
-	/** Removes what has been sent from the beginning of the text, except the last character. */
-	#forget(): void {
-		const before = this.#at > 1 && isLowHalf(this.#text.charCodeAt(this.#at - 1)) ? 2 : 1;
-		const from = this.#at - before;
-		if (from <= 0) return;
-		this.#text = this.#text.slice(from);
-		this.#at -= from;
-		this.#removed += from;
+	/** Removes text that has been sent, except for its last character. */
+	#removeSentText(): void {
+		const keptLength = this.#position > 1 && isLowSurrogate(this.#text.charCodeAt(this.#position - 1)) ? 2 : 1;
+		const removable = this.#position - keptLength;
+		if (removable <= 0) return;
+		this.#text = this.#text.slice(removable);
+		this.#position -= removable;
+		this.#removedLength += removable;
 	}
 
-	/** Returns the text up to the limit with its matches replaced; less if that becomes long. */
-	#replace(): string {
-		const { regexp, alternatives, longest } = this.#search;
+	/** Returns the text up to the limit, with its matches replaced. Stops earlier if the output becomes long. */
+	#replaceMatches(): string {
+		const { regexp, alternatives, maxLength } = this.#search;
 		let output = '';
-		while (this.#at < this.#limit && output.length < MAX_OUTPUT) {
-			const match = this.#isSpent ? null : this.#next(regexp);
-			if (match === null || match.index >= this.#limit) {
-				output += this.#text.slice(this.#at, this.#limit);
-				this.#at = this.#limit;
+		while (this.#position < this.#startLimit && output.length < MAX_OUTPUT_LENGTH) {
+			const match = this.#isSearchFinished ? null : this.#findNext(regexp);
+			if (match === null || match.index >= this.#startLimit) {
+				output += this.#text.slice(this.#position, this.#startLimit);
+				this.#position = this.#startLimit;
 				break;
 			}
-			const [found] = match;
-			const end = match.index + found.length;
-			output += this.#text.slice(this.#at, match.index);
-			const number = found.length > longest ? -1 : this.#search.alternativeOf(match);
-			output += number === -1 || this.#spent.has(number) ? found : this.#replacement(number, match);
-			if (number !== -1 && alternatives[number]!.once) this.#spent.add(number);
-			this.#at = end;
-			if (end > this.#limit) this.#limit = end;
+			const [matchedText] = match;
+			const end = match.index + matchedText.length;
+			output += this.#text.slice(this.#position, match.index);
+			const alternative = matchedText.length > maxLength ? -1 : this.#search.alternativeOf(match);
+			output +=
+				alternative === -1 || this.#finishedAlternatives.has(alternative)
+					? matchedText
+					: this.#replacement(alternative, match);
+			if (alternative !== -1 && alternatives[alternative]!.once) this.#finishedAlternatives.add(alternative);
+			this.#position = end;
+			if (end > this.#startLimit) this.#startLimit = end;
 		}
 		return output;
 	}
 
-	#next(regexp: RegExp): RegExpExecArray | null {
-		regexp.lastIndex = this.#at;
+	#findNext(regexp: RegExp): RegExpExecArray | null {
+		regexp.lastIndex = this.#position;
 		return regexp.exec(this.#text);
 	}
 }
 
 const NO_BYTES = new Uint8Array(0);
 
-function isLowHalf(unit: number): boolean {
+function isLowSurrogate(unit: number): boolean {
 	return (unit & 0xfc00) === 0xdc00;
 }

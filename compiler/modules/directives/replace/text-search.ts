@@ -1,4 +1,4 @@
-/** What a `replace` step searches for, compiled. */
+/** Compiles what a `replace` step searches for. */
 
 import { parseRegexp } from '../../../codegen/regexp/parse-regexp.ts';
 import { RegexpError, RegexpTooLarge } from '../../../codegen/regexp/regexp.ts';
@@ -12,7 +12,7 @@ export const NULLABLE_MESSAGE = 'The expression matches the empty text, which is
 export const NULLABLE_HINT = 'Use `+` instead of `*`, or add what must be there.';
 
 /** Reports whether an expression matches the empty text. Throws RegexpError. */
-export function matchesNothing(source: string): boolean {
+export function matchesEmptyText(source: string): boolean {
 	return isNullable(parseRegexp(source, false).root);
 }
 
@@ -23,33 +23,36 @@ export interface SearchAlternative extends RegexpAlternative {
 
 export interface TextSearch {
 	readonly regexp: RegExp;
-	readonly followed: FollowedRegexp;
+	readonly followedRegexp: FollowedRegexp;
 	readonly alternatives: readonly SearchAlternative[];
 	/** Maximum length of a match that is replaced, in UTF-16 units. */
-	readonly longest: number;
+	readonly maxLength: number;
 	/** Returns the index of the alternative that a match belongs to. */
 	alternativeOf(match: RegExpExecArray): number;
 }
 
-/** Compiles what a step searches for. Of several that match at the same place, the first is found. */
+/** Compiles the texts and expressions of a step. Of several that match at the same position, the first applies. */
 export function compileTextSearch(
 	replacements: readonly TextReplacement[],
 	maxMatch: number,
 	cx: CompileContext,
 ): TextSearch {
 	const expressions = replacements.map(({ find, regexp = false, ignore_case: ignoreCase = false }) => {
-		return { source: regexp ? find : escaped(find), ignoreCase };
+		return { source: regexp ? find : escapeRegexp(find), ignoreCase };
 	});
 	try {
-		if (replacements.some(({ find, regexp }) => regexp && matchesNothing(find))) {
+		if (replacements.some(({ find, regexp }) => regexp && matchesEmptyText(find))) {
 			return cx.refuse(NULLABLE_MESSAGE, 'replace/matches-nothing', NULLABLE_HINT);
 		}
 		const { regexp, parsed, alternatives, maxLength } = compileRegexpAlternatives(expressions);
 		return {
 			regexp,
-			followed: new FollowedRegexp(parsed),
-			alternatives: alternatives.map((one, at) => ({ ...one, once: replacements[at]!.once === true })),
-			longest: Math.min(maxLength, maxMatch),
+			followedRegexp: new FollowedRegexp(parsed),
+			alternatives: alternatives.map((alternative, index) => ({
+				...alternative,
+				once: replacements[index]!.once === true,
+			})),
+			maxLength: Math.min(maxLength, maxMatch),
 			alternativeOf: match => alternatives.findIndex(({ group }) => match[group] !== undefined),
 		};
 	} catch (error) {
@@ -60,6 +63,6 @@ export function compileTextSearch(
 }
 
 /** Returns an expression that matches a text. */
-function escaped(text: string): string {
+function escapeRegexp(text: string): string {
 	return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

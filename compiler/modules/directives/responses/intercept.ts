@@ -69,25 +69,25 @@ export const intercept = handlerDirective<InterceptStep>({
 });
 
 function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler): Handler {
-	const find = compileResponseRules(step.rules, cx, () => {}, 'rules');
-	if (!find) return next;
+	const findRule = compileResponseRules(step.rules, cx, () => {}, 'rules');
+	if (!findRule) return next;
 	const { step: stepNumber } = cx;
 	return x => {
 		const { stepBase } = x;
 		const pending = next(x);
-		const after = (): void | Promise<void> => {
+		const onResponse = (): void | Promise<void> => {
 			x.stepBase = stepBase;
-			return judge(x, find, stepNumber);
+			return applyRule(x, findRule, stepNumber);
 		};
-		return pending instanceof Promise ? pending.then(after) : after();
+		return pending instanceof Promise ? pending.then(onResponse) : onResponse();
 	};
 }
 
-function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
+function applyRule(x: Exchange, findRule: RuleFinder, step: number): void | Promise<void> {
 	const { response, stepBase } = x;
 	// There is no response to change if the connection is closed or has switched protocols.
 	if (x.aborted || x.upgradeCallback !== undefined || response.status === 0) return;
-	const rule = find(x, response.status, response.headers);
+	const rule = findRule(x, response.status, response.headers);
 	if (rule === undefined) return;
 	if (rule.routes === undefined) {
 		response.status = replacementStatus(rule, x);
@@ -99,13 +99,13 @@ function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void
 	response.status = 0;
 	x.answeredBy = '';
 	const pending = rule.routes(x);
-	const settle = (): void => {
+	const keepStatus = (): void => {
 		if (response.status !== 0) return;
 		response.status = intercepted.status;
 		x.stepBase = stepBase;
 		x.markAnswered('intercept_response', step);
 	};
-	return pending instanceof Promise ? pending.then(settle) : settle();
+	return pending instanceof Promise ? pending.then(keepStatus) : keepStatus();
 }
 
 /** Discards the body of a response and the fields that describe it. */
@@ -113,15 +113,15 @@ function discardBody({ response }: Exchange): void {
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
 	response.trailers = undefined;
-	dropRepresentation(response.headers);
+	dropRepresentationFields(response.headers);
 }
 
 /** Removes the fields that describe a representation (RFC 9110 §8), its ranges and its trailers. */
-function dropRepresentation(headers: HeaderList): void {
-	headers.filter(name => !REPRESENTATION.has(name.toLowerCase()));
+function dropRepresentationFields(headers: HeaderList): void {
+	headers.filter(name => !REPRESENTATION_FIELDS.has(name.toLowerCase()));
 }
 
-const REPRESENTATION: ReadonlySet<string> = new Set([
+const REPRESENTATION_FIELDS: ReadonlySet<string> = new Set([
 	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
 	...['content-disposition', 'content-digest', 'content-md5', 'repr-digest', 'digest', 'etag', 'last-modified'],
 	...['accept-ranges', 'transfer-encoding', 'trailer'],

@@ -1,4 +1,4 @@
-/** Rules about responses, shared by `intercept` and `reverse_proxy`: lowering, schema and closure. */
+/** Rules about responses, shared by `intercept` and `reverse_proxy`: lowering, schema and compilation. */
 
 import type { Step } from '../../../document/document.ts';
 import { PIPELINE_SCHEMA } from '../../../document/references.ts';
@@ -45,38 +45,48 @@ export const RESPONSE_RULES_SCHEMA: Schema = {
 /** The response rules of a block during lowering. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
-	readonly #names = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
+	readonly #matchers = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
 	readonly #rules: ResponseRule[] = [];
 
 	/** Collects the definitions of a block's response matchers first, because routes may use matchers defined below them. */
 	constructor(lines: readonly Line[], cx: LowerContext) {
 		this.#cx = cx;
 		for (const line of lines) {
-			const name = line.words[0]!;
-			if (!name.text.startsWith('@') || name.quote !== 'none') continue;
-			const earlier = this.#names.get(name.text);
-			if (earlier) {
-				cx.problem('error', 'matcher/defined-twice', name.span, `matcher is defined more than once: ${name.text}`, {
-					related: [{ span: earlier.line.words[0]!.span, message: 'first defined here' }],
-				});
+			const nameWord = line.words[0]!;
+			if (!nameWord.text.startsWith('@') || nameWord.quote !== 'none') continue;
+			const earlierMatcher = this.#matchers.get(nameWord.text);
+			if (earlierMatcher) {
+				cx.problem(
+					'error',
+					'matcher/defined-twice',
+					nameWord.span,
+					`matcher is defined more than once: ${nameWord.text}`,
+					{
+						related: [{ span: earlierMatcher.line.words[0]!.span, message: 'first defined here' }],
+					},
+				);
 				continue;
 			}
-			this.#names.set(name.text, { matcher: lowerResponseMatcher(line.words.slice(1), line.block, line, cx), line });
+			this.#matchers.set(nameWord.text, {
+				matcher: lowerResponseMatcher(line.words.slice(1), line.block, line, cx),
+				line,
+			});
 		}
 	}
 
 	/** Returns the sub-directives of the block, including its response matchers. */
 	subdirectives(): { readonly [name: string]: SubdirectiveHandler } {
-		const known: { [name: string]: SubdirectiveHandler } = {
+		const handlers: { [name: string]: SubdirectiveHandler } = {
 			replace_status: (args, line) => this.#replaceStatus(args, line),
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};
 		// The properties are not enumerable, so that hints do not list them.
-		for (const name of this.#names.keys()) Object.defineProperty(known, name, { value: () => {}, enumerable: false });
-		return known;
+		for (const name of this.#matchers.keys())
+			Object.defineProperty(handlers, name, { value: () => {}, enumerable: false });
+		return handlers;
 	}
 
-	/** Returns the rules in the order in which they are tried, which is those without a matcher last. */
+	/** Returns the rules in the order in which they are tried: those without a matcher last. */
 	rules(): readonly ResponseRule[] {
 		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
 	}
@@ -92,7 +102,7 @@ export class ResponseRulesDraft {
 			const message = "cannot define routes for 'replace_status', use 'handle_response' instead.";
 			cx.problem('error', 'responses/replace-status', line.block.open, message);
 		}
-		const match = args.length === 2 ? this.#resolve(args[0]!, line) : undefined;
+		const match = args.length === 2 ? this.#resolveMatcher(args[0]!, line) : undefined;
 		const status = lowerStepStatus(args[args.length - 1]!, cx);
 		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), status }, line.span));
 	}
@@ -101,32 +111,39 @@ export class ResponseRulesDraft {
 		const cx = this.#cx;
 		const pipeline = cx.pipeline(line.block?.lines ?? []);
 		if (args.length > 1) {
-			const given = args.map(({ text }) => text).join(' ');
-			const message = `too many arguments for 'handle_response': only a single response matcher name is allowed, but got: [${given}]`;
+			const argumentTexts = args.map(({ text }) => text).join(' ');
+			const message = `too many arguments for 'handle_response': only a single response matcher name is allowed, but got: [${argumentTexts}]`;
 			cx.problem('error', 'responses/too-many', args[1]!.span, message);
 			return;
 		}
-		const match = args[0] ? this.#resolve(args[0], undefined) : undefined;
+		const match = args[0] ? this.#resolveMatcher(args[0], undefined) : undefined;
 		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), pipeline }, line.span));
 	}
 
-	/** Returns the matcher of a name, or null after reporting a mistake. If `below` is given, it must be defined above that line. */
-	#resolve(name: Word, below: Line | undefined): ResponseMatcher | null {
+	/** Returns the matcher of a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined above it. */
+	#resolveMatcher(name: Word, useLine: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
 		if (!name.text.startsWith('@')) {
 			const message = "must use a named response matcher, starting with '@'";
 			cx.problem('error', 'responses/no-matcher-name', name.span, message);
 			return null;
 		}
-		const found = this.#names.get(name.text);
-		if (!found || (below && found.line.span.start > below.span.start && found.line.span.source === below.span.source)) {
+		const definition = this.#matchers.get(name.text);
+		if (
+			!definition ||
+			(useLine &&
+				definition.line.span.start > useLine.span.start &&
+				definition.line.span.source === useLine.span.source)
+		) {
 			const message = `no named response matcher defined with name '${name.text.slice(1)}'`;
 			cx.problem('error', 'responses/unknown-matcher', name.span, message, {
-				...(found ? { related: [{ span: found.line.words[0]!.span, message: 'defined below its use' }] } : {}),
+				...(definition
+					? { related: [{ span: definition.line.words[0]!.span, message: 'defined below its use' }] }
+					: {}),
 			});
 			return null;
 		}
-		return found.matcher ?? null;
+		return definition.matcher ?? null;
 	}
 }
 
@@ -141,8 +158,8 @@ export interface CompiledRule {
 export type RuleFinder = (x: Exchange, status: number, headers: HeaderList) => CompiledRule | undefined;
 
 /**
- * Compiles rules; their routes continue with `next`. Returns undefined if there are none. `field` is the path to the rules in
- * the step.
+ * Compiles rules whose routes continue with `next`. Returns undefined if there are none. `field` is the path to the rules in the
+ * step.
  */
 export function compileResponseRules(
 	rules: readonly ResponseRule[] | undefined,
@@ -151,18 +168,18 @@ export function compileResponseRules(
 	field: string,
 ): RuleFinder | undefined {
 	if (!rules || rules.length === 0) return undefined;
-	const compiled = rules.map(({ match, status, pipeline }, at): CompiledRule => {
+	const compiledRules = rules.map(({ match, status, pipeline }, index): CompiledRule => {
 		if ((status === undefined) === (pipeline === undefined))
 			cx.refuse('A rule about responses has either `status` or `pipeline`.', 'responses/one-of-two');
 		return {
 			test: match && compileResponseMatcher(match, cx),
 			status: status === undefined ? undefined : compileStepStatus(status, cx, () => 500),
-			routes: pipeline && cx.pipeline(pipeline, next, `${field}/${at}/pipeline`),
+			routes: pipeline && cx.pipeline(pipeline, next, `${field}/${index}/pipeline`),
 		};
 	});
 	return (x, status, headers) => {
-		for (let i = 0; i < compiled.length; i++) {
-			const rule = compiled[i]!;
+		for (let i = 0; i < compiledRules.length; i++) {
+			const rule = compiledRules[i]!;
 			if (rule.test === undefined || rule.test(x, status, headers)) return rule;
 		}
 		return undefined;

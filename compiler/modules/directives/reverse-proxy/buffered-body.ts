@@ -3,75 +3,75 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /**
- * Reads a stream up to `limit` bytes. If the stream has ended by then, returns its bytes; otherwise returns a stream of the
- * bytes read and the rest. A body with trailers stays a stream. Rejects with the body's error.
+ * Reads up to `maxBytes` of a stream. Returns the bytes if that is the complete body without trailers; otherwise returns a stream
+ * of the bytes and the rest of the body. Rejects with the body's error.
  */
-export async function bufferedBody(body: Body, limit: number): Promise<Body> {
+export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 	if (!isStream(body)) return body;
 	const pieces: Uint8Array[] = [];
 	let size = 0;
-	while (size < limit) {
+	while (size < maxBytes) {
 		const piece = await body.pull();
 		if (piece === null) {
-			if (body.trailers !== undefined && body.trailers.size > 0) return new BegunBody(pieces, body, size);
+			if (body.trailers !== undefined && body.trailers.size > 0) return new PartlyReadBody(pieces, body, size);
 			return size === 0 ? null : Buffer.concat(pieces);
 		}
 		// The bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
 		size += piece.length;
 	}
-	return new BegunBody(pieces, body, body.length);
+	return new PartlyReadBody(pieces, body, body.length);
 }
 
 /** A body whose beginning has already been read. */
-class BegunBody implements BodySource {
+class PartlyReadBody implements BodySource {
 	readonly length: number | undefined;
-	readonly #rest: BodySource;
+	readonly #remainingBody: BodySource;
 	#pieces: readonly Uint8Array[];
-	#next = 0;
+	#nextPiece = 0;
 
-	constructor(pieces: readonly Uint8Array[], rest: BodySource, length: number | undefined) {
+	constructor(pieces: readonly Uint8Array[], remainingBody: BodySource, length: number | undefined) {
 		this.#pieces = pieces;
-		this.#rest = rest;
+		this.#remainingBody = remainingBody;
 		this.length = length;
 	}
 
 	get trailers(): HeaderList | undefined {
-		return this.#rest.trailers;
+		return this.#remainingBody.trailers;
 	}
 
 	get heldBytes(): number {
-		let bytes = this.#rest.heldBytes ?? 0;
-		for (let i = this.#next; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
+		let bytes = this.#remainingBody.heldBytes ?? 0;
+		for (let i = this.#nextPiece; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
 		return bytes;
 	}
 
 	onIdle(): void {
-		this.#rest.onIdle?.();
+		this.#remainingBody.onIdle?.();
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const piece = this.#pieces[this.#next];
-		if (piece === undefined) return this.#rest.pull(maxBytes);
-		this.#next++;
+		const piece = this.#pieces[this.#nextPiece];
+		if (piece === undefined) return this.#remainingBody.pull(maxBytes);
+		this.#nextPiece++;
 		return piece;
 	}
 
 	cancel(reason?: unknown): void {
 		this.#pieces = [];
-		this.#next = 0;
-		this.#rest.cancel(reason);
+		this.#nextPiece = 0;
+		this.#remainingBody.cancel(reason);
 	}
 }
 
 /**
- * A streamed body that several attempts may send, as long as none has read from it. Canceling it before then is not passed on,
+ * A streamed body that several attempts may send, as long as none of them has read from it. Until then, canceling it has no effect,
  * because another attempt may need it.
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;
 	/** True once it has been read from. */
-	touched = false;
+	isRead = false;
 	readonly #body: BodySource;
 
 	constructor(body: BodySource) {
@@ -84,15 +84,15 @@ export class UnreadBody implements BodySource {
 	}
 
 	get sendTo(): BodySource['sendTo'] {
-		return this.touched ? this.#body.sendTo : undefined;
+		return this.isRead ? this.#body.sendTo : undefined;
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		this.touched = true;
+		this.isRead = true;
 		return this.#body.pull(maxBytes);
 	}
 
 	cancel(reason?: unknown): void {
-		if (this.touched) this.#body.cancel(reason);
+		if (this.isRead) this.#body.cancel(reason);
 	}
 }

@@ -17,68 +17,87 @@ export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string
 
 /** Compiles the variables of a transport, except the method and the length of the body. */
 export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
-	const folder = compileRoot(settings.root, cx);
-	const siteFolder = settings.root === undefined ? undefined : compileRoot(undefined, cx);
+	const rootOf = compileRoot(settings.root, cx);
+	const siteRootOf = settings.root === undefined ? undefined : compileRoot(undefined, cx);
 	const files = cx.lease('files', {});
-	const resolved = settings.resolve_root_symlink ? withoutLinks(files) : undefined;
-	const splits = settings.split ?? [];
-	const remainder = cx.placeholder('http.matchers.file.remainder');
-	const own = (settings.env ?? []).map(({ name, value }) => ({
-		name: bytes(name),
+	const resolveLinks = settings.resolve_root_symlink ? compileLinkResolver(files) : undefined;
+	const extensions = settings.split ?? [];
+	const fileRemainder = cx.placeholder('http.matchers.file.remainder');
+	const extraVariables = (settings.env ?? []).map(({ name, value }) => ({
+		name: utf8AsLatin1(name),
 		value: cx.template(value, 'empty'),
 	}));
 	return (x, headers) => {
-		const written = folder(x);
-		const root = resolved ? resolved(written, x.now()) : written;
+		const configuredRoot = rootOf(x);
+		const root = resolveLinks ? resolveLinks(configuredRoot, x.now()) : configuredRoot;
 		const path = normalizedPath(x.request);
-		const position = splitPosition(path, splits);
-		const script = path.slice(0, position);
-		if (splits.length > 0) refuseBelowFile(files, script, root, siteFolder?.(x));
-		let info = path.slice(position);
-		if (info === '') {
-			const rest = remainder?.(x);
-			if (typeof rest === 'string') info = rest;
+		const scriptEnd = findScriptEnd(path, extensions);
+		const scriptPath = path.slice(0, scriptEnd);
+		if (extensions.length > 0) refusePathBelowFile(files, scriptPath, root, siteRootOf?.(x));
+		let pathInfo = path.slice(scriptEnd);
+		if (pathInfo === '') {
+			const rest = fileRemainder?.(x);
+			if (typeof rest === 'string') pathInfo = rest;
 		}
 		const { request, received, connection } = x;
 		const authority = headers.get('host') ?? request.authority;
 		const port = parseAuthority(authority)?.port;
-		const secure = request.scheme === 'https';
+		const isSecure = request.scheme === 'https';
 		const user = x.variable(USER_VARIABLE);
 		const query = received.query === undefined ? '' : `?${received.query}`;
-		const list = [
+		const variables = [
 			...['GATEWAY_INTERFACE', 'CGI/1.1', 'SERVER_SOFTWARE', VIA_NAME, 'AUTH_TYPE', '', 'REMOTE_IDENT', ''],
 			...[
 				'SERVER_PROTOCOL',
 				x.protocol,
 				'SERVER_NAME',
-				bytes(hostAsSent(authority)),
+				utf8AsLatin1(hostAsSent(authority)),
 				'SERVER_PORT',
-				String(port ?? (secure ? 443 : 80)),
+				String(port ?? (isSecure ? 443 : 80)),
 			],
 			...['REQUEST_SCHEME', request.scheme, 'REQUEST_URI', `${received.path}${query}`],
-			...['QUERY_STRING', request.query ?? '', 'DOCUMENT_ROOT', bytes(root), 'DOCUMENT_URI', bytes(script)],
-			...['SCRIPT_NAME', bytes(script), 'SCRIPT_FILENAME', bytes(join(root, script)), 'PATH_INFO', bytes(info)],
+			...[
+				'QUERY_STRING',
+				request.query ?? '',
+				'DOCUMENT_ROOT',
+				utf8AsLatin1(root),
+				'DOCUMENT_URI',
+				utf8AsLatin1(scriptPath),
+			],
+			...[
+				'SCRIPT_NAME',
+				utf8AsLatin1(scriptPath),
+				'SCRIPT_FILENAME',
+				utf8AsLatin1(join(root, scriptPath)),
+				'PATH_INFO',
+				utf8AsLatin1(pathInfo),
+			],
 			...['REMOTE_ADDR', connection.remoteAddress, 'REMOTE_HOST', connection.remoteAddress],
-			...['REMOTE_PORT', String(connection.remotePort), 'REMOTE_USER', typeof user === 'string' ? bytes(user) : ''],
-			...['CONTENT_TYPE', headers.get('content-type') ?? (takesForm(request.method) ? FORM : '')],
+			...[
+				'REMOTE_PORT',
+				String(connection.remotePort),
+				'REMOTE_USER',
+				typeof user === 'string' ? utf8AsLatin1(user) : '',
+			],
+			...['CONTENT_TYPE', headers.get('content-type') ?? (usuallyHasBody(request.method) ? DEFAULT_CONTENT_TYPE : '')],
 		];
 		// A connection over a Unix socket has no address.
-		if (connection.localAddress !== '') list.push('SERVER_ADDR', connection.localAddress);
-		if (info !== '') list.push('PATH_TRANSLATED', bytes(join(root, info)));
-		if (secure) list.push('HTTPS', 'on');
+		if (connection.localAddress !== '') variables.push('SERVER_ADDR', connection.localAddress);
+		if (pathInfo !== '') variables.push('PATH_TRANSLATED', utf8AsLatin1(join(root, pathInfo)));
+		if (isSecure) variables.push('HTTPS', 'on');
 		if (connection.tls)
-			list.push('SSL_PROTOCOL', sslProtocol(connection.tls.version), 'SSL_CIPHER', connection.tls.cipherSuite);
-		addFields(headers, list);
-		for (const { name, value } of own)
-			setVariable(list, name, bytes(value.constant ?? value.render(x)).replaceAll('\0', ''));
-		return list;
+			variables.push('SSL_PROTOCOL', sslProtocol(connection.tls.version), 'SSL_CIPHER', connection.tls.cipherSuite);
+		addFieldVariables(headers, variables);
+		for (const { name, value } of extraVariables)
+			setVariable(variables, name, utf8AsLatin1(value.constant ?? value.render(x)).replaceAll('\0', ''));
+		return variables;
 	};
 }
 
 /** CONTENT_TYPE of a request without one, if its method usually has a body. The compatible server uses the same default. */
-const FORM = 'application/x-www-form-urlencoded';
+const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
-function takesForm(method: string): boolean {
+function usuallyHasBody(method: string): boolean {
 	return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
 }
 
@@ -87,25 +106,25 @@ function takesForm(method: string): boolean {
  * `/x.jpg/y.php` would execute the upload `x.jpg`. Throws HttpError 404 for such a path. `root` may be a folder of another
  * machine or container, whose files cannot be checked; `siteRoot` is then the corresponding folder on this machine.
  */
-function refuseBelowFile(files: FileReader, script: string, root: string, siteRoot: string | undefined): void {
-	if (script.lastIndexOf('/') <= 0) return;
+function refusePathBelowFile(files: FileReader, scriptPath: string, root: string, siteRoot: string | undefined): void {
+	if (scriptPath.lastIndexOf('/') <= 0) return;
 	const isFile = (path: string): boolean =>
 		files.kind(root, path, true) === 'file' ||
 		(siteRoot !== undefined && siteRoot !== root && files.kind(siteRoot, path, true) === 'file');
-	if (isFile(script)) return;
-	for (let at = script.lastIndexOf('/'); at > 0; at = script.lastIndexOf('/', at - 1)) {
-		if (isFile(script.slice(0, at))) throw new HttpError(404, 'The script is below a file.');
+	if (isFile(scriptPath)) return;
+	for (let slash = scriptPath.lastIndexOf('/'); slash > 0; slash = scriptPath.lastIndexOf('/', slash - 1)) {
+		if (isFile(scriptPath.slice(0, slash))) throw new HttpError(404, 'The script is below a file.');
 	}
 }
 
 /** Milliseconds for which a resolved folder is cached. */
-const LINKS_KEPT = 1000;
+const LINK_CACHE_MS = 1000;
 
 /** Resolves the symbolic links of a folder, with a cache. */
-function withoutLinks(files: FileReader): (folder: string, now: number) => string {
+function compileLinkResolver(files: FileReader): (folder: string, now: number) => string {
 	let last = { folder: '', real: '', at: 0 };
 	return (folder, now) => {
-		if (folder !== last.folder || now - last.at > LINKS_KEPT || now < last.at) {
+		if (folder !== last.folder || now - last.at > LINK_CACHE_MS || now < last.at) {
 			last = { folder, real: files.realPath?.(folder) ?? folder, at: now };
 		}
 		return last.real;
@@ -113,47 +132,48 @@ function withoutLinks(files: FileReader): (folder: string, now: number) => strin
 }
 
 /**
- * Adds `HTTP_*`, except the length. Skips fields whose variable would collide with another field's (`X_A` and `X-A`), and
- * `Proxy`, whose variable libraries mistake for the setting of a forward proxy (CVE-2016-5385).
+ * Adds the `HTTP_*` variables. Skips fields whose names contain other characters than letters, digits and hyphens, because their
+ * variables could collide with those of other fields (`X_A` and `X-A`). Also skips `Proxy`, because libraries mistake its variable
+ * for the setting of a forward proxy (CVE-2016-5385).
  */
-function addFields(headers: HeaderList, list: string[]): void {
-	const seen = new Map<string, number>();
+function addFieldVariables(headers: HeaderList, variables: string[]): void {
+	const indexByVariable = new Map<string, number>();
 	for (let i = 0, size = headers.size; i < size; i++) {
 		const name = headers.nameAt(i);
 		if (!/^[A-Za-z0-9-]+$/.test(name)) continue;
 		const variable = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`;
 		if (variable === 'HTTP_PROXY') continue;
-		const at = seen.get(variable);
-		if (at === undefined) seen.set(variable, list.push(variable, headers.valueAt(i)) - 1);
-		else list[at] = `${list[at]}${variable === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
+		const index = indexByVariable.get(variable);
+		if (index === undefined) indexByVariable.set(variable, variables.push(variable, headers.valueAt(i)) - 1);
+		else variables[index] = `${variables[index]}${variable === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
 	}
-	if (!seen.has('HTTP_USER_AGENT')) list.push('HTTP_USER_AGENT', '');
+	if (!indexByVariable.has('HTTP_USER_AGENT')) variables.push('HTTP_USER_AGENT', '');
 }
 
-function setVariable(list: string[], name: string, value: string): void {
-	for (let at = 0; at < list.length; at += 2) {
-		if (list[at] === name) {
-			list[at + 1] = value;
+function setVariable(variables: string[], name: string, value: string): void {
+	for (let index = 0; index < variables.length; index += 2) {
+		if (variables[index] === name) {
+			variables[index + 1] = value;
 			return;
 		}
 	}
-	list.push(name, value);
+	variables.push(name, value);
 }
 
 /** Joins a path to the root. The path has already been cleaned, so it cannot lead out of the root. */
 function join(root: string, path: string): string {
-	const below = path.startsWith('/') ? path : `/${path}`;
-	return root.endsWith('/') ? `${root.slice(0, -1)}${below}` : `${root}${below}`;
+	const absolutePath = path.startsWith('/') ? path : `/${path}`;
+	return root.endsWith('/') ? `${root.slice(0, -1)}${absolutePath}` : `${root}${absolutePath}`;
 }
 
 /** Returns a TLS version in Apache's spelling, such as `TLSv1.3`. */
 function sslProtocol(version: string): string {
-	const number = /(\d)\.(\d)$/.exec(version);
-	return number ? `TLSv${number[1]}${number[2] === '0' ? '' : `.${number[2]}`}` : version;
+	const versionMatch = /(\d)\.(\d)$/.exec(version);
+	return versionMatch ? `TLSv${versionMatch[1]}${versionMatch[2] === '0' ? '' : `.${versionMatch[2]}`}` : version;
 }
 
 /** Encodes a string as UTF-8, and returns the bytes as a latin1 string. */
-function bytes(text: string): string {
+function utf8AsLatin1(text: string): string {
 	return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
@@ -167,18 +187,22 @@ function isAscii(text: string): boolean {
  * `/a.phpx/b.php` does not contain a script `/a.php`. Only ASCII letters are compared case-insensitively: changing the case of
  * others may change their length.
  */
-function splitPosition(path: string, splits: readonly string[]): number {
-	const subject = lowered(path);
-	for (const split of splits) {
-		const wanted = lowered(split);
-		for (let at = subject.indexOf(wanted); at !== -1; at = subject.indexOf(wanted, at + 1)) {
-			const end = at + wanted.length;
+function findScriptEnd(path: string, extensions: readonly string[]): number {
+	const lowerPath = toAsciiLowerCase(path);
+	for (const extension of extensions) {
+		const lowerExtension = toAsciiLowerCase(extension);
+		for (
+			let start = lowerPath.indexOf(lowerExtension);
+			start !== -1;
+			start = lowerPath.indexOf(lowerExtension, start + 1)
+		) {
+			const end = start + lowerExtension.length;
 			if (end === path.length || path[end] === '/') return end;
 		}
 	}
 	return path.length;
 }
 
-function lowered(text: string): string {
+function toAsciiLowerCase(text: string): string {
 	return text.replace(/[A-Z]+/g, letters => letters.toLowerCase());
 }

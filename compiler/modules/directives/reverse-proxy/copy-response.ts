@@ -3,7 +3,7 @@ import type { Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../words/step-status.ts';
-import { handledResponse } from './handled-response.ts';
+import { requireHandledResponse } from './handled-response.ts';
 
 interface CopyResponseStep extends Step {
 	readonly handler: 'copy_upstream_response';
@@ -65,7 +65,7 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 	},
 	compile: (step, cx) => {
 		const status = step.status === undefined ? undefined : compileStepStatus(step.status, cx, () => 500);
-		return x => handledResponse(x, 'copy_response').copy(x, typeof status === 'function' ? status(x) : status);
+		return x => requireHandledResponse(x, 'copy_response').copy(x, typeof status === 'function' ? status(x) : status);
 	},
 });
 
@@ -97,11 +97,15 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, HEADERS_USAGE);
 		const lists: { include?: string[]; exclude?: string[] } = {};
-		const take = (list: 'include' | 'exclude') => (words: readonly Word[], innerLine: typeof line) => {
+		const listHandler = (list: 'include' | 'exclude') => (words: readonly Word[], innerLine: typeof line) => {
 			if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, `${list} <field>…`)) return;
 			lists[list] = [...(lists[list] ?? []), ...words.map(({ text }) => text)];
 		};
-		cx.subdirectives(line.block, { include: take('include'), exclude: take('exclude') }, 'copy_response_headers');
+		cx.subdirectives(
+			line.block,
+			{ include: listHandler('include'), exclude: listHandler('exclude') },
+			'copy_response_headers',
+		);
 		if (lists.include && lists.exclude) {
 			const message = "cannot define both 'exclude' and 'include' lists at the same time";
 			cx.problem('error', 'responses/two-lists', line.words[0]!.span, message);
@@ -119,9 +123,9 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 		if (include && exclude)
 			cx.refuse("cannot define both 'exclude' and 'include' lists at the same time", 'responses/two-lists');
 		const names = new Set((include ?? exclude ?? []).map(name => name.toLowerCase()));
-		const wanted = include ? (name: string) => names.has(name) : (name: string) => !names.has(name);
+		const isCopied = include ? (name: string) => names.has(name) : (name: string) => !names.has(name);
 		return x => {
-			handledResponse(x, 'copy_response_headers').copyFields(x, wanted);
+			requireHandledResponse(x, 'copy_response_headers').copyFields(x, isCopied);
 			return next(x);
 		};
 	},

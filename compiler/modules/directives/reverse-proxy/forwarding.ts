@@ -1,4 +1,4 @@
-/** What handlers that send requests to a pool have in common: the pool, the choice of an upstream, and the request that is sent. */
+/** The parts common to handlers that send requests to a pool: the pool, the selection of an upstream, and the request to it. */
 import type { Step } from '../../../document/document.ts';
 import type { Body } from '../../../exchange/body.ts';
 import { compilePeerTrust } from '../../../exchange/client-ip.ts';
@@ -10,7 +10,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import type { Upstream, UpstreamRequest } from '../../../exchange/leases.ts';
 import type { CompileContext, Template } from '../../contract/compile-context.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../../words/header-edits.ts';
-import { countForward, countsForwards } from './max-forwards.ts';
+import { decrementMaxForwards, usesMaxForwards } from './max-forwards.ts';
 import { compilePoolBalance } from './pool-choice.ts';
 import { applySchemes } from './schemes.ts';
 import { compileTransportValues } from './transport-values.ts';
@@ -19,7 +19,7 @@ import { requestsGzip, usesTls } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 
-/** The settings of a step that say where requests are sent, with a named pool or its own, and how they are changed. */
+/** A step's settings for sending requests: the pool, which is named or its own, and changes to the requests. */
 export interface ForwardingStep extends Step {
 	readonly pool?: string;
 	readonly upstreams?: UpstreamSettings;
@@ -31,7 +31,7 @@ export interface ForwardingStep extends Step {
 	readonly forwarded?: boolean;
 }
 
-/** How a step sends requests. */
+/** Sends the requests of a step. */
 export interface Forwarding {
 	readonly settings: UpstreamSettings;
 	readonly pool: UpstreamPool;
@@ -44,9 +44,9 @@ export interface Forwarding {
 
 /** Compiles the settings and leases the pool. */
 export function compileForwarding(step: ForwardingStep, cx: CompileContext): Forwarding {
-	const settings = settingsOf(step, cx);
+	const settings = resolveSettings(step, cx);
 	const pool = leasePool(settings, cx);
-	const addresses = resolvedAddresses(settings, cx);
+	const addresses = compileAddresses(settings, cx);
 	const rewrite = compileRewrite(step, cx);
 	return {
 		settings,
@@ -58,10 +58,10 @@ export function compileForwarding(step: ForwardingStep, cx: CompileContext): For
 }
 
 /**
- * Reports whether this step counts `Max-Forwards`. It does not if it changes the method, which makes it a different request, or
+ * Reports whether a step counts down `Max-Forwards`. It does not if it changes the method, which makes it a different request, or
  * if the upstream is a FastCGI application, which is part of this server.
  */
-export function countsHere({ method }: ForwardingStep, { transport }: UpstreamSettings): boolean {
+export function countsMaxForwards({ method }: ForwardingStep, { transport }: UpstreamSettings): boolean {
 	return method === undefined && transport?.type !== 'fastcgi';
 }
 
@@ -73,24 +73,24 @@ function compileRequest(
 	cx: CompileContext,
 ): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
 	const transportValues = compileTransportValues(settings, cx);
-	const overTls = usesTls(settings.transport);
-	const compresses = requestsGzip(settings.transport);
+	const isOverTls = usesTls(settings.transport);
+	const mayRequestGzip = requestsGzip(settings.transport);
 	const isTrusted = compileTrust(step, cx);
-	const forwarded = step.forwarded === true;
+	const addsForwarded = step.forwarded === true;
 	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
 	const target = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
-	const counts = countsHere(step, settings);
+	const isCounting = countsMaxForwards(step, settings);
 	return (x, upstream, body) => {
-		const namesUpstream = overTls && upstream.port !== 0;
-		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, namesUpstream, forwarded);
-		if (counts && countsForwards(x.request.method)) countForward(headers);
+		const sendsUpstreamName = isOverTls && upstream.port !== 0;
+		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, sendsUpstreamName, addsForwarded);
+		if (isCounting && usesMaxForwards(x.request.method)) decrementMaxForwards(headers);
 		if (edit) {
 			edit(x, headers);
-			makeSendable(headers);
+			sanitizeFields(headers);
 		}
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
-		const decodes = compresses && upgrade === undefined && sentMethod !== 'HEAD' && namesNoCoding(headers);
+		const decodes = mayRequestGzip && upgrade === undefined && sentMethod !== 'HEAD' && allowsGzip(headers);
 		if (decodes) headers.add('Accept-Encoding', 'gzip');
 		// Changing the method to one without a body drops the body.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
@@ -108,20 +108,20 @@ function compileRequest(
 }
 
 /**
- * Reports whether the client requested neither a coding nor a range, so that gzip may be requested. Ranges refer to the encoded
- * bytes, so parts of a gzip body would be useless (RFC 9110 §14.2).
+ * Reports whether gzip may be requested: only if the client requested neither a coding nor a range. Ranges refer to encoded bytes,
+ * so parts of a gzip body would be useless (RFC 9110 §14.2).
  */
-function namesNoCoding(headers: HeaderList): boolean {
+function allowsGzip(headers: HeaderList): boolean {
 	return headers.get('accept-encoding') === undefined && headers.get('range') === undefined;
 }
 
-function settingsOf(step: ForwardingStep, cx: CompileContext): UpstreamSettings {
+function resolveSettings(step: ForwardingStep, cx: CompileContext): UpstreamSettings {
 	let settings = step.upstreams;
 	if (step.pool !== undefined) {
 		if (settings) cx.refuse('`pool` and `upstreams` cannot be combined.', 'proxy/two-pools');
-		const named = Object.hasOwn(cx.upstreams, step.pool) ? cx.upstreams[step.pool] : undefined;
-		if (named === undefined) cx.refuse(`There is no upstream named \`${step.pool}\`.`, 'upstream/unknown');
-		settings = { ...(named as UpstreamSettings), name: step.pool };
+		const namedPool = Object.hasOwn(cx.upstreams, step.pool) ? cx.upstreams[step.pool] : undefined;
+		if (namedPool === undefined) cx.refuse(`There is no upstream named \`${step.pool}\`.`, 'upstream/unknown');
+		settings = { ...(namedPool as UpstreamSettings), name: step.pool };
 	}
 	if (!settings) cx.refuse(`\`${step.handler}\` needs \`pool\` or \`upstreams\`.`, 'proxy/no-pool');
 	if (settings.to.length === 0 && !settings.dynamic) {
@@ -138,16 +138,18 @@ function settingsOf(step: ForwardingStep, cx: CompileContext): UpstreamSettings 
 		if (error instanceof RangeError) cx.refuse(error.message, 'balancing/invalid-settings');
 		throw error;
 	}
-	const known = applySchemes(settings);
-	return typeof known === 'string' ? cx.refuse(known, 'upstream/schemes') : known;
+	const settingsWithSchemes = applySchemes(settings);
+	return typeof settingsWithSchemes === 'string'
+		? cx.refuse(settingsWithSchemes, 'upstream/schemes')
+		: settingsWithSchemes;
 }
 
 /** Leases the step's pool. @throws BuildError if a file that the transport needs cannot be used */
 function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
 	// Settings that only this handler uses must not lead to a separate pool.
-	const { retry_match: _match, retry_interval: _interval, ...key } = settings;
+	const { retry_match: _match, retry_interval: _interval, ...poolSettings } = settings;
 	try {
-		return cx.lease('upstreams', key);
+		return cx.lease('upstreams', poolSettings);
 	} catch (error) {
 		if (error instanceof MaterialError) return cx.refuse(error.message, error.code);
 		throw error;
@@ -155,16 +157,16 @@ function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool
 }
 
 /** Compiles addresses with placeholders. If any address has one, all are resolved per request. */
-function resolvedAddresses(
+function compileAddresses(
 	settings: UpstreamSettings,
 	cx: CompileContext,
 ): ((x: Exchange) => readonly string[]) | undefined {
-	const parsed = settings.to.map(parseUpstream);
-	if (parsed.every(({ kind }) => kind === 'static')) return undefined;
-	const addresses: readonly Template[] = parsed.flatMap(one => {
-		if (one.kind === 'static')
-			return one.addresses.map(({ address }) => ({ constant: address, render: () => address }));
-		return one.kind === 'template' ? one.texts.map(text => cx.template(text, 'empty')) : [];
+	const parsedUpstreams = settings.to.map(parseUpstream);
+	if (parsedUpstreams.every(({ kind }) => kind === 'static')) return undefined;
+	const addresses: readonly Template[] = parsedUpstreams.flatMap(upstream => {
+		if (upstream.kind === 'static')
+			return upstream.addresses.map(({ address }) => ({ constant: address, render: () => address }));
+		return upstream.kind === 'template' ? upstream.texts.map(text => cx.template(text, 'empty')) : [];
 	});
 	return x => addresses.map(address => address.constant ?? address.render(x));
 }
@@ -196,22 +198,22 @@ function compileRewrite(step: ForwardingStep, cx: CompileContext): Rewrite | und
 	};
 }
 
-/** Compiles the selection of an upstream. Policies that depend on the target see the one that is sent to the upstream. */
+/** Compiles the selection of an upstream. Policies that depend on the target see the rewritten one. */
 function compileSelection(
 	balance: UpstreamSettings['balance'],
 	pool: UpstreamPool,
 	rewrite: Rewrite | undefined,
 ): UpstreamPool['select'] {
-	if (!rewrite || !goesByTarget(balance)) return (x, avoid, resolved) => pool.select(x, avoid, resolved);
+	if (!rewrite || !dependsOnTarget(balance)) return (x, avoid, resolved) => pool.select(x, avoid, resolved);
 	return (x, avoid, resolved) => rewrite(x, () => pool.select(x, avoid, resolved));
 }
 
-function goesByTarget(balance: UpstreamSettings['balance']): boolean {
+function dependsOnTarget(balance: UpstreamSettings['balance']): boolean {
 	if (balance === undefined) return false;
 	return (
 		balance.policy === 'uri_hash' ||
 		balance.policy === 'query' ||
-		goesByTarget(balance.fallback as UpstreamSettings['balance'])
+		dependsOnTarget(balance.fallback as UpstreamSettings['balance'])
 	);
 }
 
@@ -225,18 +227,18 @@ function renderMethod(template: Template, x: Exchange): string {
 	return method;
 }
 
-/** Makes field values safe to send, because placeholder values must neither end the line nor be truncated to other bytes. */
-function makeSendable(headers: HeaderList): void {
+/** Makes field values safe to send: a value from a placeholder must neither end the line nor contain characters above one byte. */
+function sanitizeFields(headers: HeaderList): void {
 	headers.map((_name, value) => {
 		const kind = fieldValueKind(value);
 		if (kind === 'bytes') return value;
 		return kind === 'text' ? Buffer.from(value, 'utf8').toString('latin1') : '';
 	});
-	headers.filter(name => isToken(name) && !isFraming(name));
+	headers.filter(name => isToken(name) && !isFramingField(name));
 }
 
 /** Fields that the protocol layer writes itself: two framings of one message enable request smuggling (RFC 9112 §11.2). */
-function isFraming(name: string): boolean {
+function isFramingField(name: string): boolean {
 	switch (name.toLowerCase()) {
 		case 'content-length':
 		case 'transfer-encoding':

@@ -10,17 +10,17 @@ export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 /** An upstream's response, available until the routes that replace it have run. */
 export class HandledResponse {
 	readonly #upstream: UpstreamResponse;
-	/** True once the body has been taken or canceled. */
-	#bodyTaken = false;
-	#closed = false;
+	/** True once the body has been copied or canceled. */
+	#isBodyTaken = false;
+	#isClosed = false;
 
 	constructor(upstream: UpstreamResponse) {
 		this.#upstream = upstream;
 	}
 
 	/** True while its routes run. */
-	get open(): boolean {
-		return !this.#closed;
+	get isOpen(): boolean {
+		return !this.#isClosed;
 	}
 
 	/** Answers with the response: its status (or the one given), fields and body. */
@@ -29,38 +29,38 @@ export class HandledResponse {
 		this.copyFields(x, () => true);
 		response.status = status ?? this.#upstream.status;
 		if (isStream(response.body)) response.body.cancel();
-		response.body = this.#bodyTaken ? null : this.#upstream.body;
-		this.#bodyTaken = true;
+		response.body = this.#isBodyTaken ? null : this.#upstream.body;
+		this.#isBodyTaken = true;
 		x.answeredBy = 'proxy';
 	}
 
-	/** Sets the wanted fields, selected by lower-case name, replacing existing ones. */
-	copyFields({ response }: Exchange, wanted: (lowerName: string) => boolean): void {
+	/** Copies the fields that `isCopied` selects by lower-case name, replacing existing ones. */
+	copyFields({ response }: Exchange, isCopied: (lowerName: string) => boolean): void {
 		const { headers } = this.#upstream;
-		const own = response.headers;
-		own.delete('server');
+		const ownHeaders = response.headers;
+		ownHeaders.delete('server');
 		for (let i = 0, size = headers.size; i < size; i++) {
-			const lower = headers.nameAt(i).toLowerCase();
-			if (wanted(lower)) own.delete(lower);
+			const lowerName = headers.nameAt(i).toLowerCase();
+			if (isCopied(lowerName)) ownHeaders.delete(lowerName);
 		}
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i);
-			if (wanted(name.toLowerCase())) own.add(name, headers.valueAt(i));
+			if (isCopied(name.toLowerCase())) ownHeaders.add(name, headers.valueAt(i));
 		}
 	}
 
-	/** Called when its routes have run. Cancels a body that nobody took. */
+	/** Called after the routes have run. Cancels the body unless it was copied. */
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 		const { body } = this.#upstream;
-		if (!this.#bodyTaken && isStream(body)) body.cancel();
-		this.#bodyTaken = true;
+		if (!this.#isBodyTaken && isStream(body)) body.cancel();
+		this.#isBodyTaken = true;
 	}
 }
 
 /** Returns the response that the running routes may copy; throws HttpError 500 if there is none. `directive` is the caller. */
-export function handledResponse(x: Exchange, directive: string): HandledResponse {
-	const handled = x.variable(HANDLED_RESPONSE_VARIABLE) as HandledResponse | undefined;
-	if (handled?.open) return handled;
+export function requireHandledResponse(x: Exchange, directive: string): HandledResponse {
+	const handledResponse = x.variable(HANDLED_RESPONSE_VARIABLE) as HandledResponse | undefined;
+	if (handledResponse?.isOpen) return handledResponse;
 	throw new HttpError(500, `cannot use '${directive}' outside of reverse_proxy's handle_response routes`);
 }

@@ -1,4 +1,4 @@
-/** Lowers `dynamic`: where a pool's addresses are looked up. */
+/** Lowers `dynamic`, which says where the addresses of a pool are looked up. */
 
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
@@ -6,8 +6,8 @@ import { parseSingleDuration, parseSingleWord } from '../../words/single-value.t
 import type { DynamicSource } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-type Addresses = Writable<Extract<DynamicSource, { source: 'a' }>>;
-type Services = Writable<Extract<DynamicSource, { source: 'srv' }>>;
+type AddressDraft = Writable<Extract<DynamicSource, { source: 'a' }>>;
+type ServiceDraft = Writable<Extract<DynamicSource, { source: 'srv' }>>;
 
 const SOURCES = ['srv', 'a', 'multi'] as const;
 
@@ -25,8 +25,8 @@ export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: Lowe
 }
 
 function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
-	const [kind, ...args] = words as [Word, ...Word[]];
-	switch (cx.oneOf(kind, SOURCES, 'source of upstreams')) {
+	const [sourceWord, ...args] = words as [Word, ...Word[]];
+	switch (cx.oneOf(sourceWord, SOURCES, 'source of upstreams')) {
 		case 'srv':
 			return lowerServices(args, line, cx);
 		case 'a':
@@ -47,8 +47,8 @@ function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): Dyna
 
 function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
 	if (args.length > 1) cx.count(line, args, 0, 1, 'dynamic srv [<name>] { … }');
-	const draft: Services = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
-	const text = (key: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
+	const draft: ServiceDraft = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
+	const textHandler = (key: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			const word = parseSingleWord(words, innerLine, cx, key);
 			if (!word) return;
@@ -57,12 +57,12 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 			} else draft[key] = cx.template(word);
 		};
 	};
-	options(
+	lowerOptions(
 		line,
 		{
-			service: text('service'),
-			proto: text('proto'),
-			name: text('name'),
+			service: textHandler('service'),
+			proto: textHandler('proto'),
+			name: textHandler('name'),
 			grace_period: (words, innerLine) => {
 				const period = parseSingleDuration(words, innerLine, cx);
 				if (period !== undefined) draft.grace_period = period;
@@ -82,9 +82,9 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 }
 
 function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
-	const draft: Addresses = { source: 'a', name: args[0] ? cx.template(args[0]) : '' };
-	if (args[1]) draft.port = portOf(args[1], cx);
-	options(
+	const draft: AddressDraft = { source: 'a', name: args[0] ? cx.template(args[0]) : '' };
+	if (args[1]) draft.port = lowerPort(args[1], cx);
+	lowerOptions(
 		line,
 		{
 			name: (words, innerLine) => {
@@ -99,7 +99,7 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 				if (!word) return;
 				if (draft.port !== undefined)
 					cx.problem('error', 'upstream/port-twice', innerLine.words[0]!.span, 'a port has already been specified');
-				else draft.port = portOf(word, cx);
+				else draft.port = lowerPort(word, cx);
 			},
 			versions: (words, innerLine) => {
 				if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 2, 'versions ipv4|ipv6…')) return;
@@ -122,33 +122,33 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 	return undefined;
 }
 
-/** Lowers the options of a source: `own`, and those common to both kinds. */
-function options(
+/** Lowers the options of a source: `ownOptions`, and those common to both kinds. */
+function lowerOptions(
 	line: Line,
-	own: { readonly [name: string]: SubdirectiveHandler },
-	draft: Addresses | Services,
+	ownOptions: { readonly [name: string]: SubdirectiveHandler },
+	draft: AddressDraft | ServiceDraft,
 	kind: 'a' | 'srv',
 	cx: LowerContext,
 ): void {
-	const period = (set: (value: number) => void): SubdirectiveHandler => {
+	const durationHandler = (setValue: (value: number) => void): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			const value = parseSingleDuration(words, innerLine, cx);
-			if (value !== undefined) set(value);
+			if (value !== undefined) setValue(value);
 		};
 	};
-	const known: { readonly [name: string]: SubdirectiveHandler } = {
-		...own,
-		refresh: period(value => {
+	const handlers: { readonly [name: string]: SubdirectiveHandler } = {
+		...ownOptions,
+		refresh: durationHandler(value => {
 			draft.refresh = Math.max(1, value);
 		}),
 		resolvers: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 16, 'resolvers <address>…')) return;
 			draft.resolvers = [
 				...(draft.resolvers ?? []),
-				...words.filter(word => isResolver(word, cx)).map(({ text }) => text),
+				...words.filter(word => isResolverAddress(word, cx)).map(({ text }) => text),
 			];
 		},
-		dial_timeout: period(value => {
+		dial_timeout: durationHandler(value => {
 			draft.dial_timeout = value;
 		}),
 		// The value is checked but not used, because the lookup queries both address families concurrently anyway.
@@ -159,17 +159,17 @@ function options(
 	};
 	for (const innerLine of line.block?.lines ?? []) {
 		const word = innerLine.words[0]!;
-		if (!Object.hasOwn(known, word.text)) {
+		if (!Object.hasOwn(handlers, word.text)) {
 			cx.problem('error', 'directive/unknown-subdirective', word.span, `unrecognized ${kind} option '${word.text}'`, {
-				hint: `\`dynamic ${kind}\` takes ${Object.keys(known).join(', ')}.`,
+				hint: `\`dynamic ${kind}\` takes ${Object.keys(handlers).join(', ')}.`,
 			});
 			continue;
 		}
-		known[word.text]!(innerLine.words.slice(1), innerLine);
+		handlers[word.text]!(innerLine.words.slice(1), innerLine);
 	}
 }
 
-function isResolver({ text, span }: Word, cx: LowerContext): boolean {
+function isResolverAddress({ text, span }: Word, cx: LowerContext): boolean {
 	if (RESOLVER_PATTERN.test(text)) return true;
 	cx.problem('error', 'upstream/invalid-resolver', span, `\`${text}\` is not the address of a resolver.`, {
 		hint: 'Write an IP address, with a port if it is not 53: `10.0.0.2`, `10.0.0.2:5353`, `[::1]:53`.',
@@ -181,7 +181,7 @@ function isResolver({ text, span }: Word, cx: LowerContext): boolean {
 export const RESOLVER_PATTERN =
 	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
 
-function portOf(word: Word, cx: LowerContext): string {
+function lowerPort(word: Word, cx: LowerContext): string {
 	if (word.text.includes('{')) return cx.template(word);
 	const port = cx.integer(word, 1, 65_535);
 	return String(port ?? 80);

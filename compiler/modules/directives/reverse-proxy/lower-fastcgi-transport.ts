@@ -7,7 +7,7 @@ import type { FastcgiTransportSettings } from './transports/transport-settings.t
 /** FastCGI settings during lowering. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
-/** Returns the options. Those of connections, such as keep-alive, are stored in the pool's draft. */
+/** Returns the handlers of the options. Options of connections, such as keep-alive, are stored in the pool's draft. */
 export function fastcgiOptions(
 	draft: FastcgiDraft,
 	pool: UpstreamDraft,
@@ -31,13 +31,13 @@ export function fastcgiOptions(
 		},
 		env: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 2, 2, 'env <name> <value>')) return;
-			const [name, value] = words as [(typeof words)[0], (typeof words)[0]];
-			if (!/^[^\0=]+$/.test(name.text)) {
-				cx.problem('error', 'fastcgi/env', name.span, `\`${name.text}\` is not a variable name.`);
+			const [nameWord, valueWord] = words as [(typeof words)[0], (typeof words)[0]];
+			if (!/^[^\0=]+$/.test(nameWord.text)) {
+				cx.problem('error', 'fastcgi/env', nameWord.span, `\`${nameWord.text}\` is not a variable name.`);
 				return;
 			}
-			const entry = cx.origin({ name: name.text, value: cx.template(value) }, innerLine.span);
-			draft.env = [...(draft.env ?? []).filter(one => one.name !== name.text), entry];
+			const entry = cx.origin({ name: nameWord.text, value: cx.template(valueWord) }, innerLine.span);
+			draft.env = [...(draft.env ?? []).filter(variable => variable.name !== nameWord.text), entry];
 		},
 		resolve_root_symlink: (words, innerLine) => {
 			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'resolve_root_symlink'))

@@ -20,7 +20,7 @@ export interface HealthDraft {
 	slow_start?: number;
 }
 
-const STATUS = /^[1-5](?:\d\d|xx)$/;
+const STATUS_PATTERN = /^[1-5](?:\d\d|xx)$/;
 
 /** Returns the sub-directives that fill the draft. Call {@link dropDisabledHealthChecks} after the last one. */
 export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
@@ -34,20 +34,20 @@ export function dropDisabledHealthChecks(draft: HealthDraft): void {
 }
 
 function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
-	const set = <K extends keyof HealthCheckSettings>(key: K, value: HealthCheckSettings[K] | undefined) => {
+	const setField = <K extends keyof HealthCheckSettings>(key: K, value: HealthCheckSettings[K] | undefined) => {
 		if (value !== undefined) draft.health = { ...draft.health, [key]: value };
 	};
-	const uri: SubdirectiveHandler = (args, line) => {
+	const lowerUri: SubdirectiveHandler = (args, line) => {
 		const word = parseSingleWord(args, line, cx, 'uri');
 		if (!word) return;
-		if (/^[\x21-\x7e]+$/.test(word.text)) set('uri', word.text);
+		if (/^[\x21-\x7e]+$/.test(word.text)) setField('uri', word.text);
 		else
 			cx.problem('error', 'health/invalid-uri', word.span, `\`${word.text}\` is not a path.`, {
 				hint: 'Write a path such as /health, with other characters percent-encoded.',
 			});
 	};
 	return {
-		health_uri: uri,
+		health_uri: lowerUri,
 		health_path: (args, line) => {
 			if (cx.dialect === 'configfile') {
 				cx.problem(
@@ -60,14 +60,14 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 					},
 				);
 			}
-			uri(args, line);
+			lowerUri(args, line);
 		},
 		health_upstream: (args, line) => {
 			const word = parseSingleWord(args, line, cx, 'host:port');
 			if (!word) return;
 			const parsed = parseUpstream(word.text);
-			const single = parsed.kind === 'static' && parsed.addresses.length === 1 && /:\d+$/.test(word.text);
-			if (single && !word.text.includes('/')) set('upstream', parsed.addresses[0]!.address);
+			const isSingle = parsed.kind === 'static' && parsed.addresses.length === 1 && /:\d+$/.test(word.text);
+			if (isSingle && !word.text.includes('/')) setField('upstream', parsed.addresses[0]!.address);
 			else
 				cx.problem('error', 'health/invalid-upstream', word.span, `health_upstream is malformed: '${word.text}'`, {
 					hint: 'Write `host:port`.',
@@ -79,30 +79,30 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 				cx.problem('error', 'health/port-and-upstream', line.words[0]!.span, message);
 				return;
 			}
-			set('port', parseSingleInteger(args, line, cx, 1, 65_535));
+			setField('port', parseSingleInteger(args, line, cx, 1, 65_535));
 		},
-		health_interval: (args, line) => set('interval', atLeast(1, parseSingleDuration(args, line, cx))),
-		health_timeout: (args, line) => set('timeout', atLeast(1, parseSingleDuration(args, line, cx))),
-		health_passes: (args, line) => set('passes', parseSingleInteger(args, line, cx, 1, 1000)),
-		health_fails: (args, line) => set('fails', parseSingleInteger(args, line, cx, 1, 1000)),
+		health_interval: (args, line) => setField('interval', atLeast(1, parseSingleDuration(args, line, cx))),
+		health_timeout: (args, line) => setField('timeout', atLeast(1, parseSingleDuration(args, line, cx))),
+		health_passes: (args, line) => setField('passes', parseSingleInteger(args, line, cx, 1, 1000)),
+		health_fails: (args, line) => setField('fails', parseSingleInteger(args, line, cx, 1, 1000)),
 		health_status: (args, line) => {
 			const word = parseSingleWord(args, line, cx, 'status');
-			if (word && isStatus(word, cx)) set('status', word.text);
+			if (word && isStatus(word, cx)) setField('status', word.text);
 		},
 		health_body: (args, line) => {
 			const word = parseSingleWord(args, line, cx, 'regexp');
-			set('body', word && cx.regexp(word));
+			setField('body', word && cx.regexp(word));
 		},
 		health_method: (args, line) => {
 			const word = parseSingleWord(args, line, cx, 'method');
 			if (!word) return;
-			if (isToken(word.text) && word.text.toUpperCase() !== 'CONNECT') set('method', word.text.toUpperCase());
+			if (isToken(word.text) && word.text.toUpperCase() !== 'CONNECT') setField('method', word.text.toUpperCase());
 			else
 				cx.problem('error', 'health/invalid-method', word.span, `\`${word.text}\` is not a method for health checks.`);
 		},
-		health_request_body: (args, line) => set('request_body', parseSingleWord(args, line, cx, 'body')?.text),
+		health_request_body: (args, line) => setField('request_body', parseSingleWord(args, line, cx, 'body')?.text),
 		health_follow_redirects: (args, line) => {
-			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'health_follow_redirects')) set('follow_redirects', true);
+			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'health_follow_redirects')) setField('follow_redirects', true);
 		},
 		health_headers: (args, line) => {
 			if (!cx.count(line, args, 0, 0, 'health_headers { <field> <value>… }')) return;
@@ -118,30 +118,31 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}
-			set('headers', headers);
+			setField('headers', headers);
 		},
 	};
 }
 
 function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
-	const set = <K extends keyof HealthDraft>(key: K, value: HealthDraft[K] | undefined) => {
+	const setField = <K extends keyof HealthDraft>(key: K, value: HealthDraft[K] | undefined) => {
 		if (value !== undefined) draft[key] = value;
 	};
 	return {
-		fail_duration: (args, line) => set('fail_duration', parseSingleDuration(args, line, cx)),
-		max_fails: (args, line) => set('max_fails', parseSingleInteger(args, line, cx, 1, 1000)),
+		fail_duration: (args, line) => setField('fail_duration', parseSingleDuration(args, line, cx)),
+		max_fails: (args, line) => setField('max_fails', parseSingleInteger(args, line, cx, 1, 1000)),
 		unhealthy_status: (args, line) => {
 			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'unhealthy_status <status>…')) return;
 			const statuses = args.filter(word => isStatus(word, cx)).map(({ text }) => text);
-			set('unhealthy_status', [...(draft.unhealthy_status ?? []), ...statuses]);
+			setField('unhealthy_status', [...(draft.unhealthy_status ?? []), ...statuses]);
 		},
-		unhealthy_latency: (args, line) => set('unhealthy_latency', parseSingleDuration(args, line, cx)),
+		unhealthy_latency: (args, line) => setField('unhealthy_latency', parseSingleDuration(args, line, cx)),
 		unhealthy_request_count: (args, line) =>
-			set('unhealthy_request_count', parseSingleInteger(args, line, cx, 1, 1_000_000)),
+			setField('unhealthy_request_count', parseSingleInteger(args, line, cx, 1, 1_000_000)),
 		...(cx.dialect === 'compatfile'
 			? {}
 			: {
-					slow_start: (args: readonly Word[], line: Line) => set('slow_start', parseSingleDuration(args, line, cx)),
+					slow_start: (args: readonly Word[], line: Line) =>
+						setField('slow_start', parseSingleDuration(args, line, cx)),
 					circuit_breaker: (args: readonly Word[], line: Line) => lowerCircuit(args, line, draft, cx),
 				}),
 	};
@@ -150,15 +151,15 @@ function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: st
 function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx: LowerContext): void {
 	if (!cx.count(line, args, 0, 0, 'circuit_breaker [{ … }]')) return;
 	const circuit: Writable<CircuitSettings> = {};
-	const set = <K extends keyof CircuitSettings>(key: K, value: CircuitSettings[K] | undefined) => {
+	const setField = <K extends keyof CircuitSettings>(key: K, value: CircuitSettings[K] | undefined) => {
 		if (value !== undefined) circuit[key] = value;
 	};
-	const ratio = (key: 'error_ratio' | 'slow_ratio'): SubdirectiveHandler => {
+	const ratioHandler = (key: 'error_ratio' | 'slow_ratio'): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			const word = parseSingleWord(words, innerLine, cx, 'percent');
 			const value = word && parsePercentage(word, cx);
 			if (value === undefined || !word) return;
-			if (value > 0 && value <= 1) set(key, value);
+			if (value > 0 && value <= 1) setField(key, value);
 			else
 				cx.problem(
 					'error',
@@ -171,13 +172,14 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 	cx.subdirectives(
 		line.block,
 		{
-			error_ratio: ratio('error_ratio'),
-			slow_ratio: ratio('slow_ratio'),
-			slow_after: (words, innerLine) => set('slow_after', parseSingleDuration(words, innerLine, cx)),
-			min_requests: (words, innerLine) => set('min_requests', parseSingleInteger(words, innerLine, cx, 1, 1_000_000)),
-			window: (words, innerLine) => set('window', atLeast(10, parseSingleDuration(words, innerLine, cx))),
-			open_for: (words, innerLine) => set('open_for', atLeast(1, parseSingleDuration(words, innerLine, cx))),
-			probes: (words, innerLine) => set('probes', parseSingleInteger(words, innerLine, cx, 1, 1000)),
+			error_ratio: ratioHandler('error_ratio'),
+			slow_ratio: ratioHandler('slow_ratio'),
+			slow_after: (words, innerLine) => setField('slow_after', parseSingleDuration(words, innerLine, cx)),
+			min_requests: (words, innerLine) =>
+				setField('min_requests', parseSingleInteger(words, innerLine, cx, 1, 1_000_000)),
+			window: (words, innerLine) => setField('window', atLeast(10, parseSingleDuration(words, innerLine, cx))),
+			open_for: (words, innerLine) => setField('open_for', atLeast(1, parseSingleDuration(words, innerLine, cx))),
+			probes: (words, innerLine) => setField('probes', parseSingleInteger(words, innerLine, cx, 1, 1000)),
 		},
 		'circuit_breaker',
 	);
@@ -185,7 +187,7 @@ function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx:
 }
 
 function isStatus(word: Word, cx: LowerContext): boolean {
-	if (STATUS.test(word.text)) return true;
+	if (STATUS_PATTERN.test(word.text)) return true;
 	cx.problem(
 		'error',
 		'status/invalid',
@@ -195,6 +197,6 @@ function isStatus(word: Word, cx: LowerContext): boolean {
 	return false;
 }
 
-function atLeast(least: number, value: number | undefined): number | undefined {
-	return value === undefined ? undefined : Math.max(least, value);
+function atLeast(minimum: number, value: number | undefined): number | undefined {
+	return value === undefined ? undefined : Math.max(minimum, value);
 }

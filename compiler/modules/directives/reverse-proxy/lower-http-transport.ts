@@ -17,14 +17,15 @@ import {
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
 /**
- * Lowers the block into the pool's draft: connection settings common to all transports, and `transport` if there are others.
+ * Lowers the block into the pool's draft. Sets the connection settings common to all transports, and `transport` if there are any
+ * others.
  */
 export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
 	const draft: HttpDraft = { type: 'http' };
 	let tls: ClientTlsDraft | undefined;
-	const one = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
+	const singleWord = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
 		cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, usage) ? words[0] : undefined;
-	const duration =
+	const durationHandler =
 		(
 			name: 'read_timeout' | 'write_timeout' | 'expect_continue_timeout' | 'dial_fallback_delay' | 'keepalive_interval',
 		): SubdirectiveHandler =>
@@ -32,62 +33,62 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) draft[name] = value;
 		};
-	const poolDuration =
+	const poolDurationHandler =
 		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): SubdirectiveHandler =>
 		(words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
 			if (value !== undefined) pool[name] = value;
 		};
-	const sizeOf = (words: readonly Word[], innerLine: Line): number | undefined => {
-		const word = one(words, innerLine, `${innerLine.words[0]!.text} <size>`);
+	const parseSize = (words: readonly Word[], innerLine: Line): number | undefined => {
+		const word = singleWord(words, innerLine, `${innerLine.words[0]!.text} <size>`);
 		return word && cx.size(word);
 	};
-	const forwardProxy = (word: Word): void => {
+	const setForwardProxy = (word: Word): void => {
 		const parsed = parseForwardProxy(word.text);
 		if (typeof parsed !== 'string') draft.forward_proxy = parsed;
 		else cx.problem('error', 'upstream/forward-proxy', word.span, parsed, { hint: 'Write http://host:port.' });
 	};
-	const count = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
-		const word = one(words, innerLine, `${innerLine.words[0]!.text} <number>`);
+	const parseCount = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
+		const word = singleWord(words, innerLine, `${innerLine.words[0]!.text} <number>`);
 		return word && cx.integer(word, min, 1_000_000);
 	};
-	const known: { [option: string]: SubdirectiveHandler } = {
-		dial_timeout: poolDuration('connect_timeout'),
+	const options: { [option: string]: SubdirectiveHandler } = {
+		dial_timeout: poolDurationHandler('connect_timeout'),
 		dial_fallback_delay: (words, innerLine) => {
 			if (words.length === 1 && words[0]!.text.startsWith('-')) draft.dial_fallback_delay = -1;
-			else duration('dial_fallback_delay')(words, innerLine);
+			else durationHandler('dial_fallback_delay')(words, innerLine);
 		},
-		response_header_timeout: poolDuration('response_header_timeout'),
-		expect_continue_timeout: duration('expect_continue_timeout'),
-		read_timeout: duration('read_timeout'),
-		write_timeout: duration('write_timeout'),
+		response_header_timeout: poolDurationHandler('response_header_timeout'),
+		expect_continue_timeout: durationHandler('expect_continue_timeout'),
+		read_timeout: durationHandler('read_timeout'),
+		write_timeout: durationHandler('write_timeout'),
 		read_buffer: (words, innerLine) => {
-			const size = sizeOf(words, innerLine);
+			const size = parseSize(words, innerLine);
 			if (size !== undefined)
 				draft.read_buffer = Math.min(Math.max(size, MIN_READ_BUFFER_BYTES), MAX_READ_BUFFER_BYTES);
 		},
 		write_buffer: (words, innerLine) => {
-			if (sizeOf(words, innerLine) !== undefined) warnNoEffect(innerLine, 'data is sent immediately', cx);
+			if (parseSize(words, innerLine) !== undefined) warnNoEffect(innerLine, 'data is sent immediately', cx);
 		},
 		max_response_header: (words, innerLine) => {
-			const size = sizeOf(words, innerLine);
+			const size = parseSize(words, innerLine);
 			if (size !== undefined) pool.max_response_header = Math.max(size, 1024);
 		},
 		keepalive: (words, innerLine) => {
 			if (words.length === 1 && words[0]!.text === 'off') pool.keepalive = 0;
-			else poolDuration('keepalive')(words, innerLine);
+			else poolDurationHandler('keepalive')(words, innerLine);
 		},
-		keepalive_interval: duration('keepalive_interval'),
+		keepalive_interval: durationHandler('keepalive_interval'),
 		keepalive_idle_conns: (words, innerLine) => {
-			const value = count(words, innerLine, 0);
+			const value = parseCount(words, innerLine, 0);
 			if (value !== undefined) draft.keepalive_idle_conns_total = value;
 		},
 		keepalive_idle_conns_per_host: (words, innerLine) => {
-			const value = count(words, innerLine, 0);
+			const value = parseCount(words, innerLine, 0);
 			if (value !== undefined) pool.keepalive_idle_conns = value;
 		},
 		max_conns_per_host: (words, innerLine) => {
-			const value = count(words, innerLine, 0);
+			const value = parseCount(words, innerLine, 0);
 			if (value) draft.max_conns_per_host = value;
 		},
 		versions: (words, innerLine) => {
@@ -97,12 +98,12 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		compression: (words, innerLine) => {
 			// Existing Compatfiles contain `compression` without arguments, which sets the default.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
-			const word = one(words, innerLine, 'compression on|off');
+			const word = singleWord(words, innerLine, 'compression on|off');
 			const value = word && cx.boolean(word);
 			if (value !== undefined) draft.compression = value;
 		},
 		proxy_protocol: (words, innerLine) => {
-			const word = one(words, innerLine, 'proxy_protocol v1|v2');
+			const word = singleWord(words, innerLine, 'proxy_protocol v1|v2');
 			if (!word) return;
 			if (word.text === 'v1' || word.text === 'v2') draft.proxy_protocol = word.text;
 			else {
@@ -115,7 +116,8 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 				return;
 			const kind = cx.oneOf(words[0]!, ['none', 'url'], 'kind of proxy');
 			if (kind === 'none' && cx.count(innerLine, words, 1, 1, 'network_proxy none')) draft.forward_proxy = 'none';
-			else if (kind === 'url' && cx.count(innerLine, words, 2, 2, 'network_proxy url <url>')) forwardProxy(words[1]!);
+			else if (kind === 'url' && cx.count(innerLine, words, 2, 2, 'network_proxy url <url>'))
+				setForwardProxy(words[1]!);
 		},
 		resolvers: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…'))
@@ -124,7 +126,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			draft.resolvers = [...(draft.resolvers ?? []), ...servers];
 		},
 		local_address: (words, innerLine) => {
-			const word = one(words, innerLine, 'local_address <ip>');
+			const word = singleWord(words, innerLine, 'local_address <ip>');
 			if (!word) return;
 			if (parseIp(word.text)) draft.local_address = word.text;
 			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
@@ -141,12 +143,12 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			cx.problem('error', 'directive/old-spelling', innerLine.words[0]!.span, message);
 			return;
 		}
-		const word = one(words, innerLine, 'forward_proxy_url <url>');
+		const word = singleWord(words, innerLine, 'forward_proxy_url <url>');
 		if (word?.text === 'none') draft.forward_proxy = 'none';
-		else if (word) forwardProxy(word);
+		else if (word) setForwardProxy(word);
 	};
-	Object.defineProperty(known, 'forward_proxy_url', { value: forwardProxyUrl, enumerable: false });
-	cx.subdirectives(line.block, known, 'transport http');
+	Object.defineProperty(options, 'forward_proxy_url', { value: forwardProxyUrl, enumerable: false });
+	cx.subdirectives(line.block, options, 'transport http');
 	if (tls) draft.tls = tls;
 	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
 		draft.versions = withoutPlainText(draft.versions);
@@ -183,10 +185,10 @@ function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): Ht
 function lowerResolver(word: Word, cx: LowerContext): string | undefined {
 	const text = word.text.replace(/^udp\//, '');
 	const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
-	const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
-	const bare = parseIp(text)?.v4 === false;
-	const host = bare ? text : (bracketed?.[1] ?? plain?.[1] ?? '');
-	const port = Number((bare ? undefined : (bracketed?.[2] ?? plain?.[2])) ?? 53);
+	const unbracketed = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
+	const isBareIpv6 = parseIp(text)?.v4 === false;
+	const host = isBareIpv6 ? text : (bracketed?.[1] ?? unbracketed?.[1] ?? '');
+	const port = Number((isBareIpv6 ? undefined : (bracketed?.[2] ?? unbracketed?.[2])) ?? 53);
 	const address = parseIp(host);
 	if (!address || port < 1 || port > 65535) {
 		const message = `\`${word.text}\` is not the address of a DNS server.`;

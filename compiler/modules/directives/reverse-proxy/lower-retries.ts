@@ -15,14 +15,14 @@ export interface RetryDraft {
 }
 
 /**
- * Returns the sub-directives that fill the draft; `named` is true in the block of a named upstream, which belongs to no site.
+ * Returns the sub-directives that fill the draft. `isNamedPool` is true in the block of a named upstream, which belongs to no site.
  */
 export function retrySubdirectives(
 	draft: RetryDraft,
 	cx: LowerContext,
-	named: boolean,
+	isNamedPool: boolean,
 ): { [name: string]: SubdirectiveHandler } {
-	const sets: Matcher[] = [];
+	const matchers: Matcher[] = [];
 	return {
 		lb_retries: (args, line) => {
 			const count = parseSingleInteger(args, line, cx, 0, 1000);
@@ -37,12 +37,14 @@ export function retrySubdirectives(
 			if (interval !== undefined) draft.retry_interval = interval;
 		},
 		lb_retry_match: (args, line) => {
-			if (named && usesNames(args, line.block, cx)) return;
+			if (isNamedPool && rejectNamedMatchers(args, line.block, cx)) return;
 			const matcher = cx.matcherExpression(args, line.block, undefined);
 			if (!matcher) return;
-			// A set with an expression also applies to responses; other sets apply only to attempts without a response.
-			sets.push(holdsExpression(matcher) ? matcher : { type: 'all', of: [{ type: 'transport_error' }, matcher] });
-			draft.retry_match = sets.length === 1 ? sets[0]! : { type: 'any', of: [...sets] };
+			// A matcher with an expression also applies to responses; any other applies only to attempts without a response.
+			matchers.push(
+				containsExpression(matcher) ? matcher : { type: 'all', of: [{ type: 'transport_error' }, matcher] },
+			);
+			draft.retry_match = matchers.length === 1 ? matchers[0]! : { type: 'any', of: [...matchers] };
 		},
 		...(cx.dialect === 'compatfile' ? {} : { lb_retry_budget: budgetSubdirective(draft, cx) }),
 	};
@@ -51,31 +53,31 @@ export function retrySubdirectives(
 function budgetSubdirective(draft: RetryDraft, cx: LowerContext): SubdirectiveHandler {
 	return (args, line) => {
 		if (!cx.noBlock(line) || !cx.count(line, args, 1, 2, 'lb_retry_budget <percent> [<number a second>]')) return;
-		const [share, perSecond] = args as [Word, Word?];
-		const ratio = parsePercentage(share, cx);
-		const rate = perSecond && cx.integer(perSecond, 0, 1_000_000);
+		const [percentageWord, rateWord] = args as [Word, Word?];
+		const ratio = parsePercentage(percentageWord, cx);
+		const rate = rateWord && cx.integer(rateWord, 0, 1_000_000);
 		if (ratio === undefined) return;
 		draft.retry_budget = { ratio, ...(rate === undefined ? {} : { per_second: rate }) };
 	};
 }
 
-/** Reports named matchers as mistakes. All sites may use a pool, so it cannot refer to the matchers of one site. */
-function usesNames(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
-	let found = false;
+/** Reports named matchers as mistakes. A named pool can be used by all sites, so it cannot refer to the matchers of one site. */
+function rejectNamedMatchers(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
+	let hasNamedMatcher = false;
 	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {
 		if (word.quote !== 'none' || !word.text.startsWith('@')) continue;
-		found = true;
+		hasNamedMatcher = true;
 		const message = `\`${word.text}\` is defined in a site, but a named upstream belongs to no site.`;
 		cx.problem('error', 'upstream/matcher-of-site', word.span, message, {
 			hint: 'Write the matcher itself, such as `path /api/*`.',
 		});
 	}
-	return found;
+	return hasNamedMatcher;
 }
 
-function holdsExpression(matcher: Matcher): boolean {
+function containsExpression(matcher: Matcher): boolean {
 	if (matcher.type === 'expression') return true;
 	const { of } = matcher;
-	if (Array.isArray(of)) return of.some(part => holdsExpression(part as Matcher));
-	return typeof of === 'object' && of !== null && holdsExpression(of as Matcher);
+	if (Array.isArray(of)) return of.some(part => containsExpression(part as Matcher));
+	return typeof of === 'object' && of !== null && containsExpression(of as Matcher);
 }

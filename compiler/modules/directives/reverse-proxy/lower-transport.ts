@@ -26,7 +26,7 @@ export function lowerTransport(args: readonly Word[], line: Line, draft: Upstrea
 
 const SCHEME = /^(https?|h2c):\/\//;
 
-/** Returns the scheme of a draft's addresses so far; '' if none. */
+/** Returns the first scheme among a draft's addresses; '' if none has one. */
 export function commonScheme(draft: UpstreamDraft): string {
 	for (const text of draft.to) {
 		const scheme = SCHEME.exec(text);
@@ -35,35 +35,38 @@ export function commonScheme(draft: UpstreamDraft): string {
 	return '';
 }
 
-/** Called after all lines: removes the schemes from the addresses and applies them to the transport. */
+/** Called after all lines. Removes the schemes from the addresses and applies them to the transport. */
 export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const scheme = commonScheme(draft);
 	draft.to = draft.to.map(text => text.replace(SCHEME, ''));
 	const { transport } = draft;
-	const problem = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
+	const report = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
 	switch (scheme) {
 		case 'https':
 			if (transport?.type === 'fastcgi') {
-				problem('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
+				report('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
 			} else if (transport?.versions?.includes('h2c') && cx.dialect === 'compatfile' && transport.versions.length > 1) {
 				draft.transport = { ...transport, versions: withoutPlainText(transport.versions), tls: transport.tls ?? {} };
 			} else if (transport?.versions?.includes('h2c')) {
-				problem('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
+				report('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
 			} else draft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
 			return;
 		case 'h2c':
 			if (transport?.type === 'fastcgi') {
-				problem('upstreams are configured for HTTP/2 but the transport is fastcgi');
+				report('upstreams are configured for HTTP/2 but the transport is fastcgi');
 			} else if (transport?.tls) {
-				problem('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
+				report('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
 			} else {
-				const rest: HttpTransportSettings = transport ?? { type: 'http' };
-				draft.transport = { ...rest, versions: rest.versions?.includes('h2c') ? rest.versions : ['2', 'h2c'] };
+				const httpTransport: HttpTransportSettings = transport ?? { type: 'http' };
+				draft.transport = {
+					...httpTransport,
+					versions: httpTransport.versions?.includes('h2c') ? httpTransport.versions : ['2', 'h2c'],
+				};
 			}
 			return;
 		case 'http':
 			if (transport?.type === 'http' && transport.tls) {
-				problem('upstream address scheme is HTTP but transport is configured for HTTP+TLS (HTTPS)');
+				report('upstream address scheme is HTTP but transport is configured for HTTP+TLS (HTTPS)');
 			}
 	}
 }

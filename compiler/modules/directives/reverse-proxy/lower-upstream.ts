@@ -28,13 +28,13 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	dynamic?: DynamicSource;
 }
 
-/** What the lines of a pool say before they are settled, and what must not be part of the document. */
+/** Weights of addresses, until all lines of the pool have been lowered. They are kept apart because the document has no such field. */
 const WEIGHTS: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
 
 interface PoolWeights {
 	/** The weights of addresses in `to`, by index. */
-	readonly given: Map<number, number>;
-	/** The place of the first weight. */
+	readonly byIndex: Map<number, number>;
+	/** The place of the first weight in the file. */
 	readonly span: SourceSpan;
 }
 
@@ -44,11 +44,11 @@ export const UPSTREAM_SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
 	const draft: UpstreamDraft = { to: [] };
-	const known = poolSubdirectives(draft, cx, true);
+	const handlers = poolSubdirectives(draft, cx, true);
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
-		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, known, 'upstream', {
+		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, handlers, 'upstream', {
 			foreignWords: FOREIGN_PROXY_WORDS,
 		});
 	}
@@ -58,16 +58,16 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		// The pool gets a dummy address, so that uses of the pool do not report the mistake again.
+		// A dummy address keeps uses of the pool from reporting the mistake again.
 		draft.to.push('127.0.0.1:8080');
 	}
-	settlePool(draft, block.name.span, cx);
+	finishPool(draft, block.name.span, cx);
 	dropDisabledHealthChecks(draft);
 	return draft;
 }
 
-/** Called after all lines: applies schemes, weights and backups. */
-export function settlePool(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+/** Called after all lines. Applies schemes, weights and backups. */
+export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const { backup } = draft;
 	const isBackup = draft.to.map(text => backup?.includes(text) === true);
 	applyAddressSchemes(draft, span, cx);
@@ -89,7 +89,7 @@ export function settlePool(draft: UpstreamDraft, span: SourceSpan, cx: LowerCont
 function canBeUnavailable(draft: UpstreamDraft): boolean {
 	const { retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit } = draft;
 	return [retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit].some(
-		one => one !== undefined,
+		setting => setting !== undefined,
 	);
 }
 
@@ -108,12 +108,12 @@ function applyWeights(draft: UpstreamDraft, isBackup: readonly boolean[], cx: Lo
 		);
 		return;
 	}
-	const used = draft.to.flatMap((_, index) => (isBackup[index] ? [] : [weights.given.get(index) ?? 1]));
-	draft.balance = { policy: 'weighted_round_robin', weights: used };
+	const primaryWeights = draft.to.flatMap((_, index) => (isBackup[index] ? [] : [weights.byIndex.get(index) ?? 1]));
+	draft.balance = { policy: 'weighted_round_robin', weights: primaryWeights };
 }
 
 /** Lowers `weight=<n>`, which applies to the address before it. */
-function lowerWeight(word: Word, text: string, from: number, draft: UpstreamDraft, cx: LowerContext): void {
+function lowerWeight(word: Word, text: string, firstIndex: number, draft: UpstreamDraft, cx: LowerContext): void {
 	const weight = /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 	if (weight === undefined || weight === 0) {
 		cx.problem('error', 'balancing/invalid-weight', word.span, `\`${text}\` is not a weight.`, {
@@ -121,38 +121,38 @@ function lowerWeight(word: Word, text: string, from: number, draft: UpstreamDraf
 		});
 		return;
 	}
-	if (from === draft.to.length) {
+	if (firstIndex === draft.to.length) {
 		cx.problem('error', 'balancing/invalid-weight', word.span, `\`weight=${text}\` has no address before it.`, {
 			hint: 'Write it after the address: `10.0.0.1:8080 weight=3`.',
 		});
 		return;
 	}
-	const weights = WEIGHTS.get(draft) ?? { given: new Map(), span: word.span };
-	for (let index = from; index < draft.to.length; index++) weights.given.set(index, weight);
+	const weights = WEIGHTS.get(draft) ?? { byIndex: new Map(), span: word.span };
+	for (let index = firstIndex; index < draft.to.length; index++) weights.byIndex.set(index, weight);
 	WEIGHTS.set(draft, weights);
 }
 
-/** Lowers addresses into the draft; schemes stay on the addresses until `applyAddressSchemes`. */
+/** Lowers addresses into the draft. Their schemes are removed later, by `applyAddressSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
-	/** The index of the first address of the last word. */
-	let last = draft.to.length;
+	/** Index in `draft.to` of the first address of the last word. */
+	let lastIndex = draft.to.length;
 	for (const word of words) {
-		const weight = cx.dialect === 'configfile' ? /^weight=(.*)$/.exec(word.text) : null;
-		if (weight) {
-			lowerWeight(word, weight[1]!, last, draft, cx);
+		const weightMatch = cx.dialect === 'configfile' ? /^weight=(.*)$/.exec(word.text) : null;
+		if (weightMatch) {
+			lowerWeight(word, weightMatch[1]!, lastIndex, draft, cx);
 			continue;
 		}
-		last = draft.to.length;
-		const text = withoutPath(cx.template(word), word, cx);
+		lastIndex = draft.to.length;
+		const text = dropPath(cx.template(word), word, cx);
 		const parsed = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
 			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
 				hint: `Write \`:${text}\` for that port on this machine, or \`host:${text}\`.`,
 			});
 		} else if (parsed.kind === 'static') {
-			const before = commonScheme(draft);
-			if (before !== '' && before !== parsed.scheme) {
-				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${before}://' but got '${parsed.scheme}://'`;
+			const earlierScheme = commonScheme(draft);
+			if (earlierScheme !== '' && earlierScheme !== parsed.scheme) {
+				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${earlierScheme}://' but got '${parsed.scheme}://'`;
 				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
 			}
 			const prefix = parsed.scheme === '' ? '' : `${parsed.scheme}://`;
@@ -169,7 +169,7 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 }
 
 /** Removes the path from an address without a scheme, which a Compatfile may have, and warns that it is ignored. */
-function withoutPath(text: string, word: Word, cx: LowerContext): string {
+function dropPath(text: string, word: Word, cx: LowerContext): string {
 	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
 	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
 	if (isInvalid(address) || !isInvalid(text)) return text;
@@ -189,14 +189,14 @@ function isInvalid(address: string): boolean {
 	return parseUpstream(address).kind === 'invalid';
 }
 
-/** Returns the sub-directives that fill the draft; `named` is true in the block of a named upstream. */
+/** Returns the sub-directives that fill the draft. `isNamedPool` is true in the block of a named upstream. */
 export function poolSubdirectives(
 	draft: UpstreamDraft,
 	cx: LowerContext,
-	named = false,
+	isNamedPool = false,
 ): { [name: string]: SubdirectiveHandler } {
-	let transport = false;
-	const known: { [name: string]: SubdirectiveHandler } = {
+	let hasTransport = false;
+	const handlers: { [name: string]: SubdirectiveHandler } = {
 		to: (args, line) => {
 			if (cx.noBlock(line) && cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'to <upstream>…')) {
 				lowerAddresses(args, draft, cx);
@@ -204,33 +204,33 @@ export function poolSubdirectives(
 		},
 		backup: (args, line) => {
 			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'backup <upstream>…')) return;
-			const before = draft.to.length;
+			const countBefore = draft.to.length;
 			lowerAddresses(args, draft, cx);
-			const added = draft.to.slice(before);
-			const template = added.find(text => parseUpstream(text).kind !== 'static');
-			if (template !== undefined) {
+			const addedAddresses = draft.to.slice(countBefore);
+			const templateAddress = addedAddresses.find(text => parseUpstream(text).kind !== 'static');
+			if (templateAddress !== undefined) {
 				cx.problem(
 					'error',
 					'upstream/backup-placeholder',
 					args[0]!.span,
-					`\`${template}\` cannot be a backup, because it is resolved for each request.`,
+					`\`${templateAddress}\` cannot be a backup, because it is resolved for each request.`,
 				);
-			} else draft.backup = [...(draft.backup ?? []), ...added];
+			} else draft.backup = [...(draft.backup ?? []), ...addedAddresses];
 		},
 		dynamic: dynamicSubdirective(draft, cx),
 		lb_policy: (args, line) => lowerPolicy(args, line, draft, cx),
-		...retrySubdirectives(draft, cx, named),
+		...retrySubdirectives(draft, cx, isNamedPool),
 		...healthSubdirectives(draft, cx),
 		transport: (args, line) => {
-			if (transport) {
+			if (hasTransport) {
 				cx.problem('error', 'upstream/transport-twice', line.words[0]!.span, 'transport already specified');
 				return;
 			}
-			transport = true;
+			hasTransport = true;
 			lowerTransport(args, line, draft, cx);
 		},
 	};
-	return known;
+	return handlers;
 }
 
 function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
@@ -244,17 +244,17 @@ function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx
 	if (balance) draft.balance = balance;
 }
 
-/** Lowers a policy's words; `line` has its block, if any. Returns undefined after a fatal mistake. */
+/** Lowers the words of a policy. `line` may have a block for it. Returns undefined after a fatal mistake. */
 function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): BalanceSettings | undefined {
-	const [name, ...rest] = words;
-	if (!name) return undefined;
-	const ids = balancers.map(({ id }) => id);
-	const policy = cx.oneOf(name, ids, 'balancing policy');
+	const [policyWord, ...policyArgs] = words;
+	if (!policyWord) return undefined;
+	const policyIds = balancers.map(({ id }) => id);
+	const policy = cx.oneOf(policyWord, policyIds, 'balancing policy');
 	const balancer = balancers.find(({ id }) => id === policy);
 	if (!balancer) return undefined;
-	// Argument counts refer to the policy's name and what follows it.
-	const own: Line = { ...line, words };
-	const settings = balancer.lower(rest, own, cx, (others, innerLine) =>
+	// Counts of arguments in problems refer to the words of this policy only.
+	const policyLine: Line = { ...line, words };
+	const settings = balancer.lower(policyArgs, policyLine, cx, (others, innerLine) =>
 		lowerBalance(others, { ...innerLine, words: others }, cx),
 	);
 	return { policy: balancer.id, ...settings };

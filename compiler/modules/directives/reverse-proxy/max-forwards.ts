@@ -12,19 +12,19 @@ const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
  * Fields shown in the response to TRACE. All others are omitted because they may contain secrets: the client's, those of
  * proxies in front of this server, and those added by directives (RFC 9110 §9.3.8).
  */
-const TRACED: ReadonlySet<string> = new Set(['via', 'max-forwards', 'user-agent', 'accept', 'accept-encoding']);
+const TRACED_FIELDS: ReadonlySet<string> = new Set(['via', 'max-forwards', 'user-agent', 'accept', 'accept-encoding']);
 
 /** Reports whether `Max-Forwards` applies to a method. */
-export function countsForwards(method: string): boolean {
+export function usesMaxForwards(method: string): boolean {
 	return method === 'OPTIONS' || method === 'TRACE';
 }
 
 /**
  * Answers a request that may not be forwarded further; returns false for any other. Call it only for methods for which
- * {@link countsForwards} is true.
+ * {@link usesMaxForwards} is true.
  */
-export function answersLastForward({ request, received, response }: Exchange): boolean {
-	if (forwardsLeft(request.headers) !== 0) return false;
+export function answerLastForward({ request, received, response }: Exchange): boolean {
+	if (parseMaxForwards(request.headers) !== 0) return false;
 	response.status = 200;
 	if (request.method === 'OPTIONS') {
 		response.headers.set('Allow', FORWARDED_METHODS);
@@ -33,7 +33,7 @@ export function answersLastForward({ request, received, response }: Exchange): b
 	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
 	let message = `TRACE ${target} HTTP/1.1\r\nHost: ${received.authority}\r\n`;
 	for (const [name, value] of request.headers) {
-		if (TRACED.has(name.toLowerCase())) message += `${name}: ${value}\r\n`;
+		if (TRACED_FIELDS.has(name.toLowerCase())) message += `${name}: ${value}\r\n`;
 	}
 	response.headers.set('Content-Type', 'message/http');
 	response.headers.set('X-Content-Type-Options', 'nosniff');
@@ -42,13 +42,14 @@ export function answersLastForward({ request, received, response }: Exchange): b
 }
 
 /** Decrements the count in the fields of a forwarded request. */
-export function countForward(headers: HeaderList): void {
-	const left = forwardsLeft(headers);
-	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MAX_FORWARDS)));
+export function decrementMaxForwards(headers: HeaderList): void {
+	const remaining = parseMaxForwards(headers);
+	if (remaining !== undefined && remaining > 0)
+		headers.set('Max-Forwards', String(Math.min(remaining - 1, MAX_FORWARDS)));
 }
 
-/** Returns the value of `Max-Forwards`; undefined if it is absent or not a number, in which case nothing is counted. */
-function forwardsLeft(headers: HeaderList): number | undefined {
+/** Returns the value of `Max-Forwards`; undefined if it is absent or not a number, and therefore ignored. */
+function parseMaxForwards(headers: HeaderList): number | undefined {
 	const value = headers.combined('max-forwards');
 	return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
 }

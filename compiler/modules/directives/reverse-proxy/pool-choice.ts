@@ -1,4 +1,4 @@
-/** The choice among the upstreams of a pool. Backups are chosen only while none of the others is available. */
+/** Chooses among the upstreams of a pool. Backups are chosen only while none of the others is available. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type {
 	BalancerContext,
@@ -53,44 +53,49 @@ class PartOfPool implements BalancerView {
 	}
 }
 
-/** Returns which upstreams of a pool are backups, in the order of its addresses. Throws RangeError if `backup` names others. */
+/** Returns for each address of `to` whether it is a backup. Throws RangeError if `backup` contains others. */
 function backupFlags(to: readonly string[], backup: readonly string[]): readonly boolean[] {
-	const dials = (texts: readonly string[]): string[] =>
+	const parseDials = (texts: readonly string[]): string[] =>
 		texts.flatMap(text => {
 			const parsed = parseUpstream(text);
 			if (parsed.kind === 'static') return parsed.addresses.map(({ dial }) => dial);
 			throw new RangeError(`A pool with backups cannot have \`${text}\`, which is resolved for each request.`);
 		});
-	const all = dials(to);
-	const wanted = new Set(dials(backup));
-	for (const dial of wanted) if (!all.includes(dial)) throw new RangeError(`The backup \`${dial}\` is not in \`to\`.`);
-	if (wanted.size === new Set(all).size) throw new RangeError('All upstreams are backups; one must not be.');
-	return all.map(dial => wanted.has(dial));
+	const allDials = parseDials(to);
+	const backupDials = new Set(parseDials(backup));
+	for (const dial of backupDials)
+		if (!allDials.includes(dial)) throw new RangeError(`The backup \`${dial}\` is not in \`to\`.`);
+	if (backupDials.size === new Set(allDials).size) throw new RangeError('All upstreams are backups; one must not be.');
+	return allDials.map(dial => backupDials.has(dial));
 }
 
-/** Returns a choice that prefers upstreams that are not backups. The policy applies to both parts; weights only to the first. */
-function withBackups(usual: UpstreamChoice, spare: UpstreamChoice, isBackup: readonly boolean[]): UpstreamChoice {
-	const indexes = (backup: boolean): number[] => isBackup.flatMap((one, index) => (one === backup ? [index] : []));
+/** Returns a choice that prefers upstreams that are not backups. The policy applies to both groups, weights only to the first. */
+function compileChoiceWithBackups(
+	primaryChoice: UpstreamChoice,
+	backupChoice: UpstreamChoice,
+	isBackup: readonly boolean[],
+): UpstreamChoice {
+	const indexes = (backup: boolean): number[] => isBackup.flatMap((flag, index) => (flag === backup ? [index] : []));
 	const primaries = new PartOfPool(indexes(false));
 	const backups = new PartOfPool(indexes(true));
 	return (view, x) => {
-		const chosen = primaries.choose(usual, view, x);
-		return chosen === -1 ? backups.choose(spare, view, x) : chosen;
+		const primaryIndex = primaries.choose(primaryChoice, view, x);
+		return primaryIndex === -1 ? backups.choose(backupChoice, view, x) : primaryIndex;
 	};
 }
 
-/** Compiles the choice among a pool's upstreams. Throws RangeError for settings that match the schema but cannot work. */
+/** Compiles the choice among a pool's upstreams. Throws RangeError if settings that match the schema contradict each other. */
 export function compilePoolBalance(
 	{ to, balance, backup, dynamic }: PoolBalance,
 	cx: Omit<BalancerContext, 'compileChoice'>,
 ): UpstreamChoice {
-	const usual = compileBalance(balance, cx);
-	if (backup === undefined || backup.length === 0) return usual;
+	const primaryChoice = compileBalance(balance, cx);
+	if (backup === undefined || backup.length === 0) return primaryChoice;
 	if (dynamic !== undefined) throw new RangeError('`backup` and `dynamic` cannot be combined.');
-	// Weights are given for the other upstreams.
+	// Weights apply only to the other upstreams.
 	const isWeighted = balance?.policy === 'weighted_round_robin';
-	const spare = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
-	return withBackups(usual, spare, backupFlags(to, backup));
+	const backupChoice = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
+	return compileChoiceWithBackups(primaryChoice, backupChoice, backupFlags(to, backup));
 }
 
 /** The settings of a pool on which the choice depends. */

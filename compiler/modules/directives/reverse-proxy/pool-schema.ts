@@ -3,27 +3,27 @@ import type { Schema } from '../../../document/schema-type.ts';
 import { RESOLVER_PATTERN } from './lower-dynamic.ts';
 import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';
 
-const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
-const COUNT: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };
-const STATUS: Schema = { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' };
-const NAME: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
+const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+const COUNT_SCHEMA: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };
+const STATUS_SCHEMA: Schema = { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' };
+const NAME_SCHEMA: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
 
-const RESOLVERS: Schema = {
+const RESOLVERS_SCHEMA: Schema = {
 	type: 'array',
 	items: { type: 'string', pattern: RESOLVER_PATTERN.source },
 	description: `IP addresses of name servers, with a port if it is not 53; default the system's.`,
 };
 
-const LOOKUP = {
+const LOOKUP_PROPERTIES = {
 	refresh: {
-		...MILLISECONDS,
+		...MILLISECONDS_SCHEMA,
 		minimum: 1,
 		default: 60_000,
 		description: 'Milliseconds after which results are looked up again; default 60000.',
 	},
-	resolvers: RESOLVERS,
+	resolvers: RESOLVERS_SCHEMA,
 	dial_timeout: {
-		...MILLISECONDS,
+		...MILLISECONDS_SCHEMA,
 		default: 5000,
 		description: 'Milliseconds for one query to one name server; default 5000.',
 	},
@@ -40,7 +40,7 @@ export const DYNAMIC_SOURCES: readonly {
 		summary: 'Looks up the addresses of a name in A and AAAA records.',
 		schema: {
 			properties: {
-				name: { ...NAME, description: 'Name to look up. Placeholders are resolved per request.' },
+				name: { ...NAME_SCHEMA, description: 'Name to look up. Placeholders are resolved per request.' },
 				port: {
 					type: 'string',
 					minLength: 1,
@@ -53,7 +53,7 @@ export const DYNAMIC_SOURCES: readonly {
 					minItems: 1,
 					description: 'Address families; default both.',
 				},
-				...LOOKUP,
+				...LOOKUP_PROPERTIES,
 			},
 			required: ['name'],
 		},
@@ -64,17 +64,17 @@ export const DYNAMIC_SOURCES: readonly {
 		schema: {
 			properties: {
 				name: {
-					...NAME,
+					...NAME_SCHEMA,
 					description:
 						'Full name, `_http._tcp.example.com`; or the domain, with `service` and `proto`. Placeholders are resolved per request.',
 				},
-				service: { ...NAME, description: 'Service without the underscore: `http`.' },
-				proto: { ...NAME, description: 'Protocol without the underscore: `tcp`.' },
+				service: { ...NAME_SCHEMA, description: 'Service without the underscore: `http`.' },
+				proto: { ...NAME_SCHEMA, description: 'Protocol without the underscore: `tcp`.' },
 				grace_period: {
-					...MILLISECONDS,
+					...MILLISECONDS_SCHEMA,
 					description: 'Milliseconds beyond their lifetime for which addresses are used while lookups fail.',
 				},
-				...LOOKUP,
+				...LOOKUP_PROPERTIES,
 			},
 			required: ['name'],
 		},
@@ -96,7 +96,7 @@ export const DYNAMIC_SOURCES: readonly {
 	},
 ];
 
-const HEALTH: Schema = {
+const HEALTH_SCHEMA: Schema = {
 	type: 'object',
 	description:
 		'Active checks of static upstreams, made once for the process. An upstream counts as up until a check has failed; the first check starts immediately.',
@@ -111,29 +111,29 @@ const HEALTH: Schema = {
 		upstream: { type: 'string', minLength: 1, description: 'Address to check instead of each upstream’s own.' },
 		port: { type: 'integer', minimum: 1, maximum: 65_535, description: 'Port to check instead of the upstream’s own.' },
 		interval: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			minimum: 1,
 			default: 30_000,
 			description: 'Milliseconds between checks, varied randomly by up to a tenth; default 30000.',
 		},
 		timeout: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			minimum: 1,
 			default: 5000,
 			description: 'Milliseconds for the whole response; default 5000.',
 		},
 		passes: {
-			...COUNT,
+			...COUNT_SCHEMA,
 			default: 1,
 			description: 'Consecutive checks that must pass before the upstream counts as up; default 1.',
 		},
 		fails: {
-			...COUNT,
+			...COUNT_SCHEMA,
 			default: 1,
 			description: 'Consecutive checks that must fail before the upstream counts as down; default 1.',
 		},
 		status: {
-			...STATUS,
+			...STATUS_SCHEMA,
 			default: '2xx',
 			description: 'Status of a healthy upstream, or a class of statuses; default `2xx`.',
 		},
@@ -167,42 +167,46 @@ const HEALTH: Schema = {
 	additionalProperties: false,
 };
 
-const RATIO: Schema = { type: 'number', exclusiveMinimum: 0, maximum: 1 };
+const RATIO_SCHEMA: Schema = { type: 'number', exclusiveMinimum: 0, maximum: 1 };
 
-const CIRCUIT: Schema = {
+const CIRCUIT_SCHEMA: Schema = {
 	type: 'object',
 	description:
 		'A circuit breaker per upstream: while open, nothing is sent to it; while half-open, a few requests probe it. Failures are `unhealthy_status`, or by default statuses of 500 and above, and attempts without a response.',
 	properties: {
 		error_ratio: {
-			...RATIO,
+			...RATIO_SCHEMA,
 			default: 0.5,
 			description: 'Share of failed requests at which it opens; default 0.5.',
 		},
 		slow_after: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 0,
 			description: 'Milliseconds from which a response counts as slow; default 0, which disables it.',
 		},
-		slow_ratio: { ...RATIO, default: 0.5, description: 'Share of slow responses at which it opens; default 0.5.' },
+		slow_ratio: {
+			...RATIO_SCHEMA,
+			default: 0.5,
+			description: 'Share of slow responses at which it opens; default 0.5.',
+		},
 		min_requests: {
-			...COUNT,
+			...COUNT_SCHEMA,
 			default: 20,
 			description: 'Minimum requests in a window before it may open; default 20.',
 		},
 		window: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			minimum: 10,
 			default: 10_000,
 			description: 'Milliseconds of a window; default 10000.',
 		},
 		open_for: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			minimum: 1,
 			default: 10_000,
 			description: 'Milliseconds for which it stays open; default 10000.',
 		},
-		probes: { ...COUNT, default: 3, description: 'Requests that must succeed to close it; default 3.' },
+		probes: { ...COUNT_SCHEMA, default: 3, description: 'Requests that must succeed to close it; default 3.' },
 	},
 	additionalProperties: false,
 };
@@ -218,9 +222,9 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		maximum: 1000,
 		description: 'Maximum retries; default 0, or unlimited with `retry_duration`.',
 	},
-	retry_duration: { ...MILLISECONDS, description: 'Milliseconds within which attempts may start.' },
+	retry_duration: { ...MILLISECONDS_SCHEMA, description: 'Milliseconds within which attempts may start.' },
 	retry_interval: {
-		...MILLISECONDS,
+		...MILLISECONDS_SCHEMA,
 		default: 250,
 		description:
 			'Milliseconds before a retry if no other upstream is left; default 250. Doubles each time, up to eightfold.',
@@ -251,9 +255,9 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		},
 		additionalProperties: false,
 	},
-	health: HEALTH,
+	health: HEALTH_SCHEMA,
 	fail_duration: {
-		...MILLISECONDS,
+		...MILLISECONDS_SCHEMA,
 		default: 0,
 		description: 'Milliseconds for which a failure is remembered; default 0, which disables it.',
 	},
@@ -264,12 +268,15 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		default: 1,
 		description: 'Remembered failures that make an upstream unavailable; default 1.',
 	},
-	unhealthy_status: { type: 'array', items: STATUS, description: 'Statuses that count as failures.' },
-	unhealthy_latency: { ...MILLISECONDS, description: 'Milliseconds until a response begins that count as a failure.' },
-	unhealthy_request_count: { ...COUNT, description: 'Concurrent requests at which an upstream is full.' },
-	circuit: CIRCUIT,
+	unhealthy_status: { type: 'array', items: STATUS_SCHEMA, description: 'Statuses that count as failures.' },
+	unhealthy_latency: {
+		...MILLISECONDS_SCHEMA,
+		description: 'Milliseconds until a response begins that count as a failure.',
+	},
+	unhealthy_request_count: { ...COUNT_SCHEMA, description: 'Concurrent requests at which an upstream is full.' },
+	circuit: CIRCUIT_SCHEMA,
 	slow_start: {
-		...MILLISECONDS,
+		...MILLISECONDS_SCHEMA,
 		description: 'Milliseconds over which a recovering upstream returns to its full share; default immediately.',
 	},
 };

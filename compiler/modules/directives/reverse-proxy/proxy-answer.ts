@@ -10,51 +10,51 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import { isJoinableStream } from '../../../exchange/joinable-stream.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { type RuleFinder, replacementStatus } from '../responses/response-rules.ts';
-import { bufferedBody } from './buffered-body.ts';
+import { bufferBody } from './buffered-body.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import type { UpstreamPool } from './upstream-pool.ts';
 
-/** The status of an exchange whose client left before the upstream answered. It is only recorded. */
+/** Status that is recorded for an exchange whose client left before the upstream answered. It is never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** How responses are handled. */
+/** Settings for answering with the responses of upstreams. */
 export interface AnswerSettings {
 	readonly pool: UpstreamPool;
 	/** Edits the response's fields. */
-	readonly edit: ((x: Exchange, headers: HeaderList) => void) | undefined;
+	readonly editHeaders: ((x: Exchange, headers: HeaderList) => void) | undefined;
 	readonly rules: RuleFinder | undefined;
-	/** Number of bytes of a response body to read before passing it on; 0 disables buffering. */
-	readonly buffers: number;
+	/** Maximum number of bytes of a response body to read before passing it on; 0 disables buffering. */
+	readonly bufferBytes: number;
 	/** Maximum milliseconds of an upgraded connection; 0 for no limit. */
-	readonly streamTimeout: number;
+	readonly streamTimeoutMs: number;
 	/** Milliseconds for which upgraded connections continue after a configuration reload has removed their pool. */
-	readonly streamCloseDelay: number;
+	readonly streamCloseDelayMs: number;
 }
 
-/** Answers with the upstream's response, whose head has just arrived. `upgrade`: the protocol that was requested. */
+/** Answers with an upstream's response whose head has just arrived. `upgrade` is the protocol that was requested, if any. */
 export function answerFromUpstream(
 	x: Exchange,
 	facts: ProxyFacts,
-	upstream: UpstreamResponse,
+	upstreamResponse: UpstreamResponse,
 	upgrade: string | undefined,
 	settings: AnswerSettings,
 ): void | Promise<void> {
 	facts.answeredAt = performance.now();
-	facts.response = upstream;
-	const { headers } = upstream;
-	if (upstream.upgradedStream) {
-		join(x, upstream, upgrade, settings);
+	facts.response = upstreamResponse;
+	const { headers } = upstreamResponse;
+	if (upstreamResponse.upgradedStream) {
+		joinStreams(x, upstreamResponse, upgrade, settings);
 		return;
 	}
-	const rule = settings.rules?.(x, upstream.status, headers);
+	const rule = settings.rules?.(x, upstreamResponse.status, headers);
 	if (rule?.routes) return handleResponse(x, facts, rule.routes, settings);
 	const { response } = x;
-	response.status = rule === undefined ? upstream.status : replacementStatus(rule, x);
-	response.body = upstream.body;
-	passFields(x, upstream, settings);
+	response.status = rule === undefined ? upstreamResponse.status : replacementStatus(rule, x);
+	response.body = upstreamResponse.body;
+	copyFields(x, upstreamResponse, settings);
 	// Server-sent events are never buffered.
-	if (settings.buffers === 0 || headers.get('content-type')?.startsWith('text/event-stream') === true) return;
-	return bufferedBody(upstream.body, settings.buffers).then(
+	if (settings.bufferBytes === 0 || headers.get('content-type')?.startsWith('text/event-stream') === true) return;
+	return bufferBody(upstreamResponse.body, settings.bufferBytes).then(
 		body => {
 			response.body = body;
 		},
@@ -68,48 +68,53 @@ export function answerFromUpstream(
 }
 
 /** Joins the client's stream with the upstream's, after a 101 response. */
-function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefined, settings: AnswerSettings): void {
-	const stream = upstream.upgradedStream!;
-	if (upstream.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
+function joinStreams(
+	x: Exchange,
+	upstreamResponse: UpstreamResponse,
+	upgrade: string | undefined,
+	settings: AnswerSettings,
+): void {
+	const stream = upstreamResponse.upgradedStream!;
+	if (upstreamResponse.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
 		stream.on('error', () => {});
 		stream.destroy();
 		throw new HttpError(502, 'The upstream switched to a protocol that was not requested.');
 	}
 	x.upgrade(client => {
-		const leave = settings.pool.joined(() => {
+		const leavePool = settings.pool.registerStream(() => {
 			stream.destroy();
 			client.destroy();
-		}, settings.streamCloseDelay);
+		}, settings.streamCloseDelayMs);
 		let timer: NodeJS.Timeout | undefined;
-		if (settings.streamTimeout > 0) {
+		if (settings.streamTimeoutMs > 0) {
 			timer = setTimeout(
 				() => {
 					stream.destroy();
 					client.destroy();
 				},
-				Math.min(settings.streamTimeout, 2 ** 31 - 1),
+				Math.min(settings.streamTimeoutMs, 2 ** 31 - 1),
 			);
 		}
 		stream.once('close', () => {
 			clearTimeout(timer);
-			leave();
+			leavePool();
 		});
 		spliceStreams(client, stream);
 	});
-	passFields(x, upstream, settings);
+	copyFields(x, upstreamResponse, settings);
 }
 
 /** Copies the fields of the upstream's response, after those that directives have set. */
-function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSettings): void {
+function copyFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders: edit }: AnswerSettings): void {
 	const { response } = x;
-	const { headers } = upstream;
-	addVia(upstream);
+	const { headers } = upstreamResponse;
+	addVia(upstreamResponse);
 	edit?.(x, headers);
-	const own = response.headers;
-	// The upstream made this response, so its `Server` field replaces this server's, even if it has none.
-	own.delete('server');
-	if (own.size === 0) response.headers = headers;
-	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
+	const ownHeaders = response.headers;
+	// The `Server` field of the upstream, which made this response, replaces this server's, even if the upstream sent none.
+	ownHeaders.delete('server');
+	if (ownHeaders.size === 0) response.headers = headers;
+	else for (let i = 0, size = headers.size; i < size; i++) ownHeaders.add(headers.nameAt(i), headers.valueAt(i));
 }
 
 function addVia({ headers, protocol }: UpstreamResponse): void {
@@ -133,23 +138,23 @@ function handleResponse(
 	x: Exchange,
 	facts: ProxyFacts,
 	routes: Handler,
-	{ edit }: AnswerSettings,
+	{ editHeaders: edit }: AnswerSettings,
 ): void | Promise<void> {
-	const upstream = facts.response!;
-	addVia(upstream);
-	edit?.(x, upstream.headers);
-	const handled = new HandledResponse(upstream);
-	x.variables.set(HANDLED_RESPONSE_VARIABLE, handled);
+	const upstreamResponse = facts.response!;
+	addVia(upstreamResponse);
+	edit?.(x, upstreamResponse.headers);
+	const handledResponse = new HandledResponse(upstreamResponse);
+	x.variables.set(HANDLED_RESPONSE_VARIABLE, handledResponse);
 	x.answeredBy = '';
 	let pending: void | Promise<void>;
 	try {
 		pending = routes(x);
 	} catch (error) {
-		handled.close();
+		handledResponse.close();
 		throw error;
 	}
-	if (pending instanceof Promise) return pending.finally(() => handled.close());
-	handled.close();
+	if (pending instanceof Promise) return pending.finally(() => handledResponse.close());
+	handledResponse.close();
 }
 
 /** Throws the error of a failed attempt as an HttpError. If the client has left, only records a status. */
@@ -161,29 +166,30 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 	}
 	if (!(error instanceof UpstreamError)) throw error;
 	facts.failure = error.message;
-	// The client's own body was at fault, because it was malformed, truncated, too large or too slow.
+	// The client's own request body caused the failure: it was malformed, truncated, too large or too slow.
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
 	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });
 }
 
 /**
- * Passes bytes both ways with backpressure. When one side ends, the other's writing side ends and the opposite direction
- * continues; when one fails, the other is closed too.
+ * Passes bytes both ways with backpressure. When one stream ends, the writing side of the other is ended, and the opposite direction
+ * continues. When one fails, the other is destroyed, too.
  */
 function spliceStreams(client: Duplex, upstream: Duplex): void {
 	if (isJoinableStream(client) && client.joinTo(upstream)) return;
 	client.pipe(upstream);
 	upstream.pipe(client);
-	follow(client, upstream);
-	follow(upstream, client);
+	closeWith(client, upstream);
+	closeWith(upstream, client);
 }
 
-function follow(side: Duplex, other: Duplex): void {
-	side.on('error', () => other.destroy());
-	side.on('close', () => {
+function closeWith(stream: Duplex, otherStream: Duplex): void {
+	stream.on('error', () => otherStream.destroy());
+	stream.on('close', () => {
 		// After an orderly end, the other side still receives the data already sent to it.
-		if (side.readableEnded && !other.writableFinished && !other.destroyed) other.once('finish', () => other.destroy());
-		else other.destroy();
+		if (stream.readableEnded && !otherStream.writableFinished && !otherStream.destroyed)
+			otherStream.once('finish', () => otherStream.destroy());
+		else otherStream.destroy();
 	});
 }

@@ -5,40 +5,40 @@ import { type Body, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../exchange/leases.ts';
-import { bufferedBody, UnreadBody } from './buffered-body.ts';
+import { bufferBody, UnreadBody } from './buffered-body.ts';
 import type { RetryPredicate } from './retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
 import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
 
-/** How attempts are made. */
+/** Settings for attempts. */
 export interface AttemptSettings {
 	readonly pool: UpstreamPool;
 	/** Chooses an upstream of the pool. */
 	readonly select: UpstreamPool['select'];
 	/** Resolves addresses with placeholders for a request; undefined if all are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
-	/** Returns names to look up, or undefined if there is nothing to look up. */
-	readonly names: ((x: Exchange) => readonly string[]) | undefined;
-	/** Number of bytes of a request body to read before sending it; 0 disables buffering. */
-	readonly buffers: number;
+	/** Returns the names to look up for a request; undefined if there are no lookups. */
+	readonly lookupNames: ((x: Exchange) => readonly string[]) | undefined;
+	/** Maximum number of bytes of a request body to read before sending it; 0 disables buffering. */
+	readonly bufferBytes: number;
 	/** Maximum retries; Infinity if only the duration limits them. */
 	readonly retries: number;
 	/** Milliseconds within which attempts may start; Infinity if only their number is limited. */
-	readonly duration: number;
-	/** Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT} intervals. */
-	readonly interval: number;
+	readonly durationMs: number;
+	/** Wait in milliseconds after all upstreams have been tried. It doubles each time, up to {@link MAX_WAIT_INTERVALS} intervals. */
+	readonly intervalMs: number;
 	readonly predicate: RetryPredicate | undefined;
 	/** Builds the upstream request from the client's. */
 	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
 	/** Whether attempts are listed in the access log entry. */
-	readonly verbose: boolean;
+	readonly isVerbose: boolean;
 }
 
 /** Maximum attempts listed in an access log entry. */
 const MAX_LISTED_ATTEMPTS = 100;
 
-/** Maximum wait between attempts, as a multiple of the interval. */
-const MAX_WAIT = 8;
+/** Maximum wait between attempts, as a multiple of the configured interval. */
+const MAX_WAIT_INTERVALS = 8;
 
 /** The upstream request that was answered, and its response. */
 export interface AnsweredAttempt {
@@ -47,8 +47,8 @@ export interface AnsweredAttempt {
 }
 
 /**
- * Tries until an upstream answers. Throws HttpError if none is available, or if the responses of all attempts were to be
- * retried. Throws UpstreamError if the last attempt did.
+ * Tries upstreams until one answers. Throws HttpError if none is available, or if no retries are left after a response that is to be
+ * retried. Throws UpstreamError if the last attempt failed.
  */
 export async function attemptUpstreams(
 	x: Exchange,
@@ -56,22 +56,22 @@ export async function attemptUpstreams(
 	settings: AttemptSettings,
 ): Promise<AnsweredAttempt> {
 	const { pool } = settings;
-	const body = await bodyOf(x, settings);
-	let tried: Upstream[] = [];
-	let wait = settings.interval;
+	const body = await prepareBody(x, settings);
+	let triedUpstreams: Upstream[] = [];
+	let waitMs = settings.intervalMs;
 	for (;;) {
-		const addresses = await addressesOf(x, settings);
-		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
+		const addresses = await resolveAddresses(x, settings);
+		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
 			// All upstreams have been tried, so they are tried again after a pause. Finding none available counts as an attempt.
-			if (tried.length === 0) {
+			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
 				facts.retries++;
 			}
-			if (!(await pool.pause(x, wait))) throw new HttpError(503, 'The client has left.');
-			wait = Math.min(wait * 2, settings.interval * MAX_WAIT);
-			tried = [];
+			if (!(await pool.pause(x, waitMs))) throw new HttpError(503, 'The client has left.');
+			waitMs = Math.min(waitMs * 2, settings.intervalMs * MAX_WAIT_INTERVALS);
+			triedUpstreams = [];
 			continue;
 		}
 		facts.upstream = upstream;
@@ -84,51 +84,51 @@ export async function attemptUpstreams(
 		} catch (error) {
 			failure = error;
 		}
-		if (settings.verbose) tell(x, facts, upstream, response, failure);
+		if (settings.isVerbose) logAttempt(x, facts, upstream, response, failure);
 		if (response) {
-			if (!wantsAnother(x, facts, undefined, response, settings)) return { request, response };
-			const another = mayRetry(x, facts, settings) && isReplayable(body) && pool.mayRetry(upstream, false);
-			discard(response);
-			if (!another) throw exhausted(response.status);
+			if (!policyAllowsRetry(x, facts, undefined, response, settings)) return { request, response };
+			const willRetry = mayRetry(x, facts, settings) && isReplayable(body) && pool.mayRetry(upstream, false);
+			cancelResponse(response);
+			if (!willRetry) throw retriesExhaustedError(response.status);
 		} else {
 			const error = failure as UpstreamError;
-			const another =
+			const willRetry =
 				error instanceof UpstreamError &&
 				!(error.cause instanceof HttpError) &&
-				(error.unsent || wantsAnother(x, facts, error, undefined, settings)) &&
+				(error.unsent || policyAllowsRetry(x, facts, error, undefined, settings)) &&
 				mayRetry(x, facts, settings) &&
 				isReplayable(body) &&
 				pool.mayRetry(upstream, error.unsent);
-			if (!another) {
-				giveUp(body);
+			if (!willRetry) {
+				cancelBody(body);
 				throw error;
 			}
 		}
 		facts.retries++;
-		tried.push(upstream);
+		triedUpstreams.push(upstream);
 	}
 }
 
-async function bodyOf(x: Exchange, settings: AttemptSettings): Promise<Body> {
+async function prepareBody(x: Exchange, settings: AttemptSettings): Promise<Body> {
 	const { body } = x.request;
-	const buffered = settings.buffers > 0 ? await bufferedBody(body, settings.buffers) : body;
-	return isStream(buffered) ? new UnreadBody(buffered) : buffered;
+	const preparedBody = settings.bufferBytes > 0 ? await bufferBody(body, settings.bufferBytes) : body;
+	return isStream(preparedBody) ? new UnreadBody(preparedBody) : preparedBody;
 }
 
-function addressesOf(x: Exchange, settings: AttemptSettings) {
-	const found = settings.names && settings.pool.lookUp?.(settings.names(x));
-	if (!(found instanceof Promise)) return found ?? settings.addresses?.(x);
-	return found.then(addresses => addresses ?? settings.addresses?.(x));
+function resolveAddresses(x: Exchange, settings: AttemptSettings) {
+	const lookup = settings.lookupNames && settings.pool.lookUp?.(settings.lookupNames(x));
+	if (!(lookup instanceof Promise)) return lookup ?? settings.addresses?.(x);
+	return lookup.then(addresses => addresses ?? settings.addresses?.(x));
 }
 
-/** Reports whether count and time allow another attempt. */
+/** Reports whether the limits of number and time allow another attempt. */
 function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
 	if (x.isGone || facts.retries >= settings.retries) return false;
-	return settings.pool.elapsed(x, facts.startedAt) < settings.duration;
+	return settings.pool.elapsed(x, facts.startedAt) < settings.durationMs;
 }
 
-/** Reports whether the policy retries after this failure or response. */
-function wantsAnother(
+/** Reports whether the retry policy allows a retry after this failure or response. */
+function policyAllowsRetry(
 	x: Exchange,
 	facts: ProxyFacts,
 	error: UpstreamError | undefined,
@@ -152,36 +152,36 @@ function wantsAnother(
 
 /** Reports whether a body can be sent again, because it is in memory or has not been read from. */
 function isReplayable(body: Body): boolean {
-	return !(body instanceof UnreadBody) || !body.touched;
+	return !(body instanceof UnreadBody) || !body.isRead;
 }
 
-function giveUp(body: Body): void {
+function cancelBody(body: Body): void {
 	if (body instanceof UnreadBody) {
-		body.touched = true;
+		body.isRead = true;
 		body.cancel();
 	}
 }
 
-function discard(response: UpstreamResponse): void {
+function cancelResponse(response: UpstreamResponse): void {
 	if (isStream(response.body)) response.body.cancel();
 }
 
-/** Returns the error if no upstream could be chosen; `addresses` are those from placeholders or lookups, if any. */
+/** Returns the error for a request without any usable upstream. `addresses` are those from placeholders or lookups, if any. */
 export function noUpstreamError(addresses: readonly string[] | undefined): HttpError {
-	// An invalid address counts as a failed connection.
-	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
-	return none
+	// The status is that of a failed connection if no address is valid.
+	const hasNoValidAddress = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
+	return hasNoValidAddress
 		? new HttpError(502, 'No upstream has a valid address.')
 		: new HttpError(503, 'No upstream is available.');
 }
 
-/** Returns the error if all attempts returned responses that were to be retried. It has the status of the last one. */
-function exhausted(status: number): HttpError {
+/** Returns the error for a request without retries left whose last response was to be retried. It has the status of that response. */
+function retriesExhaustedError(status: number): HttpError {
 	return new HttpError(status, `The upstream answered ${status}, and no retries are left.`);
 }
 
 /** Adds an attempt to the access log entry. */
-function tell(
+function logAttempt(
 	x: Exchange,
 	facts: ProxyFacts,
 	upstream: Upstream,

@@ -1,4 +1,4 @@
-/** The predicate of a retry policy: which failures and responses of an upstream are retried. */
+/** Predicates of retry policies, which say which failures and responses of an upstream are retried. */
 
 import { compileStatuses } from '../../../codegen/context/statuses.ts';
 import type { Matcher } from '../../../document/document.ts';
@@ -8,7 +8,7 @@ import type { UpstreamError, UpstreamResponse } from '../../../exchange/leases.t
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileHeaderRule, HEADER_RULE_PROPERTIES, type HeaderRule } from '../../matchers/header-rule.ts';
 
-/** The result of an attempt: exactly one of the two is present. */
+/** The result of an attempt. Exactly one of the two fields is present. */
 export interface AttemptOutcome {
 	readonly error: UpstreamError | undefined;
 	readonly response: UpstreamResponse | undefined;
@@ -20,7 +20,7 @@ export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
 /** Reference to the predicate's schema. */
 export const RETRY_PREDICATE_SCHEMA: Schema = { $ref: '#/$defs/retry' };
 
-const PARTS: Schema = { type: 'array', items: RETRY_PREDICATE_SCHEMA, description: 'The parts.' };
+const PARTS_SCHEMA: Schema = { type: 'array', items: RETRY_PREDICATE_SCHEMA, description: 'The parts.' };
 
 /** Predicate kinds available in addition to the request matchers, with their properties. */
 export const RETRY_PREDICATE_KINDS: readonly {
@@ -31,12 +31,12 @@ export const RETRY_PREDICATE_KINDS: readonly {
 	{
 		id: 'all',
 		summary: 'Holds if all of its parts hold.',
-		schema: { properties: { of: PARTS }, required: ['of'] },
+		schema: { properties: { of: PARTS_SCHEMA }, required: ['of'] },
 	},
 	{
 		id: 'any',
 		summary: 'Holds if any of its parts holds.',
-		schema: { properties: { of: PARTS }, required: ['of'] },
+		schema: { properties: { of: PARTS_SCHEMA }, required: ['of'] },
 	},
 	{
 		id: 'not',
@@ -84,11 +84,11 @@ export const RETRY_PREDICATE_KINDS: readonly {
 export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate {
 	switch (predicate.type) {
 		case 'all': {
-			const parts = partsOf(predicate, cx, field);
+			const parts = compileParts(predicate, cx, field);
 			return (x, outcome) => parts.every(part => part(x, outcome));
 		}
 		case 'any': {
-			const parts = partsOf(predicate, cx, field);
+			const parts = compileParts(predicate, cx, field);
 			return (x, outcome) => parts.some(part => part(x, outcome));
 		}
 		case 'not': {
@@ -96,18 +96,18 @@ export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, fi
 			return (x, outcome) => !part(x, outcome);
 		}
 		case 'status': {
-			const covers = compileStatuses(predicate.codes as readonly (string | number)[], cx);
-			return (_x, { response }) => response !== undefined && covers(response.status);
+			const coversStatus = compileStatuses(predicate.codes as readonly (string | number)[], cx);
+			return (_x, { response }) => response !== undefined && coversStatus(response.status);
 		}
 		case 'response_header': {
 			const rule = predicate as Matcher & HeaderRule;
 			const name = rule.name.toLowerCase();
 			let values: readonly string[] = [];
-			const test = compileHeaderRule(rule, cx, () => values);
+			const matchesRule = compileHeaderRule(rule, cx, () => values);
 			return (x, { response }) => {
 				if (response === undefined) return false;
 				values = response.headers.getAll(name);
-				return test(x);
+				return matchesRule(x);
 			};
 		}
 		case 'connect_error':
@@ -115,12 +115,12 @@ export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, fi
 		case 'transport_error':
 			return (_x, { error }) => error !== undefined;
 		default: {
-			const holds = cx.matcher(predicate, field);
-			return x => holds(x);
+			const matches = cx.matcher(predicate, field);
+			return x => matches(x);
 		}
 	}
 }
 
-function partsOf(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate[] {
+function compileParts(predicate: Matcher, cx: CompileContext, field: string): RetryPredicate[] {
 	return (predicate.of as readonly Matcher[]).map((part, i) => compileRetryPredicate(part, cx, `${field}/of/${i}`));
 }

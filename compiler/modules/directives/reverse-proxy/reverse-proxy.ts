@@ -12,8 +12,8 @@ import { TRANSPORT_PAGE } from './transports/transport-page.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
 
-const BUFFERS: Schema = { type: 'integer', minimum: -1 };
-const PERIOD: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+const BUFFER_SCHEMA: Schema = { type: 'integer', minimum: -1 };
+const PERIOD_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
 /** `reverse_proxy [matcher] <upstream>… { … }`. */
 export const reverseProxy = handlerDirective<ProxyStep>({
@@ -84,7 +84,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	},
 	makesPages: true,
 	order: { rank: 340 },
-	lower: (words, cx) => [lowerProxy(words, { of: 'reverse_proxy', usage: USAGE }, cx)],
+	lower: (directive, cx) => [lowerProxy(directive, { directiveName: 'reverse_proxy', usage: USAGE }, cx)],
 	schema: {
 		properties: {
 			pool: { type: 'string', description: 'Name of a pool in `upstreams` of the document.' },
@@ -112,20 +112,20 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				description: 'Adds `Forwarded` (RFC 7239) in addition to `X-Forwarded-*`.',
 			},
 			request_buffers: {
-				...BUFFERS,
+				...BUFFER_SCHEMA,
 				description:
 					'Bytes of a request body to read before forwarding; a fully buffered body can be sent again. −1 for all.',
 			},
 			response_buffers: {
-				...BUFFERS,
+				...BUFFER_SCHEMA,
 				description: 'Bytes of a response body to read before passing it on. −1 for all.',
 			},
 			stream_timeout: {
-				...PERIOD,
+				...PERIOD_SCHEMA,
 				description: 'Maximum milliseconds of an upgraded connection; 0 for no limit.',
 			},
 			stream_close_delay: {
-				...PERIOD,
+				...PERIOD_SCHEMA,
 				description: 'Milliseconds for which upgraded connections continue after a load removes their pool.',
 			},
 			verbose_logs: { type: 'boolean', default: false, description: 'Lists each attempt in the access log.' },

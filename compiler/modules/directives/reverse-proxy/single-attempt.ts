@@ -1,4 +1,4 @@
-/** The single attempt of a proxy without retries, the most common case. */
+/** The single attempt of a proxy without retries, which is the most common case. */
 
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -16,36 +16,36 @@ import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './p
 /** Sends a request to an upstream once, and builds the response from the result. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
-	readonly #pending: PendingAnswer;
+	readonly #pendingAnswer: PendingAnswer;
 	readonly #facts: ProxyFacts;
 	readonly #settings: AnswerSettings;
 	readonly #upgrade: string | undefined;
 
 	constructor(x: Exchange, facts: ProxyFacts, settings: AnswerSettings, upgrade: string | undefined) {
 		this.#x = x;
-		this.#pending = new PendingAnswer(x);
+		this.#pendingAnswer = new PendingAnswer(x);
 		this.#facts = facts;
 		this.#settings = settings;
 		this.#upgrade = upgrade;
 	}
 
-	/** Sends the request. The returned promise resolves when the exchange is answered and rejects if it is to fail. */
+	/** Sends the request. The returned promise resolves when the exchange is answered, and rejects if it fails. */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
 		this.#settings.pool.send(this.#x, upstream, request, this);
-		return this.#pending.handlerResult();
+		return this.#pendingAnswer.handlerResult();
 	}
 
 	/** See {@link UpstreamOutcome}. */
 	mayReuseBody(length: number): boolean {
-		const { rules, buffers } = this.#settings;
-		return rules === undefined && buffers === 0 && this.#pending.copiesBody(length);
+		const { rules, bufferBytes: buffers } = this.#settings;
+		return rules === undefined && buffers === 0 && this.#pendingAnswer.copiesBody(length);
 	}
 
 	onInterim(status: number, headers: HeaderList): void {
 		this.#x.sendInterim(status, headers);
 	}
 
-	onResponse(response: UpstreamResponse, ready?: boolean): void {
+	onResponse(response: UpstreamResponse, isReady?: boolean): void {
 		let pending: void | Promise<void>;
 		try {
 			pending = answerFromUpstream(this.#x, this.#facts, response, this.#upgrade, this.#settings);
@@ -53,8 +53,8 @@ export class SingleAttempt implements UpstreamOutcome {
 			this.#rejectLater(error);
 			return;
 		}
-		if (pending === undefined && ready === true) this.#pending.resolve(this.#facts.answeredAt);
-		else this.#follow(pending ?? Promise.resolve());
+		if (pending === undefined && isReady === true) this.#pendingAnswer.resolve(this.#facts.answeredAt);
+		else this.#settleAfter(pending ?? Promise.resolve());
 	}
 
 	onError(error: UpstreamError): void {
@@ -64,18 +64,18 @@ export class SingleAttempt implements UpstreamOutcome {
 			this.#rejectLater(failure);
 			return;
 		}
-		this.#follow(Promise.resolve());
+		this.#settleAfter(Promise.resolve());
 	}
 
-	/** Rejects in a later turn, because the caller that reports a failure is in the middle of handling it. */
+	/** Rejects asynchronously, because the caller that reports the failure may not be done with it yet. */
 	#rejectLater(error: unknown): void {
-		this.#follow(Promise.reject(error));
+		this.#settleAfter(Promise.reject(error));
 	}
 
-	#follow(pending: Promise<void>): void {
-		pending.then(
-			() => this.#pending.resolve(),
-			error => this.#pending.reject(error),
+	#settleAfter(completion: Promise<void>): void {
+		completion.then(
+			() => this.#pendingAnswer.resolve(),
+			error => this.#pendingAnswer.reject(error),
 		);
 	}
 }

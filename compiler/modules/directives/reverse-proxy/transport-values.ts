@@ -7,10 +7,10 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileCgiVariables } from './cgi-variables.ts';
 import type { UpstreamSettings } from './upstream-pool.ts';
 
-/** Computes the values; undefined if the transport needs none. `headers` are the fields sent to the upstream. */
+/** Computes the values for a request. `headers` are the fields sent to the upstream. */
 export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;
 
-/** Compiles the values that the settings need. */
+/** Compiles the values that the transport needs; undefined if it needs none. */
 export function compileTransportValues(
 	settings: UpstreamSettings,
 	cx: CompileContext,
@@ -23,24 +23,24 @@ export function compileTransportValues(
 	if (!transport) return undefined;
 	const name = transport.tls?.server_name;
 	const serverName = name?.includes('{') ? cx.template(name, 'empty') : undefined;
-	const tellsClient = transport.proxy_protocol !== undefined;
-	if (!serverName && !tellsClient) return undefined;
+	const sendsClient = transport.proxy_protocol !== undefined;
+	if (!serverName && !sendsClient) return undefined;
 	return x => ({
-		serverName: serverName && hostName(serverName.render(x)),
-		client: tellsClient ? clientOf(x, cx.clientIp(x)) : undefined,
+		serverName: serverName && validHostName(serverName.render(x)),
+		client: sendsClient ? clientAddresses(x, cx.clientIp(x)) : undefined,
 		params: undefined,
 	});
 }
 
 /**
- * Returns the name, or '' if it is invalid: the upstream's own name is then used. An invalid TLS name would fail the handshake
- * with an error of the TLS library.
+ * Returns the name; '' if it is invalid, in which case the upstream's own name is used. An invalid name would make the handshake fail
+ * with an obscure error of the TLS library.
  */
-function hostName(text: string): string {
+function validHostName(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
 }
 
-function clientOf({ connection }: Exchange, address: string): ClientAddresses {
+function clientAddresses({ connection }: Exchange, address: string): ClientAddresses {
 	return {
 		address,
 		// The port of a client behind another proxy is unknown.

@@ -1,11 +1,11 @@
-/** Upstream addresses: as written in configurations, and as needed to connect. */
+/** Upstream addresses as written in configurations, and as needed to connect. */
 
 export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
 	readonly address: string;
 	/**
-	 * The string that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port,
-	 * joined in the same way as in the compatible server.
+	 * The text that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port, joined
+	 * as the compatible server does it.
 	 */
 	readonly dial: string;
 	/** Host without brackets, or the path of a Unix socket. */
@@ -14,7 +14,7 @@ export interface UpstreamAddress {
 	readonly port: number;
 	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;
-	/** The transport that the scheme requires: TLS, HTTP/2 in plain text, or none in particular. */
+	/** What the scheme requires of the transport: TLS, HTTP/2 in plain text, or nothing. */
 	readonly scheme: '' | 'https' | 'h2c';
 }
 
@@ -34,7 +34,7 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
 const NETWORK = /^([a-z][a-z0-9+]*)\/(.*)$/;
 const PORT_RANGE = /^(.*):(\d{1,5})-(\d{1,5})$/;
 
-/** Parses an address of `reverse_proxy`, `to` and the document's `to`. */
+/** Parses an upstream address, as written in `reverse_proxy`, in `to`, or in `to` of the document. */
 export function parseUpstream(text: string): ParsedUpstream {
 	if (text.includes('{')) return parseTemplate(text);
 	const scheme = SCHEME.exec(text);
@@ -52,7 +52,7 @@ export function parseUpstream(text: string): ParsedUpstream {
 }
 
 /**
- * Parses an address with placeholders replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it is
+ * Parses an address whose placeholders have been replaced: `host:port` or `unix//path`, without defaults. Returns undefined if it is
  * neither.
  */
 export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
@@ -71,17 +71,17 @@ function parseTemplate(text: string): ParsedUpstream {
 	}
 	const range = PORT_RANGE.exec(text);
 	if (!range) return { kind: 'template', texts: [text] };
-	const ports = portRange(range[2]!, range[3]!);
+	const ports = expandPortRange(range[2]!, range[3]!);
 	if (!ports) return invalid('upstream/invalid-port', `\`${range[2]}-${range[3]}\` is not a range of ports`);
 	return { kind: 'template', texts: ports.map(port => `${range[1]}:${port}`) };
 }
 
-function parseUrl(scheme: string, rest: string): ParsedUpstream {
+function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 	if (scheme === 'ws' || scheme === 'wss') {
-		const instead = scheme === 'ws' ? 'http' : 'https';
+		const httpScheme = scheme === 'ws' ? 'http' : 'https';
 		return invalid(
 			'upstream/browser-scheme',
-			`the scheme ${scheme}:// is only supported in browsers; use ${instead}:// instead`,
+			`the scheme ${scheme}:// is only supported in browsers; use ${httpScheme}:// instead`,
 		);
 	}
 	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'h2c') {
@@ -90,46 +90,46 @@ function parseUrl(scheme: string, rest: string): ParsedUpstream {
 			? invalid('upstream/unknown-scheme', message, 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.')
 			: invalid('upstream/unknown-scheme', message);
 	}
-	if (/[/?#]/.test(rest)) {
-		return withPath();
+	if (/[/?#]/.test(hostAndPort)) {
+		return pathNotAllowed();
 	}
-	if (scheme === 'https' && /:80$/.test(rest)) {
-		return conflict('upstream address has conflicting scheme (https://) and port (:80, the HTTP port)');
+	if (scheme === 'https' && /:80$/.test(hostAndPort)) {
+		return conflictingPort('upstream address has conflicting scheme (https://) and port (:80, the HTTP port)');
 	}
-	if (scheme !== 'https' && /:443$/.test(rest)) {
-		return conflict(`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`);
+	if (scheme !== 'https' && /:443$/.test(hostAndPort)) {
+		return conflictingPort(`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`);
 	}
-	return withScheme(parseHostPort(rest, scheme === 'https' ? 443 : 80), scheme);
+	return applyScheme(parseHostPort(hostAndPort, scheme === 'https' ? 443 : 80), scheme);
 }
 
-function parseNetwork(network: string, rest: string): ParsedUpstream {
+function parseNetwork(network: string, location: string): ParsedUpstream {
 	if (network === 'unix' || network === 'unix+h2c') {
-		if (rest === '' || rest === '/' || rest.includes('\0')) {
+		if (location === '' || location === '/' || location.includes('\0')) {
 			return invalid(
 				'upstream/invalid-address',
 				'the path of the Unix socket is missing',
 				'Write `unix//run/app.sock`.',
 			);
 		}
-		const text = `unix/${rest}`;
-		const address: UpstreamAddress = { address: text, dial: text, host: rest, port: 0, path: rest, scheme: '' };
+		const text = `unix/${location}`;
+		const address: UpstreamAddress = { address: text, dial: text, host: location, port: 0, path: location, scheme: '' };
 		const parsed: ParsedUpstream = { kind: 'static', scheme: '', addresses: [address] };
-		return network === 'unix' ? parsed : withScheme(parsed, 'h2c');
+		return network === 'unix' ? parsed : applyScheme(parsed, 'h2c');
 	}
-	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80, `${network}/`);
+	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(location, 80, `${network}/`);
 	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
 		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not supported by this build yet`);
 	}
-	return withPath();
+	return pathNotAllowed();
 }
 
 /**
  * Parses an address that is a host and port, with an optional network.
- * @param defaultPort Port of an address without one; 0 if one is required.
- * @param network The part before the host, with its slash.
+ * @param defaultPort Port of an address without one; 0 if a port is required.
+ * @param network Text before the host, such as `tcp/`; '' if there is none.
  */
 function parseHostPort(text: string, defaultPort: number, network = ''): ParsedUpstream {
-	if (/[/?#]/.test(text)) return withPath();
+	if (/[/?#]/.test(text)) return pathNotAllowed();
 	let host: string;
 	let port: string | undefined;
 	const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
@@ -157,10 +157,10 @@ function parseHostPort(text: string, defaultPort: number, network = ''): ParsedU
 	}
 	if (port === undefined) {
 		if (defaultPort === 0) return invalid('upstream/invalid-port', 'the address has no port');
-		return { kind: 'static', scheme: '', addresses: [address(network, host, defaultPort)] };
+		return { kind: 'static', scheme: '', addresses: [createAddress(network, host, defaultPort)] };
 	}
 	const dash = port.indexOf('-');
-	const ports = dash === -1 ? portRange(port, port) : portRange(port.slice(0, dash), port.slice(dash + 1));
+	const ports = dash === -1 ? expandPortRange(port, port) : expandPortRange(port.slice(0, dash), port.slice(dash + 1));
 	if (!ports) {
 		return invalid(
 			'upstream/invalid-port',
@@ -168,15 +168,15 @@ function parseHostPort(text: string, defaultPort: number, network = ''): ParsedU
 			'Give a number from 1 to 65535, or a range such as 8001-8005.',
 		);
 	}
-	return { kind: 'static', scheme: '', addresses: ports.map(each => address(network, host, each)) };
+	return { kind: 'static', scheme: '', addresses: ports.map(portNumber => createAddress(network, host, portNumber)) };
 }
 
-function address(network: string, written: string, port: number): UpstreamAddress {
-	const host = written === '' ? 'localhost' : written;
-	const joined = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+function createAddress(network: string, writtenHost: string, port: number): UpstreamAddress {
+	const host = writtenHost === '' ? 'localhost' : writtenHost;
+	const hostAndPort = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 	return {
-		address: joined,
-		dial: network + (written === '' ? `:${port}` : joined),
+		address: hostAndPort,
+		dial: network + (writtenHost === '' ? `:${port}` : hostAndPort),
 		host,
 		port,
 		path: undefined,
@@ -184,25 +184,25 @@ function address(network: string, written: string, port: number): UpstreamAddres
 	};
 }
 
-function withScheme(parsed: ParsedUpstream, scheme: 'http' | 'https' | 'h2c'): ParsedUpstream {
+function applyScheme(parsed: ParsedUpstream, scheme: 'http' | 'https' | 'h2c'): ParsedUpstream {
 	if (parsed.kind !== 'static') return parsed;
-	const said = scheme === 'http' ? '' : scheme;
-	return { kind: 'static', scheme, addresses: parsed.addresses.map(one => ({ ...one, scheme: said })) };
+	const requiredScheme = scheme === 'http' ? '' : scheme;
+	return { kind: 'static', scheme, addresses: parsed.addresses.map(one => ({ ...one, scheme: requiredScheme })) };
 }
 
-function portRange(first: string, last: string): number[] | undefined {
+function expandPortRange(first: string, last: string): number[] | undefined {
 	if (!/^\d{1,5}$/.test(first) || !/^\d{1,5}$/.test(last)) return undefined;
-	const from = Number(first);
-	const to = Number(last);
-	if (from < 1 || to > 65535 || to < from) return undefined;
-	return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+	const firstPort = Number(first);
+	const lastPort = Number(last);
+	if (firstPort < 1 || lastPort > 65535 || lastPort < firstPort) return undefined;
+	return Array.from({ length: lastPort - firstPort + 1 }, (_, i) => firstPort + i);
 }
 
 function invalid(code: string, message: string, hint?: string): ParsedUpstream {
 	return hint === undefined ? { kind: 'invalid', code, message } : { kind: 'invalid', code, message, hint };
 }
 
-function withPath(): ParsedUpstream {
+function pathNotAllowed(): ParsedUpstream {
 	return invalid(
 		'upstream/url-with-path',
 		'for now, URLs for proxy upstreams only support scheme, host, and port components',
@@ -210,6 +210,6 @@ function withPath(): ParsedUpstream {
 	);
 }
 
-function conflict(message: string): ParsedUpstream {
+function conflictingPort(message: string): ParsedUpstream {
 	return invalid('upstream/conflicting-port', message);
 }

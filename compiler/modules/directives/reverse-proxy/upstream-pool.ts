@@ -37,7 +37,7 @@ export interface HealthCheckSettings {
 	readonly headers?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** When an upstream's circuit breaker opens, and how it closes; times in milliseconds. */
+/** Settings of an upstream's circuit breaker; times in milliseconds. */
 export interface CircuitSettings {
 	/** Share of failed requests at which the breaker opens, 0 to 1; default 0.5. */
 	readonly error_ratio?: number;
@@ -63,7 +63,7 @@ export interface RetryBudget {
 	readonly per_second?: number;
 }
 
-/** Where a pool's addresses are looked up. */
+/** A source from which a pool's addresses are looked up. */
 export type DynamicSource =
 	| {
 			readonly source: 'a';
@@ -93,7 +93,7 @@ export interface UpstreamSettings {
 	readonly name?: string;
 	/** Addresses: `host:port`, `unix//path`, or a template with placeholders that is resolved per request. */
 	readonly to: readonly string[];
-	/** The addresses in `to` that are used only while none of the others is available. */
+	/** Addresses of `to` that are used only while none of the others is available. */
 	readonly backup?: readonly string[];
 	/** ID of a load-balancing policy and its settings. */
 	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
@@ -107,9 +107,9 @@ export interface UpstreamSettings {
 	readonly keepalive_idle_conns?: number;
 	/** Maximum bytes of a response head; default 10 MiB. */
 	readonly max_response_header?: number;
-	/** Default HTTP/1.1 in plain text. */
+	/** How upstreams are reached; default HTTP/1.1 in plain text. */
 	readonly transport?: TransportSettings;
-	/** Where addresses are looked up; the addresses in `to` are then used while a lookup finds none. */
+	/** The source from which addresses are looked up. The addresses of `to` are used while a lookup finds none. */
 	readonly dynamic?: DynamicSource;
 	/** Maximum retries; default 0, or unlimited with `retry_duration`. */
 	readonly retries?: number;
@@ -117,7 +117,7 @@ export interface UpstreamSettings {
 	readonly retry_duration?: number;
 	/** Milliseconds between attempts if no upstream can be chosen; default 250. */
 	readonly retry_interval?: number;
-	/** Which failures and responses are retried (see retries/retry-predicate.ts). */
+	/** The failures and responses that are retried. */
 	readonly retry_match?: Matcher;
 	readonly retry_budget?: RetryBudget;
 	readonly health?: HealthCheckSettings;
@@ -136,38 +136,38 @@ export interface UpstreamSettings {
 	readonly [setting: string]: unknown;
 }
 
-/** A pool of upstreams: selection, connections and state, kept across reloads that do not change its settings. */
+/** A pool of upstreams with its connections and state. It is kept across reloads that do not change its settings. */
 export interface UpstreamPool {
 	readonly settings: UpstreamSettings;
 	/**
-	 * Chooses an upstream for this exchange, avoiding the given ones; undefined if none is available. If addresses contain
+	 * Chooses an upstream for this exchange, other than those in `avoid`; undefined if none is available. If addresses contain
 	 * placeholders, the caller passes the resolved addresses (`host:port`, `unix//path`) to choose from.
 	 */
 	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined;
 	/**
-	 * With `dynamic`: returns the addresses for names rendered for this request (see dynamicNames), to be passed to `select`.
-	 * Returns undefined if nothing was found: the addresses in `to` are then used. Returns a promise only if a lookup is necessary.
+	 * With `dynamic`: looks up names, which the caller has rendered for this request, and returns the addresses to pass to `select`.
+	 * Returns undefined if nothing was found, so that the addresses of `to` are used. Returns a promise only if it has to wait.
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
 	/**
-	 * Reports whether an attempt at this upstream may be followed by another one, which is then charged to the pool's retry budget.
-	 * If `free`, it is not charged, because nothing was sent.
+	 * Reports whether an attempt at this upstream may be followed by another one, and charges that to the pool's retry budget. If
+	 * `isFree`, it is not charged, because the failed attempt sent nothing.
 	 */
-	mayRetry(upstream: Upstream, free: boolean): boolean;
+	mayRetry(upstream: Upstream, isFree: boolean): boolean;
 	/** Waits between two attempts. Resolves to false if the client has disconnected. */
 	pause(x: Exchange, milliseconds: number): Promise<boolean>;
-	/** Returns the milliseconds since `startedAt`, a time of `performance.now()`, by the clock that `pause` waits for. */
+	/** Returns the milliseconds since `startedAt`, a time of `performance.now()`, by the clock that `pause` uses. */
 	elapsed(x: Exchange, startedAt: number): number;
 	/**
-	 * Registers a joined stream. When no served configuration uses the pool any longer, `close` is called after `delay`
+	 * Registers an upgraded stream. After the last configuration that uses the pool has been replaced, `close` is called in `delayMs`
 	 * milliseconds, unless the returned function has been called before.
 	 */
-	joined(close: () => void, delay: number): () => void;
+	registerStream(close: () => void, delayMs: number): () => void;
 	/** Sends a request; `outcome` is notified of the result, possibly before this returns. */
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void;
 }
 
-/** Sends a request and returns a promise that rejects with UpstreamError. Interim responses go to the client. */
+/** Sends a request and returns a promise for the response, which rejects with UpstreamError. Interim responses go to the client. */
 export function sendToUpstream(
 	pool: UpstreamPool,
 	x: Exchange,

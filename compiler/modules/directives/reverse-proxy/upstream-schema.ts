@@ -3,9 +3,9 @@ import type { Schema } from '../../../document/schema-type.ts';
 import { POOL_PROPERTIES } from './pool-schema.ts';
 import { transportSchema } from './transports/transport-schema.ts';
 
-const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
-/** A pool: {@link UpstreamSettings} without its name. */
+/** Schema of a pool: {@link UpstreamSettings} without its name. */
 export const upstreamSchema: Schema = {
 	type: 'object',
 	description: 'A pool of upstreams.',
@@ -28,12 +28,12 @@ export const upstreamSchema: Schema = {
 			description: 'How an upstream is chosen; default `random`.',
 		},
 		connect_timeout: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 3000,
 			description: 'Milliseconds to connect; default 3000, 0 for no limit.',
 		},
 		response_header_timeout: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 0,
 			description: 'Milliseconds from the end of the request to the end of the response head; default 0 for no limit.',
 		},
@@ -44,7 +44,7 @@ export const upstreamSchema: Schema = {
 			description: 'Maximum bytes of a response head; default 10485760.',
 		},
 		keepalive: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			description: 'Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive.',
 		},
 		keepalive_idle_conns: {

@@ -9,7 +9,14 @@ import type { TemplateObject, Value } from '../../templates/value.ts';
 import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
 
 /** Fields that belong to the connection or to message framing. */
-const FRAMING = new Set(['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'trailer']);
+const FRAMING_FIELDS = new Set([
+	'content-length',
+	'transfer-encoding',
+	'connection',
+	'keep-alive',
+	'upgrade',
+	'trailer',
+]);
 
 /** The value of `.` in a page and in its included files. */
 export class PageData implements TemplateObject {
@@ -26,7 +33,7 @@ export class PageData implements TemplateObject {
 		this.#args = args;
 	}
 
-	/** Returns the same data with the arguments of an included file. */
+	/** Returns the same data with other arguments, for an included file. */
 	withArgs(args: readonly Value[]): PageData {
 		return new PageData(this.#x, this.#clientIp, this.#headers, args);
 	}
@@ -55,7 +62,7 @@ export class PageData implements TemplateObject {
 			case 'RespHeader':
 				return new ResponseFields(this.#headers);
 			case 'Cookie':
-				return objectMethod(name, 'string', (of: string) => cookieNamed(request.headers, of) ?? '');
+				return objectMethod(name, 'string', (cookieName: string) => cookieNamed(request.headers, cookieName) ?? '');
 			default:
 				return undefined;
 		}
@@ -79,12 +86,12 @@ class ResponseFields extends FieldsObject {
 		switch (name) {
 			case 'Add':
 				return objectMethod(name, 'string string', (field: string, value: string) => {
-					this.#headers.add(checked(field, value), encodeFieldText(value));
+					this.#headers.add(checkField(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Set':
 				return objectMethod(name, 'string string', (field: string, value: string) => {
-					this.#headers.set(checked(field, value), encodeFieldText(value));
+					this.#headers.set(checkField(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Del':
@@ -98,8 +105,8 @@ class ResponseFields extends FieldsObject {
 	}
 }
 
-function checked(field: string, value: string): string {
-	if (!isToken(field) || FRAMING.has(field.toLowerCase())) {
+function checkField(field: string, value: string): string {
+	if (!isToken(field) || FRAMING_FIELDS.has(field.toLowerCase())) {
 		throw new FunctionError(`"${field}" is not a field that a page can set`);
 	}
 	if (!isFieldValue(value)) throw new FunctionError(`a value of ${field} contains a control character`);

@@ -1,12 +1,12 @@
-/** The formats that pages parse with libraries: Markdown, YAML, TOML. Each library is loaded on first use. */
+/** The formats that pages convert with libraries: Markdown, YAML and TOML. Each library is loaded on first use. */
 import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
 /** Maximum characters of Markdown to convert: about a second of work in the worst case. */
-const MAX_MARKDOWN = 256 * 1024;
-/** Maximum characters of cached Markdown, including sources. */
-const CACHED = 4 * 1024 * 1024;
+const MAX_MARKDOWN_CHARACTERS = 256 * 1024;
+/** Maximum number of characters in the cache of converted Markdown, counting both the sources and the HTML. */
+const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;
 
 /** The formats of one `templates` step. */
 export class PageFormats {
@@ -15,17 +15,18 @@ export class PageFormats {
 	#toml: FrontMatterParser | undefined;
 	/** HTML by Markdown source, least recently used first. */
 	readonly #rendered = new Map<string, string>();
-	#renderedText = 0;
+	#renderedCharacters = 0;
 
 	/** Converts Markdown to HTML. Throws FunctionError, or Suspension while the library is loading. */
 	markdown(text: string): string {
-		const known = this.#rendered.get(text);
-		if (known !== undefined) {
+		const cachedHtml = this.#rendered.get(text);
+		if (cachedHtml !== undefined) {
 			this.#rendered.delete(text);
-			this.#rendered.set(text, known);
-			return known;
+			this.#rendered.set(text, cachedHtml);
+			return cachedHtml;
 		}
-		if (text.length > MAX_MARKDOWN) throw new FunctionError(`a text has more than ${MAX_MARKDOWN} characters`);
+		if (text.length > MAX_MARKDOWN_CHARACTERS)
+			throw new FunctionError(`a text has more than ${MAX_MARKDOWN_CHARACTERS} characters`);
 		if (!this.#markdown) {
 			throw new Suspension(
 				import('./page-markdown.ts').then(({ createMarkdownRenderer }) => {
@@ -34,7 +35,7 @@ export class PageFormats {
 			);
 		}
 		const html = this.#markdown(text);
-		this.#keep(text, html);
+		this.#cache(text, html);
 		return html;
 	}
 
@@ -58,13 +59,13 @@ export class PageFormats {
 		);
 	};
 
-	#keep(text: string, html: string): void {
+	#cache(text: string, html: string): void {
 		this.#rendered.set(text, html);
-		this.#renderedText += text.length + html.length;
-		for (const [oldest, its] of this.#rendered) {
-			if (this.#renderedText <= CACHED) break;
-			this.#rendered.delete(oldest);
-			this.#renderedText -= oldest.length + its.length;
+		this.#renderedCharacters += text.length + html.length;
+		for (const [oldestText, oldestHtml] of this.#rendered) {
+			if (this.#renderedCharacters <= MAX_CACHED_CHARACTERS) break;
+			this.#rendered.delete(oldestText);
+			this.#renderedCharacters -= oldestText.length + oldestHtml.length;
 		}
 	}
 }

@@ -64,9 +64,11 @@ export const PAGE_FUNCTIONS: FunctionList = {
 		const name = file.split('/').findLast(segment => segment !== '') ?? '';
 		return new FileInfo(name, facts.type === 'directory', BigInt(facts.size), Number(facts.mtimeNs / 1_000_000n));
 	}),
-	env: defineFunction('string', (run, name: string) => environment(run, name)),
+	env: defineFunction('string', (run, name: string) => readEnvironment(run, name)),
 	expandenv: defineFunction('string', (run, text: string) =>
-		text.replace(/\$(?:\{(\w+)\}|(\w+))/g, (_, braced?: string, plain?: string) => environment(run, braced ?? plain!)),
+		text.replace(/\$(?:\{(\w+)\}|(\w+))/g, (_, bracedName?: string, plainName?: string) =>
+			readEnvironment(run, bracedName ?? plainName!),
+		),
 	),
 	placeholder,
 	ph: placeholder,
@@ -97,21 +99,21 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function environment(run: TemplateRun, name: string): string {
+function readEnvironment(run: TemplateRun, name: string): string {
 	const template = pageHostOf(run).site.placeholder(`env.${name}`);
 	return template === undefined ? '' : template.render(pageHostOf(run).x);
 }
 
-/** Returns the body of the site's response to another request, as data. A path requested twice is fetched once. */
+/** Returns the body of the site's response to another request, as data. If a page requests a path twice, it is fetched once. */
 function httpInclude(run: TemplateRun, uri: string): string {
 	const host = pageHostOf(run);
 	run.budget.spend(200);
-	const known = host.answers.get(uri);
-	const answer = known ?? subRequest(host.x, host.allowance, host.site.wholeSite, uri);
+	const earlierAnswer = host.answers.get(uri);
+	const answer = earlierAnswer ?? subRequest(host.x, host.allowance, host.site.wholeSite, uri);
 	if (answer instanceof Promise) {
-		throw new Suspension(answer.then((later: SubResponse) => host.answers.set(uri, later)));
+		throw new Suspension(answer.then((loadedAnswer: SubResponse) => host.answers.set(uri, loadedAnswer)));
 	}
-	if (!known) host.answers.set(uri, answer);
+	if (!earlierAnswer) host.answers.set(uri, answer);
 	if ('failure' in answer) throw new FunctionError(answer.failure);
 	return answer.text;
 }
@@ -122,13 +124,13 @@ class FileInfo implements TemplateObject {
 	readonly #name: string;
 	readonly #isDirectory: boolean;
 	readonly #size: bigint;
-	readonly #modified: number;
+	readonly #modifiedMs: number;
 
-	constructor(name: string, isDirectory: boolean, size: bigint, modified: number) {
+	constructor(name: string, isDirectory: boolean, size: bigint, modifiedMs: number) {
 		this.#name = name;
 		this.#isDirectory = isDirectory;
 		this.#size = size;
-		this.#modified = modified;
+		this.#modifiedMs = modifiedMs;
 	}
 
 	member(name: string): Value | undefined {
@@ -140,7 +142,7 @@ class FileInfo implements TemplateObject {
 			case 'IsDir':
 				return objectMethod(name, '', () => this.#isDirectory);
 			case 'ModTime':
-				return objectMethod(name, '', () => new TimeValue(this.#modified, 'Local'));
+				return objectMethod(name, '', () => new TimeValue(this.#modifiedMs, 'Local'));
 			default:
 				return undefined;
 		}
@@ -180,7 +182,7 @@ class SplitDocument implements TemplateObject {
 	}
 }
 
-/** Converts what an execution threw to the error for the site's error routes. */
+/** Returns the error to throw for an error from the execution of a page. */
 export function toPageError(error: unknown): unknown {
 	if (error instanceof TemplateFailure) return new HttpError(500, error.message, { cause: error });
 	return error;

@@ -15,16 +15,16 @@ import type { Value } from '../../templates/value.ts';
 import { PageData } from './page-data.ts';
 import type { TemplatesStepState } from './page-site.ts';
 import { allowanceOf, type SubRequestAllowance, type SubResponse } from './sub-request.ts';
-import { bufferBody } from './whole-body.ts';
+import { readWholeBody } from './whole-body.ts';
 
-/** Number of bytes per read. A read of this size completes synchronously. */
-const PIECE = 64 * 1024;
+/** Number of bytes per read. A read of this size does not have to wait. */
+const READ_BYTES = 64 * 1024;
 
-/** Maximum results of slow work for which a page waits. After each of them, the page is executed again. */
+/** Maximum number of times that a page may wait for slow work. After each, the page is executed again from its beginning. */
 const MAX_WAITS = 50;
 
-/** The error with which slow work failed. */
-class Failure {
+/** The error of slow work that failed. */
+class FailedWork {
 	readonly error: unknown;
 
 	constructor(error: unknown) {
@@ -32,18 +32,18 @@ class Failure {
 	}
 }
 
-/** The state of a page's execution; its functions access it as `run.dependencies.host`. */
+/** The state of one page, which is executed once or repeatedly. Functions access it as `run.deps.host`. */
 export class PageHost implements RunDependencies {
 	readonly x: Exchange;
 	readonly site: TemplatesStepState;
 	readonly budget: ExecutionBudget;
 	readonly allowance: SubRequestAllowance;
-	/** Responses to requests made by the page, by URI. When the page is executed again, they are reused. */
+	/** Responses to requests made by the page, by URI. They are reused when the page is executed again. */
 	readonly answers = new Map<string, SubResponse>();
-	/** Results of random and slow functions, in call order, kept for the next execution of the page. */
-	readonly #given: (Value | Failure)[] = [];
-	#taken = 0;
-	#waits = 0;
+	/** Results of random and slow functions in the order of calls. They are reused when the page is executed again. */
+	readonly #results: (Value | FailedWork)[] = [];
+	#usedResults = 0;
+	#waitCount = 0;
 	#now: number | undefined;
 	#root: string | undefined;
 	#headers: HeaderList;
@@ -55,37 +55,37 @@ export class PageHost implements RunDependencies {
 		this.allowance = allowanceOf(x);
 		this.budget = new ExecutionBudget(DEFAULT_EXECUTION_BOUNDS, this.allowance.steps);
 		this.#headers = x.response.headers;
-		this.#data = this.#fresh();
+		this.#data = this.#createData();
 	}
 
 	get host(): this {
 		return this;
 	}
 
-	/** Returns the time: the same throughout a page, however often it is executed. */
+	/** Returns the current time, which is the same throughout a page, even if it is executed repeatedly. */
 	now(): number {
 		this.#now ??= this.x.now();
 		return this.#now;
 	}
 
-	once<T extends Value>(make: () => T): T {
-		if (this.#taken === this.#given.length) this.#given.push(make());
-		return this.#given[this.#taken++] as T;
+	once<T extends Value>(compute: () => T): T {
+		if (this.#usedResults === this.#results.length) this.#results.push(compute());
+		return this.#results[this.#usedResults++] as T;
 	}
 
-	/** Returns the result of slow work. Throws Suspension until it is done, or the error with which it failed. */
-	later(make: () => Promise<Value>): string {
-		if (this.#taken === this.#given.length) {
-			if (++this.#waits > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);
-			const done = make().then(
-				value => this.#given.push(value),
-				error => this.#given.push(new Failure(error)),
+	/** Returns the result of slow work. Throws Suspension until the work is done, and its error if it failed. */
+	runSlowWork(startWork: () => Promise<Value>): string {
+		if (this.#usedResults === this.#results.length) {
+			if (++this.#waitCount > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);
+			const completion = startWork().then(
+				value => this.#results.push(value),
+				error => this.#results.push(new FailedWork(error)),
 			);
-			throw new Suspension(done);
+			throw new Suspension(completion);
 		}
-		const given = this.#given[this.#taken++];
-		if (!(given instanceof Failure)) return given as string;
-		const { error } = given;
+		const result = this.#results[this.#usedResults++];
+		if (!(result instanceof FailedWork)) return result as string;
+		const { error } = result;
 		throw error instanceof HttpError
 			? error
 			: new FunctionError(error instanceof Error ? error.message : String(error));
@@ -99,14 +99,14 @@ export class PageHost implements RunDependencies {
 		return this.#data;
 	}
 
-	/** Prepares another execution: discards the previous one's changes to the response's fields. */
+	/** Prepares another execution of the page. Discards changes that the previous one made to the response's fields. */
 	restart(): void {
 		this.budget.restart();
-		this.#taken = 0;
-		this.#data = this.#fresh();
+		this.#usedResults = 0;
+		this.#data = this.#createData();
 	}
 
-	#fresh(): PageData {
+	#createData(): PageData {
 		this.#headers = this.x.response.headers.clone();
 		return new PageData(this.x, this.site.clientIp, this.#headers, []);
 	}
@@ -132,10 +132,14 @@ export class PageHost implements RunDependencies {
 			try {
 				run.budget.chargeText(opened.size);
 				const bytes = Buffer.alloc(opened.size);
-				for (let at = 0; at < opened.size; at += PIECE) {
-					const piece = bufferBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);
+				for (let offset = 0; offset < opened.size; offset += READ_BYTES) {
+					const piece = readWholeBody(
+						opened.body(offset, Math.min(offset + READ_BYTES, opened.size), true),
+						READ_BYTES,
+						file,
+					);
 					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read immediately`);
-					bytes.set(piece, at);
+					bytes.set(piece, offset);
 				}
 				return bytes.toString('utf8');
 			} finally {
@@ -155,7 +159,7 @@ export function pageFilePath(file: string): string {
 	return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** Returns the state of the page that a function runs in. */
+/** Returns the state of the page that is being executed. */
 export function pageHostOf(run: TemplateRun): PageHost {
 	return run.deps.host as PageHost;
 }

@@ -10,7 +10,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	// Only text that begins with a scheme or `www.` becomes a link, because `readme.md` in a sentence is a file.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
-		validate: (text, at) => WWW.exec(text.slice(at, at + MAX_LINK))?.[0].length ?? 0,
+		validate: (text, offset) => WWW_LINK.exec(text.slice(offset, offset + MAX_LINK_LENGTH))?.[0].length ?? 0,
 		normalize: link => {
 			link.url = `http://${link.url}`;
 		},
@@ -22,22 +22,22 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	return text => markdown.render(text);
 }
 
-/** The part of a link after `www.`; a period or comma at the end belongs to the sentence. */
-const WWW = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
+/** Matches the part of a link after `www.`. A period or comma at the end belongs to the sentence. */
+const WWW_LINK = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
 
 /** Maximum characters of a link that begins with `www.`. */
-const MAX_LINK = 2048;
+const MAX_LINK_LENGTH = 2048;
 
-/** Gives each heading an ID derived from its text, so that it can be linked to. */
+/** Gives each heading an ID derived from its text, so that links can refer to it. */
 function nameHeadings({ tokens }: StateCore): void {
-	const used = new Set<string>();
+	const usedIds = new Set<string>();
 	tokens.forEach((token, i) => {
 		if (token.type !== 'heading_open') return;
 		const text = (tokens[i + 1]?.children ?? []).map(child => child.content).join('');
 		const name = headingName(text);
 		let id = name;
-		for (let n = 1; used.has(id); n++) id = `${name}-${n}`;
-		used.add(id);
+		for (let suffix = 1; usedIds.has(id); suffix++) id = `${name}-${suffix}`;
+		usedIds.add(id);
 		token.attrSet('id', id);
 	});
 }
@@ -51,20 +51,20 @@ function headingName(text: string): string {
 	return name === '' ? 'heading' : name;
 }
 
-const TASK = /^\[([ xX])\] /;
+const TASK_MARKER = /^\[([ xX])\] /;
 
 /** Converts `[ ]` and `[x]` at the beginning of an item to checkboxes. */
-function markTasks({ tokens, Token: TokenOf }: StateCore): void {
+function markTasks({ tokens, Token: TokenConstructor }: StateCore): void {
 	for (let i = 2; i < tokens.length; i++) {
-		const inline = tokens[i]!;
-		if (inline.type !== 'inline' || tokens[i - 1]!.type !== 'paragraph_open') continue;
+		const inlineToken = tokens[i]!;
+		if (inlineToken.type !== 'inline' || tokens[i - 1]!.type !== 'paragraph_open') continue;
 		if (tokens[i - 2]!.type !== 'list_item_open') continue;
-		const first = inline.children?.[0] as Token | undefined;
-		const found = first?.type === 'text' ? TASK.exec(first.content) : null;
-		if (!first || !found) continue;
-		first.content = first.content.slice(found[0].length);
-		const box = new TokenOf('html_inline', '', 0);
-		box.content = `<input${found[1] === ' ' ? '' : ' checked=""'} disabled="" type="checkbox"> `;
-		inline.children!.unshift(box);
+		const firstChild = inlineToken.children?.[0] as Token | undefined;
+		const taskMatch = firstChild?.type === 'text' ? TASK_MARKER.exec(firstChild.content) : null;
+		if (!firstChild || !taskMatch) continue;
+		firstChild.content = firstChild.content.slice(taskMatch[0].length);
+		const checkbox = new TokenConstructor('html_inline', '', 0);
+		checkbox.content = `<input${taskMatch[1] === ' ' ? '' : ' checked=""'} disabled="" type="checkbox"> `;
+		inlineToken.children!.unshift(checkbox);
 	}
 }

@@ -5,8 +5,8 @@ import { defineFunction, type FunctionList } from '../../templates/function.ts';
 import type { TemplateRun } from '../../templates/run.ts';
 import { pageHostOf } from './page-host.ts';
 
-/** Maximum bytes of a password that bcrypt uses. */
-const MAX_PASSWORD = 72;
+/** Maximum length in bytes of a password that bcrypt can hash. */
+const MAX_PASSWORD_BYTES = 72;
 
 /** Maximum counter of a derived password. */
 const MAX_COUNTER = 0xffff_ffffn;
@@ -19,41 +19,41 @@ export const SECRET_FUNCTIONS: FunctionList = {
 	),
 	derivePassword: defineFunction('int string string string string', derivePassword),
 	genPrivateKey: defineFunction('string', (run, kind: string) => {
-		const wanted = kind === '' ? 'rsa' : kind;
-		if (!isKeyKind(wanted)) return `Unknown type ${kind}`;
-		return elsewhere(run, { task: 'key', kind: wanted });
+		const keyKind = kind === '' ? 'rsa' : kind;
+		if (!isKeyKind(keyKind)) return `Unknown type ${kind}`;
+		return runOnOtherThread(run, { task: 'key', kind: keyKind });
 	}),
 	getHostByName: defineFunction('string', (run, host: string) => {
-		const addresses = elsewhere(run, { task: 'addresses', host }).split(' ');
+		const addresses = runOnOtherThread(run, { task: 'addresses', host }).split(' ');
 		return run.once(() => addresses[Math.floor(Math.random() * addresses.length)]!);
 	}),
 };
 
 /**
- * Does work on another thread; the page is executed again when it is done. Throws Suspension, FunctionError, or HttpError 503 if
- * too much work is pending.
+ * Runs a task on another thread. When it is done, the page is executed again, and this function returns the result. Throws
+ * Suspension until then, FunctionError, or HttpError 503 if too many tasks are pending.
  */
-function elsewhere(run: TemplateRun, task: PageTask): string {
+function runOnOtherThread(run: TemplateRun, task: PageTask): string {
 	const host = pageHostOf(run);
 	run.budget.spend(100);
 	const { work } = host.site;
 	if (!work) return run.fail('it is not available while a configuration is checked');
-	return host.later(() => work.run(task));
+	return host.runSlowWork(() => work.run(task));
 }
 
 function bcrypt(run: TemplateRun, password: string): string {
-	if (Buffer.byteLength(password) > MAX_PASSWORD) {
-		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${MAX_PASSWORD} bytes`;
+	if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) {
+		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${MAX_PASSWORD_BYTES} bytes`;
 	}
-	return elsewhere(run, { task: 'bcrypt', password });
+	return runOnOtherThread(run, { task: 'bcrypt', password });
 }
 
 function isKeyKind(kind: string): kind is PageKeyKind {
 	return kind === 'rsa' || kind === 'dsa' || kind === 'ecdsa' || kind === 'ed25519';
 }
 
-/** The patterns of derived passwords (Master Password algorithm, version 3). Each letter stands for a set of characters. */
-const SHAPES: ReadonlyMap<string, readonly string[]> = new Map([
+/** Templates of derived passwords (Master Password algorithm, version 3). Each letter stands for a set of characters. */
+const PASSWORD_TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map([
 	['maximum', ['anoxxxxxxxxxxxxxxxxx', 'axxxxxxxxxxxxxxxxxno']],
 	[
 		'long',
@@ -75,7 +75,7 @@ const CONSONANTS = 'BCDFGHJKLMNPQRSTVWXYZ';
 const DIGITS = '0123456789';
 const LETTERS = `${VOWELS}${VOWELS.toLowerCase()}${CONSONANTS}${CONSONANTS.toLowerCase()}`;
 
-const CHARACTERS: { readonly [letter: string]: string } = {
+const CHARACTERS_BY_LETTER: { readonly [letter: string]: string } = {
 	V: VOWELS,
 	C: CONSONANTS,
 	v: VOWELS.toLowerCase(),
@@ -98,25 +98,25 @@ function derivePassword(
 	user: string,
 	site: string,
 ): string {
-	const shapes = SHAPES.get(kind);
-	if (!shapes) return `cannot find password template ${kind}`;
+	const templates = PASSWORD_TEMPLATES.get(kind);
+	if (!templates) return `cannot find password template ${kind}`;
 	if (counter < 0n || counter > MAX_COUNTER) return run.fail(`${counter} overflows uint32`);
-	const salt = Buffer.concat([Buffer.from(SCOPE), counted(user)]).toString('latin1');
-	const key = Buffer.from(elsewhere(run, { task: 'scrypt', password, salt }), 'hex');
-	const count = Buffer.alloc(4);
-	count.writeUInt32BE(Number(counter));
+	const salt = Buffer.concat([Buffer.from(SCOPE), lengthPrefixed(user)]).toString('latin1');
+	const key = Buffer.from(runOnOtherThread(run, { task: 'scrypt', password, salt }), 'hex');
+	const counterBytes = Buffer.alloc(4);
+	counterBytes.writeUInt32BE(Number(counter));
 	const seed = createHmac('sha256', key)
-		.update(Buffer.concat([Buffer.from(SCOPE), counted(site), count]))
+		.update(Buffer.concat([Buffer.from(SCOPE), lengthPrefixed(site), counterBytes]))
 		.digest();
-	const shape = shapes[seed[0]! % shapes.length]!;
-	return Array.from(shape, (letter, i) => {
-		const characters = CHARACTERS[letter]!;
+	const template = templates[seed[0]! % templates.length]!;
+	return Array.from(template, (letter, i) => {
+		const characters = CHARACTERS_BY_LETTER[letter]!;
 		return characters[seed[i + 1]! % characters.length];
 	}).join('');
 }
 
-/** Encodes a string: its length in four bytes, followed by its bytes. */
-function counted(text: string): Buffer {
+/** Encodes a text as its length in four bytes, followed by its bytes. */
+function lengthPrefixed(text: string): Buffer {
 	const bytes = Buffer.from(text);
 	const length = Buffer.alloc(4);
 	length.writeUInt32BE(bytes.length);

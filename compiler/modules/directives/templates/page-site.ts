@@ -23,17 +23,17 @@ import { PAGE_FUNCTIONS } from './page-functions.ts';
 import { SECRET_FUNCTIONS } from './page-secrets.ts';
 import type { RenderStep } from './templates.ts';
 
-/** The functions of pages. The built-in `slice` replaces sprig's, because it also accepts strings. */
+/** The functions of pages. The built-in `slice` takes precedence over that of sprig, because it also accepts strings. */
 const FUNCTIONS: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
 
 /** Maximum number of characters of all cached templates. */
-const CACHED_TEXT = 8 * 1024 * 1024;
+const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum number of characters of a single cached template. */
-const LARGEST_CACHED = 1024 * 1024;
+const MAX_CACHED_TEMPLATE_CHARACTERS = 1024 * 1024;
 /** Maximum placeholders cached by name. */
-const CACHED_PLACEHOLDERS = 200;
+const MAX_CACHED_PLACEHOLDERS = 200;
 
 /** The state of a `templates` step that all its pages share. */
 export class TemplatesStepState {
@@ -50,7 +50,7 @@ export class TemplatesStepState {
 	readonly #language: TemplateLanguage;
 	/** Compiled templates by source, least recently used first. */
 	readonly #compiled = new Map<string, TextTemplate>();
-	#compiledText = 0;
+	#compiledCharacters = 0;
 	readonly #placeholders = new Map<string, Template>();
 
 	constructor(step: RenderStep, cx: CompileContext) {
@@ -71,34 +71,34 @@ export class TemplatesStepState {
 	/** Compiles a template, using the cache. Throws TemplateFailure. */
 	compile(source: TemplateSource, name: string): TextTemplate {
 		const { text } = source;
-		if ((source.data && source.data.length > 0) || text.length > LARGEST_CACHED) {
+		if ((source.data && source.data.length > 0) || text.length > MAX_CACHED_TEMPLATE_CHARACTERS) {
 			return compileTextTemplate(source, this.#language, name);
 		}
-		const known = this.#compiled.get(text);
-		if (known) {
+		const cached = this.#compiled.get(text);
+		if (cached) {
 			this.#compiled.delete(text);
-			this.#compiled.set(text, known);
-			return known;
+			this.#compiled.set(text, cached);
+			return cached;
 		}
 		const compiled = compileTextTemplate(source, this.#language, name);
 		this.#compiled.set(text, compiled);
-		this.#compiledText += text.length;
-		for (const [oldest] of this.#compiled) {
-			if (this.#compiledText <= CACHED_TEXT) break;
-			this.#compiled.delete(oldest);
-			this.#compiledText -= oldest.length;
+		this.#compiledCharacters += text.length;
+		for (const [oldestText] of this.#compiled) {
+			if (this.#compiledCharacters <= MAX_CACHED_CHARACTERS) break;
+			this.#compiled.delete(oldestText);
+			this.#compiledCharacters -= oldestText.length;
 		}
 		return compiled;
 	}
 
-	/** Returns the placeholder of a name. Returns undefined for invalid names and for `file.*`: pages use `readFile` instead. */
+	/** Returns the placeholder with a name; undefined for invalid names and for `file.*`, instead of which pages use `readFile`. */
 	placeholder(name: string): Template | undefined {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
-		const known = this.#placeholders.get(name);
-		if (known) return known;
+		const cached = this.#placeholders.get(name);
+		if (cached) return cached;
 		// Pages use the compatible dialect's names, whatever the configuration's dialect.
 		const template = this.#cx.template(`{${compatiblePlaceholderName(name)}}`, 'empty');
-		if (this.#placeholders.size >= CACHED_PLACEHOLDERS) this.#placeholders.clear();
+		if (this.#placeholders.size >= MAX_CACHED_PLACEHOLDERS) this.#placeholders.clear();
 		this.#placeholders.set(name, template);
 		return template;
 	}

@@ -9,31 +9,31 @@ import { ExecutionBudget, TemplateRun } from '../../templates/run.ts';
 import { objectMethod } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
-/** A list of names, each with one or more values: the fields of a message, or the parameters of a query. */
-abstract class ValuesObject implements TemplateObject {
+/** A list of names that have one or more values each: the fields of a message, or the parameters of a query. */
+abstract class MultiValueObject implements TemplateObject {
 	abstract readonly typeName: string;
 	#entries: Dictionary | undefined;
 
-	protected abstract read(): Dictionary;
-	protected abstract key(name: string): string;
+	protected abstract readEntries(): Dictionary;
+	protected abstract toKey(name: string): string;
 
 	entries(): Dictionary {
-		this.#entries ??= this.read();
+		this.#entries ??= this.readEntries();
 		return this.#entries;
 	}
 
-	protected all(name: string): readonly Value[] {
-		return (this.entries().get(this.key(name)) as readonly Value[] | undefined) ?? [];
+	protected valuesOf(name: string): readonly Value[] {
+		return (this.entries().get(this.toKey(name)) as readonly Value[] | undefined) ?? [];
 	}
 
 	member(name: string): Value | undefined {
 		switch (name) {
 			case 'Get':
-				return objectMethod(name, 'string', (of: string) => this.all(of)[0] ?? '');
+				return objectMethod(name, 'string', (valueName: string) => this.valuesOf(valueName)[0] ?? '');
 			case 'Values':
-				return objectMethod(name, 'string', (of: string) => this.all(of));
+				return objectMethod(name, 'string', (valueName: string) => this.valuesOf(valueName));
 			case 'Has':
-				return objectMethod(name, 'string', (of: string) => this.entries().has(this.key(of)));
+				return objectMethod(name, 'string', (valueName: string) => this.entries().has(this.toKey(valueName)));
 			default:
 				return undefined;
 		}
@@ -45,8 +45,8 @@ abstract class ValuesObject implements TemplateObject {
 	}
 }
 
-/** Fields of a message by canonical name. */
-export class FieldsObject extends ValuesObject {
+/** Header fields of a message, by canonical name. */
+export class FieldsObject extends MultiValueObject {
 	readonly typeName = 'http.Header';
 	readonly #fields: HeaderList;
 
@@ -55,11 +55,11 @@ export class FieldsObject extends ValuesObject {
 		this.#fields = fields;
 	}
 
-	protected key(name: string): string {
+	protected toKey(name: string): string {
 		return canonicalName(name);
 	}
 
-	protected read(): Dictionary {
+	protected readEntries(): Dictionary {
 		const entries = new Map<string, Value[]>();
 		for (const [name, value] of this.#fields) {
 			const key = canonicalName(name);
@@ -77,7 +77,7 @@ function canonicalName(name: string): string {
 	return name.toLowerCase().replace(/(?:^|-)[a-z]/g, part => part.toUpperCase());
 }
 
-class QueryObject extends ValuesObject {
+class QueryObject extends MultiValueObject {
 	readonly typeName = 'url.Values';
 	readonly #query: string | undefined;
 
@@ -91,17 +91,17 @@ class QueryObject extends ValuesObject {
 		return objectMethod(name, '', () => formatQuery(parseQueryLeniently(this.#query)));
 	}
 
-	protected key(name: string): string {
+	protected toKey(name: string): string {
 		return name;
 	}
 
-	protected read(): Dictionary {
+	protected readEntries(): Dictionary {
 		return parseQueryLeniently(this.#query);
 	}
 }
 
-/** A request line and related values. */
-export interface RequestFacts {
+/** The properties of a request that templates can read. */
+export interface RequestView {
 	readonly method: string;
 	/** Percent-encoded. */
 	readonly path: string;
@@ -112,14 +112,14 @@ export interface RequestFacts {
 
 class UrlObject implements TemplateObject {
 	readonly typeName = '*url.URL';
-	readonly #facts: RequestFacts;
+	readonly #request: RequestView;
 
-	constructor(facts: RequestFacts) {
-		this.#facts = facts;
+	constructor(request: RequestView) {
+		this.#request = request;
 	}
 
 	member(name: string): Value | undefined {
-		const { path, query } = this.#facts;
+		const { path, query } = this.#request;
 		switch (name) {
 			case 'Path':
 				return decodePercent(path) ?? path;
@@ -145,7 +145,7 @@ class UrlObject implements TemplateObject {
 	}
 
 	text(): string {
-		const { path, query } = this.#facts;
+		const { path, query } = this.#request;
 		return query === undefined ? path : `${path}?${query}`;
 	}
 }
@@ -174,23 +174,23 @@ class CookieObject implements TemplateObject {
 export class RequestObject implements TemplateObject {
 	readonly typeName = '*http.Request';
 	readonly #x: Exchange;
-	readonly #facts: RequestFacts;
+	readonly #request: RequestView;
 
-	constructor(x: Exchange, facts: RequestFacts) {
+	constructor(x: Exchange, request: RequestView) {
 		this.#x = x;
-		this.#facts = facts;
+		this.#request = request;
 	}
 
 	member(name: string): Value | undefined {
-		const { method: verb, query, authority, fields } = this.#facts;
+		const { method: verb, query, authority, fields } = this.#request;
 		const { protocol, connection } = this.#x;
 		switch (name) {
 			case 'Method':
 				return verb;
 			case 'URL':
-				return new UrlObject(this.#facts);
+				return new UrlObject(this.#request);
 			case 'RequestURI':
-				return new UrlObject(this.#facts).text();
+				return new UrlObject(this.#request).text();
 			case 'Header':
 				return new FieldsObject(fields);
 			case 'Host':
@@ -206,19 +206,25 @@ export class RequestObject implements TemplateObject {
 			case 'ContentLength':
 				return BigInt(/^\d{1,15}$/.exec(fields.get('content-length') ?? '0')?.[0] ?? '0');
 			case 'TLS':
-				return connection.tls ? tlsFacts(connection.tls) : null;
+				return connection.tls ? tlsDictionary(connection.tls) : null;
 			case 'UserAgent':
 				return objectMethod(name, '', () => fields.get('user-agent') ?? '');
 			case 'Referer':
 				return objectMethod(name, '', () => fields.get('referer') ?? '');
 			case 'FormValue':
-				return objectMethod(name, 'string', (of: string) => parseQueryLeniently(query).get(of)?.[0] ?? '');
+				return objectMethod(
+					name,
+					'string',
+					(fieldName: string) => parseQueryLeniently(query).get(fieldName)?.[0] ?? '',
+				);
 			case 'Cookies':
-				return objectMethod(name, '', () => cookies(fields).map(([of, value]) => new CookieObject(of, value)));
+				return objectMethod(name, '', () =>
+					parseCookies(fields).map(([cookieName, value]) => new CookieObject(cookieName, value)),
+				);
 			case 'Cookie':
-				return objectMethod(name, 'string', (of: string) => {
-					const value = cookieNamed(fields, of);
-					return value === undefined ? null : new CookieObject(of, value);
+				return objectMethod(name, 'string', (cookieName: string) => {
+					const value = cookieNamed(fields, cookieName);
+					return value === undefined ? null : new CookieObject(cookieName, value);
 				});
 			default:
 				return undefined;
@@ -226,11 +232,16 @@ export class RequestObject implements TemplateObject {
 	}
 
 	text(): string {
-		return `${this.#facts.method} ${new UrlObject(this.#facts).text()}`;
+		return `${this.#request.method} ${new UrlObject(this.#request).text()}`;
 	}
 }
 
-function tlsFacts(tls: { version: string; cipherSuite: string; protocol: string; serverName: string }): Dictionary {
+function tlsDictionary(tls: {
+	version: string;
+	cipherSuite: string;
+	protocol: string;
+	serverName: string;
+}): Dictionary {
 	return new Map<string, Value>([
 		['Version', tls.version],
 		['CipherSuite', tls.cipherSuite],
@@ -244,7 +255,7 @@ function joinHostPort(host: string, port: number): string {
 }
 
 /** Returns the cookies of a request in order, with values unquoted. */
-function cookies(fields: HeaderList): [name: string, value: string][] {
+function parseCookies(fields: HeaderList): [name: string, value: string][] {
 	return fields.getAll('cookie').flatMap(line =>
 		decodeFieldText(line)
 			.split(';')
@@ -259,5 +270,5 @@ function cookies(fields: HeaderList): [name: string, value: string][] {
 
 /** Returns the value of the first cookie with this name. */
 export function cookieNamed(fields: HeaderList, name: string): string | undefined {
-	return cookies(fields).find(([of]) => of === name)?.[1];
+	return parseCookies(fields).find(([cookieName]) => cookieName === name)?.[1];
 }

@@ -5,18 +5,18 @@ import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange/uri-escape.ts';
 import { DEFAULT_EXECUTION_BOUNDS } from '../../templates/run.ts';
-import { bufferBody } from './whole-body.ts';
+import { readWholeBody } from './whole-body.ts';
 
-/** Variable that holds the remaining {@link SubRequestAllowance} of a page and its sub-requests. */
+/** Variable that holds the {@link SubRequestAllowance} of a page, which its sub-requests share. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
 /** Maximum nesting of pages. */
 const MAX_DEPTH = 3;
 /** Maximum sub-requests for one client request, at all depths together. */
 const MAX_REQUESTS = 50;
-/** Maximum bytes of a response. */
-const MAX_ANSWER = 10 * 1024 * 1024;
+/** Maximum size of a response in bytes. */
+const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
-/** What all pages executed for one client request together are still allowed to do. */
+/** What the pages that are executed for one client request may still do, all together. */
 export interface SubRequestAllowance {
 	readonly depth: number;
 	readonly requests: { left: number };
@@ -34,16 +34,16 @@ export function allowanceOf(x: Exchange): SubRequestAllowance {
 /** The result of a sub-request: the body of the response, or why it failed. */
 export type SubResponse = { readonly text: string } | { readonly failure: string };
 
-/** Request fields that a sub-request does not inherit: they concern the connection, the body, or a part or version of the page. */
-const NOT_INHERITED = new Set([
+/** Request fields that a sub-request does not inherit, because they concern the connection, the body, or a part or version of the page. */
+const UNINHERITED_FIELDS = new Set([
 	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
 	...['expect', 'range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
 	'accept-encoding',
 ]);
 
 /**
- * Requests a path and query from the site. Returns a promise only if a handler is asynchronous; throws only if the client
- * leaves.
+ * Requests a path and query from the site. Returns a promise only if a handler is asynchronous. Throws only if the client has
+ * disconnected.
  */
 export function subRequest(
 	parent: Exchange,
@@ -54,39 +54,45 @@ export function subRequest(
 	if (allowance.depth >= MAX_DEPTH) return { failure: 'virtual request cycle' };
 	if (!/^\/(?!\/)/.test(uri)) return { failure: `"${uri}" is not a path of this site` };
 	if (--allowance.requests.left < 0) return { failure: `a page makes more than ${MAX_REQUESTS} requests` };
-	const x = subExchange(parent, uri);
+	const x = createSubExchange(parent, uri);
 	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies SubRequestAllowance);
 	parent.onGone(() => x.markGone());
 	try {
 		const pending = wholeSite(x);
-		return pending instanceof Promise ? pending.then(() => answered(x)).catch(failed) : answered(x);
+		return pending instanceof Promise ? pending.then(() => toSubResponse(x)).catch(toFailure) : toSubResponse(x);
 	} catch (error) {
-		return failed(error);
+		return toFailure(error);
 	}
 }
 
-function subExchange(parent: Exchange, uri: string): Exchange {
+function createSubExchange(parent: Exchange, uri: string): Exchange {
 	const { request, received } = parent;
-	const bare = uri.replace(/#.*$/s, '');
-	const mark = bare.indexOf('?');
-	const line = {
+	const withoutFragment = uri.replace(/#.*$/s, '');
+	const queryStart = withoutFragment.indexOf('?');
+	const requestLine = {
 		method: 'GET',
-		path: escapePathWhereNeeded(mark === -1 ? bare : bare.slice(0, mark)),
-		query: mark === -1 ? undefined : escapeQueryWhereNeeded(bare.slice(mark + 1)),
+		path: escapePathWhereNeeded(queryStart === -1 ? withoutFragment : withoutFragment.slice(0, queryStart)),
+		query: queryStart === -1 ? undefined : escapeQueryWhereNeeded(withoutFragment.slice(queryStart + 1)),
 		authority: received.authority,
 	};
 	const headers = request.headers.clone();
-	headers.filter(name => !NOT_INHERITED.has(name.toLowerCase()));
+	headers.filter(name => !UNINHERITED_FIELDS.has(name.toLowerCase()));
 	headers.add('Accept-Encoding', 'identity');
-	const asked = new Request({ ...line, authority: request.authority }, request.scheme, request.host, headers, null);
+	const childRequest = new Request(
+		{ ...requestLine, authority: request.authority },
+		request.scheme,
+		request.host,
+		headers,
+		null,
+	);
 	const transport = { sendInterim: () => {}, watch: () => {} };
-	const x = new Exchange(parent.protocol, parent.connection, line, asked, transport, parent.startedAt);
+	const x = new Exchange(parent.protocol, parent.connection, requestLine, childRequest, transport, parent.startedAt);
 	// The sub-request sees the same time as the page.
 	x.now = () => parent.now();
 	return x;
 }
 
-function answered(x: Exchange): SubResponse | Promise<SubResponse> {
+function toSubResponse(x: Exchange): SubResponse | Promise<SubResponse> {
 	const { status, headers, body } = x.response;
 	if (x.aborted || x.upgradeCallback) return { failure: 'the site gave no answer' };
 	if (status >= 400) {
@@ -98,18 +104,18 @@ function answered(x: Exchange): SubResponse | Promise<SubResponse> {
 		if (isStream(body)) body.cancel();
 		return { failure: `the answer is encoded (${coding})` };
 	}
-	const whole = bufferBody(body, MAX_ANSWER, 'the answer to an httpInclude');
-	return whole instanceof Promise ? whole.then(asText).catch(failed) : asText(whole);
+	const bufferedBody = readWholeBody(body, MAX_RESPONSE_BYTES, 'the answer to an httpInclude');
+	return bufferedBody instanceof Promise ? bufferedBody.then(toText).catch(toFailure) : toText(bufferedBody);
 }
 
-function asText(body: unknown): SubResponse {
+function toText(body: unknown): SubResponse {
 	if (typeof body === 'string') return { text: body };
 	return {
 		text: body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString() : '',
 	};
 }
 
-function failed(error: unknown): SubResponse {
+function toFailure(error: unknown): SubResponse {
 	if (error instanceof HttpError) return { failure: `http ${error.status}: ${error.message}` };
 	return { failure: error instanceof Error ? error.message : String(error) };
 }

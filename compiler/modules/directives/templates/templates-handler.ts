@@ -13,75 +13,75 @@ import { PageHost } from './page-host.ts';
 import { TemplatesStepState } from './page-site.ts';
 import { PAGE_VARIABLE, type TemplatePage } from './page-source.ts';
 import type { RenderStep } from './templates.ts';
-import { bufferBody } from './whole-body.ts';
+import { readWholeBody } from './whole-body.ts';
 
 const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 
 /** Maximum bytes of a buffered response; a longer one is an error. */
-const MAX_RESPONSE = 10 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
 /** Compiles a `render` step. */
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
-	const site = new TemplatesStepState(step, cx);
+	const stepState = new TemplatesStepState(step, cx);
 	const { handlers } = cx;
-	// Pages of other handlers may contain request data, such as the target of a redirect, and it is not marked as data.
-	const isOwnPage = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
+	// Pages of other handlers are not executed, because they may contain unmarked request data, such as the target of a redirect.
+	const isExecutable = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
 	const types = (step.types ?? DEFAULT_TYPES).map(type => type.toLowerCase());
 	const isPage = (headers: HeaderList): boolean => {
 		const type = headers.get('content-type')?.toLowerCase();
-		return type !== undefined && types.some(one => type.includes(one));
+		return type !== undefined && types.some(pageType => type.includes(pageType));
 	};
 
-	const finish = (x: Exchange, page: TemplatePage): void | Promise<void> => {
+	const executeResponse = (x: Exchange, page: TemplatePage): void | Promise<void> => {
 		const { response } = x;
-		if (page.executed || x.aborted || x.upgradeCallback || !isOwnPage(x)) return;
+		if (page.isExecuted || x.aborted || x.upgradeCallback || !isExecutable(x)) return;
 		if (!isPage(response.headers) || isEncoded(response.headers)) return;
 		if (x.request.method === 'HEAD') {
-			withoutValidators(response.headers);
+			removeFileFields(response.headers);
 			if (isStream(response.body)) response.body.cancel();
-			response.body = response.body === null ? null : new UnknownLength();
+			response.body = response.body === null ? null : new UnknownLengthBody();
 			return;
 		}
 		if (response.body === null) return;
-		const whole = bufferBody(response.body, MAX_RESPONSE, 'the response');
-		if (whole instanceof Promise) return whole.then(body => execute(site, x, page, body));
-		return execute(site, x, page, whole);
+		const buffered = readWholeBody(response.body, MAX_RESPONSE_BYTES, 'the response');
+		if (buffered instanceof Promise) return buffered.then(body => execute(stepState, x, page, body));
+		return execute(stepState, x, page, buffered);
 	};
 
 	return x => {
 		const page = beginPage(x);
 		const restart = x.request.headers.has('range') ? restartPoint(x) : undefined;
-		const after = (): void | Promise<void> => {
-			if (restart && isOwnPage(x) && isPart(x, isPage)) {
+		const onResponse = (): void | Promise<void> => {
+			if (restart && isExecutable(x) && isPartialPage(x, isPage)) {
 				restart();
-				return again(x, page);
+				return requestComplete(x, page);
 			}
-			return finish(x, page);
+			return executeResponse(x, page);
 		};
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(after) : after();
+		return pending instanceof Promise ? pending.then(onResponse) : onResponse();
 	};
 
-	/** Requests the whole response instead: a byte range of a template is not a template, and would reveal its source. */
-	function again(x: Exchange, page: TemplatePage): void | Promise<void> {
+	/** Requests the complete response instead, because a range of a template is no template, and would reveal its source. */
+	function requestComplete(x: Exchange, page: TemplatePage): void | Promise<void> {
 		x.keepReceivedHeaders();
 		x.request.headers.delete('range');
 		x.request.headers.delete('if-range');
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(() => finish(x, page)) : finish(x, page);
+		return pending instanceof Promise ? pending.then(() => executeResponse(x, page)) : executeResponse(x, page);
 	}
 }
 
-/** Returns the page that the response belongs to: that of an outer `templates`, or a new one. */
+/** Returns the page that the response is: that of an outer `templates`, or a new one. */
 function beginPage(x: Exchange): TemplatePage {
-	const known = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
-	if (known && known.error === x.error) return known;
-	const page: TemplatePage = { error: x.error, executed: false, source: undefined, body: undefined };
+	const outerPage = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
+	if (outerPage && outerPage.error === x.error) return outerPage;
+	const page: TemplatePage = { error: x.error, isExecuted: false, source: undefined, body: undefined };
 	x.variables.set(PAGE_VARIABLE, page);
 	return page;
 }
 
-function isPart(x: Exchange, isPage: (headers: HeaderList) => boolean): boolean {
+function isPartialPage(x: Exchange, isPage: (headers: HeaderList) => boolean): boolean {
 	const { status, headers } = x.response;
 	if (status !== 206) return false;
 	return isPage(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
@@ -92,29 +92,29 @@ function isEncoded(headers: HeaderList): boolean {
 	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
 }
 
-/** Removes the fields that describe the template's file: they do not apply to its output. */
-function withoutValidators(headers: HeaderList): void {
+/** Removes the fields that describe the file of a template, because they do not apply to its output. */
+function removeFileFields(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
 
-function execute(site: TemplatesStepState, x: Exchange, page: TemplatePage, body: Body): void | Promise<void> {
+function execute(stepState: TemplatesStepState, x: Exchange, page: TemplatePage, body: Body): void | Promise<void> {
 	const { response } = x;
 	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
 	// Text that is not UTF-8 is processed byte by byte.
-	const latin1 = bytes !== undefined && !isUtf8(bytes);
-	const text = bytes ? bytes.toString(latin1 ? 'latin1' : 'utf8') : (body as string);
+	const isLatin1 = bytes !== undefined && !isUtf8(bytes);
+	const text = bytes ? bytes.toString(isLatin1 ? 'latin1' : 'utf8') : (body as string);
 	const source = page.source && page.body === body ? page.source : { text };
-	const host = new PageHost(x, site);
+	const host = new PageHost(x, stepState);
 	const name = x.request.path;
 	const attempt = (): void | Promise<void> => {
 		let output: string;
 		try {
-			const template = site.compile(source, name);
+			const template = stepState.compile(source, name);
 			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
 		} catch (error) {
 			if (!(error instanceof Suspension)) {
 				// The fields of the template do not apply to the response of the error routes.
-				withoutValidators(response.headers);
+				removeFileFields(response.headers);
 				response.headers.delete('content-type');
 				throw toPageError(error);
 			}
@@ -123,19 +123,19 @@ function execute(site: TemplatesStepState, x: Exchange, page: TemplatePage, body
 				return attempt();
 			});
 		}
-		page.executed = true;
+		page.isExecuted = true;
 		response.headers.clear();
 		for (const [field, value] of host.headers) response.headers.add(field, value);
-		withoutValidators(response.headers);
-		response.body = latin1 ? Buffer.from(output, 'latin1') : output;
+		removeFileFields(response.headers);
+		response.body = isLatin1 ? Buffer.from(output, 'latin1') : output;
 	};
-	// The stream has been read, so the response gets the buffered body, even if the execution fails.
+	// The stream has been read to its end, so the buffered body takes its place, even if the execution fails.
 	response.body = body;
 	return attempt();
 }
 
 /** The body of a response to HEAD. Its length is unknown, because the template is not executed. */
-class UnknownLength implements BodySource {
+class UnknownLengthBody implements BodySource {
 	readonly length = undefined;
 
 	pull(): null {

@@ -3,47 +3,47 @@ import { type Body, type BodySource, isStream } from '../../../exchange/body.ts'
 import { HttpError } from '../../../exchange/http-error.ts';
 
 /**
- * Returns a body's bytes or text; a promise only if the body has to be waited for. Throws HttpError 500 if it is longer than
- * `limit` bytes.
+ * Returns a body's bytes or text; a promise only if it has to wait for them. Throws HttpError 500 if the body is longer than
+ * `maxBytes`. `bodyName` is for the message.
  */
-export function bufferBody(body: Body, limit: number, what: string): Body | Promise<Body> {
+export function readWholeBody(body: Body, maxBytes: number, bodyName: string): Body | Promise<Body> {
 	if (!isStream(body)) {
-		if (body !== null && body.length > limit) throw tooLong(limit, what);
+		if (body !== null && body.length > maxBytes) throw tooLongError(maxBytes, bodyName);
 		return body;
 	}
-	if (body.length !== undefined && body.length > limit) {
+	if (body.length !== undefined && body.length > maxBytes) {
 		body.cancel();
-		throw tooLong(limit, what);
+		throw tooLongError(maxBytes, bodyName);
 	}
-	return collect(body, [], 0, limit, what);
+	return collectPieces(body, [], 0, maxBytes, bodyName);
 }
 
-function collect(
+function collectPieces(
 	body: BodySource,
 	pieces: Uint8Array[],
-	held: number,
-	limit: number,
-	what: string,
+	initialSize: number,
+	maxBytes: number,
+	bodyName: string,
 ): Uint8Array | Promise<Uint8Array> {
-	let size = held;
+	let size = initialSize;
 	for (;;) {
 		const pulled = body.pull();
 		if (pulled instanceof Promise) {
 			return pulled.then(piece => {
-				const all = take(piece);
-				return all ?? collect(body, pieces, size, limit, what);
+				const completeBody = addPiece(piece);
+				return completeBody ?? collectPieces(body, pieces, size, maxBytes, bodyName);
 			});
 		}
-		const all = take(pulled);
+		const all = addPiece(pulled);
 		if (all) return all;
 	}
 
-	function take(piece: Uint8Array | null): Uint8Array | undefined {
+	function addPiece(piece: Uint8Array | null): Uint8Array | undefined {
 		if (piece === null) return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
 		size += piece.byteLength;
-		if (size > limit) {
+		if (size > maxBytes) {
 			body.cancel();
-			throw tooLong(limit, what);
+			throw tooLongError(maxBytes, bodyName);
 		}
 		// The bytes are valid only until the next pull.
 		pieces.push(Uint8Array.prototype.slice.call(piece));
@@ -51,6 +51,6 @@ function collect(
 	}
 }
 
-function tooLong(limit: number, what: string): HttpError {
-	return new HttpError(500, `templates: ${what} is longer than ${limit} bytes`);
+function tooLongError(maxBytes: number, bodyName: string): HttpError {
+	return new HttpError(500, `templates: ${bodyName} is longer than ${maxBytes} bytes`);
 }

@@ -7,7 +7,7 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import { lowerTrustPool, parseDerCertificate, TRUST_POOL_SCHEMA } from '../../providers/trust-pools/trust-pool.ts';
 
 const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
-const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+const TEXT_LIST_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
 export const CLIENT_AUTH_SCHEMA: Schema = {
 	type: 'object',
@@ -23,10 +23,10 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 			type: 'object',
 			description: 'Admits only clients with one of these certificates.',
 			properties: {
-				certificates: { ...TEXTS, description: 'DER in base64.' },
-				files: { ...TEXTS, description: 'PEM files.' },
-				folders: { ...TEXTS, description: 'Folders of PEM files, including subfolders.' },
-				pem: { ...TEXTS, description: 'PEM.' },
+				certificates: { ...TEXT_LIST_SCHEMA, description: 'DER in base64.' },
+				files: { ...TEXT_LIST_SCHEMA, description: 'PEM files.' },
+				folders: { ...TEXT_LIST_SCHEMA, description: 'Folders of PEM files, including subfolders.' },
+				pem: { ...TEXT_LIST_SCHEMA, description: 'PEM.' },
 			},
 			additionalProperties: false,
 		},
@@ -35,10 +35,10 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-interface Draft {
+interface ClientAuthDraft {
 	mode: ClientAuth['mode'] | undefined;
 	pool: TrustPool | undefined;
-	/** Certificate authorities given in the obsolete syntax. */
+	/** Files of certificate authorities, from lines in the obsolete syntax. */
 	readonly oldFiles: string[];
 	readonly oldCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };
@@ -52,8 +52,8 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 		cx.problem('error', 'directive/missing-block', line.words[0]!.span, '`client_auth` needs a block.');
 		return undefined;
 	}
-	const leaves: Draft['leaves'] = { certificates: [], files: [], folders: [], pem: [] };
-	const draft: Draft = {
+	const leaves: ClientAuthDraft['leaves'] = { certificates: [], files: [], folders: [], pem: [] };
+	const draft: ClientAuthDraft = {
 		mode: undefined,
 		pool: undefined,
 		oldFiles: [],
@@ -61,11 +61,12 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 		leaves,
 		hasLeaves: false,
 	};
-	const path = (word: Word) => cx.filePath(word.text, word.span);
-	const many = (usage: string, take: (words: readonly Word[]) => void) => (words: readonly Word[], innerLine: Line) => {
-		cx.noBlock(innerLine);
-		if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) take(words);
-	};
+	const lowerPath = (word: Word) => cx.filePath(word.text, word.span);
+	const listHandler =
+		(usage: string, handle: (words: readonly Word[]) => void) => (words: readonly Word[], innerLine: Line) => {
+			cx.noBlock(innerLine);
+			if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) handle(words);
+		};
 	cx.subdirectives(
 		line.block,
 		{
@@ -78,41 +79,43 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 					cx.problem('error', 'tls/trust-pool-twice', innerLine.words[0]!.span, 'A trust pool is already given.');
 				draft.pool = lowerTrustPool(words, innerLine, cx) ?? draft.pool;
 			},
-			trusted_leaf_cert: many('trusted_leaf_cert <base64>…', words => {
+			trusted_leaf_cert: listHandler('trusted_leaf_cert <base64>…', words => {
 				leaves.certificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 				draft.hasLeaves = true;
 			}),
-			trusted_leaf_cert_file: many('trusted_leaf_cert_file <file>…', words => {
-				leaves.files.push(...words.map(path));
+			trusted_leaf_cert_file: listHandler('trusted_leaf_cert_file <file>…', words => {
+				leaves.files.push(...words.map(lowerPath));
 				draft.hasLeaves = true;
 			}),
-			trusted_ca_cert: many('trusted_ca_cert <base64>…', words => {
+			trusted_ca_cert: listHandler('trusted_ca_cert <base64>…', words => {
 				draft.oldCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 			}),
-			trusted_ca_cert_file: many('trusted_ca_cert_file <file>…', words => draft.oldFiles.push(...words.map(path))),
-			verifier: (words, innerLine) => lowerVerifier(words, innerLine, draft, path, cx),
+			trusted_ca_cert_file: listHandler('trusted_ca_cert_file <file>…', words =>
+				draft.oldFiles.push(...words.map(lowerPath)),
+			),
+			verifier: (words, innerLine) => lowerVerifier(words, innerLine, draft, lowerPath, cx),
 		},
 		'client_auth',
 	);
-	return finish(draft, line, cx);
+	return finishDraft(draft, line, cx);
 }
 
 function lowerVerifier(
 	words: readonly Word[],
 	innerLine: Line,
-	draft: Draft,
-	path: (word: Word) => string,
+	draft: ClientAuthDraft,
+	lowerPath: (word: Word) => string,
 	cx: LowerContext,
 ): void {
-	const [kind, loader, ...rest] = words;
-	if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kind)
+	const [kindWord, loaderWord, ...loaderArgs] = words;
+	if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kindWord)
 		return;
-	if (cx.oneOf(kind, ['leaf'], 'verifier of client certificates') === undefined) return;
+	if (cx.oneOf(kindWord, ['leaf'], 'verifier of client certificates') === undefined) return;
 	draft.hasLeaves = true;
-	const take: { readonly [loader: string]: (values: readonly Word[]) => void } = {
-		file: values => draft.leaves.files.push(...values.map(path)),
-		folder: values => draft.leaves.folders.push(...values.map(path)),
-		pem: values => draft.leaves.pem.push(...values.flatMap(word => pemOf(word, cx))),
+	const loaders: { readonly [loader: string]: (values: readonly Word[]) => void } = {
+		file: values => draft.leaves.files.push(...values.map(lowerPath)),
+		folder: values => draft.leaves.folders.push(...values.map(lowerPath)),
+		pem: values => draft.leaves.pem.push(...values.flatMap(word => lowerPem(word, cx))),
 	};
 	const refuseStore = (word: Word) =>
 		cx.problem(
@@ -121,24 +124,24 @@ function lowerVerifier(
 			word.span,
 			'Leaf certificates from a store are not supported by this build.',
 		);
-	if (loader) {
-		if (loader.text === 'storage') refuseStore(loader);
-		else if (Object.hasOwn(take, loader.text)) take[loader.text]!(rest);
-		else cx.oneOf(loader, ['file', 'folder', 'pem'], 'loader of leaf certificates');
+	if (loaderWord) {
+		if (loaderWord.text === 'storage') refuseStore(loaderWord);
+		else if (Object.hasOwn(loaders, loaderWord.text)) loaders[loaderWord.text]!(loaderArgs);
+		else cx.oneOf(loaderWord, ['file', 'folder', 'pem'], 'loader of leaf certificates');
 	}
 	cx.subdirectives(
 		innerLine.block,
 		{
-			file: values => take.file!(values),
-			folder: values => take.folder!(values),
-			pem: values => take.pem!(values),
+			file: values => loaders.file!(values),
+			folder: values => loaders.folder!(values),
+			pem: values => loaders.pem!(values),
 			storage: (_values, line) => refuseStore(line.words[0]!),
 		},
 		'verifier leaf',
 	);
 }
 
-function pemOf(word: Word, cx: LowerContext): string[] {
+function lowerPem(word: Word, cx: LowerContext): string[] {
 	try {
 		new X509Certificate(word.text);
 		return [word.text];
@@ -148,20 +151,20 @@ function pemOf(word: Word, cx: LowerContext): string[] {
 	}
 }
 
-function finish(draft: Draft, line: Line, cx: LowerContext): ClientAuth {
-	const name = line.words[0]!;
-	const old = draft.oldFiles.length + draft.oldCertificates.length > 0;
-	if (old && draft.pool) {
+function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): ClientAuth {
+	const nameWord = line.words[0]!;
+	const usesOldSyntax = draft.oldFiles.length + draft.oldCertificates.length > 0;
+	if (usesOldSyntax && draft.pool) {
 		const message = '`trusted_ca_cert` and `trust_pool` cannot be combined.';
-		cx.problem('error', 'tls/trust-pool-twice', name.span, message, { hint: 'Put everything into `trust_pool`.' });
+		cx.problem('error', 'tls/trust-pool-twice', nameWord.span, message, { hint: 'Put everything into `trust_pool`.' });
 	}
-	const pool = draft.pool ?? (old ? oldPool(draft) : undefined);
+	const pool = draft.pool ?? (usesOldSyntax ? createOldPool(draft) : undefined);
 	const mode = draft.mode ?? (pool || draft.hasLeaves ? 'require_and_verify' : 'require');
 	if (!pool && !draft.hasLeaves && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
 		cx.problem(
 			'error',
 			'tls/nothing-trusted',
-			name.span,
+			nameWord.span,
 			`\`mode ${mode}\` needs authorities or certificates to verify against.`,
 			{
 				hint: 'Name the authorities with `trust_pool`, or the certificates with `verifier leaf`.',
@@ -178,7 +181,7 @@ function finish(draft: Draft, line: Line, cx: LowerContext): ClientAuth {
 	};
 }
 
-function oldPool({ oldFiles, oldCertificates }: Draft): TrustPool {
+function createOldPool({ oldFiles, oldCertificates }: ClientAuthDraft): TrustPool {
 	const file: TrustPool = { source: 'file', files: oldFiles };
 	const inline: TrustPool = { source: 'inline', certificates: oldCertificates };
 	if (oldCertificates.length === 0) return file;

@@ -3,7 +3,7 @@
 /** Versions that can be selected. */
 export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;
 
-/** Cipher suites of TLS 1.2 by IANA name, with OpenSSL's name. All provide forward secrecy except those with `TLS_RSA_`. */
+/** OpenSSL names of TLS 1.2 cipher suites, by IANA name. All provide forward secrecy except those that begin with `TLS_RSA_`. */
 export const TLS12_CIPHERS: { readonly [name: string]: string } = {
 	TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
 	TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
@@ -23,14 +23,14 @@ export const TLS12_CIPHERS: { readonly [name: string]: string } = {
 	TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
 };
 
-/** Cipher suites of TLS 1.3: always enabled, so naming one is rejected with a reason. */
+/** Cipher suites of TLS 1.3. They are always enabled, so naming one is rejected with this reason. */
 export const TLS13_CIPHERS: readonly string[] = [
 	'TLS_AES_128_GCM_SHA256',
 	'TLS_AES_256_GCM_SHA384',
 	'TLS_CHACHA20_POLY1305_SHA256',
 ];
 
-/** Curves, with OpenSSL's name. */
+/** OpenSSL names of curves, by their names in configurations. */
 export const TLS_CURVE_NAMES: { readonly [name: string]: string } = {
 	x25519mlkem768: 'X25519MLKEM768',
 	x25519: 'X25519',

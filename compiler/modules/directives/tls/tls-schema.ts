@@ -3,7 +3,7 @@ import type { Schema } from '../../../document/schema-type.ts';
 import { CLIENT_AUTH_SCHEMA } from './client-auth.ts';
 import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS } from './handshake-words.ts';
 
-const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+const TEXT_LIST_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
 /** Schema of the site's field `tls`. */
 export const SITE_TLS_SCHEMA: Schema = {
@@ -24,7 +24,7 @@ export const SITE_TLS_SCHEMA: Schema = {
 			},
 		},
 		load: {
-			...TEXTS,
+			...TEXT_LIST_SCHEMA,
 			description: 'Folders of PEM files that contain a certificate and its key, including subfolders.',
 		},
 		min_version: { enum: TLS_VERSIONS, description: 'Default `tls1.2`.' },
@@ -35,7 +35,7 @@ export const SITE_TLS_SCHEMA: Schema = {
 			description: 'For TLS 1.2, most preferred first.',
 		},
 		curves: { type: 'array', items: { enum: Object.keys(TLS_CURVE_NAMES) }, description: 'Most preferred first.' },
-		alpn: { ...TEXTS, description: 'Protocols, most preferred first; default `h2` and `http/1.1`.' },
+		alpn: { ...TEXT_LIST_SCHEMA, description: 'Protocols, most preferred first; default `h2` and `http/1.1`.' },
 		key_type: { enum: KEY_TYPES, description: 'Type of generated keys; default `p256`.' },
 		issuers: { type: 'array', items: { $ref: '#/$defs/issuer' }, description: 'Most preferred first.' },
 		acme: { $ref: '#/$defs/acme', description: 'Changes to the default issuers, if `issuers` names none.' },

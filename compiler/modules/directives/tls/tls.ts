@@ -20,7 +20,7 @@ import { SITE_TLS_SCHEMA } from './tls-schema.ts';
 type Version = (typeof TLS_VERSIONS)[number];
 
 /** The settings of `tls` during lowering. */
-interface Draft {
+interface TlsDraft {
 	certificates: CertificateFiles[];
 	load: string[];
 	min_version?: Version;
@@ -76,7 +76,7 @@ export const tls: SiteDirective = {
 		'and connections of clients end after the current request.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
-		const draft: Draft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };
+		const draft: TlsDraft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };
 		const earlier = site.tls as SiteTls | undefined;
 		if (args.length === 0 && !line.block) {
 			cx.count(line, args, 1, 2, tls.usage);
@@ -84,81 +84,84 @@ export const tls: SiteDirective = {
 		}
 		lowerArguments(line, args, draft, cx);
 		lowerBlock(line, draft, cx);
-		const lowered = cx.origin(finish(draft), line.span);
-		site.tls = earlier ? cx.origin({ ...earlier, ...lowered, ...bothLists(earlier, lowered) }, line.span) : lowered;
+		const settings = cx.origin(dropUnsetFields(draft), line.span);
+		site.tls = earlier ? cx.origin({ ...earlier, ...settings, ...mergeLists(earlier, settings) }, line.span) : settings;
 	},
 	schema: SITE_TLS_SCHEMA,
 };
 
-function bothLists(a: SiteTls, b: SiteTls): Partial<SiteTls> {
+function mergeLists(earlier: SiteTls, later: SiteTls): Partial<SiteTls> {
 	const lists = (['certificates', 'load', 'issuers', 'managers'] as const).flatMap(field => {
-		const first = a[field];
-		const second = b[field];
-		return first && second ? [[field, [...first, ...second]] as const] : [];
+		const earlierList = earlier[field];
+		const laterList = later[field];
+		return earlierList && laterList ? [[field, [...earlierList, ...laterList]] as const] : [];
 	});
 	return Object.fromEntries(lists) as Partial<SiteTls>;
 }
 
-function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: LowerContext): void {
-	const [first, second] = args;
-	if (!cx.count(line, args, 0, 2, tls.usage) || !first) return;
-	if (second) {
-		draft.certificates.push({ certificate: pathOf(first, cx), key: pathOf(second, cx) });
+function lowerArguments(line: Line, args: readonly Word[], draft: TlsDraft, cx: LowerContext): void {
+	const [firstWord, secondWord] = args;
+	if (!cx.count(line, args, 0, 2, tls.usage) || !firstWord) return;
+	if (secondWord) {
+		draft.certificates.push({ certificate: lowerPath(firstWord, cx), key: lowerPath(secondWord, cx) });
 		return;
 	}
-	if (first.text === 'internal') draft.issuers.push({ issuer: 'internal' });
-	else if (first.text === 'force_automate') draft.force_automate = true;
-	else if (first.text.includes('@')) draft.acme.email = first.text;
+	if (firstWord.text === 'internal') draft.issuers.push({ issuer: 'internal' });
+	else if (firstWord.text === 'force_automate') draft.force_automate = true;
+	else if (firstWord.text.includes('@')) draft.acme.email = firstWord.text;
 	else {
 		const message = "single argument must either be 'internal', 'force_automate', or an email address";
 		cx.problem(
 			'error',
 			'tls/unknown-argument',
-			first.span,
-			cx.dialect === 'compatfile' ? message : `\`${first.text}\` is not a valid single argument of \`tls\`.`,
+			firstWord.span,
+			cx.dialect === 'compatfile' ? message : `\`${firstWord.text}\` is not a valid single argument of \`tls\`.`,
 			{
-				...didYouMean(first, ['internal', 'force_automate']),
+				...didYouMean(firstWord, ['internal', 'force_automate']),
 				hint: 'Write `internal`, `force_automate`, an email address, or the files of a certificate and its key.',
 			},
 		);
 	}
 }
 
-function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
-	const details: Word[] = [];
-	const some = (usage: string, take: (words: readonly Word[], innerLine: Line) => void): SubdirectiveHandler => {
+function lowerBlock(line: Line, draft: TlsDraft, cx: LowerContext): void {
+	const dnsWords: Word[] = [];
+	const listHandler = (
+		usage: string,
+		handle: (words: readonly Word[], innerLine: Line) => void,
+	): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			cx.noBlock(innerLine);
-			if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) take(words, innerLine);
+			if (cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, usage)) handle(words, innerLine);
 		};
 	};
-	const one = (usage: string, take: (word: Word) => void): SubdirectiveHandler => {
+	const wordHandler = (usage: string, handle: (word: Word) => void): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			cx.noBlock(innerLine);
-			if (cx.count(innerLine, words, 1, 1, usage)) take(words[0]!);
+			if (cx.count(innerLine, words, 1, 1, usage)) handle(words[0]!);
 		};
 	};
-	const none = (name: string, take: () => void): SubdirectiveHandler => {
+	const flagHandler = (name: string, handle: () => void): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			cx.noBlock(innerLine);
-			if (cx.count(innerLine, words, 0, 0, name)) take();
+			if (cx.count(innerLine, words, 0, 0, name)) handle();
 		};
 	};
 	cx.subdirectives(
 		line.block,
 		{
 			protocols: (words, innerLine) => lowerProtocols(words, innerLine, draft, cx),
-			ciphers: some('ciphers <suite>…', words => {
-				draft.ciphers = [...(draft.ciphers ?? []), ...words.flatMap(word => cipherOf(word, cx))];
+			ciphers: listHandler('ciphers <suite>…', words => {
+				draft.ciphers = [...(draft.ciphers ?? []), ...words.flatMap(word => lowerCipher(word, cx))];
 			}),
-			curves: some('curves <curve>…', words => {
-				draft.curves = [...(draft.curves ?? []), ...words.flatMap(word => curveOf(word, cx))];
+			curves: listHandler('curves <curve>…', words => {
+				draft.curves = [...(draft.curves ?? []), ...words.flatMap(word => lowerCurve(word, cx))];
 			}),
-			alpn: some('alpn <protocol>…', words => {
+			alpn: listHandler('alpn <protocol>…', words => {
 				draft.alpn = [...(draft.alpn ?? []), ...words.map(word => word.text)];
 			}),
-			load: some('load <folder>…', words => draft.load.push(...words.map(word => pathOf(word, cx)))),
-			key_type: one('key_type <type>', word => {
+			load: listHandler('load <folder>…', words => draft.load.push(...words.map(word => lowerPath(word, cx)))),
+			key_type: wordHandler('key_type <type>', word => {
 				const type = cx.oneOf(word, KEY_TYPES, 'key type');
 				if (type) draft.key_type = type;
 			}),
@@ -167,79 +170,79 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 				if (issuer) draft.issuers.push(cx.origin(issuer, innerLine.span));
 			},
 			get_certificate: (words, innerLine) => lowerManager(words, innerLine, draft, cx),
-			on_demand: none('on_demand', () => {
+			on_demand: flagHandler('on_demand', () => {
 				draft.on_demand = true;
 			}),
-			force_automate: none('force_automate', () => {
+			force_automate: flagHandler('force_automate', () => {
 				draft.force_automate = true;
 			}),
-			reuse_private_keys: none('reuse_private_keys', () => {
+			reuse_private_keys: flagHandler('reuse_private_keys', () => {
 				draft.reuse_private_keys = true;
 			}),
-			renewal_window_ratio: one('renewal_window_ratio <ratio>', word => {
+			renewal_window_ratio: wordHandler('renewal_window_ratio <ratio>', word => {
 				const ratio = parseRatio(word, cx);
 				if (ratio !== undefined) draft.renewal_window_ratio = ratio;
 			}),
 			client_auth: (words, innerLine) => {
-				const lowered = lowerClientAuth(words, innerLine, cx);
-				if (lowered) draft.client_auth = cx.origin(lowered, innerLine.span);
+				const clientAuth = lowerClientAuth(words, innerLine, cx);
+				if (clientAuth) draft.client_auth = cx.origin(clientAuth, innerLine.span);
 			},
-			insecure_secrets_log: one('insecure_secrets_log <file>', word => {
-				draft.insecure_secrets_log = pathOf(word, cx);
+			insecure_secrets_log: wordHandler('insecure_secrets_log <file>', word => {
+				draft.insecure_secrets_log = lowerPath(word, cx);
 			}),
-			ca: one('ca <url>', word => {
+			ca: wordHandler('ca <url>', word => {
 				const url = URL.parse(word.text);
 				if (url && (url.protocol === 'http:' || url.protocol === 'https:')) draft.acme.directory = word.text;
 				else cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not the URL of a directory.`);
 			}),
-			ca_root: one('ca_root <file>', word => {
-				draft.acme.trusted_roots = [pathOf(word, cx)];
+			ca_root: wordHandler('ca_root <file>', word => {
+				draft.acme.trusted_roots = [lowerPath(word, cx)];
 			}),
 			eab: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 2, 2, 'eab <key-id> <mac-key>')) return;
 				draft.acme.eab = { key_id: words[0]!.text, mac_key: words[1]!.text };
 			},
-			...dnsSubdirectives(draft.acme, cx, word => details.push(word)),
+			...dnsSubdirectives(draft.acme, cx, word => dnsWords.push(word)),
 		},
 		'tls',
 		{ compatibleMessage: name => `unknown subdirective: ${name}` },
 	);
-	mixedIssuers(line, draft, cx);
-	dnsWithoutProvider(line, draft, details, cx);
+	reportMixedIssuers(line, draft, cx);
+	reportMissingDnsProvider(line, draft, dnsWords, cx);
 }
 
 /** Reports options of the DNS challenge that have no effect, because no DNS provider is configured. */
-function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx: LowerContext): void {
+function reportMissingDnsProvider(line: Line, draft: TlsDraft, dnsWords: readonly Word[], cx: LowerContext): void {
 	const { acme } = draft;
-	const name = line.words[0]!;
+	const nameWord = line.words[0]!;
 	if (acme.default_dns === true && acme.dns === undefined && !cx.hasSetting('dns')) {
 		const message = '`dns` without a provider uses that of the global option `dns`, which is not set.';
-		cx.problem('error', 'tls/no-dns-provider', name.span, message);
+		cx.problem('error', 'tls/no-dns-provider', nameWord.span, message);
 		return;
 	}
-	const details = words.filter(({ text }) => DNS_CHALLENGE_OPTIONS.includes(text));
-	const [first] = details;
-	if (!first || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
+	const challengeOptions = dnsWords.filter(({ text }) => DNS_CHALLENGE_OPTIONS.includes(text));
+	const [firstOption] = challengeOptions;
+	if (!firstOption || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
 	const message =
 		cx.dialect === 'compatfile'
-			? `setting DNS challenge options [${details.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
-			: `${details.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
+			? `setting DNS challenge options [${challengeOptions.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
+			: `${challengeOptions.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
 	// The compatible server reports this mistake at the end of the block.
-	const span = cx.dialect === 'compatfile' ? line.block!.close : first.span;
+	const span = cx.dialect === 'compatfile' ? line.block!.close : firstOption.span;
 	cx.problem('error', 'tls/no-dns-provider', span, message, {
 		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',
-		...(span === first.span ? {} : { related: [{ span: first.span, message: 'needs a provider' }] }),
+		...(span === firstOption.span ? {} : { related: [{ span: firstOption.span, message: 'needs a provider' }] }),
 	});
 }
 
-function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
+function reportMixedIssuers(line: Line, draft: TlsDraft, cx: LowerContext): void {
 	if (draft.issuers.length === 0 || Object.keys(draft.acme).length === 0) return;
-	const internal = line.words[1]?.text === 'internal';
+	const isInternal = line.words[1]?.text === 'internal';
 	const message =
 		cx.dialect === 'configfile'
 			? 'Options for the default issuers cannot be combined with named issuers.'
-			: internal
+			: isInternal
 				? 'cannot create both ACME and internal certificate issuers'
 				: 'cannot mix issuer subdirective (explicit issuers) with other issuer-specific subdirectives (implicit issuers)';
 	cx.problem('error', 'tls/mixed-issuers', line.words[0]!.span, message, {
@@ -247,30 +250,30 @@ function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
 	});
 }
 
-function lowerProtocols(words: readonly Word[], innerLine: Line, draft: Draft, cx: LowerContext): void {
+function lowerProtocols(words: readonly Word[], innerLine: Line, draft: TlsDraft, cx: LowerContext): void {
 	cx.noBlock(innerLine);
 	if (words.length === 0 || words.length > 2) {
 		if (cx.dialect === 'configfile') cx.count(innerLine, words, 1, 2, 'protocols <min> [<max>]');
 		else cx.problem('error', 'arguments/too-few', innerLine.words[0]!.span, 'protocols requires one or two arguments');
 		return;
 	}
-	const [min, max] = words.map(word => {
-		const version = TLS_VERSIONS.find(known => known === word.text);
+	const [minVersion, maxVersion] = words.map(word => {
+		const version = TLS_VERSIONS.find(candidate => candidate === word.text);
 		if (version) return version;
 		if (cx.dialect === 'configfile') return cx.oneOf(word, TLS_VERSIONS, 'version of TLS');
 		const message = `wrong protocol name or protocol not supported: '${word.text}'`;
 		cx.problem('error', 'value/unknown', word.span, message, { hint: 'Write tls1.2 or tls1.3.' });
 		return undefined;
 	});
-	if (min) draft.min_version = min;
-	if (max) draft.max_version = max;
-	if (min === 'tls1.3' && max === 'tls1.2') {
-		const message = `minimum protocol (${min}) cannot be greater than maximum protocol (${max})`;
+	if (minVersion) draft.min_version = minVersion;
+	if (maxVersion) draft.max_version = maxVersion;
+	if (minVersion === 'tls1.3' && maxVersion === 'tls1.2') {
+		const message = `minimum protocol (${minVersion}) cannot be greater than maximum protocol (${maxVersion})`;
 		cx.problem('error', 'tls/no-version-left', innerLine.words[0]!.span, message);
 	}
 }
 
-function cipherOf(word: Word, cx: LowerContext): string[] {
+function lowerCipher(word: Word, cx: LowerContext): string[] {
 	if (Object.hasOwn(TLS12_CIPHERS, word.text)) return [word.text];
 	if (TLS13_CIPHERS.includes(word.text)) {
 		const message = `\`${word.text}\` belongs to TLS 1.3, where all suites are secure and enabled.`;
@@ -289,7 +292,7 @@ function cipherOf(word: Word, cx: LowerContext): string[] {
 	return [];
 }
 
-function curveOf(word: Word, cx: LowerContext): string[] {
+function lowerCurve(word: Word, cx: LowerContext): string[] {
 	if (Object.hasOwn(TLS_CURVE_NAMES, word.text)) return [word.text];
 	const message =
 		cx.dialect === 'compatfile'
@@ -316,19 +319,19 @@ export function parseRatio(word: Word, cx: LowerContext): number | undefined {
 	return undefined;
 }
 
-function lowerManager(words: readonly Word[], innerLine: Line, draft: Draft, cx: LowerContext): void {
+function lowerManager(words: readonly Word[], innerLine: Line, draft: TlsDraft, cx: LowerContext): void {
 	const usage = 'get_certificate http <url>';
-	const [kind, url] = words;
+	const [kindWord, urlWord] = words;
 	cx.noBlock(innerLine);
-	if (!kind) {
+	if (!kindWord) {
 		cx.count(innerLine, words, 2, 2, usage);
 		return;
 	}
-	if (kind.text === 'tailscale') {
+	if (kindWord.text === 'tailscale') {
 		cx.problem(
 			'error',
 			'tls/unavailable',
-			kind.span,
+			kindWord.span,
 			'Certificates of the Tailscale daemon are not supported by this build.',
 			{
 				hint: 'Use `get_certificate http`, or files.',
@@ -336,23 +339,23 @@ function lowerManager(words: readonly Word[], innerLine: Line, draft: Draft, cx:
 		);
 		return;
 	}
-	if (cx.oneOf(kind, ['http'], 'source of certificates') === undefined || !cx.count(innerLine, words, 2, 2, usage))
+	if (cx.oneOf(kindWord, ['http'], 'source of certificates') === undefined || !cx.count(innerLine, words, 2, 2, usage))
 		return;
-	const parsed = URL.parse(url!.text);
-	if (parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:')) {
-		draft.managers.push(cx.origin({ manager: 'http', url: url!.text }, innerLine.span));
-	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not an HTTP URL.`);
+	const parsedUrl = URL.parse(urlWord!.text);
+	if (parsedUrl && (parsedUrl.protocol === 'http:' || parsedUrl.protocol === 'https:')) {
+		draft.managers.push(cx.origin({ manager: 'http', url: urlWord!.text }, innerLine.span));
+	} else cx.problem('error', 'value/not-a-url', urlWord!.span, `\`${urlWord!.text}\` is not an HTTP URL.`);
 }
 
-function pathOf({ text, span }: Word, cx: LowerContext): string {
+function lowerPath({ text, span }: Word, cx: LowerContext): string {
 	return cx.filePath(text, span);
 }
 
-/** Drops unset fields. */
-function finish(draft: Draft): SiteTls {
-	const kept = Object.entries(draft).filter(([, value]) => {
+/** Returns the settings without empty lists and objects. */
+function dropUnsetFields(draft: TlsDraft): SiteTls {
+	const setFields = Object.entries(draft).filter(([, value]) => {
 		if (Array.isArray(value)) return value.length > 0;
 		return typeof value !== 'object' || Object.keys(value).length > 0;
 	});
-	return Object.fromEntries(kept) as SiteTls;
+	return Object.fromEntries(setFields) as SiteTls;
 }

@@ -3,25 +3,25 @@ import { parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 
-/** Methods that appear in a span by name. Any other is `_OTHER`, so that clients cannot create arbitrarily many values. */
-const METHODS: ReadonlySet<string> = new Set([
+/** Methods that a span names. Any other is `_OTHER`, so that clients cannot create arbitrarily many values. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set([
 	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
 ]);
 
-/** Maximum characters of a value, so that batches of spans have a maximum size whatever clients send. */
-const MAX_VALUE = 4096;
+/** Maximum number of characters of a value, which limits the size of batches whatever clients send. */
+const MAX_VALUE_LENGTH = 4096;
 
-/** Query parameters that sign a URL: anyone who knows the signature can use the URL. */
-const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
+/** Query parameters with the signature of a URL. Anyone who knows the signature can use the URL. */
+const SIGNATURE_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
 /** Returns the default span name for a method. */
 export function defaultSpanName(method: string): string {
-	return METHODS.has(method) ? method : 'HTTP';
+	return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
 /** Returns a value, truncated if necessary. */
 export function truncateAttribute(value: string): string {
-	return value.length <= MAX_VALUE ? value : value.slice(0, MAX_VALUE);
+	return value.length <= MAX_VALUE_LENGTH ? value : value.slice(0, MAX_VALUE_LENGTH);
 }
 
 /** Returns the attributes of an exchange that has ended. */
@@ -30,7 +30,7 @@ export function requestAttributes(x: Exchange, clientIp: string): { [name: strin
 	const { method } = received;
 	const authority = parseAuthority(received.authority);
 	const attributes: { [name: string]: SpanValue } = {
-		'http.request.method': METHODS.has(method) ? method : '_OTHER',
+		'http.request.method': KNOWN_METHODS.has(method) ? method : '_OTHER',
 		'url.scheme': request.scheme,
 		'url.path': truncateAttribute(received.path),
 		'server.address': truncateAttribute(authority?.host ?? received.authority),
@@ -40,23 +40,23 @@ export function requestAttributes(x: Exchange, clientIp: string): { [name: strin
 		'http.request.body.size': x.bytesReceived,
 		'http.response.body.size': response.bytesSent,
 	};
-	if (!METHODS.has(method)) attributes['http.request.method_original'] = truncateAttribute(method);
+	if (!KNOWN_METHODS.has(method)) attributes['http.request.method_original'] = truncateAttribute(method);
 	if (received.query !== undefined && received.query !== '') {
-		attributes['url.query'] = truncateAttribute(received.query.replace(SIGNATURES, '$1$2=REDACTED'));
+		attributes['url.query'] = truncateAttribute(received.query.replace(SIGNATURE_PARAMETERS, '$1$2=REDACTED'));
 	}
 	if (connection.remoteAddress !== '') {
 		attributes['network.peer.address'] = connection.remoteAddress;
 		attributes['network.peer.port'] = connection.remotePort;
 	}
-	const agent = request.headers.get('user-agent');
-	if (agent !== undefined) attributes['user_agent.original'] = truncateAttribute(agent);
+	const userAgent = request.headers.get('user-agent');
+	if (userAgent !== undefined) attributes['user_agent.original'] = truncateAttribute(userAgent);
 	if (x.aborted) attributes['error.type'] = 'aborted';
 	else if (response.status > 0) attributes['http.response.status_code'] = response.status;
 	if (response.status >= 500) attributes['error.type'] = String(response.status);
 	return attributes;
 }
 
-/** Returns `1.1`, `2` or `3`. */
+/** Returns the version of HTTP as spans name it: `1.1`, `2` or `3`. */
 function protocolVersion(protocol: string): string {
 	return protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
 }

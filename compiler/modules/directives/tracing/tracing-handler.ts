@@ -17,49 +17,50 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { defaultSpanName, requestAttributes, truncateAttribute } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
-/** The variable with the trace ID: `{http.vars.trace_id}`. */
-const TRACE_ID = 'trace_id';
-/** The variable with the span ID: `{http.vars.span_id}`. */
-const SPAN_ID = 'span_id';
+/** Variable that holds the trace ID: `{http.vars.trace_id}`. */
+const TRACE_ID_VARIABLE = 'trace_id';
+/** Variable that holds the span ID: `{http.vars.span_id}`. */
+const SPAN_ID_VARIABLE = 'span_id';
 
 type Attribute = readonly [name: string, read: (x: Exchange) => SpanValue];
 
 /** Compiles a `trace_request` step. */
 export function compileTracing(step: TraceRequestStep, cx: CompileContext, next: Handler): Handler {
 	const tracer = cx.lease('tracer', {});
-	const name = step.span === undefined ? undefined : cx.template(step.span, 'empty');
+	const nameTemplate = step.span === undefined ? undefined : cx.template(step.span, 'empty');
 	const attributes = Object.entries(step.attributes ?? {}).map(
 		([key, value]): Attribute => [key, compileAttribute(value, cx)],
 	);
 	return x => {
 		const { request } = x;
-		const caller = readTraceContext(request.headers);
-		const parent = caller?.parent;
+		const callerContext = readTraceContext(request.headers);
+		const parent = callerContext?.parent;
 		const traceId = parent?.traceId ?? tracer.newTraceId();
 		const spanId = tracer.newSpanId();
-		const sampled = tracer.isSampled(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
-		// Keeps the caller's flag about the randomness of the ID. The sampling decision is this server's own.
-		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (sampled ? SAMPLED_FLAG : 0);
-		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
+		const isSampled = tracer.isSampled(traceId, parent && (parent.flags & SAMPLED_FLAG) !== 0);
+		// The caller's flag about the randomness of the ID is kept. The sampling decision is this server's own.
+		const flags = ((parent?.flags ?? 0) & ~SAMPLED_FLAG) | (isSampled ? SAMPLED_FLAG : 0);
+		writeTraceContext(request.headers, traceId, spanId, flags, callerContext?.state);
 		// A span whose parent is another span of this server is not a server span.
-		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
-		x.variables.set(TRACE_ID, traceId);
-		x.variables.set(SPAN_ID, spanId);
+		const isNested = x.variable(SPAN_ID_VARIABLE) !== undefined && x.variable(SPAN_ID_VARIABLE) === parent?.parentId;
+		x.variables.set(TRACE_ID_VARIABLE, traceId);
+		x.variables.set(SPAN_ID_VARIABLE, spanId);
 		x.log ??= {};
 		x.log.fields ??= {};
 		x.log.fields.traceID = traceId;
 		x.log.fields.spanID = spanId;
-		if (sampled) {
-			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, caller?.state));
-			const title = truncateAttribute(name ? name.render(x) : '') || defaultSpanName(x.received.method);
-			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
+		if (isSampled) {
+			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, callerContext?.state));
+			const spanName =
+				truncateAttribute(nameTemplate ? nameTemplate.render(x) : '') || defaultSpanName(x.received.method);
+			const span = { traceId, spanId, flags, parent, isNested, spanName, state: callerContext?.state };
 			x.finishListeners ??= [];
-			x.finishListeners.push(ended => finish(ended, span));
+			x.finishListeners.push(endedExchange => recordSpan(endedExchange, span));
 		}
 		return next(x);
 	};
 
-	function finish(x: Exchange, span: Begun): void {
+	function recordSpan(x: Exchange, span: PendingSpan): void {
 		const values = requestAttributes(x, cx.clientIp(x));
 		for (const [key, read] of attributes) {
 			const value = read(x);
@@ -67,18 +68,18 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
 		}
 		const { parent } = span;
-		const duration = performance.now() - x.startedAt;
+		const durationMs = performance.now() - x.startedAt;
 		tracer.record({
-			name: span.title,
-			kind: span.inner ? 'internal' : 'server',
+			name: span.spanName,
+			kind: span.isNested ? 'internal' : 'server',
 			traceId: span.traceId,
 			spanId: span.spanId,
 			flags: span.flags,
 			state: span.state,
 			parentId: parent?.parentId,
-			parentIsRemote: parent !== undefined && !span.inner,
-			startedAt: x.now() - duration,
-			duration,
+			parentIsRemote: parent !== undefined && !span.isNested,
+			startedAt: x.now() - durationMs,
+			duration: durationMs,
 			isError: x.aborted || x.response.status >= 500,
 			attributes: values,
 		});
@@ -86,26 +87,30 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 }
 
 /** A span whose exchange is still in progress. */
-interface Begun {
+interface PendingSpan {
 	readonly traceId: string;
 	readonly spanId: string;
 	readonly flags: number;
 	readonly parent: TraceParent | undefined;
-	readonly inner: boolean;
-	readonly title: string;
+	readonly isNested: boolean;
+	readonly spanName: string;
 	readonly state: string | undefined;
 }
 
-/** Compiles an attribute's value: a single placeholder keeps its type, and everything else becomes a string. */
+/** Compiles the value of an attribute. A single placeholder keeps its type; everything else becomes a string. */
 function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => SpanValue {
-	const whole = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
-	const read = whole === undefined ? undefined : cx.placeholder(whole);
-	if (read) {
-		const text = cx.template(value, 'empty');
+	const placeholderName = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
+	const readPlaceholder = placeholderName === undefined ? undefined : cx.placeholder(placeholderName);
+	if (readPlaceholder) {
+		const textTemplate = cx.template(value, 'empty');
 		return x => {
-			const found = read(x);
-			if (typeof found === 'boolean' || (typeof found === 'number' && Number.isFinite(found))) return found;
-			return truncateAttribute(text.render(x));
+			const placeholderValue = readPlaceholder(x);
+			if (
+				typeof placeholderValue === 'boolean' ||
+				(typeof placeholderValue === 'number' && Number.isFinite(placeholderValue))
+			)
+				return placeholderValue;
+			return truncateAttribute(textTemplate.render(x));
 		};
 	}
 	const template = cx.template(value, 'empty');

@@ -72,10 +72,10 @@ tracing /api/* {
 				},
 				span_attributes: (words, innerLine) => {
 					cx.count(innerLine, words, 0, 0, 'span_attributes { <key> <value>… }');
-					for (const inner of innerLine.block?.lines ?? []) {
-						cx.noBlock(inner);
-						const [key, ...values] = inner.words;
-						if (!key || !cx.count(inner, values, 1, 1, '<key> <value>')) continue;
+					for (const attributeLine of innerLine.block?.lines ?? []) {
+						cx.noBlock(attributeLine);
+						const [key, ...values] = attributeLine.words;
+						if (!key || !cx.count(attributeLine, values, 1, 1, '<key> <value>')) continue;
 						if (key.text === '') {
 							cx.problem('error', 'tracing/no-key', key.span, 'An attribute needs a name.');
 							continue;

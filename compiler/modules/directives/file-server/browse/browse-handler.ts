@@ -10,7 +10,7 @@ import { cookieNamed } from '../../templates/request-objects.ts';
 import type { BrowseSettings } from './browse-settings.ts';
 import { type FolderListing, LISTING_SORTS, type ListingSort, type ListingView, prepareListing } from './listing.ts';
 import { formatListingJson, formatListingText } from './listing-data.ts';
-import { LISTING_CONTENT_SECURITY_POLICY, listingPage } from './listing-page.ts';
+import { LISTING_CONTENT_SECURITY_POLICY, renderListingPage } from './listing-page.ts';
 import { compileListingTemplate } from './listing-template.ts';
 
 const DEFAULT_FILE_LIMIT = 10_000;
@@ -104,7 +104,7 @@ async function renderListing(
 	if (renderTemplate) return renderTemplate(x, listing);
 	headers.set('Content-Security-Policy', LISTING_CONTENT_SECURITY_POLICY);
 	headers.set('X-Content-Type-Options', 'nosniff');
-	return listingPage(listing);
+	return renderListingPage(listing);
 }
 
 /** Returns the folder's path as the visitor sees it, which is the path before rewriting. */

@@ -1,6 +1,6 @@
 /** Renders a listing as JSON for programs and as a text table for terminals. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
-import { entryUrl, type FolderListing, fileModeText } from './listing.ts';
+import { type FolderListing, formatEntryUrl, formatFileMode } from './listing.ts';
 
 /** Returns JSON: an array with one object per entry. */
 export function formatListingJson({ items }: FolderListing): string {
@@ -12,7 +12,7 @@ function toJsonEntry(entry: FolderEntry) {
 	return {
 		name: type === 'directory' ? `${name}/` : name,
 		size,
-		url: entryUrl(entry),
+		url: formatEntryUrl(entry),
 		mod_time: formatIsoTime(mtimeNs),
 		mode: goMode(entry),
 		is_dir: type === 'directory',
@@ -27,7 +27,7 @@ export function formatListingText({ items }: FolderListing): string {
 		replaceUnprintable(type === 'directory' ? `${name}/` : name),
 		String(size),
 		formatIsoTime(mtimeNs),
-		fileModeText(mode, target !== undefined),
+		formatFileMode(mode, target !== undefined),
 	]);
 	const headings = ['Name', 'Size', 'Modified', 'Mode'];
 	const widths = headings.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));

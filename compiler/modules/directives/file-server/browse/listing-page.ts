@@ -1,9 +1,9 @@
-/** The HTML page of a listing. It works without scripts, on narrow screens and by keyboard, and all text is escaped. */
+/** The HTML page of a listing. It works without scripts, on narrow screens and with the keyboard. All text is escaped. */
 import { escapeHtml } from '../../../../exchange/html-text.ts';
 import type { FolderEntry } from '../../../../exchange/leases.ts';
-import { entryUrl, type FolderListing, humanSize, type ListingSort } from './listing.ts';
+import { type FolderListing, formatEntryUrl, formatSize, type ListingSort } from './listing.ts';
 
-/** The page may load nothing. Whatever a file name contains, no script runs, and no form is submitted to another site. */
+/** With this policy, the page loads nothing, runs no script and submits no form to another site, whatever a file name contains. */
 export const LISTING_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
@@ -27,7 +27,7 @@ nav{display:flex;gap:1rem;flex-wrap:wrap;margin:1rem 0}
 @media(max-width:40rem){th:last-child,td:last-child{display:none}}`;
 
 /** Renders a listing as HTML. */
-export function listingPage(listing: FolderListing): string {
+export function renderListingPage(listing: FolderListing): string {
 	const title = escapeHtml(listing.path);
 	return `<!doctype html>
 <html lang="en">
@@ -39,41 +39,41 @@ export function listingPage(listing: FolderListing): string {
 </head>
 <body>
 <header>
-<h1><span>Folder </span>${breadcrumbs(listing)}</h1>
-${filterForm(listing)}
+<h1><span>Folder </span>${renderBreadcrumbs(listing)}</h1>
+${renderFilterForm(listing)}
 </header>
 <main>
-${listing.layout === 'grid' ? grid(listing) : table(listing)}
-${pages(listing)}
+${listing.layout === 'grid' ? renderGrid(listing) : renderTable(listing)}
+${renderNavigation(listing)}
 </main>
 </body>
 </html>
 `;
 }
 
-/** Returns a name as HTML, isolated so that right-to-left text does not reorder its surroundings. */
-function nameText(name: string): string {
+/** Returns a name as HTML, isolated so that right-to-left text does not reorder the text around it. */
+function renderName(name: string): string {
 	return `<bdi>${escapeHtml(name)}</bdi>`;
 }
 
-function breadcrumbs({ path }: FolderListing): string {
+function renderBreadcrumbs({ path }: FolderListing): string {
 	const elements = path.split('/').slice(1, -1);
 	const links = elements.map((element, index) => {
-		const up = '../'.repeat(elements.length - 1 - index) || './';
-		return `<a href="${up}">${nameText(element)}</a>/`;
+		const href = '../'.repeat(elements.length - 1 - index) || './';
+		return `<a href="${href}">${renderName(element)}</a>/`;
 	});
 	return `<a href="${'../'.repeat(elements.length) || './'}" aria-label="Top folder">/</a>${links.join('')}`;
 }
 
-function filterForm(listing: FolderListing): string {
-	const kept = hidden(listing);
+function renderFilterForm(listing: FolderListing): string {
+	const hiddenFields = renderHiddenFields(listing);
 	return `<form method="get" role="search"><label for="filter">Filter</label>
 <input id="filter" name="filter" type="search" value="${escapeHtml(listing.filter)}" autocomplete="off">
-${kept}<button>Show</button></form>`;
+${hiddenFields}<button>Show</button></form>`;
 }
 
-/** Returns hidden fields that preserve the rest of the view. */
-function hidden({ sort, order, limit, layout }: FolderListing): string {
+/** Returns hidden form fields, which preserve the other settings of the view. */
+function renderHiddenFields({ sort, order, limit, layout }: FolderListing): string {
 	const fields: [string, string][] = [
 		['sort', sort],
 		['order', order],
@@ -83,77 +83,84 @@ function hidden({ sort, order, limit, layout }: FolderListing): string {
 	return fields.map(([name, value]) => `<input type="hidden" name="${name}" value="${value}">\n`).join('');
 }
 
-function summary({ total, folders, files, bytes, items }: FolderListing): string {
-	const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
-	const all = `${count(folders, 'folder')} and ${count(files, 'file')}, ${humanSize(bytes)} in all`;
-	return items.length === total ? all : `${all}; ${items.length} shown`;
+function formatSummary({
+	total,
+	folderCount: folders,
+	fileCount: files,
+	totalBytes: bytes,
+	items,
+}: FolderListing): string {
+	const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
+	const fullSummary = `${count(folders, 'folder')} and ${count(files, 'file')}, ${formatSize(bytes)} in all`;
+	return items.length === total ? fullSummary : `${fullSummary}; ${items.length} shown`;
 }
 
-function table(listing: FolderListing): string {
-	const heads = [
-		heading(listing, listing.sort === 'name' ? 'name' : 'namedirfirst', 'Name', ''),
-		heading(listing, 'size', 'Size', ' class="n"'),
-		heading(listing, 'time', 'Changed', ''),
+function renderTable(listing: FolderListing): string {
+	const headings = [
+		renderHeading(listing, listing.sort === 'name' ? 'name' : 'namedirfirst', 'Name', ''),
+		renderHeading(listing, 'size', 'Size', ' class="n"'),
+		renderHeading(listing, 'time', 'Changed', ''),
 	];
-	const up = listing.canGoUp ? '<tr><td><a href="../">Up</a></td><td></td><td></td></tr>\n' : '';
+	const upRow = listing.canGoUp ? '<tr><td><a href="../">Up</a></td><td></td><td></td></tr>\n' : '';
 	return `<table>
-<caption>${summary(listing)}</caption>
-<thead><tr>${heads.join('')}</tr></thead>
+<caption>${formatSummary(listing)}</caption>
+<thead><tr>${headings.join('')}</tr></thead>
 <tbody>
-${up}${listing.items.map(row).join('\n')}
+${upRow}${listing.items.map(renderRow).join('\n')}
 </tbody>
 </table>`;
 }
 
-/** Returns a column heading: a link that sorts by the column, or reverses the order if it is already sorted by it. */
-function heading(listing: FolderListing, sort: ListingSort, text: string, attributes: string): string {
-	const isOwn = listing.sort === sort;
-	const order = isOwn && listing.order === 'asc' ? 'desc' : 'asc';
-	const state = isOwn ? ` aria-sort="${listing.order === 'asc' ? 'ascending' : 'descending'}"` : '';
-	return `<th scope="col"${attributes}${state}><a href="${escapeHtml(viewUrl({ ...listing, sort, order, offset: 0 }))}">${text}</a></th>`;
+/** Returns a column heading: a link that sorts by the column, or that reverses the order if the listing is already sorted by it. */
+function renderHeading(listing: FolderListing, sort: ListingSort, text: string, attributes: string): string {
+	const isSorted = listing.sort === sort;
+	const order = isSorted && listing.order === 'asc' ? 'desc' : 'asc';
+	const sortAttribute = isSorted ? ` aria-sort="${listing.order === 'asc' ? 'ascending' : 'descending'}"` : '';
+	return `<th scope="col"${attributes}${sortAttribute}><a href="${escapeHtml(formatViewUrl({ ...listing, sort, order, offset: 0 }))}">${text}</a></th>`;
 }
 
-function row(entry: FolderEntry): string {
+function renderRow(entry: FolderEntry): string {
 	const { size, type } = entry;
-	return `<tr><td>${link(entry)}</td><td class="n">${type === 'directory' ? '–' : humanSize(size)}</td><td>${time(entry)}</td></tr>`;
+	return `<tr><td>${renderLink(entry)}</td><td class="n">${type === 'directory' ? '–' : formatSize(size)}</td><td>${renderTime(entry)}</td></tr>`;
 }
 
-function grid(listing: FolderListing): string {
-	const up = listing.canGoUp ? '<li><a href="../">Up</a></li>\n' : '';
+function renderGrid(listing: FolderListing): string {
+	const upCell = listing.canGoUp ? '<li><a href="../">Up</a></li>\n' : '';
 	const cells = listing.items.map(
-		entry => `<li>${link(entry)}<br>${entry.type === 'directory' ? 'Folder' : humanSize(entry.size)}</li>`,
+		entry => `<li>${renderLink(entry)}<br>${entry.type === 'directory' ? 'Folder' : formatSize(entry.size)}</li>`,
 	);
-	return `<p>${summary(listing)}</p>
+	return `<p>${formatSummary(listing)}</p>
 <ul class="grid">
-${up}${cells.join('\n')}
+${upCell}${cells.join('\n')}
 </ul>`;
 }
 
-function link(entry: FolderEntry): string {
+function renderLink(entry: FolderEntry): string {
 	const slash = entry.type === 'directory' ? '/' : '';
-	const target = entry.target === undefined ? '' : ` → ${nameText(entry.target)}`;
-	return `<a href="${escapeHtml(entryUrl(entry))}">${nameText(entry.name)}${slash}</a>${target}`;
+	const linkTarget = entry.target === undefined ? '' : ` → ${renderName(entry.target)}`;
+	return `<a href="${escapeHtml(formatEntryUrl(entry))}">${renderName(entry.name)}${slash}</a>${linkTarget}`;
 }
 
-function time({ mtimeNs }: FolderEntry): string {
+function renderTime({ mtimeNs }: FolderEntry): string {
 	const text = new Date(Number(mtimeNs / 1_000_000n)).toISOString();
 	return `<time datetime="${text}">${text.slice(0, 10)} ${text.slice(11, 19)} UTC</time>`;
 }
 
-function pages(listing: FolderListing): string {
+function renderNavigation(listing: FolderListing): string {
 	const { limit, offset, total, layout } = listing;
 	const links: string[] = [];
-	const add = (view: FolderListing, text: string, relation: string): void => {
-		links.push(`<a href="${escapeHtml(viewUrl(view))}"${relation}>${text}</a>`);
+	const addLink = (view: FolderListing, text: string, relation: string): void => {
+		links.push(`<a href="${escapeHtml(formatViewUrl(view))}"${relation}>${text}</a>`);
 	};
-	if (limit > 0 && offset > 0) add({ ...listing, offset: Math.max(0, offset - limit) }, 'Previous page', ' rel="prev"');
-	if (limit > 0 && offset + limit < total) add({ ...listing, offset: offset + limit }, 'Next page', ' rel="next"');
-	const other = layout === 'grid' ? 'list' : 'grid';
-	add({ ...listing, layout: other }, `Show as ${other}`, '');
+	if (limit > 0 && offset > 0)
+		addLink({ ...listing, offset: Math.max(0, offset - limit) }, 'Previous page', ' rel="prev"');
+	if (limit > 0 && offset + limit < total) addLink({ ...listing, offset: offset + limit }, 'Next page', ' rel="next"');
+	const otherLayout = layout === 'grid' ? 'list' : 'grid';
+	addLink({ ...listing, layout: otherLayout }, `Show as ${otherLayout}`, '');
 	return `<nav aria-label="Pages and layout">${links.join('\n')}</nav>`;
 }
 
-function viewUrl({ sort, order, limit, offset, layout, filter }: FolderListing): string {
+function formatViewUrl({ sort, order, limit, offset, layout, filter }: FolderListing): string {
 	const query = new URLSearchParams({ sort, order });
 	if (limit > 0) query.set('limit', String(limit));
 	if (offset > 0) query.set('offset', String(offset));

@@ -11,40 +11,40 @@ import type { TemplateObject, Value } from '../../../templates/value.ts';
 import { toPageError } from '../../templates/page-functions.ts';
 import { PageHost } from '../../templates/page-host.ts';
 import { TemplatesStepState } from '../../templates/page-site.ts';
-import { entryUrl, type FolderListing, humanSize } from './listing.ts';
+import { type FolderListing, formatEntryUrl, formatSize } from './listing.ts';
 
-/** Maximum bytes of a template. */
-const LARGEST_TEMPLATE = 1024 * 1024;
+/** Maximum size of a template in bytes. */
+const MAX_TEMPLATE_BYTES = 1024 * 1024;
 
 /** Renders a listing. */
 export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;
 
 /** Compiles the renderer of a template file, which is read for each listing so that changes apply immediately. */
 export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
-	const site = new TemplatesStepState({ handler: 'render', ...(root !== undefined && { root }) }, cx);
-	const path = cx.template(file, 'empty');
+	const stepState = new TemplatesStepState({ handler: 'render', ...(root !== undefined && { root }) }, cx);
+	const pathTemplate = cx.template(file, 'empty');
 	return (x, listing) => {
-		const name = path.render(x);
-		const bytes = site.reader.readStart(name, LARGEST_TEMPLATE + 1);
-		if (!bytes || bytes.byteLength > LARGEST_TEMPLATE) {
+		const templatePath = pathTemplate.render(x);
+		const bytes = stepState.reader.readStart(templatePath, MAX_TEMPLATE_BYTES + 1);
+		if (!bytes || bytes.byteLength > MAX_TEMPLATE_BYTES) {
 			throw new HttpError(500, 'file_server: the template of the listing cannot be read');
 		}
 		const source = { text: Buffer.from(bytes).toString('utf8') };
-		const host = new PageHost(x, site);
-		const attempt = (): string | Promise<string> => {
+		const host = new PageHost(x, stepState);
+		const execute = (): string | Promise<string> => {
 			try {
-				const template = site.compile(source, name);
+				const template = stepState.compile(source, templatePath);
 				const data = new ListingObject(listing, host);
-				return executeTextTemplate(template, { name, data, budget: host.budget, deps: host });
+				return executeTextTemplate(template, { name: templatePath, data, budget: host.budget, deps: host });
 			} catch (error) {
 				if (!(error instanceof Suspension)) throw toPageError(error);
 				return error.settled.then(() => {
 					host.restart();
-					return attempt();
+					return execute();
 				});
 			}
 		};
-		return attempt();
+		return execute();
 	};
 }
 
@@ -71,13 +71,13 @@ class ListingObject implements TemplateObject {
 			case 'Items':
 				return listing.items.map(entry => new EntryObject(entry));
 			case 'NumDirs':
-				return BigInt(listing.folders);
+				return BigInt(listing.folderCount);
 			case 'NumFiles':
-				return BigInt(listing.files);
+				return BigInt(listing.fileCount);
 			case 'TotalFileSize':
-				return BigInt(listing.bytes);
+				return BigInt(listing.totalBytes);
 			case 'HumanTotalFileSize':
-				return objectMethod(name, '', () => humanSize(listing.bytes));
+				return objectMethod(name, '', () => formatSize(listing.totalBytes));
 			case 'Sort':
 				return listing.sort;
 			case 'Order':
@@ -91,7 +91,7 @@ class ListingObject implements TemplateObject {
 			case 'Filter':
 				return listing.filter;
 			case 'Breadcrumbs':
-				return breadcrumbs(listing.path);
+				return listBreadcrumbs(listing.path);
 			default:
 				return this.#host.data.member(name);
 		}
@@ -103,7 +103,7 @@ class ListingObject implements TemplateObject {
 }
 
 /** Returns links to the parent folders, the top one first. */
-function breadcrumbs(path: string): Value[] {
+function listBreadcrumbs(path: string): Value[] {
 	const elements = path.split('/').slice(0, -1);
 	return elements.map(
 		(element, index) =>
@@ -124,17 +124,17 @@ class EntryObject implements TemplateObject {
 	}
 
 	member(name: string): Value | undefined {
-		const { mtimeNs, name: own, size, type, mode, target } = this.#entry;
-		const time = (): TimeValue => new TimeValue(Number(mtimeNs / 1_000_000n), 'UTC');
+		const { mtimeNs, name: fileName, size, type, mode, target } = this.#entry;
+		const modificationTime = (): TimeValue => new TimeValue(Number(mtimeNs / 1_000_000n), 'UTC');
 		switch (name) {
 			case 'Name':
-				return own;
+				return fileName;
 			case 'Size':
 				return BigInt(size);
 			case 'URL':
-				return entryUrl(this.#entry);
+				return formatEntryUrl(this.#entry);
 			case 'ModTime':
-				return time();
+				return modificationTime();
 			case 'Mode':
 				return BigInt(mode);
 			case 'IsDir':
@@ -144,12 +144,12 @@ class EntryObject implements TemplateObject {
 			case 'SymlinkPath':
 				return target ?? '';
 			case 'HumanSize':
-				return objectMethod(name, '', () => humanSize(size));
+				return objectMethod(name, '', () => formatSize(size));
 			case 'HumanModTime':
-				return objectMethod(name, 'string', (layout: string) => time().format(layout));
+				return objectMethod(name, 'string', (layout: string) => modificationTime().format(layout));
 			case 'HasExt':
 				return objectMethod(name, 'string...', (...extensions: string[]) =>
-					extensions.some(extension => own.toLowerCase().endsWith(extension.toLowerCase())),
+					extensions.some(extension => fileName.toLowerCase().endsWith(extension.toLowerCase())),
 				);
 			default:
 				return undefined;

@@ -10,20 +10,20 @@ export type ListingOrder = 'asc' | 'desc';
 /** All sort keys, as named in configurations and queries. */
 export const LISTING_SORTS: readonly ListingSort[] = ['name', 'namedirfirst', 'size', 'time'];
 
-/** The view that a visitor requests. */
+/** What a visitor asks for in the query: the order, the page and the layout. */
 export interface ListingView {
 	readonly sort: ListingSort;
 	readonly order: ListingOrder;
 	/** Maximum number of entries per page; 0 for all. */
 	readonly limit: number;
-	/** Number of entries before the first one shown. */
+	/** Number of entries on earlier pages. */
 	readonly offset: number;
 	readonly layout: 'list' | 'grid';
 	/** Text that names must contain, ignoring case; '' for all. */
 	readonly filter: string;
 }
 
-/** A folder, ready to be shown. */
+/** A folder's entries, ready to be shown. */
 export interface FolderListing extends ListingView {
 	/** Decoded path as the visitor sees it, with a trailing slash. */
 	readonly path: string;
@@ -33,15 +33,15 @@ export interface FolderListing extends ListingView {
 	readonly items: readonly FolderEntry[];
 	/** Number of entries that match the filter, on all pages. */
 	readonly total: number;
-	readonly folders: number;
-	readonly files: number;
+	readonly folderCount: number;
+	readonly fileCount: number;
 	/** Total bytes of the files. */
-	readonly bytes: number;
+	readonly totalBytes: number;
 }
 
 /**
- * Compares names naturally: `file2` before `file10`. Shared, because creating a collator costs more than a sort; created when it is
- * first needed, because it takes longer than loading all modules of file servers.
+ * Compares names naturally: `file2` before `file10`. It is shared, because creating a collator takes longer than a sort. It is
+ * created when it is first needed, because that takes longer than loading all modules of file servers.
  */
 let collator: Intl.Collator | undefined;
 
@@ -52,35 +52,36 @@ export function prepareListing(
 	entries: readonly FolderEntry[],
 	view: ListingView,
 ): FolderListing {
-	const wanted = view.filter.toLowerCase();
-	const fitting = wanted === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(wanted));
-	const compare = comparison(view.sort);
-	fitting.sort((a, b) => compare(a, b) || byName(a, b));
-	if (view.order === 'desc') fitting.reverse();
+	const filterText = view.filter.toLowerCase();
+	const matchingEntries =
+		filterText === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(filterText));
+	const compare = comparatorFor(view.sort);
+	matchingEntries.sort((a, b) => compare(a, b) || compareNames(a, b));
+	if (view.order === 'desc') matchingEntries.reverse();
 	const end = view.limit === 0 ? undefined : view.offset + view.limit;
-	const folders = fitting.filter(({ type }) => type === 'directory').length;
+	const folders = matchingEntries.filter(({ type }) => type === 'directory').length;
 	return {
 		...view,
 		path,
 		name: path.split('/').at(-2) ?? '',
 		canGoUp,
-		items: fitting.slice(view.offset, end),
-		total: fitting.length,
-		folders,
-		files: fitting.length - folders,
-		bytes: fitting.reduce((sum, { size }) => sum + size, 0),
+		items: matchingEntries.slice(view.offset, end),
+		total: matchingEntries.length,
+		folderCount: folders,
+		fileCount: matchingEntries.length - folders,
+		totalBytes: matchingEntries.reduce((sum, { size }) => sum + size, 0),
 	};
 }
 
-function byName(a: FolderEntry, b: FolderEntry): number {
+function compareNames(a: FolderEntry, b: FolderEntry): number {
 	collator ??= new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 	return collator.compare(a.name, b.name) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 }
 
-function comparison(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => number {
+function comparatorFor(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => number {
 	switch (sort) {
 		case 'name':
-			return byName;
+			return compareNames;
 		case 'size':
 			return (a, b) => a.size - b.size;
 		case 'time':
@@ -91,7 +92,7 @@ function comparison(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => numb
 }
 
 /** Formats bytes, such as `1.5 KiB`. */
-export function humanSize(bytes: number): string {
+export function formatSize(bytes: number): string {
 	if (bytes < 1024) return `${bytes} B`;
 	const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 	let size = bytes;
@@ -104,12 +105,12 @@ export function humanSize(bytes: number): string {
 }
 
 /** Returns an entry's URL relative to its folder. `./` keeps a colon in a name from forming a scheme. */
-export function entryUrl({ name, type }: FolderEntry): string {
+export function formatEntryUrl({ name, type }: FolderEntry): string {
 	return `./${encodeURIComponent(name)}${type === 'directory' ? '/' : ''}`;
 }
 
 /** Returns a mode in the format of `ls -l`. */
-export function fileModeText(mode: number, isLink: boolean): string {
+export function formatFileMode(mode: number, isLink: boolean): string {
 	const letters = 'rwxrwxrwx';
 	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';
 	for (let bit = 8; bit >= 0; bit--) text += mode & (1 << bit) ? letters[8 - bit]! : '-';

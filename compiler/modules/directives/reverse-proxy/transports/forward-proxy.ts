@@ -2,8 +2,8 @@
 import type { ForwardProxySettings } from './transport-settings.ts';
 
 /**
- * Parses the URL; user and password are separated, so that they can be redacted. A returned string says what is wrong, without
- * quoting the URL.
+ * Parses the URL. User and password are separated from it, so that they can be redacted. If the URL is invalid, returns the reason,
+ * without quoting the URL.
  */
 export function parseForwardProxy(text: string): ForwardProxySettings | string {
 	let url: URL;
@@ -20,15 +20,15 @@ export function parseForwardProxy(text: string): ForwardProxySettings | string {
 		return 'The URL of a proxy consists of scheme, host and port only.';
 	}
 	const defaultPort = scheme === 'http' ? 80 : scheme === 'https' ? 443 : 1080;
-	const plain = `${scheme === 'socks5h' ? 'socks5' : scheme}://${url.hostname}:${url.port || defaultPort}`;
+	const redactedUrl = `${scheme === 'socks5h' ? 'socks5' : scheme}://${url.hostname}:${url.port || defaultPort}`;
 	return {
-		url: plain,
-		...(url.username === '' ? {} : { username: decode(url.username) }),
-		...(url.password === '' ? {} : { password: decode(url.password) }),
+		url: redactedUrl,
+		...(url.username === '' ? {} : { username: decodePercentLeniently(url.username) }),
+		...(url.password === '' ? {} : { password: decodePercentLeniently(url.password) }),
 	};
 }
 
-function decode(text: string): string {
+function decodePercentLeniently(text: string): string {
 	try {
 		return decodeURIComponent(text);
 	} catch {

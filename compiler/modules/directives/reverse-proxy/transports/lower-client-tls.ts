@@ -13,12 +13,12 @@ export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientT
 /** Groups of TLS 1.3 that can be selected. */
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
-/** Returns the TLS options. Using any of them enables TLS: it calls `draft`, which creates the settings. */
+/** Returns the TLS options. Each of them enables TLS by calling `draft`, which creates the settings if there are none. */
 export function clientTlsOptions(
 	draft: () => ClientTlsDraft,
 	cx: LowerContext,
 ): { [option: string]: SubdirectiveHandler } {
-	const trust = (settings: TrustPool, word: Word): void => {
+	const setTrust = (settings: TrustPool, word: Word): void => {
 		if (draft().trust) {
 			const message = 'The authorities for verifying certificates are already given.';
 			cx.problem('error', 'upstream/two-trust-pools', word.span, message, {
@@ -33,22 +33,22 @@ export function clientTlsOptions(
 			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls')) draft();
 		},
 		tls_client_auth: (words, innerLine) => {
-			const [certificate, key] = words;
+			const [certificateWord, keyWord] = words;
 			if (
 				!cx.noBlock(innerLine) ||
 				!cx.count(innerLine, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>')
 			)
 				return;
-			if (certificate && key) {
+			if (certificateWord && keyWord) {
 				draft().client_certificate = {
-					certificate: cx.filePath(certificate.text, certificate.span),
-					key: cx.filePath(key.text, key.span),
+					certificate: cx.filePath(certificateWord.text, certificateWord.span),
+					key: cx.filePath(keyWord.text, keyWord.span),
 				};
-			} else if (certificate && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificate.text)) {
-				draft().client_certificate = { managed: certificate.text.toLowerCase() };
+			} else if (certificateWord && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificateWord.text)) {
+				draft().client_certificate = { managed: certificateWord.text.toLowerCase() };
 			} else {
-				const message = `\`${certificate!.text}\` is not the name of a certificate of this server.`;
-				cx.problem('error', 'upstream/client-certificate', certificate!.span, message, {
+				const message = `\`${certificateWord!.text}\` is not the name of a certificate of this server.`;
+				cx.problem('error', 'upstream/client-certificate', certificateWord!.span, message, {
 					hint: 'Write the name of a site whose certificate this server manages, or two PEM files.',
 				});
 			}
@@ -92,7 +92,7 @@ export function clientTlsOptions(
 		},
 		tls_trust_pool: (words, innerLine) => {
 			const settings = lowerTrustPool(words, innerLine, cx);
-			if (settings) trust(settings, innerLine.words[0]!);
+			if (settings) setTrust(settings, innerLine.words[0]!);
 		},
 		tls_trusted_ca_certs: (words, innerLine) => {
 			if (
@@ -108,7 +108,7 @@ export function clientTlsOptions(
 				});
 				return;
 			}
-			trust({ source: 'file', files: words.map(({ text, span }) => cx.filePath(text, span)) }, word);
+			setTrust({ source: 'file', files: words.map(({ text, span }) => cx.filePath(text, span)) }, word);
 		},
 	};
 }

@@ -6,15 +6,15 @@ import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** The contents of certificate and key files, in the form that a TLS connection needs. */
 export interface TlsMaterial {
-	/** PEM of trusted authorities. */
+	/** Certificates of trusted authorities, in PEM form. */
 	readonly authorities: readonly string[];
-	/** True to trust the system's authorities too. */
-	readonly system: boolean;
+	/** Whether the system's authorities are trusted, too. */
+	readonly trustsSystem: boolean;
 	readonly certificate: string | undefined;
 	readonly key: string | undefined;
 }
 
-/** A problem with a file; the message quotes none of its contents. */
+/** A problem with a file. The message quotes none of its contents. */
 export class MaterialError extends Error {
 	readonly code: string;
 
@@ -27,8 +27,11 @@ export class MaterialError extends Error {
 
 /** Returns the paths that {@link readTlsMaterial} reads. */
 export function tlsFilePaths(settings: ClientTlsSettings): string[] {
-	const { client_certificate: own } = settings;
-	return [...trustFiles(settings.trust), ...(own && 'key' in own ? [own.certificate, own.key] : [])];
+	const { client_certificate: clientCertificate } = settings;
+	return [
+		...trustFiles(settings.trust),
+		...(clientCertificate && 'key' in clientCertificate ? [clientCertificate.certificate, clientCertificate.key] : []),
+	];
 }
 
 /**
@@ -38,35 +41,43 @@ export function tlsFilePaths(settings: ClientTlsSettings): string[] {
  */
 export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string) => Uint8Array): TlsMaterial {
 	const authorities: string[] = [];
-	const system = settings.trust === undefined || addTrust(settings.trust, read, authorities);
-	const own = settings.client_certificate;
-	if (!own || 'managed' in own) return { authorities, system, certificate: undefined, key: undefined };
-	const certificate = readFile(own.certificate, read);
-	const key = readFile(own.key, read);
-	const [leaf] = certificatesOf(certificate, own.certificate);
+	const trustsSystem = settings.trust === undefined || addTrust(settings.trust, read, authorities);
+	const clientCertificate = settings.client_certificate;
+	if (!clientCertificate || 'managed' in clientCertificate)
+		return { authorities, trustsSystem, certificate: undefined, key: undefined };
+	const certificate = readFile(clientCertificate.certificate, read);
+	const key = readFile(clientCertificate.key, read);
+	const [leaf] = parseCertificates(certificate, clientCertificate.certificate);
 	try {
 		const privateKey = createPrivateKey(key);
 		if (!leaf!.checkPrivateKey(privateKey)) {
-			throw new MaterialError('tls/key-of-another', `The key ${own.key} does not belong to ${own.certificate}.`);
+			throw new MaterialError(
+				'tls/key-of-another',
+				`The key ${clientCertificate.key} does not belong to ${clientCertificate.certificate}.`,
+			);
 		}
 		const weakness = keyWeakness(privateKey);
-		if (weakness !== undefined) throw new MaterialError('tls/weak-key', `The key ${own.key} ${weakness}.`);
+		if (weakness !== undefined)
+			throw new MaterialError('tls/weak-key', `The key ${clientCertificate.key} ${weakness}.`);
 	} catch (error) {
 		if (error instanceof MaterialError) throw error;
-		throw new MaterialError('tls/invalid-key', `${own.key} does not contain a readable private key in PEM form.`);
+		throw new MaterialError(
+			'tls/invalid-key',
+			`${clientCertificate.key} does not contain a readable private key in PEM form.`,
+		);
 	}
-	const reason = refusalOf(certificate, key);
+	const reason = findRefusal(certificate, key);
 	if (reason !== undefined) {
-		throw new MaterialError('tls/unusable-certificate', `${own.certificate} cannot be used: ${reason}.`);
+		throw new MaterialError('tls/unusable-certificate', `${clientCertificate.certificate} cannot be used: ${reason}.`);
 	}
-	return { authorities, system, certificate, key };
+	return { authorities, trustsSystem, certificate, key };
 }
 
 /**
- * Returns why the TLS library rejects a certificate, such as an unsupported type; undefined if it accepts it. Without this check,
- * only the first connection would fail.
+ * Returns the reason for which the TLS library rejects a certificate, such as an unsupported type; undefined if it accepts it.
+ * Without this check, the mistake would be found only when a connection is made.
  */
-function refusalOf(cert: string, key: string): string | undefined {
+function findRefusal(cert: string, key: string): string | undefined {
 	try {
 		// `node:tls` is loaded on demand, because most configurations compile without it.
 		process.getBuiltinModule('node:tls').createSecureContext({ ca: [], cert, key });
@@ -77,26 +88,27 @@ function refusalOf(cert: string, key: string): string | undefined {
 	}
 }
 
-/** Adds the certificates of a source; returns true if it is or contains the system's authorities. */
+/** Adds the certificates of a source to `authorities`. Returns true if the source is or contains the system's authorities. */
 function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorities: string[]): boolean {
 	switch (trust.source) {
 		case 'system':
 			return true;
 		case 'file':
 			for (const file of trust.files) {
-				for (const one of certificatesOf(readFile(file, read), file)) authorities.push(one.toString());
+				for (const certificate of parseCertificates(readFile(file, read), file))
+					authorities.push(certificate.toString());
 			}
 			return false;
 		case 'inline':
-			for (const text of trust.certificates) authorities.push(inlineCertificate(text).toString());
+			for (const text of trust.certificates) authorities.push(parseInlineCertificate(text).toString());
 			return false;
 		case 'combined': {
-			let system = false;
-			for (const one of trust.of) system = addTrust(one, read, authorities) || system;
-			return system;
+			let trustsSystem = false;
+			for (const source of trust.of) trustsSystem = addTrust(source, read, authorities) || trustsSystem;
+			return trustsSystem;
 		}
 		default:
-			// The certificates of this source are not in files. They are fetched when connections are made.
+			// The certificates of other sources are not in files. They are fetched when connections are made.
 			return false;
 	}
 }
@@ -115,7 +127,7 @@ function readFile(path: string, read: (path: string) => Uint8Array): string {
 	}
 }
 
-function certificatesOf(pem: string, path: string): X509Certificate[] {
+function parseCertificates(pem: string, path: string): X509Certificate[] {
 	const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 	try {
 		if (blocks.length > 0) return blocks.map(block => new X509Certificate(block));
@@ -125,7 +137,7 @@ function certificatesOf(pem: string, path: string): X509Certificate[] {
 	throw new MaterialError('tls/invalid-certificate', `${path} does not contain a readable certificate in PEM form.`);
 }
 
-function inlineCertificate(text: string): X509Certificate {
+function parseInlineCertificate(text: string): X509Certificate {
 	try {
 		return new X509Certificate(text.includes('-----BEGIN') ? text : Buffer.from(text, 'base64'));
 	} catch {

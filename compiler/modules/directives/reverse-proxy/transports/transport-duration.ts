@@ -3,7 +3,7 @@
 import type { Line, Word } from '../../../../syntax/ast.ts';
 import type { LowerContext } from '../../../contract/lower-context.ts';
 
-/** Parses the only argument of a line to milliseconds, from 0 to the maximum of a timer. */
+/** Parses the only argument of a line as a duration in milliseconds, from 0 to the maximum of a timer. */
 export function parseTransportDuration(words: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, words, 1, 1, `${line.words[0]!.text} <duration>`)) return undefined;
 	const value = cx.duration(words[0]!);

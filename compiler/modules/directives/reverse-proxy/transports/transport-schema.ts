@@ -6,12 +6,12 @@ import { TLS_CURVES } from './lower-client-tls.ts';
 import { MAX_READ_BUFFER_BYTES, MIN_READ_BUFFER_BYTES } from './transport-settings.ts';
 
 /** An IP address, with an optional port. */
-const NAME_SERVER =
+const NAME_SERVER_PATTERN =
 	'^(?:\\d{1,3}(?:\\.\\d{1,3}){3}(?::\\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\\[[0-9a-fA-F:.]+\\](?::\\d{1,5})?)$';
 
-const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
-const TLS: Schema = {
+const TLS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'TLS to the upstreams; default plain text.',
 	properties: {
@@ -62,7 +62,7 @@ const TLS: Schema = {
 			description: 'Ports to which connections are made without TLS.',
 		},
 		handshake_timeout: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 10_000,
 			description: 'Milliseconds for the handshake; default 10000, 0 for no limit.',
 		},
@@ -70,18 +70,18 @@ const TLS: Schema = {
 	additionalProperties: false,
 };
 
-const READ_TIMEOUT: Schema = {
-	...MILLISECONDS,
+const READ_TIMEOUT_SCHEMA: Schema = {
+	...MILLISECONDS_SCHEMA,
 	default: 0,
 	description: 'Maximum milliseconds between two reads of a response; default 0 for no limit.',
 };
-const WRITE_TIMEOUT: Schema = {
-	...MILLISECONDS,
+const WRITE_TIMEOUT_SCHEMA: Schema = {
+	...MILLISECONDS_SCHEMA,
 	default: 0,
 	description: 'Maximum milliseconds for a write of a request; default 0 for no limit.',
 };
 
-const HTTP: Schema = {
+const HTTP_SCHEMA: Schema = {
 	type: 'object',
 	description: 'HTTP over TCP or Unix sockets.',
 	properties: {
@@ -93,7 +93,7 @@ const HTTP: Schema = {
 			description:
 				'HTTP versions; default `1.1` and `2`. `2` needs TLS; `h2c` is version 2 in plain text and cannot be combined with others.',
 		},
-		tls: TLS,
+		tls: TLS_SCHEMA,
 		compression: {
 			type: 'boolean',
 			default: true,
@@ -125,7 +125,7 @@ const HTTP: Schema = {
 		},
 		resolvers: {
 			type: 'array',
-			items: { type: 'string', pattern: NAME_SERVER },
+			items: { type: 'string', pattern: NAME_SERVER_PATTERN },
 			description: 'DNS servers, `ip` or `ip:port`; default the system’s.',
 		},
 		local_address: { type: 'string', description: 'IP address to connect from.' },
@@ -137,7 +137,7 @@ const HTTP: Schema = {
 			description: 'Milliseconds after which the next address of a host is tried; default 300, -1 waits for each.',
 		},
 		expect_continue_timeout: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 1000,
 			description: 'Milliseconds for which a body waits for 100 (Continue) if the client expects it; default 1000.',
 		},
@@ -147,8 +147,8 @@ const HTTP: Schema = {
 			maximum: MAX_READ_BUFFER_BYTES,
 			description: 'Maximum bytes of one read of a connection; default 65536.',
 		},
-		read_timeout: READ_TIMEOUT,
-		write_timeout: WRITE_TIMEOUT,
+		read_timeout: READ_TIMEOUT_SCHEMA,
+		write_timeout: WRITE_TIMEOUT_SCHEMA,
 		max_conns_per_host: {
 			type: 'integer',
 			minimum: 1,
@@ -156,7 +156,7 @@ const HTTP: Schema = {
 				'Maximum connections of the process to one upstream, divided among its threads; further requests wait for one or, with HTTP/2, for a free stream.',
 		},
 		keepalive_interval: {
-			...MILLISECONDS,
+			...MILLISECONDS_SCHEMA,
 			default: 30_000,
 			description: 'Milliseconds of silence after which TCP probes a connection; default 30000.',
 		},
@@ -170,7 +170,7 @@ const HTTP: Schema = {
 	additionalProperties: false,
 };
 
-const FASTCGI: Schema = {
+const FASTCGI_SCHEMA: Schema = {
 	type: 'object',
 	description: 'FastCGI.',
 	properties: {
@@ -202,8 +202,8 @@ const FASTCGI: Schema = {
 			default: false,
 			description: 'True to resolve symbolic links in `root`.',
 		},
-		read_timeout: READ_TIMEOUT,
-		write_timeout: WRITE_TIMEOUT,
+		read_timeout: READ_TIMEOUT_SCHEMA,
+		write_timeout: WRITE_TIMEOUT_SCHEMA,
 		capture_stderr: {
 			type: 'boolean',
 			default: false,
@@ -221,5 +221,5 @@ export const transportSchema: Schema = {
 	description: 'How requests reach the upstreams; default HTTP/1.1 in plain text.',
 	discriminator: { propertyName: 'type' },
 	required: ['type'],
-	oneOf: [HTTP, FASTCGI],
+	oneOf: [HTTP_SCHEMA, FASTCGI_SCHEMA],
 };

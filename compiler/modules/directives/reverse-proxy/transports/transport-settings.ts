@@ -18,9 +18,9 @@ export interface HttpTransportSettings {
 	readonly resolvers?: readonly string[];
 	/** Address to connect from. */
 	readonly local_address?: string;
-	/** Milliseconds after which the next of a host's addresses is tried too; default 300, -1 tries one after the other. */
+	/** Milliseconds after which the next address of a host is tried, too; default 300. -1 tries one after the other. */
 	readonly dial_fallback_delay?: number;
-	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
+	/** Milliseconds for which a body waits for 100 (Continue) after `Expect: 100-continue`; default 1000. */
 	readonly expect_continue_timeout?: number;
 	/** Maximum bytes of one read of a socket, from {@link MIN_READ_BUFFER_BYTES} to {@link MAX_READ_BUFFER_BYTES}; default 65536. */
 	readonly read_buffer?: number;
@@ -66,15 +66,15 @@ export interface ClientTlsSettings {
 	readonly client_certificate?: { readonly certificate: string; readonly key: string } | { readonly managed: string };
 	/** Key exchange groups, by their TLS 1.3 names. */
 	readonly curves?: readonly string[];
-	/** Default `never`. */
+	/** Whether upstreams may renegotiate; default `never`. */
 	readonly renegotiation?: 'never' | 'freely';
 	/** Ports to which connections are made without TLS. */
 	readonly except_ports?: readonly number[];
-	/** Timeout of the handshake; default 10000. */
+	/** Timeout of the handshake in milliseconds; default 10000. */
 	readonly handshake_timeout?: number;
 }
 
-/** FastCGI (specification of 1996). Times in milliseconds. */
+/** FastCGI (specification of 1996). Times are in milliseconds. */
 export interface FastcgiTransportSettings {
 	readonly type: 'fastcgi';
 	/** Folder of the scripts, with placeholders; default the site's `root`. */
