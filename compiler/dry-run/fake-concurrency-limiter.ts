@@ -17,7 +17,11 @@ export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 		this.#zone = zone;
 	}
 
-	enter(x: Exchange, _key: string, { queue }: ConcurrencyLimit): ConcurrencyPlace | 'refused' | Promise<'timed_out'> {
+	enter(
+		x: Exchange,
+		_key: string,
+		{ maxQueued: queue }: ConcurrencyLimit,
+	): ConcurrencyPlace | 'refused' | Promise<'timed_out'> {
 		if (!(x instanceof FakeExchange) || !x.isBusy(this.#zone)) return PLACE;
 		return queue > 0 ? Promise.resolve('timed_out') : 'refused';
 	}

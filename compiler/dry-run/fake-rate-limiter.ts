@@ -26,9 +26,9 @@ export class FakeRateLimiter implements RateLimiter {
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
 		const now = x.now();
 		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
-		const full = isExhausted ? now + rate.capacity : (this.#full.get(key) ?? 0);
+		const full = isExhausted ? now + rate.capacityMs : (this.#full.get(key) ?? 0);
 		const result = computeExcessMs(full, now, rate, cost);
-		if (result <= rate.maxDelay) this.#full.set(key, timeAfterRequest(full, now, rate, cost));
+		if (result <= rate.maxDelayMs) this.#full.set(key, timeAfterRequest(full, now, rate, cost));
 		return result;
 	}
 

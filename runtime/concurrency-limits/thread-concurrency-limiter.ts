@@ -24,7 +24,7 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 	enter(
 		x: Exchange,
 		key: string,
-		{ requests, queue, timeoutMs: timeout }: ConcurrencyLimit,
+		{ maxRequests: requests, maxQueued: queue, timeoutMs: timeout }: ConcurrencyLimit,
 	): ConcurrencyPlace | 'refused' | Promise<ConcurrencyPlace | 'timed_out' | 'left'> {
 		const table = this.#table;
 		const result = table.enter(key, requests, queue);

@@ -109,10 +109,10 @@ export class LimitTable {
 		const isNew = place === -1;
 		if (isNew) place = this.#leastUsed(set);
 		let fullAt = this.#times[place]!;
-		if (isNew) fullAt = Math.min(fullAt, now + rate.capacity - Math.max(cost, 1) * rate.interval);
+		if (isNew) fullAt = Math.min(fullAt, now + rate.capacityMs - Math.max(cost, 1) * rate.intervalMs);
 		const result = computeExcessMs(fullAt, now, rate, cost);
 		// A key that has used nothing needs no place.
-		if (result <= rate.maxDelay && cost > 0) {
+		if (result <= rate.maxDelayMs && cost > 0) {
 			this.#times[place] = timeAfterRequest(fullAt, now, rate, cost);
 			if (isNew) this.#occupy(place);
 		}

@@ -135,10 +135,11 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 		editor(x, request.headers);
 		const authority = request.headers.get('host');
 		request.headers.delete('host');
-		const parsed = authority === undefined || authority === request.authority ? undefined : parseAuthority(authority);
-		if (parsed) {
+		const newAuthority =
+			authority === undefined || authority === request.authority ? undefined : parseAuthority(authority);
+		if (newAuthority) {
 			request.authority = authority!;
-			request.host = parsed.host;
+			request.host = newAuthority.host;
 		}
 		return next(x);
 	};

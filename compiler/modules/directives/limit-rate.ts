@@ -67,14 +67,18 @@ export const limitRate = handlerDirective<LimitRateStep>({
 		}
 		if (!cx.count(line, args, 1, 3, USAGE)) return undefined;
 		const rate = lowerRate(args[0]!, cx);
-		const after = args.length > 1 ? lowerAfter(args.slice(1), cx) : undefined;
+		const unlimitedBytes = args.length > 1 ? lowerAfter(args.slice(1), cx) : undefined;
 		if (rate === undefined) return undefined;
-		if (rate === 0 && after !== undefined) {
+		if (rate === 0 && unlimitedBytes !== undefined) {
 			const message = '`off` means no limit, so there is nothing that could begin later.';
 			cx.problem('error', 'limit-rate/after-without-limit', args[1]!.span, message);
 			return undefined;
 		}
-		const origin = { handler: 'limit_rate', rate, ...(after !== undefined && { after }) } as const;
+		const origin = {
+			handler: 'limit_rate',
+			rate,
+			...(unlimitedBytes !== undefined && { after: unlimitedBytes }),
+		} as const;
 		return cx.origin<LimitRateStep>(origin, line.span, { rate: args[0]!.span });
 	},
 	schema: {
@@ -93,7 +97,7 @@ export const limitRate = handlerDirective<LimitRateStep>({
 	},
 	compile: (step, cx, next) => {
 		const { rate, after = 0 } = step;
-		const limitsOf = typeof rate === 'string' ? compileRate(rate, after, cx) : limits(rate, after);
+		const limitsOf = typeof rate === 'string' ? compileRate(rate, after, cx) : toLimits(rate, after);
 		if (typeof limitsOf === 'function') {
 			return x => {
 				x.setLimits(limitsOf(x));
@@ -117,11 +121,11 @@ function lowerRate(word: Word, cx: LowerContext): number | string | undefined {
 	return undefined;
 }
 
-function lowerAfter([after, size]: readonly Word[], cx: LowerContext): number | undefined {
-	if (cx.oneOf(after!, ['after'], 'word after the rate') === undefined) return undefined;
+function lowerAfter([unlimitedBytes, size]: readonly Word[], cx: LowerContext): number | undefined {
+	if (cx.oneOf(unlimitedBytes!, ['after'], 'word after the rate') === undefined) return undefined;
 	if (size !== undefined) return cx.size(size);
 	const message = '`after` needs a size.';
-	cx.problem('error', 'limit-rate/after-without-size', after!.span, message, { hint: `Usage: ${USAGE}` });
+	cx.problem('error', 'limit-rate/after-without-size', unlimitedBytes!.span, message, { hint: `Usage: ${USAGE}` });
 	return undefined;
 }
 
@@ -129,27 +133,27 @@ function isRate(rate: number): boolean {
 	return rate >= MIN_RATE && rate <= MAX_RATE;
 }
 
-function limits(rate: number, after: number): TransferLimits {
-	return { maxWriteRate: rate, maxWriteRateAfter: after };
+function toLimits(rate: number, unlimitedBytes: number): TransferLimits {
+	return { maxWriteRate: rate, maxWriteRateAfter: unlimitedBytes };
 }
 
 function compileRate(
 	text: string,
-	after: number,
+	unlimitedBytes: number,
 	cx: CompileContext,
 ): TransferLimits | ((x: Exchange) => TransferLimits) {
 	const template = cx.template(text, 'empty');
 	if (template.constant !== undefined) {
 		const rate = parseRate(template.constant);
-		if (rate !== undefined) return limits(rate, after);
-		// Environment variables are known only on the machine that runs the server.
+		if (rate !== undefined) return toLimits(rate, unlimitedBytes);
+		// An environment variable may have another value on the machine that runs the server, so it is checked per request.
 		if (!text.includes('{')) return cx.refuse(`\`${text}\` is not a rate.`, 'limit-rate/invalid', RANGE_HINT);
 	}
 	return x => {
 		const value = template.render(x);
 		const rate = parseRate(value);
 		if (rate === undefined) throw new HttpError(500, `limit_rate: \`${value}\` is not a rate`);
-		return limits(rate, after);
+		return toLimits(rate, unlimitedBytes);
 	};
 }
 

@@ -119,11 +119,11 @@ function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string
 		let query = '';
 		let parameter = '';
 		for (const component of components) {
-			const rendered = component.template.render(x);
+			const renderedText = component.template.render(x);
 			if (component.template.constant === '&') {
 				query = appendParameter(query, parameter);
 				parameter = '';
-			} else parameter += component.isValue ? `=${rendered}` : rendered;
+			} else parameter += component.isValue ? `=${renderedText}` : renderedText;
 		}
 		return escapeQueryWhereNeeded(appendParameter(query, parameter));
 	};

@@ -108,7 +108,10 @@ export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileCont
 /** Compiles edits of query parameters. The query is rebuilt with its parameters sorted by name. */
 export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdit {
 	const compileText = (value: string) => cx.template(value, 'empty');
-	const renames = (edits.rename ?? []).map(({ from, to }) => ({ from: compileText(from), to: compileText(to) }));
+	const renames = (edits.rename ?? []).map(({ from: oldName, to: newName }) => ({
+		from: compileText(oldName),
+		to: compileText(newName),
+	}));
 	const sets = (edits.set ?? []).map(({ name, value }) => ({ name: compileText(name), value: compileText(value) }));
 	const additions = (edits.add ?? []).map(({ name, value }) => ({
 		name: compileText(name),
@@ -122,11 +125,11 @@ export function compileQueryEdits(edits: QueryEdits, cx: CompileContext): UriEdi
 	const removals = (edits.delete ?? []).map(compileText);
 	return x => {
 		const parameters = parseQueryLeniently(x.request.query);
-		for (const { from, to } of renames) {
-			const values = parameters.get(from.render(x));
+		for (const { from: oldName, to: newName } of renames) {
+			const values = parameters.get(oldName.render(x));
 			if (!values) continue;
-			parameters.delete(from.render(x));
-			parameters.set(to.render(x), values);
+			parameters.delete(oldName.render(x));
+			parameters.set(newName.render(x), values);
 		}
 		for (const { name, value } of sets) parameters.set(name.render(x), [value.render(x)]);
 		for (const { name, value } of additions) {

@@ -80,9 +80,9 @@ function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: H
 		compileSetter(cx.template(name, 'empty'), value, cx),
 	);
 	if (setters.length === 1) {
-		const set = setters[0]!;
+		const setVariable = setters[0]!;
 		return x => {
-			set(x);
+			setVariable(x);
 			return next(x);
 		};
 	}

@@ -13,9 +13,9 @@ const test = suite('limit table');
 
 const memory = (maxKeys: number): SharedArrayBuffer => new SharedArrayBuffer(4 * limitTableWords(maxKeys));
 const perSecond = (requests: number, burst = requests): Rate => ({
-	interval: 1000 / requests,
-	capacity: (burst * 1000) / requests,
-	maxDelay: 0,
+	intervalMs: 1000 / requests,
+	capacityMs: (burst * 1000) / requests,
+	maxDelayMs: 0,
 });
 
 /** HalfSipHash-1-3 as its authors describe it, over the bytes of the text in UTF-16LE. */
@@ -140,13 +140,13 @@ test('a lock whose holder has died is taken over', () => {
 });
 
 test('rounding errors of the clock neither refuse a request nor hide one that remains', () => {
-	const hourly: Rate = { interval: 1_800_000, capacity: 3_600_000, maxDelay: 0 };
+	const hourly: Rate = { intervalMs: 1_800_000, capacityMs: 3_600_000, maxDelayMs: 0 };
 	for (let i = 0; i < 2000; i++) {
 		const table = new LimitTable(memory(1024), 1024);
 		const now = 1e6 + Math.random() * 1e9;
-		assert.is(table.take('x', now, hourly, 1), -hourly.interval, String(now));
+		assert.is(table.take('x', now, hourly, 1), -hourly.intervalMs, String(now));
 		assert.is(table.take('x', now, hourly, 1), 0, String(now));
-		assert.is(table.take('x', now, hourly, 1), hourly.interval, String(now));
+		assert.is(table.take('x', now, hourly, 1), hourly.intervalMs, String(now));
 	}
 });
 

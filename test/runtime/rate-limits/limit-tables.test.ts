@@ -11,7 +11,7 @@ import { LimitTables } from '../../../runtime/rate-limits/limit-tables.ts';
 const test = suite('limit tables');
 
 const MAX_KEYS = 200_000;
-const RATE: Rate = { interval: 1000, capacity: 10_000, maxDelay: 0 };
+const RATE: Rate = { intervalMs: 1000, capacityMs: 10_000, maxDelayMs: 0 };
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** Opens a table in `tables`. */

@@ -77,7 +77,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	};
 	const check = (x: Exchange, { user, password }: Credentials, table: AccountTable): void | Promise<void> => {
 		const hash = table.hashes.get(user);
-		const finish = (isValid: boolean): void | Promise<void> => {
+		const admitOrRefuse = (isValid: boolean): void | Promise<void> => {
 			if (!isValid || hash === undefined) {
 				x.variables.set(CANDIDATE_VARIABLE, user);
 				return refuse(x, 'The credentials are not valid.');
@@ -87,8 +87,8 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		};
 		// Verifying an unknown user takes as long as verifying a known one.
 		const verdict = verifier.verify(x, user, hash ?? table.decoyFor(user), password);
-		if (typeof verdict === 'boolean') return finish(verdict);
-		return verdict.then(finish, (error: unknown) => {
+		if (typeof verdict === 'boolean') return admitOrRefuse(verdict);
+		return verdict.then(admitOrRefuse, (error: unknown) => {
 			// Too many verifications are pending. Access logs name this handler as the one that failed.
 			x.markAnswered('basic_auth', stepNumber);
 			throw error;

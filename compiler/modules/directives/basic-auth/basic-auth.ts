@@ -73,14 +73,14 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 		const accounts: BasicAuthAccount[] = [];
 		let htpasswd: Word | undefined;
 		const userNames = new Set<string>();
-		for (const [index, inner] of (line.block?.lines ?? []).entries()) {
-			cx.noBlock(inner);
-			const firstWord = inner.words[0]!;
+		for (const [index, accountLine] of (line.block?.lines ?? []).entries()) {
+			cx.noBlock(accountLine);
+			const firstWord = accountLine.words[0]!;
 			if (firstWord.text === 'htpasswd' && firstWord.quote === 'none' && cx.dialect === 'configfile') {
-				htpasswd = lowerAccountFile(inner, htpasswd, cx) ?? htpasswd;
+				htpasswd = lowerAccountFile(accountLine, htpasswd, cx) ?? htpasswd;
 				continue;
 			}
-			const [userWord, hashWord, extraWord] = inner.words as readonly [Word, Word | undefined, Word | undefined];
+			const [userWord, hashWord, extraWord] = accountLine.words as readonly [Word, Word | undefined, Word | undefined];
 			const user = cx.template(userWord);
 			if (user === '' || hashWord === undefined || hashWord.text === '') {
 				cx.problem('error', 'auth/incomplete', userWord.span, 'username and password cannot be empty or missing', {
@@ -88,7 +88,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 				});
 				continue;
 			}
-			if (extraWord) cx.count(inner, inner.words.slice(1), 1, 1, '<user> <hash>');
+			if (extraWord) cx.count(accountLine, accountLine.words.slice(1), 1, 1, '<user> <hash>');
 			if (userNames.has(user)) {
 				const message = `account ${index}: username is not unique: ${user}`;
 				cx.problem('error', 'auth/user-twice', userWord.span, message);
@@ -105,7 +105,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 							: `Create one with \`svc hash-password --algorithm ${algorithm}\`.`,
 				});
 			}
-			accounts.push(cx.origin({ user, hash }, inner.span, { user: userWord.span, hash: hashWord.span }));
+			accounts.push(cx.origin({ user, hash }, accountLine.span, { user: userWord.span, hash: hashWord.span }));
 		}
 		if (accounts.length === 0 && !(line.block && line.block.lines.length > 0)) {
 			const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';

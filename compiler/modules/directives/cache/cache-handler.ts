@@ -30,7 +30,7 @@ export interface CacheRules extends FreshnessRules {
 	/** Maximum size of a stored body in bytes. */
 	readonly maxBodyBytes: number;
 	/** Identifies this step, because steps never share stored responses. */
-	readonly place: string;
+	readonly stepPlace: string;
 	readonly key: ((x: Exchange) => string) | undefined;
 	/** Request fields that always take part in selecting a stored response, in lower case, sorted. */
 	readonly selectingFields: readonly string[];
@@ -53,7 +53,7 @@ interface Fetch {
 	readonly key: string;
 	readonly role: CacheRole;
 	readonly requestDirectives: RequestDirectives;
-	readonly stored: CachedResponse | undefined;
+	readonly storedResponse: CachedResponse | undefined;
 	/** Why no stored response could be used; the value of `fwd` in `Cache-Status`. */
 	readonly reason: 'uri-miss' | 'vary-miss' | 'stale' | 'request';
 	readonly ticket: FetchTicket | undefined;
@@ -83,7 +83,8 @@ export function createCacheHandler(rules: CacheRules): Handler {
 				addCacheStatus(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`),
 			);
 		}
-		const key = rules.key === undefined ? primaryKey(x, rules.place) : configuredKey(x, rules.place, rules.key(x));
+		const key =
+			rules.key === undefined ? primaryKey(x, rules.stepPlace) : configuredKey(x, rules.stepPlace, rules.key(x));
 		return lookUp(rules, x, key, role, 0, undefined, false);
 	};
 }
@@ -137,16 +138,19 @@ function lookUp(
 		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, waitCount, waitReason, true));
 	}
 	const { headers } = x.request;
-	const stored = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
+	const storedResponse = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
 	const requestDirectives =
 		rules.obeysClients && (headers.has('cache-control') || headers.has('pragma'))
 			? parseRequestDirectives(headers)
 			: NO_REQUEST_DIRECTIVES;
-	if (stored !== undefined) {
+	if (storedResponse !== undefined) {
 		const now = x.now();
-		const use = decideUse(stored.head, requestDirectives, now);
-		if (use !== 'validate' && serve(rules, x, stored, use === 'fresh' ? 'hit' : 'stale', waitReason)) {
-			if (use === 'stale') revalidateInBackground(rules, x, key, stored);
+		const responseUse = decideUse(storedResponse.head, requestDirectives, now);
+		if (
+			responseUse !== 'validate' &&
+			serve(rules, x, storedResponse, responseUse === 'fresh' ? 'hit' : 'stale', waitReason)
+		) {
+			if (responseUse === 'stale') revalidateInBackground(rules, x, key, storedResponse);
 			return;
 		}
 	}
@@ -157,14 +161,14 @@ function lookUp(
 		throw new HttpError(504, 'cache: no stored response, and the client accepts no other (only-if-cached)');
 	}
 	const reason =
-		stored !== undefined
-			? decideUse(stored.head, NO_REQUEST_DIRECTIVES, x.now()) === 'validate'
+		storedResponse !== undefined
+			? decideUse(storedResponse.head, NO_REQUEST_DIRECTIVES, x.now()) === 'validate'
 				? 'stale'
 				: 'request'
 			: candidates.length > 0
 				? 'vary-miss'
 				: 'uri-miss';
-	const fetch: Fetch = { key, role, requestDirectives, stored, reason, ticket: undefined };
+	const fetch: Fetch = { key, role, requestDirectives, storedResponse, reason, ticket: undefined };
 	if (requestDirectives.noStore || !mayCoalesce(rules, x, role, waitCount)) return fetchResponse(rules, x, fetch);
 	const ticket = cache.joinFetch(key, rules.maxWaitMs);
 	if (ticket.ended === undefined) return fetchResponse(rules, x, { ...fetch, ticket });
@@ -189,12 +193,12 @@ function mayCoalesce({ maxWaitMs }: CacheRules, x: Exchange, role: CacheRole, wa
 function serve(
 	rules: CacheRules,
 	x: Exchange,
-	stored: CachedResponse,
+	storedResponse: CachedResponse,
 	cacheStatus: 'hit' | 'stale',
 	waitReason: Fetch['reason'] | undefined,
 ): boolean {
-	const statusMember = rules.addsStatus ? formatHitStatus(x, stored, waitReason) : '';
-	if (!answerFromStore(x, rules.cache, stored, statusMember)) return false;
+	const statusMember = rules.addsStatus ? formatHitStatus(x, storedResponse, waitReason) : '';
+	if (!answerFromStore(x, rules.cache, storedResponse, statusMember)) return false;
 	x.markAnswered('cache', rules.stepNumber);
 	x.cacheStatus = cacheStatus;
 	rules.cache.countEvent(cacheStatus);
@@ -219,14 +223,14 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 	const earlierHeaders = response.headers.clone();
 	const originalHeaders = request.headers.clone();
 	// Held, because the stored response must still exist when the origin has confirmed it or failed.
-	const release = requestedFetch.stored && cache.pin(requestedFetch.stored);
-	const fetch: Fetch = release ? requestedFetch : { ...requestedFetch, stored: undefined };
-	const { stored, role } = fetch;
+	const release = requestedFetch.storedResponse && cache.pin(requestedFetch.storedResponse);
+	const fetch: Fetch = release ? requestedFetch : { ...requestedFetch, storedResponse: undefined };
+	const { storedResponse, role } = fetch;
 	let isValidation = false;
 	if (role === 'serve') for (const name of CONDITIONAL_FIELDS) request.headers.delete(name);
-	if (stored !== undefined && !request.headers.has('range')) {
+	if (storedResponse !== undefined && !request.headers.has('range')) {
 		for (const name of CONDITIONAL_FIELDS) request.headers.delete(name);
-		const { etag, modified } = stored.head;
+		const { etag, modified } = storedResponse.head;
 		isValidation = etag !== undefined || modified !== undefined;
 		if (etag !== undefined) request.headers.set('If-None-Match', etag);
 		if (modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
@@ -246,7 +250,7 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 		resetResponse(x, earlierHeaders);
 		Object.assign(request, { method, path, query });
 		x.exclusiveGroups = exclusive;
-		return fetchResponse(rules, x, { ...fetch, stored: undefined });
+		return fetchResponse(rules, x, { ...fetch, storedResponse: undefined });
 	};
 	const onAnswer = (): void | Promise<void> => {
 		restore();
@@ -271,9 +275,9 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 		restore();
 		fetch.ticket?.done('failed');
 		const isFailure = error instanceof HttpError ? error.status >= 500 : true;
-		if (isFailure && stored !== undefined && !x.isGone && isUsableOnError(stored.head, x.now())) {
+		if (isFailure && storedResponse !== undefined && !x.isGone && isUsableOnError(storedResponse.head, x.now())) {
 			resetResponse(x, earlierHeaders);
-			if (serve(rules, x, stored, 'stale', undefined)) {
+			if (serve(rules, x, storedResponse, 'stale', undefined)) {
 				release?.();
 				return;
 			}
@@ -305,7 +309,7 @@ function processResponse(
 ): void | Promise<void> {
 	const { cache } = rules;
 	const { response } = x;
-	const { stored, ticket } = fetch;
+	const { storedResponse, ticket } = fetch;
 	const { status } = response;
 	if (x.aborted || x.upgradeCallback !== undefined || status === 0) {
 		ticket?.done('private');
@@ -313,13 +317,13 @@ function processResponse(
 		cache.countEvent('miss');
 		return;
 	}
-	if (stored !== undefined && status === 304 && isValidation) {
-		if (!refersToStored(response.headers, stored)) {
-			cache.remove(stored);
+	if (storedResponse !== undefined && status === 304 && isValidation) {
+		if (!refersToStored(response.headers, storedResponse)) {
+			cache.remove(storedResponse);
 			return fetchAgain();
 		}
-		const head = refreshHead(stored.head, response.headers, earlierHeaders, times, rules);
-		const refreshed = cache.refresh(stored, head);
+		const head = refreshHead(storedResponse.head, response.headers, earlierHeaders, times, rules);
+		const refreshed = cache.refresh(storedResponse, head);
 		cache.countEvent('revalidated');
 		ticket?.done(requiresValidation(head) ? 'private' : 'stored');
 		resetResponse(x, earlierHeaders);
@@ -330,12 +334,12 @@ function processResponse(
 		cache.countEvent('hit');
 		return;
 	}
-	if (stored !== undefined && status >= 500 && isUsableOnError(stored.head, x.now())) {
+	if (storedResponse !== undefined && status >= 500 && isUsableOnError(storedResponse.head, x.now())) {
 		ticket?.done('failed');
 		const { body } = response;
 		resetResponse(x, earlierHeaders);
 		if (isStream(body)) body.cancel();
-		if (serve(rules, x, stored, 'stale', undefined)) return;
+		if (serve(rules, x, storedResponse, 'stale', undefined)) return;
 	}
 	x.cacheStatus = 'miss';
 	cache.countEvent('miss');
@@ -345,10 +349,16 @@ function processResponse(
 	const isStored = refusal === undefined;
 	if (refusal !== undefined) ticket?.done(refusal);
 	// A full response shows that the stored one is obsolete (RFC 9111 §4.3.3), even if the new one may not be stored.
-	if (!isStored && stored !== undefined && status < 500 && !isNeverStored(status) && isSameForEveryone(x, fetch))
-		cache.remove(stored);
-	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
-		updateFromHead(rules, stored, x, earlierHeaders, times);
+	if (
+		!isStored &&
+		storedResponse !== undefined &&
+		status < 500 &&
+		!isNeverStored(status) &&
+		isSameForEveryone(x, fetch)
+	)
+		cache.remove(storedResponse);
+	if (storedResponse !== undefined && role === 'look' && x.request.method === 'HEAD')
+		updateFromHead(rules, storedResponse, x, earlierHeaders, times);
 	if (rules.addsStatus)
 		addCacheStatus(
 			x,
@@ -373,7 +383,7 @@ function refersToStored(headers: HeaderList, { head }: CachedResponse): boolean 
  */
 function updateFromHead(
 	rules: CacheRules,
-	stored: CachedResponse,
+	storedResponse: CachedResponse,
 	x: Exchange,
 	earlierHeaders: HeaderList,
 	times: FetchTimes,
@@ -382,17 +392,17 @@ function updateFromHead(
 	const { status, headers } = x.response;
 	if (status !== 200) return;
 	const length = headers.get('content-length');
-	const { etag, modified } = stored.head;
+	const { etag, modified } = storedResponse.head;
 	const isUnchanged =
-		(length === undefined || length === String(stored.length)) &&
+		(length === undefined || length === String(storedResponse.length)) &&
 		(headers.has('etag') ? headers.get('etag') === etag : true) &&
 		(headers.has('last-modified') ? lastModifiedOf(headers, times.receivedAt) === modified : true);
-	if (!isUnchanged) cache.remove(stored);
+	if (!isUnchanged) cache.remove(storedResponse);
 	else if (
 		(headers.has('etag') || headers.has('last-modified')) &&
 		isStorable(rules, x, times, NO_REQUEST_DIRECTIVES)
 	) {
-		cache.refresh(stored, refreshHead(stored.head, headers, earlierHeaders, times, rules));
+		cache.refresh(storedResponse, refreshHead(storedResponse.head, headers, earlierHeaders, times, rules));
 	}
 }
 
@@ -406,20 +416,25 @@ function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 }
 
 /** Revalidates a response that was served stale in the background (RFC 5861 §3), once for all threads. */
-function revalidateInBackground(rules: CacheRules, client: Exchange, key: string, stored: CachedResponse): void {
+function revalidateInBackground(
+	rules: CacheRules,
+	client: Exchange,
+	key: string,
+	storedResponse: CachedResponse,
+): void {
 	const ticket = rules.cache.joinFetch(key, 0);
 	if (ticket.ended !== undefined) return;
-	const x = createBackgroundExchange(client, stored);
+	const x = createBackgroundExchange(client, storedResponse);
 	const fetch: Fetch = {
 		key,
 		role: 'serve',
 		requestDirectives: NO_REQUEST_DIRECTIVES,
-		stored,
+		storedResponse,
 		reason: 'stale',
 		ticket,
 	};
 	const backgroundRules: CacheRules = { ...rules, cache: withoutHitCounts(rules.cache), addsStatus: false };
-	const finish = (): void => {
+	const drainResponse = (): void => {
 		if (isStream(x.response.body)) void drainBody(x.response.body);
 		else ticket.done('failed');
 	};
@@ -427,10 +442,10 @@ function revalidateInBackground(rules: CacheRules, client: Exchange, key: string
 	setImmediate(() => {
 		try {
 			const pending = fetchResponse(backgroundRules, x, fetch);
-			if (pending instanceof Promise) pending.then(finish, finish);
-			else finish();
+			if (pending instanceof Promise) pending.then(drainResponse, drainResponse);
+			else drainResponse();
 		} catch {
-			finish();
+			drainResponse();
 		}
 	});
 }
@@ -466,7 +481,7 @@ function withoutHitCounts(cache: ResponseCache): ResponseCache {
 		body: (response, start, end) => cache.body(response, start, end),
 		pin: response => cache.pin(response),
 		urlEpoch: (host, path, query) => cache.urlEpoch(host, path, query),
-		store: (head, length, most, since) => cache.store(head, length, most, since),
+		store: (head, length, maxBytes, since) => cache.store(head, length, maxBytes, since),
 		refresh: (response, head) => cache.refresh(response, head),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),
@@ -485,6 +500,6 @@ function addCacheStatus(x: Exchange, statusMember: string): void {
 	if (x.response.status !== 0 && x.upgradeCallback === undefined) x.response.headers.add('Cache-Status', statusMember);
 }
 
-function runAfter(pending: void | Promise<void>, then: () => void | Promise<void>): void | Promise<void> {
-	return pending instanceof Promise ? pending.then(then) : then();
+function runAfter(pending: void | Promise<void>, continuation: () => void | Promise<void>): void | Promise<void> {
+	return pending instanceof Promise ? pending.then(continuation) : continuation();
 }

@@ -36,8 +36,8 @@ const OVERRIDE_FIELDS: ReadonlySet<string> = new Set([
 
 /** Returns a field name as seen by programs that turn fields into variables, as CGI does. They cannot distinguish `_` and `-`. */
 function normalizeFieldName(name: string): string {
-	const lower = name.toLowerCase();
-	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+	const lowerName = name.toLowerCase();
+	return lowerName.includes('_') ? lowerName.replaceAll('_', '-') : lowerName;
 }
 
 /** Decides how the cache treats a request, by its method, body and fields. */
@@ -91,9 +91,9 @@ export function cacheKeyHost(request: Request): string {
  * Returns the primary key: the site and the step's place in it; scheme, authority and target as received; and the current
  * target if it was rewritten. Nothing is decoded: whatever an origin could distinguish has different keys.
  */
-export function primaryKey(x: Exchange, place: string): string {
+export function primaryKey(x: Exchange, stepPlace: string): string {
 	const { request, received } = x;
-	let key = `${x.site}${place}${request.scheme}://${cacheKeyHost(request)}${received.path}`;
+	let key = `${x.site}${stepPlace}${request.scheme}://${cacheKeyHost(request)}${received.path}`;
 	if (received.query !== undefined) key += `?${received.query}`;
 	if (request.path !== received.path || request.query !== received.query) {
 		key += ` ${request.query === undefined ? request.path : `${request.path}?${request.query}`}`;
@@ -102,9 +102,9 @@ export function primaryKey(x: Exchange, place: string): string {
 }
 
 /** Returns a key configured by the `key` template. */
-export function configuredKey(x: Exchange, place: string, text: string): string {
+export function configuredKey(x: Exchange, stepPlace: string, text: string): string {
 	// The configured text ends at the first newline, so a newline from a decoded path must be escaped.
-	return appendRoutingFields(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
+	return appendRoutingFields(x, `${x.site}${stepPlace}${text.replaceAll('\n', '%0A')}`);
 }
 
 function appendRoutingFields(x: Exchange, key: string): string {

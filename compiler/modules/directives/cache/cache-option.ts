@@ -68,8 +68,8 @@ export const cacheOption: GlobalOption = {
 		cx.count(line, line.words.slice(1), 0, 0, cacheOption.usage);
 		const fields: { [field: string]: unknown } = {};
 		lowerCacheRules(line.block, fields, cx, {
-			of: 'cache',
-			more: {
+			directiveName: 'cache',
+			ownSubdirectives: {
 				ceiling: lowerCeiling(fields, cx),
 				disk: (words, innerLine) => {
 					cx.noBlock(innerLine);

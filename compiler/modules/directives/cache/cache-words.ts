@@ -92,9 +92,9 @@ export function lowerCacheRules(
 	fields: { [field: string]: unknown },
 	cx: LowerContext,
 	{
-		of: owner,
-		more: ownSubdirectives,
-	}: { readonly of: string; readonly more: { readonly [name: string]: SubdirectiveHandler } },
+		directiveName: owner,
+		ownSubdirectives,
+	}: { readonly directiveName: string; readonly ownSubdirectives: { readonly [name: string]: SubdirectiveHandler } },
 ): void {
 	const lowerTime = (word: Word, maxMs: number = MAX_TIME_MS): number | undefined => {
 		const value = cx.duration(word);

@@ -86,8 +86,8 @@ export const cache = handlerDirective<CacheStep>({
 		cx.count(line, args, 0, 0, USAGE);
 		const step: { handler: 'cache'; [field: string]: unknown } = { handler: 'cache' };
 		lowerCacheRules(line.block, step, cx, {
-			of: 'cache',
-			more: {
+			directiveName: 'cache',
+			ownSubdirectives: {
 				key: (words, innerLine) => {
 					cx.noBlock(innerLine);
 					if (cx.count(innerLine, words, 1, 1, 'key <template>')) step.key = cx.template(words[0]!);
@@ -140,7 +140,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	const defaults: CacheDefaults = cacheDefaults(cx.settings);
 	const rules: CacheRuleFields = { ...defaults, ...step };
 	// The step's place in its site, without the site's index, which changes when sites are added or removed.
-	const place = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
+	const stepPlace = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(
 		'cache',
 		step.ceiling === undefined
@@ -154,7 +154,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	return createCacheHandler({
 		cache: store,
 		maxBodyBytes,
-		place,
+		stepPlace,
 		key: template && (x => template.constant ?? template.render(x)),
 		selectingFields: [...(step.vary ?? [])].sort(),
 		bypass: step.bypass && cx.matcher(step.bypass, 'bypass'),

@@ -45,14 +45,14 @@ export function selectingValues(names: readonly string[], request: HeaderList, r
 
 /** Returns the newest stored response whose selecting fields match the request. */
 export function selectStoredResponse(
-	stored: readonly CachedResponse[],
+	storedResponses: readonly CachedResponse[],
 	request: HeaderList,
 ): CachedResponse | undefined {
 	let newest: CachedResponse | undefined;
 	// Variants of one URL usually select by the same fields, so each value of the request is normalized only once.
-	const normalizedValues = stored.length > 1 ? new Map<string, string>() : undefined;
-	for (let i = 0; i < stored.length; i++) {
-		const candidate = stored[i]!;
+	const normalizedValues = storedResponses.length > 1 ? new Map<string, string>() : undefined;
+	for (let i = 0; i < storedResponses.length; i++) {
+		const candidate = storedResponses[i]!;
 		if (!matchesRequest(candidate.head.selecting, request, normalizedValues)) continue;
 		if (newest === undefined || candidate.head.storedAt > newest.head.storedAt) newest = candidate;
 	}

@@ -17,11 +17,11 @@ import { currentAge } from './freshness.ts';
 export function answerFromStore(
 	x: Exchange,
 	cache: ResponseCache,
-	stored: CachedResponse,
+	storedResponse: CachedResponse,
 	statusMember: string,
 ): boolean {
 	const { request, response } = x;
-	const { head, length } = stored;
+	const { head, length } = storedResponse;
 	const now = x.now();
 	let isConditional = false;
 	let hasRange = false;
@@ -58,10 +58,10 @@ export function answerFromStore(
 		return true;
 	}
 	if (hasRange && head.status === 200 && request.method === 'GET' && rangeApplies(requestHeaders, validators, now)) {
-		const rangeResult = answerRange(x, cache, stored, now, statusMember);
+		const rangeResult = answerRange(x, cache, storedResponse, now, statusMember);
 		if (rangeResult !== undefined) return rangeResult;
 	}
-	const body = length === 0 ? null : cache.body(stored, 0, length);
+	const body = length === 0 ? null : cache.body(storedResponse, 0, length);
 	if (body === undefined) return false;
 	response.status = head.status;
 	response.headers = mergeStoredFields(response.headers, head, now, statusMember);
@@ -81,12 +81,12 @@ function storedDate({ fields }: CachedHead, now: number): number | undefined {
 function answerRange(
 	x: Exchange,
 	cache: ResponseCache,
-	stored: CachedResponse,
+	storedResponse: CachedResponse,
 	now: number,
 	statusMember: string,
 ): boolean | undefined {
 	const { response } = x;
-	const { head, length } = stored;
+	const { head, length } = storedResponse;
 	const ranges = parseRange(x.request.headers.combined('range')!, length);
 	if (ranges === 'ignore') return undefined;
 	const mergeHeaders = (): HeaderList => {
@@ -102,14 +102,14 @@ function answerRange(
 	}
 	if (ranges.length === 1) {
 		const [range] = ranges as [(typeof ranges)[number]];
-		const body = cache.body(stored, range.start, range.end);
+		const body = cache.body(storedResponse, range.start, range.end);
 		if (body === undefined) return false;
 		mergeHeaders().set('Content-Range', contentRange(range, length));
 		response.status = 206;
 		response.body = body;
 		return true;
 	}
-	const release = cache.pin(stored);
+	const release = cache.pin(storedResponse);
 	if (release === undefined) return false;
 	const boundary = randomUUID().replaceAll('-', '');
 	const mergedHeaders = mergeHeaders();
@@ -119,7 +119,7 @@ function answerRange(
 		length,
 		type,
 		boundary,
-		part => cache.body(stored, part.start, part.end) ?? null,
+		part => cache.body(storedResponse, part.start, part.end) ?? null,
 		release,
 	);
 	mergedHeaders.set('Content-Type', `multipart/byteranges; boundary=${boundary}`);
@@ -134,9 +134,9 @@ export function mergeStoredFields(
 	now: number,
 	statusMember: string,
 ): HeaderList {
-	const { fields, before, removed } = head;
+	const { fields, before: earlierFields, removed } = head;
 	let items: string[];
-	if (hasExactly(currentHeaders, before)) items = fields.slice();
+	if (hasExactly(currentHeaders, earlierFields)) items = fields.slice();
 	else {
 		items = [];
 		const keptHeaders = currentHeaders.clone();
@@ -145,7 +145,7 @@ export function mergeStoredFields(
 		// fields that were added later.
 		for (let i = 0; i < keptHeaders.size; i++) items.push(keptHeaders.nameAt(i), keptHeaders.valueAt(i));
 		for (let i = 0; i < fields.length; i += 2) {
-			if (!includesField(before, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);
+			if (!includesField(earlierFields, fields[i]!, fields[i + 1]!)) items.push(fields[i]!, fields[i + 1]!);
 		}
 	}
 	items.push('Age', String(Math.floor(currentAge(head, now) / 1000)));

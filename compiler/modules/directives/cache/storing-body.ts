@@ -41,7 +41,7 @@ export class StoringBody implements BodySource {
 	/** Total bytes of the body, if known. */
 	readonly #totalBytes: number | undefined;
 	readonly #body: BodySource;
-	readonly #onEnd: (stored: boolean) => void;
+	readonly #onEnd: (isStored: boolean) => void;
 	/** True if the body may be read ahead at any time, so that chunks are copied for the client. */
 	#mayReadAhead: boolean;
 	#writer: CacheWriter | undefined;

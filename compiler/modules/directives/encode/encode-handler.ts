@@ -83,7 +83,7 @@ function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions
 	}
 	const knownLength = lengthForGet(x);
 	const name = chooseCoding(x, encoder, knownLength);
-	if (conditions?.answer(x, name, true)) return;
+	if (conditions?.answerIfMatching(x, name, true)) return;
 	if (name === undefined) return;
 	if (request.method === 'HEAD') {
 		// A HEAD response has the same fields as the GET response, whose length is unknown before compression.
@@ -131,7 +131,7 @@ function applyResult(
 	x.response.body = body;
 	if (!encoded) {
 		// Not compressed, because the body is too short or too many responses are being compressed.
-		conditions?.answer(x, undefined, (bodyLength(body) ?? minBytes + 1) <= minBytes);
+		conditions?.answerIfMatching(x, undefined, (bodyLength(body) ?? minBytes + 1) <= minBytes);
 		return;
 	}
 	x.contentCoding = coding;

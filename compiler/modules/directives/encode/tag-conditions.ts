@@ -120,8 +120,8 @@ export class TagConditions {
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
 		const plainTagList = this.#isWhole ? plainTags(tags, [this.#coding]) : [];
-		const list = [...new Set([...this.#passedTags, ...plainTagList])];
-		if (list.length > 0) headers.set('If-None-Match', list.join(', '));
+		const tagList = [...new Set([...this.#passedTags, ...plainTagList])];
+		if (tagList.length > 0) headers.set('If-None-Match', tagList.join(', '));
 		else {
 			headers.delete('if-none-match');
 			// The client sent If-None-Match, so If-Modified-Since must be ignored (RFC 9110 §13.1.3).
@@ -146,7 +146,7 @@ export class TagConditions {
 	 * @param coding The coding in which the response is sent; undefined if uncompressed.
 	 * @param isNeverEncoded True if this client never gets the response in a coding.
 	 */
-	answer(x: Exchange, coding: string | undefined, isNeverEncoded: boolean): boolean {
+	answerIfMatching(x: Exchange, coding: string | undefined, isNeverEncoded: boolean): boolean {
 		const { status, headers } = x.response;
 		const tag = headers.get('etag');
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
@@ -182,10 +182,10 @@ function endWithStatus(x: Exchange, status: 304 | 412): void {
 
 /** Adds the tags of the uncompressed forms to a field's list of tags. */
 function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
-	const list = headers.combined(name.toLowerCase());
-	if (list === undefined) return;
-	const added = plainTags(parseEntityTags(list), codings);
-	if (added.length > 0) headers.set(name, [list, ...added].join(', '));
+	const tagList = headers.combined(name.toLowerCase());
+	if (tagList === undefined) return;
+	const added = plainTags(parseEntityTags(tagList), codings);
+	if (added.length > 0) headers.set(name, [tagList, ...added].join(', '));
 }
 
 /** Returns the tags of the uncompressed forms for those tags that name a coding. */

@@ -41,7 +41,7 @@ const USAGE =
 /** The step while the lines of the block are lowered into it. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
-function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
+function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
 	const draft = {} as Draft;
 	draft.handler = 'files';
 	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
@@ -51,31 +51,31 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 
 	const hide: string[] = [];
 	const flagHandler =
-		(set: () => void) => (words: readonly Word[], innerLine: Parameters<LowerContext['noBlock']>[0]) => {
+		(setFlag: () => void) => (words: readonly Word[], innerLine: Parameters<LowerContext['noBlock']>[0]) => {
 			cx.noBlock(innerLine);
-			if (cx.count(innerLine, words, 0, 0, USAGE)) set();
+			if (cx.count(innerLine, words, 0, 0, USAGE)) setFlag();
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			root: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 1, 1, 'root PATH')) return;
+			root: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 1, 'root PATH')) return;
 				draft.root = lowerPath(words[0]!, cx);
 			},
-			hide: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
+			hide: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
 				for (const word of words) hide.push(word.text.includes('/') ? lowerPath(word, cx) : cx.template(word));
 			},
-			index: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
+			index: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
 				draft.index = words.map(word => cx.template(word));
 			},
-			status: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 1, 1, 'status CODE')) return;
+			status: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, 1, 'status CODE')) return;
 				const word = words[0]!;
 				const status = word.text.includes('{') ? cx.template(word) : cx.status(word);
 				if (status !== undefined) draft.status = status;
@@ -91,23 +91,23 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			follow_symlinks: flagHandler(() => {
 				draft.follow_symlinks = true;
 			}),
-			browse: (words, sub) => {
+			browse: (words, innerLine) => {
 				if (draft.browse) {
-					cx.problem('error', 'browse/repeated', sub.words[0]!.span, 'browsing is already configured');
+					cx.problem('error', 'browse/repeated', innerLine.words[0]!.span, 'browsing is already configured');
 					return;
 				}
-				draft.browse = lowerBrowse(words, sub, word => lowerPath(word, cx), cx);
+				draft.browse = lowerBrowse(words, innerLine, word => lowerPath(word, cx), cx);
 			},
-			precompressed: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
+			precompressed: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
 				const codings = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
 				if (words.length === 0) draft.precompressed = [...SIDECAR_CODINGS];
 				else if (codings.length > 0) draft.precompressed = [...new Set(codings)];
 			},
-			etag_file_extensions: (words, sub) => {
-				cx.noBlock(sub);
-				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'etag_file_extensions .EXT…')) return;
+			etag_file_extensions: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'etag_file_extensions .EXT…')) return;
 				const extensions: string[] = [];
 				for (const { text, span } of words) {
 					if (/^\.[^/\0]+$/.test(text)) extensions.push(text);
@@ -118,9 +118,9 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 				}
 				if (extensions.length > 0) draft.etag_file_extensions = extensions;
 			},
-			fs: (words, sub) => {
-				cx.noBlock(sub);
-				if (cx.count(sub, words, 1, 1, 'fs default')) isFileSystem(words[0]!, cx);
+			fs: (words, innerLine) => {
+				cx.noBlock(innerLine);
+				if (cx.count(innerLine, words, 1, 1, 'fs default')) isFileSystem(words[0]!, cx);
 			},
 		},
 		'file_server',
@@ -174,7 +174,7 @@ http://example.com {
 \`\`\`
 `,
 	matcherToken: 'optional',
-	lower,
+	lower: lowerFileServer,
 	schema: {
 		properties: {
 			root: {

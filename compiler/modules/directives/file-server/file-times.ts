@@ -4,7 +4,9 @@ const BASE = 36;
 /** The range of a time's six lower digits. It is formatted in two parts, because in nanoseconds it is too large for a number. */
 const LOWER_RANGE = BASE ** 6;
 /** All pairs of base-36 digits. */
-const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, n) => n.toString(BASE).padStart(2, '0'));
+const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, index) =>
+	index.toString(BASE).padStart(2, '0'),
+);
 /**
  * Maximum number of cached entries. There is one per second of modification, and the files of a folder are usually written within a
  * few seconds.
@@ -46,13 +48,13 @@ export class FileTimes {
 			this.#size = size;
 			this.#sizeText = `-${size.toString(BASE)}"`;
 		}
-		const second = this.#formatSecond(seconds);
-		const lowerPart = second.lower + nanoseconds;
+		const formattedSecond = this.#formatSecond(seconds);
+		const lowerPart = formattedSecond.lower + nanoseconds;
 		// For times before 1970 and in its first two seconds, there are no upper digits, so the tag is computed at once.
-		if (second.upper <= 0) return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
+		if (formattedSecond.upper <= 0) return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
 		if (lowerPart >= LOWER_RANGE)
-			return `"${(second.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#sizeText}`;
-		return second.upperText + formatLowerDigits(lowerPart) + this.#sizeText;
+			return `"${(formattedSecond.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#sizeText}`;
+		return formattedSecond.upperText + formatLowerDigits(lowerPart) + this.#sizeText;
 	}
 
 	#formatSecond(seconds: number): FormattedSecond {
@@ -60,12 +62,12 @@ export class FileTimes {
 		const cached = this.#cache[slot];
 		if (cached !== undefined && cached.seconds === seconds) return cached;
 		const nanoseconds = toNanoseconds(seconds, 0);
-		const upper = Number(nanoseconds / BigInt(LOWER_RANGE));
+		const upperPart = Number(nanoseconds / BigInt(LOWER_RANGE));
 		const formatted: FormattedSecond = {
 			seconds,
 			date: new Date(seconds * 1000).toUTCString(),
-			upper,
-			upperText: `"${upper.toString(BASE)}`,
+			upper: upperPart,
+			upperText: `"${upperPart.toString(BASE)}`,
 			lower: Number(nanoseconds % BigInt(LOWER_RANGE)),
 		};
 		this.#cache[slot] = formatted;
@@ -77,9 +79,9 @@ function toNanoseconds(seconds: number, nanoseconds: number): bigint {
 	return BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds);
 }
 
-function formatLowerDigits(lower: number): string {
-	const firstPair = Math.floor(lower / BASE ** 4);
-	const remainder = lower - firstPair * BASE ** 4;
+function formatLowerDigits(lowerPart: number): string {
+	const firstPair = Math.floor(lowerPart / BASE ** 4);
+	const remainder = lowerPart - firstPair * BASE ** 4;
 	const secondPair = Math.floor(remainder / BASE ** 2);
 	return DIGIT_PAIRS[firstPair]! + DIGIT_PAIRS[secondPair]! + DIGIT_PAIRS[remainder - secondPair * BASE ** 2]!;
 }

@@ -35,8 +35,8 @@ interface FileServer {
 	readonly isHidden: HiddenFileTest;
 	/** Whether the hidden files depend on the request. */
 	readonly hidesPerRequest: boolean;
-	readonly facts: FileFactsCache;
-	readonly browse: FolderLister | undefined;
+	readonly factsCache: FileFactsCache;
+	readonly listFolder: FolderLister | undefined;
 	/** Codings of sidecars; empty to disable them. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
@@ -69,8 +69,8 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		root: compileRoot(step.root, cx),
 		isHidden: isHiddenFile,
 		hidesPerRequest: isPerRequest,
-		facts: new FileFactsCache(),
-		browse:
+		factsCache: new FileFactsCache(),
+		listFolder:
 			step.browse &&
 			compileBrowse(
 				step.browse,
@@ -171,7 +171,7 @@ function absolutePattern(pattern: string): string {
 /** Reports whether a file is hidden. The result is cached for each open file, because a cached file always has the same path. */
 function isFileHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesPerRequest || file.source === 'disk') return server.isHidden(x, root, path, file);
-	const facts = server.facts.get(file);
+	const facts = server.factsCache.get(file);
 	facts.hidden ??= server.isHidden(x, root, path, file);
 	return facts.hidden;
 }
@@ -253,7 +253,7 @@ function unavailableError(error: FileError): HttpError {
 function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number): void | Promise<void> {
 	const name = server.index[index];
 	if (name === undefined)
-		return server.browse ? listFolder(server, server.browse, x, lookup) : answerMissing(server, x);
+		return server.listFolder ? listFolder(server, server.listFolder, x, lookup) : answerMissing(server, x);
 	return openPath(server, x, lookup, `${lookup.requestedPath.path}/${name.constant ?? name.render(x)}`, index);
 }
 
@@ -262,9 +262,9 @@ function listFolder(
 	server: FileServer,
 	lister: FolderLister,
 	x: Exchange,
-	{ root, requestedPath: asked }: Lookup,
+	{ root, requestedPath }: Lookup,
 ): void | Promise<void> {
-	const { path, endsWithSlash } = asked;
+	const { path, endsWithSlash } = requestedPath;
 	if (path !== '' && server.isHidden(x, root, path, { path: root === '/' ? path : root + path, relativePath: path })) {
 		return answerMissing(server, x);
 	}
@@ -291,16 +291,12 @@ function requireReadMethod(x: Exchange): void {
  * Answers for a path that does not exist. If it continues below a file, it is malformed (400), unless that file is hidden or cannot
  * be opened: then the answer reveals nothing about the file.
  */
-function answerNonexistent(
-	server: FileServer,
-	x: Exchange,
-	{ root, requestedPath: asked }: Lookup,
-): void | Promise<void> {
-	const file = findFileAbove(server, root, asked.path);
+function answerNonexistent(server: FileServer, x: Exchange, { root, requestedPath }: Lookup): void | Promise<void> {
+	const file = findFileAbove(server, root, requestedPath.path);
 	if (file === undefined) return answerMissing(server, x);
-	const answerForFileAbove = (opened: OpenFile): void | Promise<void> => {
-		const isVisible = !isFileHidden(server, x, root, file, opened);
-		opened.close();
+	const answerForFileAbove = (openFile: OpenFile): void | Promise<void> => {
+		const isVisible = !isFileHidden(server, x, root, file, openFile);
+		openFile.close();
 		if (!isVisible) return answerMissing(server, x);
 		throw new HttpError(400, 'file_server: the path leads on below a file');
 	};
@@ -308,13 +304,15 @@ function answerNonexistent(
 		if (error instanceof FileError) return answerMissing(server, x);
 		throw error;
 	};
-	let opened: OpenFile | Promise<OpenFile>;
+	let openedFile: OpenFile | Promise<OpenFile>;
 	try {
-		opened = server.reader.open(root, file, server.followSymlinks);
+		openedFile = server.reader.open(root, file, server.followSymlinks);
 	} catch (error) {
 		return onOpenError(error);
 	}
-	return opened instanceof Promise ? opened.then(answerForFileAbove, onOpenError) : answerForFileAbove(opened);
+	return openedFile instanceof Promise
+		? openedFile.then(answerForFileAbove, onOpenError)
+		: answerForFileAbove(openedFile);
 }
 
 /** Returns the nearest existing path above `path` if it is a file, otherwise undefined. */
@@ -450,7 +448,7 @@ function fillResponse(
 	const headers = response.headers;
 	const now = x.now();
 	const status = server.status?.(x) ?? x.error?.status ?? 200;
-	const facts = server.facts.get(file);
+	const facts = server.factsCache.get(file);
 	const fileValidators = validatorsOf(
 		facts,
 		now,

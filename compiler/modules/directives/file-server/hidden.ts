@@ -2,10 +2,10 @@
 import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesGlobSegment } from '../../matchers/glob.ts';
 
 /**
- * Reports whether a file must be hidden. `absolute` is its full path; `below` is its path relative to the root, with a leading
- * slash.
+ * Reports whether a file must be hidden. `absolutePath` is its full path; `relativePath` is the path below the root, with a
+ * leading slash.
  */
-export type HiddenTest = (absolute: string, below: string) => boolean;
+export type HiddenTest = (absolutePath: string, relativePath: string) => boolean;
 
 /**
  * Compiles patterns. A pattern without a slash hides every file and folder of that name below the root. A pattern with a slash
@@ -15,12 +15,12 @@ export type HiddenTest = (absolute: string, below: string) => boolean;
 export function compileHiddenTest(patterns: readonly string[]): HiddenTest {
 	const names = patterns.filter(pattern => !pattern.includes('/')).map(compileNameTest);
 	const paths = patterns.filter(pattern => pattern.includes('/')).map(compilePathTest);
-	return (absolute, below) => {
-		for (const test of paths) if (test(absolute)) return true;
+	return (absolutePath, relativePath) => {
+		for (const isPathHidden of paths) if (isPathHidden(absolutePath)) return true;
 		if (names.length === 0) return false;
-		for (const segment of below.split('/')) {
+		for (const segment of relativePath.split('/')) {
 			if (segment === '') continue;
-			for (const test of names) if (test(segment)) return true;
+			for (const isNameHidden of names) if (isNameHidden(segment)) return true;
 		}
 		return false;
 	};
@@ -40,10 +40,10 @@ function compilePathTest(pattern: string): (path: string) => boolean {
 	}
 	const segments = parsePattern(trimmed);
 	return path => {
-		const parts = path.split('/');
+		const pathSegments = path.split('/');
 		return (
-			parts.length >= segments.length &&
-			segments.every((elements, index) => matchesGlobSegment(elements, parts[index]!))
+			pathSegments.length >= segments.length &&
+			segments.every((elements, index) => matchesGlobSegment(elements, pathSegments[index]!))
 		);
 	};
 }
@@ -87,10 +87,10 @@ function parsePattern(pattern: string): GlobElement[][] {
 		else if (character === '?') element = ANY_CHARACTER;
 		else if (character === '\\' && index + 1 < characters.length) element = characters[++index]!;
 		else if (character === '[') {
-			const close = characters.indexOf(']', characters[index + 1] === '^' ? index + 3 : index + 2);
-			if (close !== -1) {
-				element = parseClass(characters.slice(index + 1, close));
-				index = close;
+			const closingIndex = characters.indexOf(']', characters[index + 1] === '^' ? index + 3 : index + 2);
+			if (closingIndex !== -1) {
+				element = parseClass(characters.slice(index + 1, closingIndex));
+				index = closingIndex;
 			}
 		}
 		segments.at(-1)!.push(element);

@@ -16,9 +16,9 @@ export interface ConcurrencyLimiterSettings {
 
 export interface ConcurrencyLimit {
 	/** Maximum number of requests that run at a time. */
-	readonly requests: number;
+	readonly maxRequests: number;
 	/** Maximum number of requests that wait. */
-	readonly queue: number;
+	readonly maxQueued: number;
 	/** Maximum milliseconds for which a request waits. */
 	readonly timeoutMs: number;
 }

@@ -87,7 +87,7 @@ class HeldPlaces {
 
 	/** Reports whether the request already has a place of this zone and key. It needs only one. */
 	has(zone: string, key: string): boolean {
-		for (const held of this.#places) if (held.zone === zone && held.key === key) return true;
+		for (const heldPlace of this.#places) if (heldPlace.zone === zone && heldPlace.key === key) return true;
 		return false;
 	}
 
@@ -124,7 +124,7 @@ class Zone {
 	constructor(zone: ConcurrencyZone, cx: CompileContext, whenField: string) {
 		const { name, requests, queue = 0, timeout = DEFAULT_TIMEOUT_MS, status = DEFAULT_STATUS } = zone;
 		this.name = name;
-		this.limit = { requests, queue, timeoutMs: timeout };
+		this.limit = { maxRequests: requests, maxQueued: queue, timeoutMs: timeout };
 		this.isDryRun = zone.dry_run === true;
 		this.limiter = cx.lease('concurrency_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_CONCURRENT_KEYS });
 		this.appliesTo = compileZoneScope(zone, whenField, cx);
@@ -142,7 +142,7 @@ class Zone {
 	}
 
 	createRefusal(): HttpError {
-		const { queue, timeoutMs: timeout } = this.limit;
+		const { maxQueued: queue, timeoutMs: timeout } = this.limit;
 		// It is unknown when a place will be free. The estimate is the time for which requests may wait.
 		const seconds = queue === 0 ? 1 : Math.max(1, Math.ceil(timeout / 1000));
 		const headers: [string, string][] = [['Retry-After', String(seconds)]];

@@ -57,7 +57,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 			const key = zone.keyOf(x);
 			const cost = zone.costOf(x);
 			const excessMs = zone.limiter.take(x, key, zone.rate, cost);
-			if (excessMs > zone.rate.maxDelay && !zone.isDryRun) {
+			if (excessMs > zone.rate.maxDelayMs && !zone.isDryRun) {
 				if (zoneCounts) for (const { zone, key, cost } of zoneCounts) zone.limiter.charge(x, key, zone.rate, -cost);
 				zone.recordExceeded(x, 'refused');
 				x.markAnswered('rate_limit', stepNumber);
@@ -99,7 +99,11 @@ class Zone {
 		const { name, requests, window, burst = requests } = zone;
 		const interval = window / requests;
 		this.#name = name;
-		this.rate = { interval, capacity: burst * interval, maxDelay: zone.dry_run ? 0 : (zone.delay ?? 0) };
+		this.rate = {
+			intervalMs: interval,
+			capacityMs: burst * interval,
+			maxDelayMs: zone.dry_run ? 0 : (zone.delay ?? 0),
+		};
 		this.isDryRun = zone.dry_run === true;
 		this.announcedResponses = zone.announce ?? 'refused';
 		this.limiter = cx.lease('rate_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_MAX_KEYS });
@@ -145,8 +149,8 @@ class Zone {
 
 	/** Returns the remaining requests, and the seconds until one more is admitted or, if some remain, until the full burst is. */
 	#formatState(excessMs: number): string {
-		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.interval);
-		const resetMs = excessMs > 0 ? excessMs : this.rate.capacity + excessMs;
+		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
+		const resetMs = excessMs > 0 ? excessMs : this.rate.capacityMs + excessMs;
 		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
 	}
 }

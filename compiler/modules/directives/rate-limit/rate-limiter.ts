@@ -17,11 +17,11 @@ export interface RateLimiterSettings {
 /** A limit, in milliseconds, because the table stores times. */
 export interface Rate {
 	/** Time after which one more request is admitted. */
-	readonly interval: number;
+	readonly intervalMs: number;
 	/** Time in which a key that has used up its burst regains all of it: `burst × interval`. */
-	readonly capacity: number;
+	readonly capacityMs: number;
 	/** Maximum time for which a request may be delayed. */
-	readonly maxDelay: number;
+	readonly maxDelayMs: number;
 }
 
 /** How a zone treated a request, for metrics. */
@@ -52,18 +52,18 @@ export interface RateLimiter {
  */
 export function computeExcessMs(fullAt: number, now: number, rate: Rate, cost: number): number {
 	// A request that costs nothing is refused whenever one that costs 1 would be.
-	const excessMs = Math.max(fullAt - now, 0) + Math.max(cost, 1) * rate.interval - rate.capacity;
+	const excessMs = Math.max(fullAt - now, 0) + Math.max(cost, 1) * rate.intervalMs - rate.capacityMs;
 	// Rounded to microseconds, so that inexact clock values change neither the decision nor the number of remaining requests.
 	return Math.round(excessMs * 1000) / 1000;
 }
 
 /** Returns the key's time after a request with a cost. */
 export function timeAfterRequest(fullAt: number, now: number, rate: Rate, cost: number): number {
-	return Math.max(fullAt, now) + cost * rate.interval;
+	return Math.max(fullAt, now) + cost * rate.intervalMs;
 }
 
 /** Returns the key's time after a charge. */
 export function timeAfterCharge(fullAt: number, now: number, rate: Rate, cost: number): number {
 	const chargedTime = timeAfterRequest(fullAt, now, rate, cost);
-	return cost < 0 ? chargedTime : Math.min(chargedTime, Math.max(fullAt, now + rate.capacity));
+	return cost < 0 ? chargedTime : Math.min(chargedTime, Math.max(fullAt, now + rate.capacityMs));
 }

@@ -27,17 +27,17 @@ export class LosslessDecoder {
 /** Encodes any text, including the surrogates that {@link LosslessDecoder} returns for bytes that are not UTF-8. */
 export function encodeLossless(text: string): Buffer {
 	if (text.isWellFormed()) return Buffer.from(text);
-	const parts: Buffer[] = [];
+	const chunks: Buffer[] = [];
 	let start = 0;
 	for (const { index, 0: escapedText } of text.matchAll(/[\udc80-\udcff]+/gu)) {
-		parts.push(Buffer.from(text.slice(start, index)));
+		chunks.push(Buffer.from(text.slice(start, index)));
 		const bytes = Buffer.allocUnsafe(escapedText.length);
 		for (let i = 0; i < escapedText.length; i++) bytes[i] = escapedText.charCodeAt(i) - SURROGATE_BASE;
-		parts.push(bytes);
+		chunks.push(bytes);
 		start = index + escapedText.length;
 	}
-	parts.push(Buffer.from(text.slice(start)));
-	return Buffer.concat(parts);
+	chunks.push(Buffer.from(text.slice(start)));
+	return Buffer.concat(chunks);
 }
 
 /** Returns the number of bytes at the end that belong to an incomplete character. */

@@ -44,10 +44,10 @@ export function compileTextSearch(
 		if (replacements.some(({ find, regexp }) => regexp && matchesEmptyText(find))) {
 			return cx.refuse(NULLABLE_MESSAGE, 'replace/matches-nothing', NULLABLE_HINT);
 		}
-		const { regexp, parsed, alternatives, maxLength } = compileRegexpAlternatives(expressions);
+		const { regexp, parsed: parsedRegexp, alternatives, maxLength } = compileRegexpAlternatives(expressions);
 		return {
 			regexp,
-			followedRegexp: new FollowedRegexp(parsed),
+			followedRegexp: new FollowedRegexp(parsedRegexp),
 			alternatives: alternatives.map((alternative, index) => ({
 				...alternative,
 				once: replacements[index]!.once === true,

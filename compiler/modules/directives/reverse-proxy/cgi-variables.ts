@@ -36,8 +36,8 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		if (extensions.length > 0) refusePathBelowFile(files, scriptPath, root, siteRootOf?.(x));
 		let pathInfo = path.slice(scriptEnd);
 		if (pathInfo === '') {
-			const rest = fileRemainder?.(x);
-			if (typeof rest === 'string') pathInfo = rest;
+			const unmatchedPath = fileRemainder?.(x);
+			if (typeof unmatchedPath === 'string') pathInfo = unmatchedPath;
 		}
 		const { request, received, connection } = x;
 		const authority = headers.get('host') ?? request.authority;
@@ -122,12 +122,12 @@ const LINK_CACHE_MS = 1000;
 
 /** Resolves the symbolic links of a folder, with a cache. */
 function compileLinkResolver(files: FileReader): (folder: string, now: number) => string {
-	let last = { folder: '', real: '', at: 0 };
+	let cachedFolder = { folder: '', real: '', at: 0 };
 	return (folder, now) => {
-		if (folder !== last.folder || now - last.at > LINK_CACHE_MS || now < last.at) {
-			last = { folder, real: files.realPath?.(folder) ?? folder, at: now };
+		if (folder !== cachedFolder.folder || now - cachedFolder.at > LINK_CACHE_MS || now < cachedFolder.at) {
+			cachedFolder = { folder, real: files.realPath?.(folder) ?? folder, at: now };
 		}
-		return last.real;
+		return cachedFolder.real;
 	};
 }
 

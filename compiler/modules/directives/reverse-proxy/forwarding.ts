@@ -128,8 +128,9 @@ function resolveSettings(step: ForwardingStep, cx: CompileContext): UpstreamSett
 		cx.refuse('The pool has no upstream: `to` is empty, and there are no lookups.', 'upstream/empty');
 	}
 	for (const text of settings.to) {
-		const parsed = parseUpstream(text);
-		if (parsed.kind === 'invalid') cx.refuse(`\`${text}\` cannot be an upstream: ${parsed.message}.`, parsed.code);
+		const parsedUpstream = parseUpstream(text);
+		if (parsedUpstream.kind === 'invalid')
+			cx.refuse(`\`${text}\` cannot be an upstream: ${parsedUpstream.message}.`, parsedUpstream.code);
 	}
 	if (settings.health?.body !== undefined) cx.regexp(settings.health.body);
 	try {
@@ -204,8 +205,9 @@ function compileSelection(
 	pool: UpstreamPool,
 	rewrite: Rewrite | undefined,
 ): UpstreamPool['select'] {
-	if (!rewrite || !dependsOnTarget(balance)) return (x, avoid, resolved) => pool.select(x, avoid, resolved);
-	return (x, avoid, resolved) => rewrite(x, () => pool.select(x, avoid, resolved));
+	if (!rewrite || !dependsOnTarget(balance))
+		return (x, avoid, resolvedAddresses) => pool.select(x, avoid, resolvedAddresses);
+	return (x, avoid, resolvedAddresses) => rewrite(x, () => pool.select(x, avoid, resolvedAddresses));
 }
 
 function dependsOnTarget(balance: UpstreamSettings['balance']): boolean {

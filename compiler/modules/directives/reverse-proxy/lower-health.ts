@@ -65,9 +65,10 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 		health_upstream: (args, line) => {
 			const word = parseSingleWord(args, line, cx, 'host:port');
 			if (!word) return;
-			const parsed = parseUpstream(word.text);
-			const isSingle = parsed.kind === 'static' && parsed.addresses.length === 1 && /:\d+$/.test(word.text);
-			if (isSingle && !word.text.includes('/')) setField('upstream', parsed.addresses[0]!.address);
+			const parsedUpstream = parseUpstream(word.text);
+			const isSingle =
+				parsedUpstream.kind === 'static' && parsedUpstream.addresses.length === 1 && /:\d+$/.test(word.text);
+			if (isSingle && !word.text.includes('/')) setField('upstream', parsedUpstream.addresses[0]!.address);
 			else
 				cx.problem('error', 'health/invalid-upstream', word.span, `health_upstream is malformed: '${word.text}'`, {
 					hint: 'Write `host:port`.',

@@ -44,9 +44,9 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		return word && cx.size(word);
 	};
 	const setForwardProxy = (word: Word): void => {
-		const parsed = parseForwardProxy(word.text);
-		if (typeof parsed !== 'string') draft.forward_proxy = parsed;
-		else cx.problem('error', 'upstream/forward-proxy', word.span, parsed, { hint: 'Write http://host:port.' });
+		const proxySettings = parseForwardProxy(word.text);
+		if (typeof proxySettings !== 'string') draft.forward_proxy = proxySettings;
+		else cx.problem('error', 'upstream/forward-proxy', word.span, proxySettings, { hint: 'Write http://host:port.' });
 	};
 	const parseCount = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
 		const word = singleWord(words, innerLine, `${innerLine.words[0]!.text} <number>`);

@@ -40,7 +40,7 @@ export interface ProxyDirectiveOptions {
 	/** The directive's own sub-directives for the pool; they are rejected if the line uses a named pool. */
 	readonly ownPoolSubdirectives?: (pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
 	/** Called after all lines have been lowered. `isNamedPool` is true if the line uses a named pool. */
-	readonly finish?: (fields: ProxyFields, pool: UpstreamDraft, named: boolean) => void;
+	readonly finish?: (fields: ProxyFields, pool: UpstreamDraft, isNamedPool: boolean) => void;
 }
 
 /** Lowers the line of a directive that is based on `reverse_proxy` to a proxy step. */

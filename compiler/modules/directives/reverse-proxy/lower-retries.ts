@@ -77,7 +77,7 @@ function rejectNamedMatchers(words: readonly Word[], block: Block | undefined, c
 
 function containsExpression(matcher: Matcher): boolean {
 	if (matcher.type === 'expression') return true;
-	const { of } = matcher;
-	if (Array.isArray(of)) return of.some(part => containsExpression(part as Matcher));
-	return typeof of === 'object' && of !== null && containsExpression(of as Matcher);
+	const { of: parts } = matcher;
+	if (Array.isArray(parts)) return parts.some(part => containsExpression(part as Matcher));
+	return typeof parts === 'object' && parts !== null && containsExpression(parts as Matcher);
 }

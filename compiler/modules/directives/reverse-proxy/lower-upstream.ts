@@ -33,7 +33,7 @@ const WEIGHTS: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
 
 interface PoolWeights {
 	/** The weights of addresses in `to`, by index. */
-	readonly byIndex: Map<number, number>;
+	readonly weightByIndex: Map<number, number>;
 	/** The place of the first weight in the file. */
 	readonly span: SourceSpan;
 }
@@ -45,10 +45,10 @@ export const UPSTREAM_SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
 	const draft: UpstreamDraft = { to: [] };
 	const handlers = poolSubdirectives(draft, cx, true);
-	const first = block.lines[0];
-	const last = block.lines[block.lines.length - 1];
-	if (first && last) {
-		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, handlers, 'upstream', {
+	const firstLine = block.lines[0];
+	const lastLine = block.lines[block.lines.length - 1];
+	if (firstLine && lastLine) {
+		cx.subdirectives({ lines: block.lines, open: firstLine.span, close: lastLine.span }, handlers, 'upstream', {
 			foreignWords: FOREIGN_PROXY_WORDS,
 		});
 	}
@@ -108,7 +108,9 @@ function applyWeights(draft: UpstreamDraft, isBackup: readonly boolean[], cx: Lo
 		);
 		return;
 	}
-	const primaryWeights = draft.to.flatMap((_, index) => (isBackup[index] ? [] : [weights.byIndex.get(index) ?? 1]));
+	const primaryWeights = draft.to.flatMap((_, index) =>
+		isBackup[index] ? [] : [weights.weightByIndex.get(index) ?? 1],
+	);
 	draft.balance = { policy: 'weighted_round_robin', weights: primaryWeights };
 }
 
@@ -127,8 +129,8 @@ function lowerWeight(word: Word, text: string, firstIndex: number, draft: Upstre
 		});
 		return;
 	}
-	const weights = WEIGHTS.get(draft) ?? { byIndex: new Map(), span: word.span };
-	for (let index = firstIndex; index < draft.to.length; index++) weights.byIndex.set(index, weight);
+	const weights = WEIGHTS.get(draft) ?? { weightByIndex: new Map(), span: word.span };
+	for (let index = firstIndex; index < draft.to.length; index++) weights.weightByIndex.set(index, weight);
 	WEIGHTS.set(draft, weights);
 }
 
@@ -144,26 +146,32 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 		}
 		lastIndex = draft.to.length;
 		const text = dropPath(cx.template(word), word, cx);
-		const parsed = parseUpstream(text);
+		const parsedUpstream = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
 			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
 				hint: `Write \`:${text}\` for that port on this machine, or \`host:${text}\`.`,
 			});
-		} else if (parsed.kind === 'static') {
+		} else if (parsedUpstream.kind === 'static') {
 			const earlierScheme = commonScheme(draft);
-			if (earlierScheme !== '' && earlierScheme !== parsed.scheme) {
-				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${earlierScheme}://' but got '${parsed.scheme}://'`;
+			if (earlierScheme !== '' && earlierScheme !== parsedUpstream.scheme) {
+				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${earlierScheme}://' but got '${parsedUpstream.scheme}://'`;
 				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
 			}
-			const prefix = parsed.scheme === '' ? '' : `${parsed.scheme}://`;
-			draft.to.push(...parsed.addresses.map(({ dial }) => `${prefix}${dial}`));
-		} else if (parsed.kind === 'template') draft.to.push(...parsed.texts);
+			const prefix = parsedUpstream.scheme === '' ? '' : `${parsedUpstream.scheme}://`;
+			draft.to.push(...parsedUpstream.addresses.map(({ dial }) => `${prefix}${dial}`));
+		} else if (parsedUpstream.kind === 'template') draft.to.push(...parsedUpstream.texts);
 		else {
 			const message =
 				cx.dialect === 'compatfile'
-					? `parsing upstream '${word.text}': ${parsed.message}`
-					: `\`${word.text}\` cannot be an upstream: ${parsed.message}.`;
-			cx.problem('error', parsed.code, word.span, message, parsed.hint === undefined ? {} : { hint: parsed.hint });
+					? `parsing upstream '${word.text}': ${parsedUpstream.message}`
+					: `\`${word.text}\` cannot be an upstream: ${parsedUpstream.message}.`;
+			cx.problem(
+				'error',
+				parsedUpstream.code,
+				word.span,
+				message,
+				parsedUpstream.hint === undefined ? {} : { hint: parsedUpstream.hint },
+			);
 		}
 	}
 }
@@ -254,8 +262,8 @@ function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): Bal
 	if (!balancer) return undefined;
 	// Counts of arguments in problems refer to the words of this policy only.
 	const policyLine: Line = { ...line, words };
-	const settings = balancer.lower(policyArgs, policyLine, cx, (others, innerLine) =>
-		lowerBalance(others, { ...innerLine, words: others }, cx),
+	const settings = balancer.lower(policyArgs, policyLine, cx, (fallbackWords, innerLine) =>
+		lowerBalance(fallbackWords, { ...innerLine, words: fallbackWords }, cx),
 	);
 	return { policy: balancer.id, ...settings };
 }

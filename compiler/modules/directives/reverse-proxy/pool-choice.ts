@@ -54,15 +54,15 @@ class PartOfPool implements BalancerView {
 }
 
 /** Returns for each address of `to` whether it is a backup. Throws RangeError if `backup` contains others. */
-function backupFlags(to: readonly string[], backup: readonly string[]): readonly boolean[] {
+function backupFlags(addresses: readonly string[], backupAddresses: readonly string[]): readonly boolean[] {
 	const parseDials = (texts: readonly string[]): string[] =>
 		texts.flatMap(text => {
-			const parsed = parseUpstream(text);
-			if (parsed.kind === 'static') return parsed.addresses.map(({ dial }) => dial);
+			const parsedUpstream = parseUpstream(text);
+			if (parsedUpstream.kind === 'static') return parsedUpstream.addresses.map(({ dial }) => dial);
 			throw new RangeError(`A pool with backups cannot have \`${text}\`, which is resolved for each request.`);
 		});
-	const allDials = parseDials(to);
-	const backupDials = new Set(parseDials(backup));
+	const allDials = parseDials(addresses);
+	const backupDials = new Set(parseDials(backupAddresses));
 	for (const dial of backupDials)
 		if (!allDials.includes(dial)) throw new RangeError(`The backup \`${dial}\` is not in \`to\`.`);
 	if (backupDials.size === new Set(allDials).size) throw new RangeError('All upstreams are backups; one must not be.');

@@ -184,16 +184,20 @@ function createAddress(network: string, writtenHost: string, port: number): Upst
 	};
 }
 
-function applyScheme(parsed: ParsedUpstream, scheme: 'http' | 'https' | 'h2c'): ParsedUpstream {
-	if (parsed.kind !== 'static') return parsed;
+function applyScheme(parsedUpstream: ParsedUpstream, scheme: 'http' | 'https' | 'h2c'): ParsedUpstream {
+	if (parsedUpstream.kind !== 'static') return parsedUpstream;
 	const requiredScheme = scheme === 'http' ? '' : scheme;
-	return { kind: 'static', scheme, addresses: parsed.addresses.map(one => ({ ...one, scheme: requiredScheme })) };
+	return {
+		kind: 'static',
+		scheme,
+		addresses: parsedUpstream.addresses.map(address => ({ ...address, scheme: requiredScheme })),
+	};
 }
 
-function expandPortRange(first: string, last: string): number[] | undefined {
-	if (!/^\d{1,5}$/.test(first) || !/^\d{1,5}$/.test(last)) return undefined;
-	const firstPort = Number(first);
-	const lastPort = Number(last);
+function expandPortRange(firstText: string, lastText: string): number[] | undefined {
+	if (!/^\d{1,5}$/.test(firstText) || !/^\d{1,5}$/.test(lastText)) return undefined;
+	const firstPort = Number(firstText);
+	const lastPort = Number(lastText);
 	if (firstPort < 1 || lastPort > 65535 || lastPort < firstPort) return undefined;
 	return Array.from({ length: lastPort - firstPort + 1 }, (_, i) => firstPort + i);
 }

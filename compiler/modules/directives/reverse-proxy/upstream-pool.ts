@@ -143,7 +143,7 @@ export interface UpstreamPool {
 	 * Chooses an upstream for this exchange, other than those in `avoid`; undefined if none is available. If addresses contain
 	 * placeholders, the caller passes the resolved addresses (`host:port`, `unix//path`) to choose from.
 	 */
-	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined;
+	select(x: Exchange, avoid?: readonly Upstream[], resolvedAddresses?: readonly string[]): Upstream | undefined;
 	/**
 	 * With `dynamic`: looks up names, which the caller has rendered for this request, and returns the addresses to pass to `select`.
 	 * Returns undefined if nothing was found, so that the addresses of `to` are used. Returns a promise only if it has to wait.

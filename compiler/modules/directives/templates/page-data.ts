@@ -1,4 +1,4 @@
-/** The value of `.` in a page: the request, and the response's fields, which the page may change. */
+/** The value of `.` in a page: the request, and the response's header fields, which the page may change. */
 import { hostAsSent } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';

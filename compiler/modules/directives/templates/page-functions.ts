@@ -1,4 +1,4 @@
-/** The functions available in pages, in addition to the built-in functions and those of sprig. */
+/** Functions for pages, in addition to the built-in functions and those of sprig. */
 import { withBufferedBody } from '../../../codegen/context/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';

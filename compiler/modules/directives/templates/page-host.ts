@@ -127,14 +127,14 @@ export class PageHost implements RunDependencies {
 		const path = pageFilePath(file);
 		run.budget.spend(50);
 		try {
-			const opened = this.site.reader.open(this.root, path, false);
-			if (opened instanceof Promise) throw new FunctionError(`${file}: the file is not available yet`);
+			const openFile = this.site.reader.open(this.root, path, false);
+			if (openFile instanceof Promise) throw new FunctionError(`${file}: the file is not available yet`);
 			try {
-				run.budget.chargeText(opened.size);
-				const bytes = Buffer.alloc(opened.size);
-				for (let offset = 0; offset < opened.size; offset += READ_BYTES) {
+				run.budget.chargeText(openFile.size);
+				const bytes = Buffer.alloc(openFile.size);
+				for (let offset = 0; offset < openFile.size; offset += READ_BYTES) {
 					const piece = readWholeBody(
-						opened.body(offset, Math.min(offset + READ_BYTES, opened.size), true),
+						openFile.body(offset, Math.min(offset + READ_BYTES, openFile.size), true),
 						READ_BYTES,
 						file,
 					);
@@ -143,7 +143,7 @@ export class PageHost implements RunDependencies {
 				}
 				return bytes.toString('utf8');
 			} finally {
-				opened.close();
+				openFile.close();
 			}
 		} catch (error) {
 			if (error instanceof FileError) throw new FunctionError(`${file}: ${error.message}`);

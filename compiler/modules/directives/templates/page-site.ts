@@ -54,7 +54,7 @@ export class TemplatesStepState {
 	readonly #placeholders = new Map<string, Template>();
 
 	constructor(step: RenderStep, cx: CompileContext) {
-		const [open, close] = step.delimiters ?? [];
+		const [openDelimiter, closeDelimiter] = step.delimiters ?? [];
 		this.reader = cx.lease('files', {});
 		this.root = compileRoot(step.root, cx);
 		this.clientIp = cx.clientIp;
@@ -62,7 +62,10 @@ export class TemplatesStepState {
 		this.wholeSite = cx.wholeSite;
 		this.#cx = cx;
 		this.#language = {
-			delimiters: open !== undefined && close !== undefined ? { open, close } : DEFAULT_DELIMITERS,
+			delimiters:
+				openDelimiter !== undefined && closeDelimiter !== undefined
+					? { open: openDelimiter, close: closeDelimiter }
+					: DEFAULT_DELIMITERS,
 			functions: FUNCTIONS,
 			refusedFunctions: REFUSED_SPRIG,
 		};
@@ -80,15 +83,15 @@ export class TemplatesStepState {
 			this.#compiled.set(text, cached);
 			return cached;
 		}
-		const compiled = compileTextTemplate(source, this.#language, name);
-		this.#compiled.set(text, compiled);
+		const compiledTemplate = compileTextTemplate(source, this.#language, name);
+		this.#compiled.set(text, compiledTemplate);
 		this.#compiledCharacters += text.length;
 		for (const [oldestText] of this.#compiled) {
 			if (this.#compiledCharacters <= MAX_CACHED_CHARACTERS) break;
 			this.#compiled.delete(oldestText);
 			this.#compiledCharacters -= oldestText.length;
 		}
-		return compiled;
+		return compiledTemplate;
 	}
 
 	/** Returns the placeholder with a name; undefined for invalid names and for `file.*`, instead of which pages use `readFile`. */

@@ -58,8 +58,8 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 	const format = Object.hasOwn(FRONT_MATTER_FORMATS, firstLine) ? FRONT_MATTER_FORMATS[firstLine] : undefined;
 	if (!format || lineEnd === -1) return { meta: new Map(), body: input };
 	const remainder = input.slice(lineEnd);
-	for (const close of format.close) {
-		const end = remainder.indexOf(`\n${close}`);
+	for (const closingLine of format.close) {
+		const end = remainder.indexOf(`\n${closingLine}`);
 		if (end === -1) continue;
 		const parse = format.parser(parsers);
 		let meta: Value;
@@ -69,7 +69,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 			if (error instanceof Suspension) throw error;
 			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);
 		}
-		return { meta: meta instanceof Map ? meta : new Map(), body: remainder.slice(end + 1 + close.length) };
+		return { meta: meta instanceof Map ? meta : new Map(), body: remainder.slice(end + 1 + closingLine.length) };
 	}
 	throw new FunctionError('unterminated front matter');
 }
@@ -112,7 +112,7 @@ function formatRelativeTime(time: number, now: number): string {
 	const seconds = Math.floor(Math.abs(now - time) / 1000);
 	const direction = time > now ? 'from now' : 'ago';
 	if (seconds < 1) return 'now';
-	const timeUnit = TIME_UNITS.find(([below]) => seconds < below);
+	const timeUnit = TIME_UNITS.find(([maxSeconds]) => seconds < maxSeconds);
 	if (!timeUnit) return `a long while ${direction}`;
 	const [, unit, singular, plural] = timeUnit;
 	const count = Math.floor(seconds / unit);
@@ -130,9 +130,9 @@ export function humanize(format: string, data: string, now: number): string {
 		return humanByteSize(BigInt(data));
 	}
 	if (kind !== 'time') throw new FunctionError('no known function was given');
-	const parsed = parseTime(data, colon === -1 ? RFC1123Z_LAYOUT : format.slice(colon + 1), 'UTC');
-	if (!parsed) throw new FunctionError(`humanize: time cannot be parsed: "${data}"`);
-	return formatRelativeTime(parsed.time, now);
+	const parsedTime = parseTime(data, colon === -1 ? RFC1123Z_LAYOUT : format.slice(colon + 1), 'UTC');
+	if (!parsedTime) throw new FunctionError(`humanize: time cannot be parsed: "${data}"`);
+	return formatRelativeTime(parsedTime.time, now);
 }
 
 /** Percent-encodes a path segment. */

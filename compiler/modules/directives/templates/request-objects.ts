@@ -74,7 +74,7 @@ export class FieldsObject extends MultiValueObject {
 
 /** Converts `content-type` to `Content-Type`. */
 function canonicalName(name: string): string {
-	return name.toLowerCase().replace(/(?:^|-)[a-z]/g, part => part.toUpperCase());
+	return name.toLowerCase().replace(/(?:^|-)[a-z]/g, letter => letter.toUpperCase());
 }
 
 class QueryObject extends MultiValueObject {

@@ -34,8 +34,8 @@ function collectPieces(
 				return completeBody ?? collectPieces(body, pieces, size, maxBytes, bodyName);
 			});
 		}
-		const all = addPiece(pulled);
-		if (all) return all;
+		const buffered = addPiece(pulled);
+		if (buffered) return buffered;
 	}
 
 	function addPiece(piece: Uint8Array | null): Uint8Array | undefined {

@@ -39,8 +39,8 @@ interface ClientAuthDraft {
 	mode: ClientAuth['mode'] | undefined;
 	pool: TrustPool | undefined;
 	/** Files of certificate authorities, from lines in the obsolete syntax. */
-	readonly oldFiles: string[];
-	readonly oldCertificates: string[];
+	readonly obsoleteFiles: string[];
+	readonly obsoleteCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };
 	hasLeaves: boolean;
 }
@@ -56,8 +56,8 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 	const draft: ClientAuthDraft = {
 		mode: undefined,
 		pool: undefined,
-		oldFiles: [],
-		oldCertificates: [],
+		obsoleteFiles: [],
+		obsoleteCertificates: [],
 		leaves,
 		hasLeaves: false,
 	};
@@ -88,10 +88,10 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 				draft.hasLeaves = true;
 			}),
 			trusted_ca_cert: listHandler('trusted_ca_cert <base64>…', words => {
-				draft.oldCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
+				draft.obsoleteCertificates.push(...words.flatMap(word => parseDerCertificate(word, cx)));
 			}),
 			trusted_ca_cert_file: listHandler('trusted_ca_cert_file <file>…', words =>
-				draft.oldFiles.push(...words.map(lowerPath)),
+				draft.obsoleteFiles.push(...words.map(lowerPath)),
 			),
 			verifier: (words, innerLine) => lowerVerifier(words, innerLine, draft, lowerPath, cx),
 		},
@@ -153,7 +153,7 @@ function lowerPem(word: Word, cx: LowerContext): string[] {
 
 function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): ClientAuth {
 	const nameWord = line.words[0]!;
-	const usesOldSyntax = draft.oldFiles.length + draft.oldCertificates.length > 0;
+	const usesOldSyntax = draft.obsoleteFiles.length + draft.obsoleteCertificates.length > 0;
 	if (usesOldSyntax && draft.pool) {
 		const message = '`trusted_ca_cert` and `trust_pool` cannot be combined.';
 		cx.problem('error', 'tls/trust-pool-twice', nameWord.span, message, { hint: 'Put everything into `trust_pool`.' });
@@ -181,7 +181,7 @@ function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): Clie
 	};
 }
 
-function createOldPool({ oldFiles, oldCertificates }: ClientAuthDraft): TrustPool {
+function createOldPool({ obsoleteFiles: oldFiles, obsoleteCertificates: oldCertificates }: ClientAuthDraft): TrustPool {
 	const file: TrustPool = { source: 'file', files: oldFiles };
 	const inline: TrustPool = { source: 'inline', certificates: oldCertificates };
 	if (oldCertificates.length === 0) return file;

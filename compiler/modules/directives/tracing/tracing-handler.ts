@@ -62,8 +62,8 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 
 	function recordSpan(x: Exchange, span: PendingSpan): void {
 		const values = requestAttributes(x, cx.clientIp(x));
-		for (const [key, read] of attributes) {
-			const value = read(x);
+		for (const [key, readValue] of attributes) {
+			const value = readValue(x);
 			// The value is defined as a property, so that `__proto__` is a name like any other.
 			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
 		}

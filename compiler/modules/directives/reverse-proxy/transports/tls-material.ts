@@ -36,17 +36,17 @@ export function tlsFilePaths(settings: ClientTlsSettings): string[] {
 
 /**
  * Reads the files that the settings name.
- * @param read Returns the bytes of a file; throws an error with the system's `code`.
+ * @param readBytes Returns the bytes of a file; throws an error with the system's `code`.
  * @throws MaterialError
  */
-export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string) => Uint8Array): TlsMaterial {
+export function readTlsMaterial(settings: ClientTlsSettings, readBytes: (path: string) => Uint8Array): TlsMaterial {
 	const authorities: string[] = [];
-	const trustsSystem = settings.trust === undefined || addTrust(settings.trust, read, authorities);
+	const trustsSystem = settings.trust === undefined || addTrust(settings.trust, readBytes, authorities);
 	const clientCertificate = settings.client_certificate;
 	if (!clientCertificate || 'managed' in clientCertificate)
 		return { authorities, trustsSystem, certificate: undefined, key: undefined };
-	const certificate = readFile(clientCertificate.certificate, read);
-	const key = readFile(clientCertificate.key, read);
+	const certificate = readFile(clientCertificate.certificate, readBytes);
+	const key = readFile(clientCertificate.key, readBytes);
 	const [leaf] = parseCertificates(certificate, clientCertificate.certificate);
 	try {
 		const privateKey = createPrivateKey(key);
@@ -89,13 +89,13 @@ function findRefusal(cert: string, key: string): string | undefined {
 }
 
 /** Adds the certificates of a source to `authorities`. Returns true if the source is or contains the system's authorities. */
-function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorities: string[]): boolean {
+function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, authorities: string[]): boolean {
 	switch (trust.source) {
 		case 'system':
 			return true;
 		case 'file':
 			for (const file of trust.files) {
-				for (const certificate of parseCertificates(readFile(file, read), file))
+				for (const certificate of parseCertificates(readFile(file, readBytes), file))
 					authorities.push(certificate.toString());
 			}
 			return false;
@@ -104,7 +104,7 @@ function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorit
 			return false;
 		case 'combined': {
 			let trustsSystem = false;
-			for (const source of trust.of) trustsSystem = addTrust(source, read, authorities) || trustsSystem;
+			for (const source of trust.of) trustsSystem = addTrust(source, readBytes, authorities) || trustsSystem;
 			return trustsSystem;
 		}
 		default:
@@ -118,9 +118,9 @@ function trustFiles(trust: TrustPool | undefined): readonly string[] {
 	return trust?.source === 'combined' ? trust.of.flatMap(trustFiles) : [];
 }
 
-function readFile(path: string, read: (path: string) => Uint8Array): string {
+function readFile(path: string, readBytes: (path: string) => Uint8Array): string {
 	try {
-		return Buffer.from(read(path)).toString('latin1');
+		return Buffer.from(readBytes(path)).toString('latin1');
 	} catch (error) {
 		const code = (error as { code?: string }).code ?? 'unreadable';
 		throw new MaterialError('tls/unreadable-file', `The file ${path} cannot be read (${code}).`);

@@ -54,7 +54,7 @@ export class CachedSite {
 		this.#handle = createCacheHandler({
 			cache: new FakeCache(),
 			maxBodyBytes: 1_000_000,
-			place: ' /pipeline/0 ',
+			stepPlace: ' /pipeline/0 ',
 			key: undefined,
 			selectingFields: [],
 			bypass: undefined,

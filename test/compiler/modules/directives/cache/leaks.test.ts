@@ -179,7 +179,7 @@ leaks('entries stored at one place of a site are not used at another', async () 
 	await cache.get();
 	assert.is((await cache.get()).cache, 'hit');
 	const { key } = { key: (x: Exchange) => x.request.path };
-	const mine = new CachedSite({ key, place: ' /pipeline/1 ' }).script(fresh('b'));
+	const mine = new CachedSite({ key, stepPlace: ' /pipeline/1 ' }).script(fresh('b'));
 	assert.is((await mine.get('/?x')).cache, 'miss');
 	assert.is((await mine.get('/?y')).cache, 'hit', 'the configured key omits the query');
 });
