@@ -127,7 +127,7 @@ export class ConnectionClock implements TimedItem {
 
 	/** Overrides limits for the current exchange. */
 	overrideLimits(overrides: TransferLimits): void {
-		this.#overrides = { ...this.#overrides, ...overrides };
+		this.#overrides = this.#overrides === undefined ? overrides : { ...this.#overrides, ...overrides };
 		const { limits } = this.#engine;
 		const { readTimeout, readRate, writeTimeout, writeRate } = this.#overrides;
 		this.#bodyPace?.setLimits(readTimeout ?? limits.bodyIdleTimeout, readRate ?? limits.bodyRate);

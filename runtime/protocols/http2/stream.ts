@@ -231,7 +231,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	setLimits(overrides: TransferLimits): void {
-		this.#overrides = { ...this.#overrides, ...overrides };
+		this.#overrides = this.#overrides === undefined ? overrides : { ...this.#overrides, ...overrides };
 		if (this.#readPace) this.#readPace.setLimits(...this.#readLimits());
 		if (this.#writePace) this.#writePace.setLimits(...this.#writeLimits());
 	}

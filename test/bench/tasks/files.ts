@@ -74,6 +74,26 @@ export const FILE_TASKS: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),
 	{
+		// The rate is never reached, but the kernel cannot send the file by itself.
+		name: 'file 1 MB below a limited rate',
+		load: { kind: 'requests', path: '/1m.txt' },
+		contenders: [
+			{
+				label: 'svc, limited',
+				server: 'svc',
+				configuration: port =>
+					svcConfiguration(`http://127.0.0.1:${port} {\n\troot ${fileTree()}\n\tlimit_rate 100GiB\n\tfile_server\n}\n`),
+			},
+			servers(fileTree)[0]!,
+			{
+				label: 'nginx, limited',
+				server: 'nginx',
+				configuration: port =>
+					nginxConfiguration(`listen 127.0.0.1:${port}; limit_rate 100000m; root ${fileTree()};`, NGINX),
+			},
+		],
+	},
+	{
 		name: 'file 4 KB, one of 100,000',
 		load: { kind: 'requests', path: '/%d/%d.txt', below: [FOLDER_COUNT, FILES_PER_FOLDER] },
 		contenders: servers(createManyFiles),

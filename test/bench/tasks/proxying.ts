@@ -117,6 +117,55 @@ export const PROXY_TASKS: readonly LoadTask[] = [
 		caddy: 0.5,
 	}),
 	{
+		name: 'proxy 10 KB, replacing a text that it does not have',
+		load: { kind: 'requests', path: '/10k' },
+		contenders: [
+			{
+				label: 'svc, replace',
+				server: 'svc',
+				configuration: (port, { files }) =>
+					svcConfiguration(
+						`http://127.0.0.1:${port} {\n\treplace "http://app.internal" "https://example.com"\n\treverse_proxy 127.0.0.1:${files}\n}\n`,
+					),
+			},
+			{
+				label: 'nginx, sub_filter',
+				server: 'nginx',
+				configuration: (port, { files }) =>
+					nginxConfiguration(
+						`listen 127.0.0.1:${port}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection "";
+		sub_filter "http://app.internal" "https://example.com"; sub_filter_once off; sub_filter_types text/plain; }`,
+						`upstream b { server 127.0.0.1:${files}; keepalive 128; keepalive_requests 1000000000; }`,
+					),
+			},
+		],
+	},
+	{
+		name: 'proxy 14 B, with copies to a mirror',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{
+				label: 'svc, mirror',
+				server: 'svc',
+				configuration: (port, { files }) =>
+					svcConfiguration(
+						`http://127.0.0.1:${port} {\n\tmirror 127.0.0.1:${files}\n\treverse_proxy 127.0.0.1:${files}\n}\n`,
+					),
+			},
+			{
+				label: 'nginx, mirror',
+				server: 'nginx',
+				configuration: (port, { files }) =>
+					nginxConfiguration(
+						`listen 127.0.0.1:${port}; proxy_http_version 1.1; proxy_set_header Connection "";
+		location / { mirror /copy; proxy_pass http://b; }
+		location = /copy { internal; proxy_pass http://b$request_uri; }`,
+						`upstream b { server 127.0.0.1:${files}; keepalive 256; keepalive_requests 1000000000; }`,
+					),
+			},
+		],
+	},
+	{
 		name: 'proxy 14 B over TLS',
 		load: { kind: 'requests', path: '/' },
 		contenders: otherTransports('secure'),

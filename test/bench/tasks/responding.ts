@@ -118,6 +118,28 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 		bounds: { 'nginx, limited': 1.05 },
 	},
 	{
+		name: 'respond below a limited rate',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{
+				label: 'svc, limited',
+				server: 'svc',
+				configuration: port =>
+					svcConfiguration(`http://127.0.0.1:${port} {\n\tlimit_rate 100MiB\n\trespond "Hello, world!\n"\n}\n`),
+			},
+			FIXED_RESPONSE_CONTENDERS[0]!,
+			{
+				label: 'nginx, limited',
+				server: 'nginx',
+				configuration: port =>
+					nginxConfiguration(
+						`listen 127.0.0.1:${port} backlog=4096; location / { limit_rate 100m; default_type text/plain; return 200 "Hello, world!\\n"; }`,
+					),
+			},
+		],
+		bounds: { svc: 1.05 },
+	},
+	{
 		name: 'two threads on two cores',
 		load: { kind: 'requests', path: '/' },
 		// Each of the two cores has a server thread and a load generator thread. Each server thread compiles its own
