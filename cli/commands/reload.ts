@@ -64,7 +64,7 @@ export const reload: Command = {
 	],
 	async run(invocation) {
 		const pid = invocation.value('pid');
-		if (pid !== undefined) return await signaled(pid, invocation);
+		if (pid !== undefined) return await reloadProcess(pid, invocation);
 		const decision = decisionOf(invocation);
 		if (decision) return decide(decision, invocation);
 		const query = queryOf(invocation);
@@ -75,7 +75,7 @@ export const reload: Command = {
 		if (warnings !== '') printError(`${warnings}\n`);
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
-		let answer = places && (await send('application/vnd.svc.placed+json', await placed(text, places)));
+		let answer = places && (await send('application/vnd.svc.placed+json', await withPlaces(text, places)));
 		// A server of an earlier release reads the whole request as a document and refuses it, so the document is sent alone.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) {
@@ -94,9 +94,9 @@ export const reload: Command = {
 			const state = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
 			print(`${input.name} ${state} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
 		}
-		const until = memberOf(memberOf(answer.body, 'confirm'), 'until');
-		if (typeof until === 'number') {
-			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
+		const deadline = memberOf(memberOf(answer.body, 'confirm'), 'until');
+		if (typeof deadline === 'number') {
+			const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
 			print(`Rolling back in ${seconds} s. To keep this configuration, run: svc reload --accept\n`);
 		}
 		return EXIT_STATUS.ok;
@@ -104,13 +104,13 @@ export const reload: Command = {
 };
 
 /** Makes a server that systemd runs read its file again (`--pid`). */
-async function signaled(text: string, invocation: Invocation): Promise<number> {
+async function reloadProcess(text: string, invocation: Invocation): Promise<number> {
 	const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : undefined;
 	if (pid === undefined) throw new CommandFailure(`\`${text}\` is not the number of a process.`);
 	const values = ['config', 'adapter', 'address', 'confirm', 'max-error-rate'];
-	const others = values.filter(name => invocation.value(name) !== undefined);
-	others.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
-	if (others.length > 0) throw new CommandFailure(`\`--pid\` and \`--${others[0]}\` cannot be combined.`);
+	const conflicting = values.filter(name => invocation.value(name) !== undefined);
+	conflicting.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
+	if (conflicting.length > 0) throw new CommandFailure(`\`--pid\` and \`--${conflicting[0]}\` cannot be combined.`);
 	const { reloadBySignal } = await import('../serving/reload-answer.ts');
 	const { isServed, message, details } = await reloadBySignal(pid);
 	if (!isServed) throw new CommandFailure(message, { preamble: details });
@@ -127,31 +127,32 @@ function commandLine(): string {
 }
 
 /** Adds the places that logs show to the document. */
-async function placed(document: string, places: StepPlaces): Promise<string> {
+async function withPlaces(document: string, places: StepPlaces): Promise<string> {
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
 	return formatPlacedDocument(document, places);
 }
 
 /** Returns the decision that `--accept` or `--revert` asks for. */
 function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
-	const accepts = invocation.flag('accept');
-	const reverts = invocation.flag('revert');
-	if (!accepts && !reverts) return undefined;
-	const others = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
-	others.push(...['force', 'handover'].filter(name => invocation.flag(name)));
-	if ((accepts && reverts) || others.length > 0) {
-		const first = accepts ? '--accept' : '--revert';
-		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
-		throw new CommandFailure(`\`${first}\` and \`${second}\` cannot be combined.`);
+	const isAccept = invocation.flag('accept');
+	const isRevert = invocation.flag('revert');
+	if (!isAccept && !isRevert) return undefined;
+	const conflicting = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
+	conflicting.push(...['force', 'handover'].filter(name => invocation.flag(name)));
+	if ((isAccept && isRevert) || conflicting.length > 0) {
+		const firstOption = isAccept ? '--accept' : '--revert';
+		const secondOption = isAccept && isRevert ? '--revert' : `--${conflicting[0]}`;
+		throw new CommandFailure(`\`${firstOption}\` and \`${secondOption}\` cannot be combined.`);
 	}
-	return accepts ? 'confirm' : 'revert';
+	return isAccept ? 'confirm' : 'revert';
 }
 
 async function decide(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
 	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
 	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
-	const what = decision === 'confirm' ? 'The configuration was not confirmed' : 'The configuration was not rolled back';
-	if (answer.status !== 200) throw answerFailure(answer, what);
+	const failedAction =
+		decision === 'confirm' ? 'The configuration was not confirmed' : 'The configuration was not rolled back';
+	if (answer.status !== 200) throw answerFailure(answer, failedAction);
 	printError(answerWarnings(answer));
 	const generation = String(memberOf(answer.body, 'generation'));
 	print(

@@ -63,10 +63,10 @@ export interface CompilerStart {
 const NICE = 1;
 
 /** Minimum number of characters of a source text whose compilation takes noticeable time. */
-const LONG_TEXT = 1024 * 1024;
+const LONG_TEXT_CHARACTERS = 1024 * 1024;
 
 /** Replies with at least this many characters are encoded once and shared between threads instead of copied. */
-const LONG_READING = 64 * 1024;
+const LONG_READING_CHARACTERS = 64 * 1024;
 
 /** Serves requests of the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
@@ -102,23 +102,25 @@ class Compilation {
 	/** Used for loads only. `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
 	#compiler: CompilerSession;
 	/** Number of characters of the source text that it compiled last. */
-	#compiled = 0;
-	readonly #memory = new DocumentImageCache();
+	#compiledLength = 0;
+	readonly #imageCache = new DocumentImageCache();
 	/** Every host name that the process has served over TLS. */
-	readonly #served: Set<string>;
-	#running: DocumentImage | undefined;
-	#candidate: DocumentImage | undefined;
+	readonly #servedNames: Set<string>;
+	#runningImage: DocumentImage | undefined;
+	#candidateImage: DocumentImage | undefined;
 	/** Files from which the documents were read that have run while this thread existed. Diagnostics may quote them to clients. */
-	#files: ReadonlySet<string> = new Set();
+	#quotableFiles: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
-	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
+	#redacted: { readonly image: DocumentImage; readonly value: unknown } | undefined;
 	/** The last reading, so that polling a large document does not serialize it each time. */
-	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerReplies['read'] } | undefined;
+	#lastReading:
+		| { readonly image: DocumentImage; readonly key: string; readonly answer: CompilerReplies['read'] }
+		| undefined;
 
 	constructor({ workingDirectory, environment, etagKey, running, served }: CompilerStart) {
 		this.#reader = diskReader(workingDirectory, environment);
 		this.#etagKey = etagKey;
-		this.#served = new Set(served);
+		this.#servedNames = new Set(served);
 		this.#machine = { workingDirectory, environment };
 		this.#facts = hostFacts(workingDirectory, environment);
 		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
@@ -126,7 +128,7 @@ class Compilation {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
 			// The contents of the files when this document was loaded are no longer known.
-			if (document) this.#running = { ...this.#image(document, plan), files: undefined };
+			if (document) this.#runningImage = { ...this.#image(document, plan), files: undefined };
 		}
 	}
 
@@ -136,25 +138,25 @@ class Compilation {
 				return this.#adapt(request.input);
 			case 'prepare':
 				return request.reversible
-					? this.#prepareReversible(request.input, request).then(prepared => this.#settled(prepared))
-					: this.#settled(this.#prepare(request.input, request));
+					? this.#prepareReversible(request.input, request).then(prepared => this.#discardUnlessUsable(prepared))
+					: this.#discardUnlessUsable(this.#prepare(request.input, request));
 			case 'edit':
-				return this.#settled(this.#edit(request.edit, request));
+				return this.#discardUnlessUsable(this.#edit(request.edit, request));
 			case 'preview':
 				return this.#preview(request.input, request);
 			case 'commit':
 				// If this thread replaces one that died between the two phases, there is no candidate, and the load must fail.
-				if (!this.#candidate) throw new Error('The compile thread died during the load.');
-				this.#running = this.#candidate;
-				this.#files = this.#files.union(new Set(this.#candidateFiles));
-				for (const name of this.#running.certificates?.names ?? []) this.#served.add(name);
-				this.#candidate = undefined;
-				return documentBytes(this.#running);
+				if (!this.#candidateImage) throw new Error('The compile thread died during the load.');
+				this.#runningImage = this.#candidateImage;
+				this.#quotableFiles = this.#quotableFiles.union(new Set(this.#candidateFiles));
+				for (const name of this.#runningImage.certificates?.names ?? []) this.#servedNames.add(name);
+				this.#candidateImage = undefined;
+				return documentBytes(this.#runningImage);
 			case 'discard':
-				this.#giveUp();
+				this.#discardCandidate();
 				return null;
 			case 'snapshot': {
-				const image = this.#running ?? this.#image({}, undefined);
+				const image = this.#runningImage ?? this.#image({}, undefined);
 				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
@@ -166,14 +168,14 @@ class Compilation {
 	}
 
 	#image(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
-		return createDocumentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
+		return createDocumentImage(document, plan, this.#imageCache, places, forced ?? this.#runningImage?.forced);
 	}
 
 	/** Redacts diagnostics for clients of the Admin API. Clients must learn nothing from files that no running configuration was read from. */
 	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {
 			const file = diagnostic.span?.source.path;
-			return remote && file !== undefined && !this.#files.has(file)
+			return remote && file !== undefined && !this.#quotableFiles.has(file)
 				? toWithheldReport(diagnostic)
 				: toReport(diagnostic);
 		});
@@ -186,30 +188,30 @@ class Compilation {
 	}
 
 	#prepare(input: ConfigInput, { unconfigured, force }: PrepareOptions): PrepareResult {
-		this.#candidate = undefined;
-		this.#compiled = input.text.length;
+		this.#candidateImage = undefined;
+		this.#compiledLength = input.text.length;
 		const compiled: CompileResult = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
 		const diagnostics = this.#reports(input, compiled.diagnostics);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const forced = (this.#running?.forced ?? 0) + (force ? 1 : 0);
+		const forced = (this.#runningImage?.forced ?? 0) + (force ? 1 : 0);
 		const image = this.#image(document, plan, places, forced);
-		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
-		if (before) {
-			const reasons = restartReasons(before, image, { unconfigured, served: this.#served });
+		const oldImage = this.#runningImage ?? (unconfigured ? this.#image({}, undefined) : undefined);
+		if (oldImage) {
+			const reasons = restartReasons(oldImage, image, { unconfigured, served: this.#servedNames });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
-		if (!force && this.#running && isSameDocument(this.#running, image)) {
+		if (!force && this.#runningImage && isSameDocument(this.#runningImage, image)) {
 			// Line numbers in logs may have changed. A document without source text has none.
-			if (!image.hasText || haveSamePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
+			if (!image.hasText || haveSamePlaces(this.#runningImage, image)) return { result: 'unchanged', diagnostics };
 		}
-		this.#candidate = image;
+		this.#candidateImage = image;
 		this.#candidateFiles = files;
 		return {
 			result: 'swap',
 			diagnostics,
 			facts: documentFacts(image, files),
-			delta: generationDelta(this.#running, image),
+			delta: generationDelta(this.#runningImage, image),
 		};
 	}
 
@@ -217,15 +219,15 @@ class Compilation {
 	async #prepareReversible(input: ConfigInput, terms: PrepareOptions): Promise<PrepareResult> {
 		const prepared = this.#prepare(input, terms);
 		if (prepared.result !== 'swap') return prepared;
-		const irreversible = await this.#wayBack(this.#candidate!, terms.unconfigured);
+		const irreversible = await this.#whyIrreversible(this.#candidateImage!, terms.unconfigured);
 		if (!irreversible) return prepared;
-		this.#candidate = undefined;
+		this.#candidateImage = undefined;
 		return irreversible;
 	}
 
 	/** Returns why the running document could not replace `image` again, or undefined if it could. */
-	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
-		const text = this.#running ? documentJson(this.#running) : '{}';
+	async #whyIrreversible(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
+		const text = this.#runningImage ? documentJson(this.#runningImage) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
 		const { document, plan } = compiled;
@@ -233,7 +235,10 @@ class Compilation {
 		if (!document || !plan || errors.length > 0) {
 			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
 		}
-		const reasons = restartReasons(image, createDocumentImage(document, plan), { unconfigured, served: this.#served });
+		const reasons = restartReasons(image, createDocumentImage(document, plan), {
+			unconfigured,
+			served: this.#servedNames,
+		});
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
@@ -243,22 +248,22 @@ class Compilation {
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
 	}
 
-	#settled<Result extends PrepareResult | EditRefused>(prepared: Result): Result {
-		if (prepared.result !== 'swap' && prepared.result !== 'unchanged') this.#giveUp();
+	#discardUnlessUsable<Result extends PrepareResult | EditRefused>(prepared: Result): Result {
+		if (prepared.result !== 'swap' && prepared.result !== 'unchanged') this.#discardCandidate();
 		return prepared;
 	}
 
 	/** Discards the candidate. After a long source text, also discards the compiler's memory of it, which is many times as large as the text. */
-	#giveUp(): void {
-		this.#candidate = undefined;
-		if (this.#compiled < LONG_TEXT) return;
+	#discardCandidate(): void {
+		this.#candidateImage = undefined;
+		if (this.#compiledLength < LONG_TEXT_CHARACTERS) return;
 		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
-		this.#compiled = 0;
+		this.#compiledLength = 0;
 	}
 
 	#edit(edit: ConfigEdit, terms: PrepareOptions): PrepareResult | EditRefused {
-		this.#candidate = undefined;
-		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
+		this.#candidateImage = undefined;
+		const input = editedDocument(this.#runningImage?.document ?? {}, edit, path => this.#etag(path));
 		return 'result' in input ? input : this.#prepare(input, terms);
 	}
 
@@ -268,7 +273,7 @@ class Compilation {
 			const preview = await this.#previewOf(input, prepared, terms.compares === true);
 			return { preview, ...(prepared.result === 'swap' && { facts: prepared.facts }) };
 		} finally {
-			this.#giveUp();
+			this.#discardCandidate();
 		}
 	}
 
@@ -281,51 +286,56 @@ class Compilation {
 			if (errors.length > 0)
 				return { result: 'refused', diagnostics: [...this.#reports(input, errors), ...diagnostics] };
 		}
-		const after = compiled.document;
-		const before = this.#running?.document ?? {};
-		const changes = documentDifference(before, after, redactSecrets(before), redactSecrets(after));
-		const diff = compares && after ? await this.#meaningOf(before, after) : undefined;
+		const newDocument = compiled.document;
+		const oldDocument = this.#runningImage?.document ?? {};
+		const changes = documentDifference(
+			oldDocument,
+			newDocument,
+			redactSecrets(oldDocument),
+			redactSecrets(newDocument),
+		);
+		const diff = compares && newDocument ? await this.#meaningOf(oldDocument, newDocument) : undefined;
 		return result === 'restart_required'
 			? { result, diagnostics, reasons: prepared.reasons, changes, diff }
 			: { result, diagnostics, changes, diff };
 	}
 
-	async #meaningOf(before: Document, after: Document): Promise<MeaningDifference> {
+	async #meaningOf(oldDocument: Document, newDocument: Document): Promise<MeaningDifference> {
 		const { meaningDifference } = await import('./meaning-difference.ts');
-		return meaningDifference(before, after, this.#machine.workingDirectory);
+		return meaningDifference(oldDocument, newDocument, this.#machine.workingDirectory);
 	}
 
-	#readOnce(below: readonly string[], object: string | undefined): CompilerReplies['read'] {
-		const of = this.#running;
-		if (!of) return this.#answerOf(below, object);
-		const place = JSON.stringify([object, ...below]);
-		if (this.#read?.of !== of || this.#read.place !== place) {
-			this.#read = { of, place, answer: this.#answerOf(below, object) };
+	#readOnce(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
+		const image = this.#runningImage;
+		if (!image) return this.#answerOf(subpath, object);
+		const key = JSON.stringify([object, ...subpath]);
+		if (this.#lastReading?.image !== image || this.#lastReading.key !== key) {
+			this.#lastReading = { image, key, answer: this.#answerOf(subpath, object) };
 		}
-		return this.#read.answer;
+		return this.#lastReading.answer;
 	}
 
-	#answerOf(below: readonly string[], object: string | undefined): CompilerReplies['read'] {
-		const running = this.#running;
+	#answerOf(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
+		const running = this.#runningImage;
 		const document: unknown = running?.document ?? {};
 		const base = object === undefined ? [] : pathOfId(document, object);
-		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...below], 'null') };
-		const path = [...base, ...below];
-		if (running && this.#redacted?.of !== running) {
-			this.#redacted = { of: running, value: redactSecrets(running.document) };
+		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...subpath], 'null') };
+		const path = [...base, ...subpath];
+		if (running && this.#redacted?.image !== running) {
+			this.#redacted = { image: running, value: redactSecrets(running.document) };
 		}
-		const shown = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
-		return { json: shown.length < LONG_READING ? shown : sharedText(`${shown}\n`), etag: this.#etag(path) };
+		const json = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
+		return { json: json.length < LONG_READING_CHARACTERS ? json : sharedText(`${json}\n`), etag: this.#etag(path) };
 	}
 
 	/** Returns the Etag of a path in the running document. */
 	#etag(path: readonly string[]): string {
-		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#running?.document ?? {}, path)) ?? 'null');
+		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#runningImage?.document ?? {}, path)) ?? 'null');
 	}
 
-	#etagOf(path: readonly string[], stored: string): string {
+	#etagOf(path: readonly string[], storedJson: string): string {
 		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
-		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
+		const hash = createHmac('sha256', this.#etagKey).update(storedJson).digest('hex').slice(0, 32);
 		return `"${pointer} ${hash}"`;
 	}
 }

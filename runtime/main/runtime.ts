@@ -86,9 +86,9 @@ export { StartError, type StartFailure } from './start-error.ts';
  */
 const RESTART_WAITS: RequestWaits = { next: 1000, first: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
-const FLUSH_LIMIT = 1000;
+const FLUSH_LIMIT_MS = 1000;
 /** Maximum milliseconds for exporting the last spans when the server stops. */
-const EXPORT_LIMIT = 3000;
+const EXPORT_LIMIT_MS = 3000;
 
 /** Starts a server. Resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
@@ -106,7 +106,7 @@ export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtim
 export class Runtime implements RuntimeControl {
 	readonly #options: RuntimeOptions;
 	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
-	readonly #shared = new Int32Array(this.#control);
+	readonly #controlWords = new Int32Array(this.#control);
 	readonly #totals = new ThreadTotals();
 	readonly #deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
@@ -131,9 +131,9 @@ export class Runtime implements RuntimeControl {
 	readonly #threads: ThreadPools;
 	#settings: Settings = {};
 	#files: readonly string[] = [];
-	#ready = false;
+	#isReady = false;
 	/** True in a successor until it takes over from its predecessor. */
-	#waits: boolean;
+	#awaitsTakeover: boolean;
 	#generation = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
@@ -144,9 +144,9 @@ export class Runtime implements RuntimeControl {
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
 	/** Functions that stop the memory relief of this thread and of the process. */
-	readonly #relief: (() => void)[] = [];
+	readonly #reliefStops: (() => void)[] = [];
 	/** Settled once the start has succeeded or failed. Never rejects. */
-	#started: Promise<void> = Promise.resolve();
+	#startSettled: Promise<void> = Promise.resolve();
 
 	constructor(options: RuntimeOptions) {
 		this.#options = options;
@@ -158,11 +158,11 @@ export class Runtime implements RuntimeControl {
 		const { inheritance } = options;
 		const log = (entry: LogEntry) => this.#log.entry(entry);
 		this.#sockets = new ListenerSockets(expand, log, options.passed, inheritance?.sockets);
-		this.#waits = inheritance !== undefined;
+		this.#awaitsTakeover = inheritance !== undefined;
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
 			this.#log.report(entry, key),
 		);
-		this.#sinks.rolls = !this.#waits;
+		this.#sinks.rolls = !this.#awaitsTakeover;
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#pools = new PoolRegistry({
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
@@ -229,11 +229,11 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get unreadyReason(): string | undefined {
-		if (!this.#ready) return 'The server is not ready for requests.';
+		if (!this.#isReady) return 'The server is not ready for requests.';
 		const stalled = this.#pool?.unresponsive ?? [];
 		if (stalled.length > 0) {
-			const [threads, them] = stalled.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
-			return `Worker ${threads} ${stalled.join(' and ')} did not answer; the server is replacing ${them}.`;
+			const [threads, pronoun] = stalled.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
+			return `Worker ${threads} ${stalled.join(' and ')} did not answer; the server is replacing ${pronoun}.`;
 		}
 		return this.#generation > 0 && this.#pool?.serves === false ? 'No worker thread is running.' : undefined;
 	}
@@ -293,20 +293,20 @@ export class Runtime implements RuntimeControl {
 
 	load(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadOutcome> {
 		const unconfigured = !this.#options.input;
-		const taken = this.#take(input.name, async () => {
-			const replaced = terms.reversible ? this.document : undefined;
+		const recorded = this.#recordChange(input.name, async () => {
+			const previousDocument = terms.reversible ? this.document : undefined;
 			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
-			return outcome.result === 'applied' && replaced !== undefined
-				? { ...outcome, replacedDocument: replaced }
+			return outcome.result === 'applied' && previousDocument !== undefined
+				? { ...outcome, replacedDocument: previousDocument }
 				: outcome;
 		});
-		return taken as Promise<LoadOutcome>;
+		return recorded as Promise<LoadOutcome>;
 	}
 
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
 		const unconfigured = !this.#options.input;
 		const apply = () => this.#apply(() => this.#compiler.ask('edit', { edit, unconfigured }));
-		return this.#take(`${edit.method} of the Admin API`, apply);
+		return this.#recordChange(`${edit.method} of the Admin API`, apply);
 	}
 
 	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
@@ -324,7 +324,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	async readConfig(path: readonly string[], id?: string): ReturnType<RuntimeControl['readConfig']> {
-		await this.#started;
+		await this.#startSettled;
 		return this.#compiler.ask('read', { path, object: id });
 	}
 
@@ -360,7 +360,7 @@ export class Runtime implements RuntimeControl {
 
 	kill(): void {
 		this.#endRelief();
-		this.#ready = false;
+		this.#isReady = false;
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
 		void this.#endThreads();
@@ -385,11 +385,11 @@ export class Runtime implements RuntimeControl {
 			this.#pools.adopt(state.upstreams);
 			this.#limits.adopt(state.limits ?? []);
 		}
-		this.#waits = false;
+		this.#awaitsTakeover = false;
 		this.#sinks.rolls = true;
 		this.#tls.activate();
 		await this.#pool?.acceptAll();
-		this.#serves();
+		this.#markServing();
 	}
 
 	/** Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. */
@@ -420,10 +420,13 @@ export class Runtime implements RuntimeControl {
 	 * Hands over again after a first successor has failed, while this process drains or when it has drained. Resolves to the result of
 	 * `succeed`.
 	 */
-	async handOverAgain(kept: KeptSockets, succeed: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
+	async handOverAgain(
+		keptSockets: KeptSockets,
+		succeed: (inheritance: Inheritance) => Promise<boolean>,
+	): Promise<boolean> {
 		const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 		try {
-			return await succeed(kept.inheritance([...datagrams.values()].flat()));
+			return await succeed(keptSockets.inheritance([...datagrams.values()].flat()));
 		} finally {
 			closeChannels(datagrams);
 		}
@@ -451,8 +454,9 @@ export class Runtime implements RuntimeControl {
 	/** Returns what a successor inherits. Throws HandoverImpossible. */
 	#inheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
 		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
-		const missing = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
-		if (missing) throw new HandoverImpossible(`The sockets of ${missing.key} cannot be passed to another process.`);
+		const unpassable = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
+		if (unpassable)
+			throw new HandoverImpossible(`The sockets of ${unpassable.key} cannot be passed to another process.`);
 		const ticketKeys = this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64'));
 		return { sockets, ticketKeys, limitSecret: this.#limits.secret };
 	}
@@ -463,8 +467,8 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test how the server recovers. */
-	crashWorker(index: number, how: 'crash' | StallKind = 'crash'): void {
-		this.#pool?.fail(index, how);
+	crashWorker(index: number, kind: 'crash' | StallKind = 'crash'): void {
+		this.#pool?.fail(index, kind);
 	}
 
 	/** Resolves once every worker thread has responded, or has been ended because it did not. */
@@ -475,29 +479,29 @@ export class Runtime implements RuntimeControl {
 	/** Compiles, binds and serves. Called by startRuntime. */
 	begin(): Promise<void> {
 		// Loads may be requested as soon as the Admin API listens.
-		const begun = this.#serialize(() =>
+		const starting = this.#serialize(() =>
 			this.#begin().catch(error => {
 				this.#stopping ??= Promise.resolve();
 				throw error;
 			}),
 		);
-		this.#started = begun.catch(() => {});
-		return begun;
+		this.#startSettled = starting.catch(() => {});
+		return starting;
 	}
 
 	async #begin(): Promise<void> {
-		this.#relief.push(startThreadMemoryRelief(), startProcessMemoryRelief());
+		this.#reliefStops.push(startThreadMemoryRelief(), startProcessMemoryRelief());
 		const { input, onStep } = this.#options;
 		onStep?.('compile');
-		const wanted = process.env.SVC_IO;
-		if (wanted && environmentIoMode() === undefined) throw unknownIoModeError(wanted);
-		const wantedTls = process.env.SVC_TLS;
-		if (wantedTls && environmentTlsMode() === undefined) throw unknownTlsModeError(wantedTls);
+		const ioText = process.env.SVC_IO;
+		if (ioText && environmentIoMode() === undefined) throw unknownIoModeError(ioText);
+		const tlsText = process.env.SVC_TLS;
+		if (tlsText && environmentTlsMode() === undefined) throw unknownTlsModeError(tlsText);
 		if (!input) {
 			await this.#beforeListening();
 			this.#startPool({});
-			if (this.#waits) return;
-			this.#ready = true;
+			if (this.#awaitsTakeover) return;
+			this.#isReady = true;
 			this.log('info', 'runtime', 'started without a configuration', {
 				threads: this.threads,
 				io: ioMode(),
@@ -509,7 +513,7 @@ export class Runtime implements RuntimeControl {
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
-		this.#use(prepared.facts.settings);
+		this.#useSettings(prepared.facts.settings);
 		onStep?.('bind');
 		await this.#beforeListening();
 		await this.#fitPool(prepared.facts.settings);
@@ -518,14 +522,14 @@ export class Runtime implements RuntimeControl {
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
 		this.#loads.recordStart();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
-		if (this.#waits) {
+		if (this.#awaitsTakeover) {
 			onStep?.('check');
 			await this.#pool!.checkAll();
-		} else this.#serves();
+		} else this.#markServing();
 	}
 
-	#serves(): void {
-		this.#ready = true;
+	#markServing(): void {
+		this.#isReady = true;
 		raiseInliningBudget();
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
@@ -536,7 +540,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Applies the settings of the configuration that is about to be served. */
-	#use(settings: Settings): void {
+	#useSettings(settings: Settings): void {
 		this.#settings = settings;
 		if (!settings.metrics) return;
 		this.#vitals.requestRecording();
@@ -566,7 +570,7 @@ export class Runtime implements RuntimeControl {
 		await Promise.all([this.#endThreads(), this.#tls.close()]);
 		this.#cluster?.close();
 		this.#log.close();
-		await this.#sinks.flush(FLUSH_LIMIT);
+		await this.#sinks.flush(FLUSH_LIMIT_MS);
 	}
 
 	/**
@@ -592,8 +596,8 @@ export class Runtime implements RuntimeControl {
 	/** Returns the reason for a restart if this process cannot start the threads that the settings ask for. */
 	#threadShortage(settings: Settings): RestartReason | undefined {
 		const threads = this.#threadsFor(settings);
-		const { freeThreads: room } = this.#threads;
-		return threads !== this.threads && threads > room ? tooManyThreads(threads, room) : undefined;
+		const { freeThreads } = this.#threads;
+		return threads !== this.threads && threads > freeThreads ? tooManyThreads(threads, freeThreads) : undefined;
 	}
 
 	#poolHost(): WorkerPoolHost {
@@ -631,7 +635,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Makes a change and records its outcome. Changes are serialized. */
-	#take(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
+	#recordChange(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		return this.#serialize(async () => {
 			const outcome = await apply();
 			if (outcome.result === 'edit_refused') return outcome;
@@ -642,7 +646,10 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Applies the candidate that `prepare` creates on the compile thread. */
-	async #apply(prepare: () => Promise<PrepareResult | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
+	async #apply(
+		prepare: () => Promise<PrepareResult | EditRefused>,
+		isRetry = false,
+	): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING_OUTCOME;
 		try {
 			const prepared = await prepare();
@@ -664,7 +671,7 @@ export class Runtime implements RuntimeControl {
 			return outcome.result === 'applied' && threads !== this.threads ? await this.#resize(threads, outcome) : outcome;
 		} catch (error) {
 			if (error instanceof NoResponsiveThread) {
-				if (again) return { result: 'failed', message: error.message };
+				if (isRetry) return { result: 'failed', message: error.message };
 				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
 				return this.#apply(prepare, true);
 			}
@@ -695,7 +702,7 @@ export class Runtime implements RuntimeControl {
 			const listeners = await this.#sockets.bindable(facts.listeners);
 			this.#joinCluster(facts.settings);
 			// All certificates and trusted authorities are sent to the threads before any thread builds the generation.
-			if (this.#waits) this.#options.onStep?.('threads');
+			if (this.#awaitsTakeover) this.#options.onStep?.('threads');
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
@@ -703,13 +710,13 @@ export class Runtime implements RuntimeControl {
 			await this.#compiler.commit(facts.certificates?.names ?? []);
 			if (this.#stopping) throw new WorkerLostError('The server is stopping.');
 			this.#generation = generation;
-			this.#use(facts.settings);
+			this.#useSettings(facts.settings);
 			this.#files = facts.files;
-			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
+			Atomics.store(this.#controlWords, CONTROL_GENERATION, generation);
 			this.#pools.name(facts.pools);
 			pool.activateAll();
 			// Until this process takes over, the predecessor manages certificates and answers challenges.
-			if (!this.#waits) this.#tls.activate();
+			if (!this.#awaitsTakeover) this.#tls.activate();
 			this.#log.use(processLog);
 			this.#sockets.serve(listeners);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
@@ -725,18 +732,21 @@ export class Runtime implements RuntimeControl {
 
 	/** Changes the number of threads after a load that asks for it. If that fails, the load is in effect all the same, and the outcome warns. */
 	async #resize(threads: number, applied: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
-		const before = this.threads;
+		const previousThreads = this.threads;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
 			const listeners = await this.#sockets.bindable(facts.listeners);
-			const order = { generation: this.#generation, delta, listeners };
-			await this.#threads.resize(threads, order, this.#settings.grace_period);
-			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before });
+			const request = { generation: this.#generation, delta, listeners };
+			await this.#threads.resize(threads, request, this.#settings.grace_period);
+			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before: previousThreads });
 			return applied;
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
-			this.log('error', 'runtime', 'the number of worker threads could not be changed', { threads: before, cause });
-			return { ...applied, diagnostics: [...applied.diagnostics, threadsUnchanged(before, cause)] };
+			this.log('error', 'runtime', 'the number of worker threads could not be changed', {
+				threads: previousThreads,
+				cause,
+			});
+			return { ...applied, diagnostics: [...applied.diagnostics, threadsUnchanged(previousThreads, cause)] };
 		}
 	}
 
@@ -759,15 +769,15 @@ export class Runtime implements RuntimeControl {
 	}
 
 	#endRelief(): void {
-		for (const end of this.#relief.splice(0)) end();
+		for (const end of this.#reliefStops.splice(0)) end();
 	}
 
 	/** @param succeeded True if another process serves new connections on the same sockets. */
 	async #stop(succeeded = false): Promise<void> {
 		this.#endRelief();
-		this.#ready = false;
+		this.#isReady = false;
 		if (succeeded) this.#sockets.leave();
-		else await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
+		else await waitBeforeStop(this.#settings.shutdown_delay, this.#controlWords, this.#log);
 		const message = succeeded ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
 		const waits = succeeded ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
@@ -779,20 +789,20 @@ export class Runtime implements RuntimeControl {
 		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
 		await Promise.all([
 			this.#endThreads(),
-			this.#spans.close(EXPORT_LIMIT),
-			withTimeLimit(this.#caches.close(), FLUSH_LIMIT),
+			this.#spans.close(EXPORT_LIMIT_MS),
+			withTimeLimit(this.#caches.close(), FLUSH_LIMIT_MS),
 			this.#tls.close(),
 		]);
 		this.#cluster?.close();
 		if (!succeeded) await this.#queue.catch(() => {});
 		this.log('info', 'runtime', succeeded ? 'ended after a handover' : 'stopped');
 		this.#log.close();
-		await this.#sinks.flush(FLUSH_LIMIT);
+		await this.#sinks.flush(FLUSH_LIMIT_MS);
 	}
 
 	#endThreads(): Promise<boolean> {
-		const ends = () => [this.#threads.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
-		this.#threadsEnded ??= Promise.all(ends()).then(ended => !ended.includes(false));
+		const endAll = () => [this.#threads.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
+		this.#threadsEnded ??= Promise.all(endAll()).then(ended => !ended.includes(false));
 		return this.#threadsEnded;
 	}
 
