@@ -12,7 +12,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { Agent, createServer, request } from 'node:http';
+import { Agent, createServer, request, type Server } from 'node:http';
 import { Agent as SecureAgent, request as secureRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -164,9 +164,15 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 			? request({ ...options, port: plain, agent: agents.http })
 			: secureRequest({ ...options, port: tls, agent: agents.https, servername: host });
 	sent.end(method === 'POST' ? 'body' : undefined);
-	const [response] = await once(sent, 'response');
+	// `return 444` closes the connection without an answer.
+	const response = await once(sent, 'response').then(
+		([answer]) => answer,
+		() => undefined,
+	);
+	if (response === undefined) return { status: 0, location: undefined, body: '', fields: {} };
 	let body = '';
 	for await (const chunk of response) body += chunk;
+	for (const port of upstreamPorts) body = body.replaceAll(port, 'UPSTREAM');
 	const headers = response.headers;
 	const moved = headers.location;
 	// nginx writes the scheme, host and port of its own address before a path.
@@ -185,23 +191,48 @@ async function answerOf({ plain, tls }: Ports, line: string): Promise<Answer> {
 const folder = temporaryFolder();
 cpSync(path.join(import.meta.dirname, 'import-nginx-site'), path.join(folder, 'site'), { recursive: true });
 mkdirSync(path.join(folder, 'logs'));
-const upstream = createServer((got, response) => {
-	const fields = ['host', 'x-real', 'x-path', 'x-user'].map(field => got.headers[field] ?? '-');
-	const wanted = /[?&]answer=(\d{3})/.exec(got.url!)?.[1];
-	if (got.url === '/verify')
-		response.statusCode =
-			got.headers.cookie === undefined && got.headers['x-original-uri']?.includes('secret') ? 401 : 204;
-	if (wanted) response.statusCode = Number(wanted);
-	response.setHeader('X-User', 'alice');
-	got
-		.resume()
-		.on('end', () =>
-			response.end(response.statusCode === 204 ? undefined : `${got.method} ${got.url} ${fields.join(' ')}`),
-		);
-});
-upstream.listen(0, '127.0.0.1');
-await once(upstream, 'listening');
-const upstreamPort = String((upstream.address() as AddressInfo).port);
+/** The upstreams, one for each server, so that the counts of what they were asked can be compared. */
+const upstreams = [createUpstream(), createUpstream()] as const;
+const upstreamPorts: string[] = [];
+for (const upstream of upstreams) {
+	upstream.listen(0, '127.0.0.1');
+	await once(upstream, 'listening');
+	upstreamPorts.push(String((upstream.address() as AddressInfo).port));
+}
+
+/**
+ * Returns a server that answers with what it was asked. Of a query, `answer=404` is the status, `type=text/html` the content type,
+ * `control=max-age=60` the Cache-Control, and with `count` the body says how often this target has been asked for.
+ */
+function createUpstream(): Server {
+	const counts = new Map<string, number>();
+	return createServer((got, response) => {
+		const target = got.url!;
+		const query = new URLSearchParams(target.split('?')[1]);
+		const fields = ['host', 'x-real', 'x-path', 'x-user'].map(field => got.headers[field] ?? '-');
+		if (target === '/verify')
+			response.statusCode =
+				got.headers.cookie === undefined && got.headers['x-original-uri']?.includes('secret') ? 401 : 204;
+		if (/^\d{3}$/.test(query.get('answer') ?? '')) response.statusCode = Number(query.get('answer'));
+		for (const [name, field] of [
+			['type', 'Content-Type'],
+			['control', 'Cache-Control'],
+		] as const) {
+			if (query.has(name)) response.setHeader(field, query.get(name)!);
+		}
+		if (query.has('count')) {
+			counts.set(target, (counts.get(target) ?? 0) + 1);
+			fields.push(`count ${counts.get(target)}`);
+		}
+		response.setHeader('X-User', 'alice');
+		got
+			.resume()
+			.on('end', () =>
+				response.end(response.statusCode === 204 ? undefined : `${got.method} ${target} ${fields.join(' ')}`),
+			);
+	});
+}
+
 const CASES = [...casesIn(path.join(ROOT, FOLDERS.features), false), ...casesIn(path.join(ROOT, FOLDERS.sites), true)];
 for (const [flags, user, password] of [
 	['-cbB', 'ann', 'one'],
@@ -223,17 +254,24 @@ const ourPorts = portsOf(0);
 const theirPorts = portsOf(1);
 /** Words in configurations for what is known only here. */
 const WORDS: { readonly [word: string]: string } = {
-	UPSTREAM: upstreamPort,
+	CACHE: path.join(folder, 'cache'),
+	CACHE2: path.join(folder, 'cache2'),
+	CACHE3: path.join(folder, 'cache3'),
+	CACHE4: path.join(folder, 'cache4'),
+	CACHE5: path.join(folder, 'cache5'),
 	SITE: path.join(folder, 'site'),
 	ACCOUNTS: path.join(folder, 'accounts'),
 	CERTIFICATE: path.join(folder, 'certificate.pem'),
 	KEY: path.join(folder, 'key.pem'),
 };
-const httpOf = ({ http }: ImportCase, { plain, tls }: Ports): string => {
-	const words = { ...WORDS, PORT: String(plain), TLS: String(tls) };
-	return http.replace(/\b[A-Z]+\b/g, word => (Object.hasOwn(words, word) ? words[word as keyof typeof words] : word));
+const httpOf = ({ http }: ImportCase, { plain, tls }: Ports, UPSTREAM: string): string => {
+	const words = { ...WORDS, UPSTREAM, PORT: String(plain), TLS: String(tls) };
+	return http.replace(/\b[A-Z]+\d?\b/g, word =>
+		Object.hasOwn(words, word) ? words[word as keyof typeof words] : word,
+	);
 };
-const everything = (of: readonly Ports[]): string => CASES.map((one, index) => httpOf(one, of[index]!)).join('\n');
+const everything = (of: readonly Ports[], upstream: string): string =>
+	CASES.map((one, index) => httpOf(one, of[index]!, upstream)).join('\n');
 writeFileSync(
 	path.join(folder, 'nginx.conf'),
 	`daemon off; worker_processes 1; pid nginx.pid; user root; events { }
@@ -241,11 +279,11 @@ http {
 	access_log off;
 	include /etc/nginx/mime.types;
 	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	${everything(theirPorts)}
+	${everything(theirPorts, upstreamPorts[1]!)}
 }
 `,
 );
-writeFileSync(path.join(folder, 'imported.conf'), `http {\n${everything(ourPorts)}\n}\n`);
+writeFileSync(path.join(folder, 'imported.conf'), `http {\n${everything(ourPorts, upstreamPorts[0]!)}\n}\n`);
 const imported = await runCommand(['import', 'imported.conf', '--output', 'Configfile'], { cwd: folder });
 
 const peers = suite('configurations imported from nginx');
@@ -258,6 +296,7 @@ peers.before(async () => {
 	if (imported.status !== 0) console.error(imported.stderr);
 	nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'inherit' });
 	nginxEnded = once(nginx, 'close');
+	process.once('exit', () => nginx.kill('SIGKILL'));
 	await waitForPort(theirPorts[0]!.plain).catch(error => {
 		console.error(readFileSync(path.join(folder, 'error.log'), 'utf8'));
 		throw error;
@@ -268,6 +307,8 @@ peers.before(async () => {
 		console.error(error, imported.stderr);
 		throw error;
 	});
+	for (const [index, one] of CASES.entries()) found.set(one, compareAnswers(one, index));
+	await Promise.all(found.values());
 });
 
 peers.after(async () => {
@@ -275,7 +316,7 @@ peers.after(async () => {
 	agents.https.destroy();
 	nginx?.kill('SIGTERM');
 	await Promise.all([nginxEnded, svc?.stop()]);
-	upstream.close();
+	for (const upstream of upstreams) upstream.close();
 	const sites = CASES.filter(({ isSite }) => isSite);
 	const large = sites.filter(({ http }) => http.split('\n').length > 300);
 	console.log(
@@ -288,28 +329,40 @@ peers('the results pass every check', () => {
 	assert.not.match(imported.stderr, /does not pass/, imported.stderr);
 });
 
+/** What a case's requests have shown: those that are answered differently. */
+const found = new Map<ImportCase, Promise<readonly string[]>>();
+
+/** Sends the requests of a case to both servers. Cases do not wait for each other. */
+async function compareAnswers(one: ImportCase, index: number): Promise<readonly string[]> {
+	const unexpected: string[] = [];
+	for (const line of one.requests) {
+		const [theirs, received] = await Promise.all([
+			answerOf(theirPorts[index]!, line),
+			answerOf(ourPorts[index]!, line),
+		]);
+		let ours = received;
+		for (const { accepts } of GENERAL) ours = accepts(ours, theirs);
+		compared++;
+		if (JSON.stringify(ours) === JSON.stringify(theirs)) continue;
+		const judged = one.differences.find(({ pattern }) => pattern.test(line));
+		if (judged) judged.used = true;
+		else unexpected.push(`${line}\n  ours  ${JSON.stringify(ours)}\n  nginx ${JSON.stringify(theirs)}`);
+	}
+	return unexpected;
+}
+
 for (const [index, one] of CASES.entries()) {
 	peers(one.name, async () => {
-		const text = `http {\n${httpOf(one, ourPorts[index]!)}\n}\n`;
+		const text = `http {\n${httpOf(one, ourPorts[index]!, upstreamPorts[0]!)}\n}\n`;
 		const { kept, diagnostics } = importNginx({ text, name: 'nginx.conf', folder }, diskReader(folder));
 		assert.equal(diagnostics, []);
 		assert.equal(
 			kept.map(({ directive }) => directive),
 			one.kept,
 		);
-		const found: string[] = [];
-		for (const line of one.requests) {
-			const theirs = await answerOf(theirPorts[index]!, line);
-			let ours = await answerOf(ourPorts[index]!, line);
-			for (const { accepts } of GENERAL) ours = accepts(ours, theirs);
-			compared++;
-			if (JSON.stringify(ours) === JSON.stringify(theirs)) continue;
-			const judged = one.differences.find(({ pattern }) => pattern.test(line));
-			if (judged) judged.used = true;
-			else found.push(`${line}\n  ours  ${JSON.stringify(ours)}\n  nginx ${JSON.stringify(theirs)}`);
-		}
-		if (found.length > 0) console.error(`\n${one.name}\n${found.slice(0, 12).join('\n')}`);
-		assert.is(found.length, 0);
+		const unexpected = await found.get(one)!;
+		if (unexpected.length > 0) console.error(`\n${one.name}\n${unexpected.slice(0, 12).join('\n')}`);
+		assert.is(unexpected.length, 0);
 		for (const { pattern, used } of one.differences) assert.ok(used, `the difference ${pattern} does not occur`);
 	});
 }

@@ -14,6 +14,8 @@ export interface ImportContext {
 	readonly maps: MapTable;
 	/** The `limit_req_zone` and `limit_conn_zone` lines by the names of their zones. */
 	readonly zones: ReadonlyMap<string, NginxDirective>;
+	/** The `proxy_cache_path` and `fastcgi_cache_path` lines by the names of their zones. */
+	readonly cacheZones: ReadonlyMap<string, NginxDirective>;
 	readonly logFormats: ReadonlyMap<string, NginxDirective>;
 	/** The placeholder of `$remote_addr` and the matcher of its ranges; those of the client if proxies are trusted. */
 	readonly address: { readonly placeholder: string; readonly matcher: 'client_ip' | 'remote_ip' };

@@ -32,7 +32,7 @@ export function importNginx(file: { text: string; name: string; folder: string }
 		if (one.name === 'http' && one.block) {
 			out.count(one);
 			http.push(...one.block);
-		} else if (['server', 'upstream', 'map'].includes(one.name)) http.push(one);
+		} else if (['server', 'upstream', 'map', 'geo', 'split_clients'].includes(one.name)) http.push(one);
 		else if (one.name === 'stream')
 			out.keep(one, 'only HTTP is served: connections of other protocols are not passed on');
 		else if (one.name === 'events' && one.block) out.keep(one, 'connections are handled without such settings');
@@ -53,12 +53,13 @@ const BLOCKS: ReadonlySet<string> = new Set([
 	'upstream',
 	'map',
 	'geo',
+	'split_clients',
 ]);
 
 /** Reports directives that lack their blocks. In an `upstream`, `server` has none. */
 function checkBlocks(directives: readonly NginxDirective[], parent: string | undefined, report: Report): void {
 	for (const { name, block, span } of directives) {
-		const needsBlock = BLOCKS.has(name) && parent !== 'upstream' && parent !== 'map';
+		const needsBlock = BLOCKS.has(name) && !['upstream', 'map', 'geo', 'split_clients'].includes(parent ?? '');
 		if (needsBlock && !block) {
 			const message = `\`${name}\` has no block.`;
 			report({ code: 'nginx/missing-block', severity: 'error', message, span, hint: 'Write `{ … }` in place of `;`.' });

@@ -37,6 +37,16 @@ export class Variables {
 		return new Variables([own, ...this.#lookups], name);
 	}
 
+	/** Returns these variables without `$remote_user`, for a place where no password is checked. */
+	withoutUser(): Variables {
+		const refused: VariableLookup = name => {
+			if (name === 'remote_user')
+				throw new Untranslatable('no password is checked here, so the name may be a false one');
+			return undefined;
+		};
+		return new Variables([refused, ...this.#lookups], this.#captures);
+	}
+
 	/** Returns the placeholder of a variable. Throws Untranslatable if it has none. */
 	placeholder(name: string): string {
 		if (/^\d$/.test(name)) {

@@ -7,10 +7,12 @@ import { hasVariable, translated, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeAccess } from './write-access.ts';
+import { writeCache } from './write-cache.ts';
 import { textTypeOf, writeBodyLimit, writeCompression, writeFields } from './write-headers.ts';
 import { writeMirrors } from './write-mirror.ts';
 import { type Place, writePhp, writeProxy } from './write-proxy.ts';
 import { writeResponseRate } from './write-rate.ts';
+import { writeReplacements } from './write-replacements.ts';
 import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
 
 /** Handlers of content without a counterpart. */
@@ -59,7 +61,9 @@ export function writeLocationBody(
 	if (errors !== undefined) out.line(`vars errors ${errors}`);
 	else cx.noteEntry(out.slot());
 	const tries = block.find(({ name }) => name === 'try_files');
-	const leaves = mayLeave(block) || tries !== undefined || leavesByIndex(block, scope, cx);
+	const leavesToIndex =
+		root !== undefined && !block.some(({ name }) => name === 'alias') && leavesByIndex(block, scope, cx);
+	const leaves = mayLeave(block) || tries !== undefined || leavesToIndex || block.some(changesFields);
 	const fields = (): void => writeFields(scope, out, variables);
 	if (!leaves) fields();
 	const referers = block.find(({ name }) => name === 'valid_referers');
@@ -70,6 +74,8 @@ export function writeLocationBody(
 		condition: { variables, root, referers: referers?.args, unusedName: kind => out.unusedName(kind) },
 		chooseAgain: cx.choose,
 		beforeAnswer: leaves ? fields : () => {},
+		beforeAnswerOf: inner => writeFields(new Scope(scope, inner), out, variables),
+		beforeText: () => writeReplacements(scope, cx, variables),
 		textType: textTypeOf(scope, out),
 	});
 	if (ended) {
@@ -103,12 +109,11 @@ export function writeLocationBody(
 		});
 	}
 	const rest = (): void => {
-		if (tries) {
-			if (writeAccess(scope, cx, variables)) return;
-			orKeep(tries, out, () => writeTries(tries, cx, variables));
-		}
+		if ((tries || leavesToIndex) && writeAccess(scope, cx, variables)) return;
+		if (tries) orKeep(tries, out, () => writeTries(tries, cx, variables));
+		if (leavesToIndex) writeIndexRedirect(scope, cx);
 		if (leaves) fields();
-		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tries !== undefined);
+		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tries !== undefined || leavesToIndex);
 	};
 	if (isFirst) rest();
 	else out.branch(undefined, false, rest);
@@ -121,20 +126,24 @@ function writeAnswer(
 	scope: Scope,
 	cx: ServerContext,
 	place: Place,
-	variables: Variables,
+	outerVariables: Variables,
 	isRewritten: boolean,
 	root: string | undefined,
 	hasAccess = false,
 ): void {
 	const { out } = cx;
-	if (!hasAccess && writeAccess(scope, cx, variables)) return;
+	if (!hasAccess && writeAccess(scope, cx, outerVariables)) return;
+	const isAuthenticated = (scope.value('auth_basic') ?? 'off') !== 'off';
+	const variables = isAuthenticated ? outerVariables : outerVariables.withoutUser();
 	writeMirrors(scope, cx, variables);
 	writeResponseRate(scope, out);
 	if (cx.locationsCompress) writeCompression(scope, out);
+	writeReplacements(scope, cx, variables);
 	const proxy = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
 	const php = block.find(({ name }) => name === 'fastcgi_pass');
 	if (proxy || php) {
 		writeBodyLimit(scope, out);
+		writeCache(proxy ? 'proxy' : 'fastcgi', scope, cx, variables);
 		if (proxy) writeProxy(proxy, scope, cx, place, variables, isRewritten);
 		else writePhp(php!, scope, cx, variables);
 		return;
@@ -249,6 +258,34 @@ function leavesByIndex(block: readonly NginxDirective[], scope: Scope, cx: Serve
 	);
 }
 
+function indexNames(scope: Scope): string[] {
+	const names = scope.last('index')?.args ?? INDEX;
+	return names.filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
+}
+
+/** Writes that a folder's index is answered by the location of its path. */
+function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
+	const { out } = cx;
+	out.block(
+		`when path */ and file ${indexNames(scope)
+			.map(name => word(`{path}/${name}`))
+			.join(' ')}`,
+		() => {
+			out.line('rewrite {file_match.relative}');
+			cx.choose();
+		},
+	);
+}
+
+/** Reports whether an `if` answers requests with header fields of its own. */
+function changesFields({ name, block }: NginxDirective): boolean {
+	return (
+		name === 'if' &&
+		block!.some(one => one.name === 'return') &&
+		block!.some(one => one.name === 'add_header' || one.name === 'expires')
+	);
+}
+
 function writeFiles(block: readonly NginxDirective[], scope: Scope, cx: ServerContext, root: string | undefined): void {
 	const { out } = cx;
 	const isAlias = block.some(({ name }) => name === 'alias');
@@ -259,13 +296,7 @@ function writeFiles(block: readonly NginxDirective[], scope: Scope, cx: ServerCo
 	}
 	const index = scope.last('index');
 	if (index) out.count(index);
-	const names = (index?.args ?? INDEX).filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
-	if (!isAlias && leavesByIndex(block, scope, cx)) {
-		out.block(`when path */ and file ${names.map(name => word(`{path}/${name}`)).join(' ')}`, () => {
-			out.line('rewrite {file_match.relative}');
-			cx.choose();
-		});
-	}
+	const names = indexNames(scope);
 	const browse = scope.last('autoindex');
 	if (browse) out.count(browse);
 	const precompressed = scope.last('gzip_static');

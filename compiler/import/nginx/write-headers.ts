@@ -4,6 +4,7 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { secondsOf, sizeOf, translated, type Variables } from './nginx-values.ts';
 import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
+import { isCached } from './write-cache.ts';
 import { orKeep } from './write-rewrites.ts';
 
 /** The statuses to which nginx adds fields without `always`. */
@@ -15,14 +16,26 @@ export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Vari
 		const [field = '', value = '', always] = one.args;
 		if (onError && always !== 'always') continue;
 		// A field without a value is not sent, which is how a location turns the inherited ones off.
-		if (value === '') out.count(one);
+		const isEmpty = value === '' || (value === '$upstream_cache_status' && !isCached(scope));
+		if (isEmpty) out.count(one);
 		else
 			orKeep(one, out, () => {
-				const edit = `${word(`+${field}`)} ${quoted(translated(value, variables))}`;
-				out.block('header', () => {
-					out.line(edit);
-					if (!onError) out.line(always === 'always' ? 'defer' : SUCCESSES);
-				});
+				const text = translated(value, variables);
+				const edit = `${word(`+${field}`)} ${quoted(text)}`;
+				const write = (): void =>
+					out.block('header', () => {
+						out.line(edit);
+						if (!onError) out.line(always === 'always' ? 'defer' : SUCCESSES);
+					});
+				// nginx sends no field whose value is empty.
+				const [placeholders] = /^(?:\{[^{}]+\})+$/.exec(text) ?? [];
+				const isSetLater = value.includes('$upstream_');
+				if (placeholders === undefined || isSetLater) write();
+				else {
+					const isEmpty = placeholders.match(/\{[^{}]+\}/g)!.map(one => `vars ${one} ""`);
+					const isOne = isEmpty.length === 1;
+					out.block(isOne ? `when not ${isEmpty[0]}` : `when not ( ${isEmpty.join(' and ')} )`, write);
+				}
 			});
 	}
 	const expires = onError ? undefined : scope.last('expires');

@@ -6,6 +6,7 @@ import { escapedRegexp, hasVariable, regexpOf, type Variables } from './nginx-va
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeLocationBody } from './write-content.ts';
+import { writeFields } from './write-headers.ts';
 import type { Place } from './write-proxy.ts';
 import { isRewrite } from './write-rewrites.ts';
 
@@ -173,13 +174,14 @@ export function writeLocations(locations: readonly Location[], cx: ServerContext
 
 function writeBranch({ location, parents, place, slash }: Branch, cx: ServerContext): void {
 	const { out } = cx;
-	if (slash !== undefined) {
-		out.line(`redir "${slash}{?query}" 301`);
-		return;
-	}
 	let scope = cx.scope;
 	for (const { directive } of parents) scope = new Scope(scope, directive.block!);
 	let { variables } = cx;
+	if (slash !== undefined) {
+		writeFields(new Scope(scope, location.directive.block!), out, variables);
+		out.line(`redir "${slash}{?query}" 301`);
+		return;
+	}
 	if (place.kind === 'regexp') variables = variables.after(place.captures, location.pattern);
 	out.line(`# ${location.directive.text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`);
 	writeBlock(location, scope, cx, place, variables);
@@ -264,18 +266,8 @@ const ALWAYS: { readonly [name: string]: string } = {
 	...{ types: 'content types are built in', log_not_found: 'missing files are not logged apart' },
 	...{ keepalive_timeout: '`servers { timeouts { idle … } }`', error_log: 'errors are in the process log' },
 	...{ access_log: 'a log of a single location: `log_name` names it' },
-	...{ sub_filter: 'bodies are not changed' },
-	...{
-		split_clients: 'clients are not split by percentage',
-		geo: '`client_ip` compares addresses',
-		stream: 'only HTTP is served',
-	},
-	...{ secure_link: 'links are not signed', proxy_cache: 'write `cache`, which follows the upstream’s Cache-Control' },
-	...{
-		proxy_cache_path: 'write `cache`',
-		proxy_cache_valid: 'write `ttl` in `cache`',
-		resolver: 'the system’s resolver is asked',
-	},
+	...{ stream: 'only HTTP is served', secure_link: 'links are not signed' },
+	...{ resolver: 'the system’s resolver is asked' },
 	...{
 		gzip_disable: 'old browsers are not told apart',
 		gzip_proxied: 'compressed for every client',

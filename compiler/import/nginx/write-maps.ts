@@ -1,48 +1,69 @@
-/** Writes `map`, `geo` and `split_clients` as snippets with a `map`, which the sites that read their variables use. */
+/** Writes `map`, `geo` and `split_clients` as snippets that the sites that read their variables use. */
 import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
+import type { ImportContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { escapedRegexp, regexpOf, translated, Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
+import { CACHE_STATUS_LINES, CACHE_STATUS_SNIPPET } from './write-cache.ts';
+import { geoLines, geoValues } from './write-geo.ts';
+import { splitLines, splitValues } from './write-split-clients.ts';
 
 interface MapEntry {
 	readonly directive: NginxDirective;
 	readonly variable: string;
+	/** The placeholder of the variable. */
+	readonly placeholder: string;
 	/** The snippet; undefined before it is written. */
 	snippet: string | undefined;
+	/** Why it has no counterpart; undefined if it has one or is not used. */
+	reason: string | undefined;
 }
+
+/** The directives that define a variable, and what comes before its name in the names of snippets and placeholders. */
+const PREFIXES: { readonly [name: string]: string } = { map: 'map_', geo: 'geo_', split_clients: 'split_' };
 
 /** The maps of a configuration. They are written when a site first reads one. */
 export class MapTable {
 	readonly #out: ConfigfileWriter;
 	readonly #entries = new Map<string, MapEntry>();
 	readonly #variables: Variables;
+	readonly #addressMatcher: string;
 	readonly #written = new Map<string, readonly string[]>();
 
-	constructor(http: readonly NginxDirective[], out: ConfigfileWriter, remoteAddress: string) {
+	constructor(http: readonly NginxDirective[], out: ConfigfileWriter, address: ImportContext['address']) {
 		this.#out = out;
+		this.#addressMatcher = address.matcher;
 		for (const directive of http) {
 			const variable = directive.args.at(-1)?.replace(/^\$/, '');
-			if (directive.name !== 'map' || !directive.block || variable === undefined) continue;
-			this.#entries.set(variable, { directive, variable, snippet: undefined });
+			const prefix = Object.hasOwn(PREFIXES, directive.name) ? PREFIXES[directive.name] : undefined;
+			if (prefix === undefined || !directive.block || variable === undefined) continue;
+			// A `map` is read when its placeholder is; the others set a variable.
+			const placeholder = directive.name === 'map' ? `{map_${variable}}` : `{vars.${prefix}${variable}}`;
+			this.#entries.set(variable, { directive, variable, placeholder, snippet: undefined, reason: undefined });
 		}
 		this.#variables = new Variables([
-			name => (['remote_addr', 'binary_remote_addr'].includes(name) ? remoteAddress : undefined),
-			name => (this.#entries.has(name) ? `{${placeholderName(name)}}` : undefined),
+			name => (['remote_addr', 'binary_remote_addr'].includes(name) ? address.placeholder : undefined),
+			name => this.#entries.get(name)?.placeholder,
 		]);
 	}
 
 	/** Returns the placeholder of a map's variable, and the snippets that define it; undefined if no map has this name. Throws Untranslatable. */
 	placeholder(name: string): { readonly placeholder: string; readonly snippets: readonly string[] } | undefined {
 		const entry = this.#entries.get(name);
-		if (!entry) return undefined;
-		return { placeholder: `{${placeholderName(name)}}`, snippets: this.#snippetsOf(entry, []) };
+		if (entry) return { placeholder: entry.placeholder, snippets: this.#snippetsOf(entry, []) };
+		if (name !== 'upstream_cache_status') return undefined;
+		this.#written.set(CACHE_STATUS_SNIPPET, CACHE_STATUS_LINES);
+		return { placeholder: '{map_upstream_cache_status}', snippets: [CACHE_STATUS_SNIPPET] };
 	}
 
 	/** Returns the values that a map may give; undefined if they are not constant. */
 	values(name: string): readonly string[] | undefined {
-		const lines = this.#entries.get(name)?.directive.block;
-		const values = lines?.filter(line => !FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
-		return values?.some(value => value.includes('$')) ? undefined : values;
+		const { name: kind, block } = this.#entries.get(name)?.directive ?? {};
+		if (!block) return undefined;
+		if (kind === 'geo') return geoValues(block);
+		if (kind === 'split_clients') return splitValues(block);
+		const values = block.filter(line => !FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
+		return values.some(value => value.includes('$')) ? undefined : values;
 	}
 
 	/** Writes the definitions of all maps that sites use. */
@@ -53,17 +74,26 @@ export class MapTable {
 			});
 			this.#out.line('');
 		}
+		for (const { directive, reason } of this.#entries.values()) {
+			if (reason !== undefined) this.#out.keep(directive, reason);
+		}
 	}
 
 	#snippetsOf(entry: MapEntry, above: readonly MapEntry[]): readonly string[] {
 		if (above.includes(entry)) throw new Untranslatable(`the map of \`$${entry.variable}\` refers to itself`);
 		const lines = entry.directive.block!;
-		const used = new Set([entry.directive.args[0] ?? '', ...lines.flatMap(({ args }) => args)].join(' ').match(/\w+/g));
+		const texts = [entry.directive.args[0] ?? '', ...lines.flatMap(({ args }) => args)].join(' ');
+		const used = new Set([...texts.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
 		const inner = [...this.#entries.values()].filter(other => other !== entry && used.has(other.variable));
 		const below = inner.flatMap(other => this.#snippetsOf(other, [...above, entry]));
 		if (entry.snippet === undefined) {
-			const name = placeholderName(entry.variable);
-			this.#written.set(name, this.#linesOf(entry));
+			const name = `${PREFIXES[entry.directive.name]}${entry.variable}`;
+			try {
+				this.#written.set(name, this.#linesOf(entry));
+			} catch (error) {
+				if (error instanceof Untranslatable) entry.reason = error.message;
+				throw error;
+			}
 			entry.snippet = name;
 			this.#out.count(entry.directive);
 			for (const line of lines) this.#out.count(line);
@@ -71,7 +101,16 @@ export class MapTable {
 		return [...new Set([...below, entry.snippet])];
 	}
 
-	#linesOf({ directive, variable }: MapEntry): string[] {
+	#linesOf(entry: MapEntry): string[] {
+		const { directive } = entry;
+		if (directive.name === 'map') return this.#mapLines(entry);
+		const variable = `${PREFIXES[directive.name]}${entry.variable}`;
+		return directive.name === 'geo'
+			? geoLines(directive, variable, this.#addressMatcher)
+			: splitLines(directive, variable, this.#variables);
+	}
+
+	#mapLines({ directive, placeholder }: MapEntry): string[] {
 		const source = directive.args[0] ?? '';
 		const exact: string[] = [];
 		const hosts: string[] = [];
@@ -79,32 +118,49 @@ export class MapTable {
 		const defaults: string[] = [];
 		const isHostnames = directive.block!.some(({ name }) => name === 'hostnames');
 		const isLowered = /^\$(?:host|server_name|scheme)$/.test(source);
+		const chosen: string[] = [];
+		// The output of a regular expression may have groups, but no placeholders: those are inserted by a second map.
+		const regexpLine = (regexp: string, output: string): string => {
+			const input = quoted(`~${regexp}`);
+			if (!/(?<![\\$])\{/.test(output)) return `${input} ${output}`;
+			if (output.includes('${')) throw new Untranslatable('a value has both a group and a variable');
+			chosen.push(output);
+			return `${input} "case ${chosen.length}"`;
+		};
 		for (const { name, args } of directive.block!) {
 			if (name === 'hostnames' || name === 'volatile') continue;
 			const output = this.#outputOf(args[0] ?? '', name);
 			if (name === 'default') defaults.push(`default ${output}`);
 			else if (name.startsWith('~')) {
 				const ignoresCase = name.startsWith('~*');
-				regexps.push(`${quoted(`~${regexpOf(name.slice(ignoresCase ? 2 : 1), ignoresCase)}`)} ${output}`);
+				regexps.push(regexpLine(regexpOf(name.slice(ignoresCase ? 2 : 1), ignoresCase), output));
 			} else if (isHostnames && /^\*?\.|\.\*$/.test(name)) {
 				const middle = escapedRegexp(name.replace(/^\*?\./, '').replace(/\.\*$/, ''));
 				const before = name.startsWith('.') ? '^(?:.+\\.)?' : name.startsWith('*') ? '^.+\\.' : '^';
-				hosts.push(`${quoted(`~(?i)${before}${middle}${name.endsWith('*') ? '\\.[^.]' : '$'}`)} ${output}`);
+				hosts.push(regexpLine(`(?i)${before}${middle}${name.endsWith('*') ? '\\.[^.]' : '$'}`, output));
 			} else {
 				const text = name.replace(/^\\(?=[~*.]|default|hostnames|volatile|include)/, '');
 				// nginx compares without regard to case.
 				const isSame = text.toLowerCase() === text.toUpperCase() || (isLowered && text === text.toLowerCase());
-				exact.push(`${quoted(isSame && !text.startsWith('~') ? text : `~(?i)^${escapedRegexp(text)}$`)} ${output}`);
+				exact.push(
+					isSame && !text.startsWith('~')
+						? `${quoted(text)} ${output}`
+						: regexpLine(`(?i)^${escapedRegexp(text)}$`, output),
+				);
 			}
 		}
 		const subject = translated(source, this.#variables);
 		if (!/^\{[^{}]+\}$/.test(subject) && subject.includes('\\'))
 			throw new Untranslatable('its source is not one that the import knows');
-		return [
-			`map ${word(subject)} {${placeholderName(variable)}} {`,
+		const first = chosen.length === 0 ? placeholder : placeholder.replace('}', '_case}');
+		const lines = [
+			`map ${word(subject)} ${first} {`,
 			...[...exact, ...hosts, ...regexps, ...defaults].map(line => `\t${line}`),
 			'}',
 		];
+		if (chosen.length === 0) return lines;
+		const cases = chosen.map((output, index) => `\t"case ${index + 1}" ${output}`);
+		return [...lines, `map ${first} ${placeholder} {`, ...cases, `\tdefault "${first}"`, '}'];
 	}
 
 	/** Returns the output of a line. Groups of a regular expression are `${1}` there. */
@@ -121,8 +177,3 @@ export class MapTable {
 }
 
 const FLAGS: ReadonlySet<string> = new Set(['hostnames', 'volatile']);
-
-/** Returns the name of a map's placeholder. It must not be that of a built-in one. */
-function placeholderName(variable: string): string {
-	return `map_${variable}`;
-}

@@ -170,7 +170,13 @@ export function writeField(field: NginxDirective, cx: ServerContext, variables: 
 	const isPassedOn = value === `$http_${key.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(key);
 	if (key === 'connection' || isPassedOn || (Object.hasOwn(SENT, key) && SENT[key]!.includes(value))) out.count(field);
 	else if (value === '') orKeep(field, out, () => out.line(`header_up ${word(`-${name}`)}`));
-	else orKeep(field, out, () => out.line(`header_up ${word(name)} ${quoted(translated(value, variables))}`));
+	else {
+		const isWritten = orKeep(field, out, () =>
+			out.line(`header_up ${word(name)} ${quoted(translated(value, variables))}`),
+		);
+		// The upstream must not take a client's own field for the one that nginx sets.
+		if (!isWritten) out.line(`header_up ${word(`-${name}`)}`);
+	}
 }
 
 const TIMES: { readonly [name: string]: string } = {

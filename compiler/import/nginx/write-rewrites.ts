@@ -14,6 +14,10 @@ export interface RewritePlace {
 	readonly chooseAgain: () => void;
 	/** Writes what an answer from here needs, such as header fields. */
 	readonly beforeAnswer: () => void;
+	/** As `beforeAnswer`, for an answer in the block of an `if` that has header fields of its own. */
+	readonly beforeAnswerOf: (block: readonly NginxDirective[]) => void;
+	/** Writes what the text of a `return` needs besides. */
+	readonly beforeText: () => void;
 	/** The type of the texts that `return` sends; undefined for text/plain. */
 	readonly textType: string | undefined;
 }
@@ -103,7 +107,11 @@ function keepRest(rest: readonly NginxDirective[], out: ConfigfileWriter, reason
 	for (const one of rest) out.keep(one, reason);
 }
 
-function writeReturn({ args }: NginxDirective, { out, textType }: RewritePlace, variables: Variables): void {
+function writeReturn(
+	{ args }: NginxDirective,
+	{ out, textType, beforeText }: RewritePlace,
+	variables: Variables,
+): void {
 	const [first = '', second] = args;
 	const status = /^\d{3}$/.test(first) ? first : '302';
 	const text = /^\d{3}$/.test(first) ? second : first;
@@ -112,6 +120,7 @@ function writeReturn({ args }: NginxDirective, { out, textType }: RewritePlace, 
 		out.line(`redir ${quoted(translated(text, variables))} ${status}`);
 	else if (text !== undefined) {
 		const value = quoted(translated(text, variables));
+		beforeText();
 		if (textType !== undefined) out.line(`header Content-Type ${quoted(textType)}`);
 		out.line(/^\d{3}$/.test(text) ? `respond * ${value} ${status}` : `respond ${value} ${status}`);
 	} else if (Number(status) >= 400) out.line(`error ${status}`);
@@ -152,7 +161,12 @@ function writeRewrite(
 	}
 	const leaves = at.place === 'location' && flag !== 'break' && !isRedirect;
 	out.branch(head, true, () => {
-		if (isRedirect) at.beforeAnswer();
+		if (isRedirect) {
+			at.beforeAnswer();
+			// A query that is added to one in the target has `&` before it only if it is not empty.
+			if (line.endsWith('&{query}" 301') || line.endsWith('&{query}" 302'))
+				out.block('when vars {query} ""', () => out.line(line.replace('&{query}" ', '" ')));
+		}
 		if (leaves) for (const step of rest.filter(() => continues)) if (step.name === 'set') writeSet(step, at, inner);
 		out.line(line);
 		if (leaves) at.chooseAgain();
@@ -212,7 +226,9 @@ function writeIf(
 	}
 	out.count(one);
 	const before = out.kept.length;
-	const lines = out.capture(() => writeRewrites(steps, at, condition.variables));
+	const hasFields = one.block!.some(({ name }) => name === 'add_header' || name === 'expires');
+	const inside = hasFields ? { ...at, beforeAnswer: () => at.beforeAnswerOf(one.block!) } : at;
+	const lines = out.capture(() => writeRewrites(steps, inside, condition.variables));
 	if (lines.length === 0) {
 		if (out.kept.length > before || !stopsHere) return false;
 		if (rest.length === 0) return false;

@@ -5,11 +5,13 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { escapedRegexp, regexpOf, translated, type VariableLookup, Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
+import { cacheOptionLines, cacheZones } from './write-cache.ts';
 import { ErrorPlaces } from './write-error-pages.ts';
 import { textTypeOf, writeCompression, writeFields } from './write-headers.ts';
 import { isKnown, locationsOf, mayBelongElsewhere, reasonOf, writeBlock, writeLocations } from './write-locations.ts';
 import { writeLogs } from './write-logs.ts';
 import { MapTable } from './write-maps.ts';
+import { writeReplacements } from './write-replacements.ts';
 import { orKeep, writeRewrites } from './write-rewrites.ts';
 import { Pools } from './write-upstream.ts';
 
@@ -62,7 +64,8 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 	const scope = new Scope(undefined, http);
 	const everything = [...http, ...sites.flatMap(({ server }) => server.block!)];
 	const trusted = everything.filter(({ name }) => name === 'set_real_ip_from');
-	writeOptions(sites, everything, trusted, out);
+	const caches = cacheZones(http);
+	writeOptions(sites, everything, trusted, cacheOptionLines(caches, http, out), out);
 	const placeholder = trusted.length > 0 ? '{client_ip}' : '{remote_host}';
 	const byName = (kind: string): Map<string, NginxDirective> =>
 		new Map(http.filter(({ name }) => name === kind).map(one => [one.args[0] ?? '', one]));
@@ -72,12 +75,14 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 			.map(one => [/ zone=([^:\s]+)/.exec(one.text)?.[1] ?? '', one]),
 	);
 	const address: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
-	const maps = new MapTable(http, out, placeholder);
+	const matcher = trusted.length > 0 ? 'client_ip' : 'remote_ip';
+	const maps = new MapTable(http, out, { placeholder, matcher });
 	const pools = new Pools(http, out, new Variables([address]));
 	const cx: ImportContext = {
 		...{ out, scope, pools, maps, zones, head },
+		cacheZones: caches,
 		logFormats: byName('log_format'),
-		address: { placeholder, matcher: trusted.length > 0 ? 'client_ip' : 'remote_ip' },
+		address: { placeholder, matcher },
 	};
 	const routes: Route[] = [];
 	const lines = out.capture(() => {
@@ -94,6 +99,8 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 	const used: ReadonlySet<string> = new Set([
 		'server',
 		'map',
+		'geo',
+		'split_clients',
 		'upstream',
 		'limit_req_zone',
 		'limit_conn_zone',
@@ -111,9 +118,10 @@ function writeOptions(
 	sites: readonly Site[],
 	directives: readonly NginxDirective[],
 	trusted: readonly NginxDirective[],
+	cacheLines: readonly string[],
 	out: ConfigfileWriter,
 ): void {
-	const lines: string[] = [];
+	const lines: string[] = [...cacheLines];
 	if (sites.some(({ listens }) => listens.some(({ tls }) => tls))) lines.push('auto_https disable_redirects');
 	const ranges = trusted.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
 	if (ranges.length > 0) {
@@ -260,6 +268,8 @@ function writeServerRewrites(cx: ServerContext, top: Slot): { readonly lines: Li
 			},
 			chooseAgain: () => {},
 			beforeAnswer: () => writeFields(scope, out, variables),
+			beforeAnswerOf: inner => writeFields(new Scope(scope, inner), out, variables),
+			beforeText: () => writeReplacements(scope, cx, variables),
 			textType: textTypeOf(scope, out),
 		});
 	});

@@ -54,8 +54,10 @@ function documentOf(text: string): { readonly sites: readonly object[] } {
 const imports = suite('imports of any text');
 
 imports('changed configurations are imported or refused, without an exception', () => {
-	const folder = path.join(ROOT, 'fixtures/import-nginx');
-	const texts = readdirSync(folder).map(name => readFileSync(path.join(folder, name, 'http.conf'), 'utf8'));
+	const folders = ['fixtures/import-nginx', 'fixtures/import-nginx-sites'].flatMap(folder =>
+		readdirSync(path.join(ROOT, folder)).map(name => path.join(ROOT, folder, name)),
+	);
+	const texts = folders.map(folder => readFileSync(path.join(folder, 'http.conf'), 'utf8'));
 	const words = texts.flatMap(text => text.match(/\S+/g) ?? []);
 	const chance = new SeededChance(20);
 	for (let round = 0; round < 1500; round++) {

@@ -1,0 +1,104 @@
+/** Writes `geo` as a choice by the client's address that sets a variable. */
+import { quoted } from './configfile-writer.ts';
+import type { NginxDirective } from './nginx-parser.ts';
+import { Untranslatable } from './untranslatable.ts';
+
+/** An address range with its value. */
+interface GeoEntry {
+	readonly range: string;
+	readonly prefixBits: number;
+	readonly value: string;
+}
+
+/** Lines of a `geo` that are not ranges. */
+const OPTIONS: ReadonlySet<string> = new Set(['ranges', 'delete', 'proxy', 'proxy_recursive']);
+
+/** Returns the values that a `geo` may give. */
+export function geoValues(lines: readonly NginxDirective[]): string[] {
+	const values = lines.filter(({ name }) => !OPTIONS.has(name)).map(({ args }) => args[0] ?? '');
+	return lines.some(({ name }) => name === 'default') ? values : [...values, ''];
+}
+
+/**
+ * Returns lines that set `variable` to the value of the longest range that contains the client's address. `matcher` compares
+ * `$remote_addr`. Throws Untranslatable.
+ */
+export function geoLines({ args, block }: NginxDirective, variable: string, matcher: string): string[] {
+	const address = args.length > 1 ? args[0]! : '$remote_addr';
+	if (address !== '$remote_addr' && address !== '$realip_remote_addr')
+		throw new Untranslatable(`only the address of the client or its connection is compared, not \`${address}\``);
+	if (block!.some(({ name }) => name === 'proxy' || name === 'proxy_recursive'))
+		throw new Untranslatable('write its proxies as `trusted_proxies`, and the `geo` without them');
+	const subject = address === '$remote_addr' ? matcher : 'remote_ip';
+	const isRanges = block!.some(({ name }) => name === 'ranges');
+	const fallback = block!.findLast(({ name }) => name === 'default')?.args[0] ?? '';
+	const entries = isRanges ? fromRanges(block!) : fromNetworks(block!);
+	const lines: string[] = [];
+	const set = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
+	for (const { ranges, value } of joined(entries))
+		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, set(value));
+	if (lines.length === 0) return [set(fallback).slice(1)];
+	if (fallback !== '') lines.push('} else {', set(fallback));
+	return [...lines, '}'];
+}
+
+/** Returns the networks in the order in which they are tried: the longest prefixes first. Of two lines for a network, the last counts. */
+function fromNetworks(lines: readonly NginxDirective[]): GeoEntry[] {
+	const values = new Map<string, string>();
+	for (const { name, args } of lines) {
+		if (name === 'default') continue;
+		if (name === 'delete') values.delete(args[0] ?? '');
+		else if (/^[\da-fA-F.:]+(?:\/\d{1,3})?$/.test(name)) values.set(name, args[0] ?? '');
+		else throw new Untranslatable(`\`${name}\` is no network`);
+	}
+	return [...values]
+		.map(([range, value]) => {
+			const [network = '', bits] = range.split('/');
+			return { range, prefixBits: bits === undefined ? (network.includes(':') ? 128 : 32) : Number(bits), value };
+		})
+		.sort((a, b) => b.prefixBits - a.prefixBits || (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
+}
+
+/** Returns ranges of addresses as networks. A range inside another one comes after it in the file, so the last are tried first. */
+function fromRanges(lines: readonly NginxDirective[]): GeoEntry[] {
+	return lines
+		.filter(({ name }) => !OPTIONS.has(name) && name !== 'default')
+		.toReversed()
+		.flatMap(({ name, args }) => {
+			const [first, last, surplus] = name.split('-').map(numberOf);
+			if (first === undefined || last === undefined || surplus !== undefined || first > last)
+				throw new Untranslatable(`\`${name}\` is no range of IPv4 addresses`);
+			return networksOf(first, last).map(range => ({ range, prefixBits: 0, value: args[0] ?? '' }));
+		});
+}
+
+/** Returns an IPv4 address as a number; undefined if it is none. */
+function numberOf(text: string): number | undefined {
+	const octets = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : [];
+	if (octets.length !== 4 || octets.some(octet => octet > 255)) return undefined;
+	return octets.reduce((sum, octet) => sum * 256 + octet, 0);
+}
+
+/** Returns the fewest networks that contain exactly the addresses from `first` to `last`. */
+function networksOf(first: number, last: number): string[] {
+	const networks: string[] = [];
+	for (let start = first; start <= last; ) {
+		let size = 1;
+		while (start % (size * 2) === 0 && start + size * 2 - 1 <= last) size *= 2;
+		const octets = [24, 16, 8, 0].map(shift => Math.floor(start / 2 ** shift) % 256);
+		networks.push(`${octets.join('.')}/${32 - Math.log2(size)}`);
+		start += size;
+	}
+	return networks;
+}
+
+/** Joins successive entries with the same value. */
+function joined(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
+	const groups: { ranges: string[]; value: string }[] = [];
+	for (const { range, value } of entries) {
+		const last = groups.at(-1);
+		if (last?.value === value) last.ranges.push(range);
+		else groups.push({ ranges: [range], value });
+	}
+	return groups;
+}
