@@ -124,7 +124,7 @@ export const cookie = handlerDirective<EditCookiesStep>({
 			try {
 				pending = next(x);
 			} catch (error) {
-				// What was set before the error may be part of the error response.
+				// Cookies that were set before the error may be part of the error response.
 				edit(x.response.headers);
 				throw error;
 			}

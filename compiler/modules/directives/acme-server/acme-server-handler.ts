@@ -44,7 +44,7 @@ export interface AcmeServerStep extends Step, AcmeServerSettings {
 /** One request to an ACME server. */
 export interface AcmeServerRequest {
 	readonly method: string;
-	/** Path relative to the server's: `directory`, `order/abc`. */
+	/** Path relative to that of the server, such as `directory` or `order/abc`. */
 	readonly resource: string;
 	/** URL of the server as the client sees it, without a final slash. */
 	readonly base: string;

@@ -50,7 +50,7 @@ export class FileTimes {
 		}
 		const formattedSecond = this.#formatSecond(seconds);
 		const lowerPart = formattedSecond.lower + nanoseconds;
-		// For times before 1970 and in its first two seconds, there are no upper digits, so the tag is computed at once.
+		// For times before 1970 and in its first two seconds, there are no upper digits, so the time is formatted as one number.
 		if (formattedSecond.upper <= 0) return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#sizeText}`;
 		if (lowerPart >= LOWER_RANGE)
 			return `"${(formattedSecond.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#sizeText}`;

@@ -21,7 +21,7 @@ const BODY_FIELDS = [
 	'digest',
 ] as const;
 
-/** A body in memory is replaced before it is sent if its first replaced bytes, up to this number, are all of it. */
+/** Maximum size of a replaced body that is sent with its length, because the original was in memory. Longer ones are streamed. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
 /** Returns the replacements of a step, one per alternative, for one response. */

@@ -18,7 +18,7 @@ export class HandledResponse {
 		this.#upstream = upstream;
 	}
 
-	/** True while its routes run. */
+	/** True while the routes of its `handle_response` run. */
 	get isOpen(): boolean {
 		return !this.#isClosed;
 	}

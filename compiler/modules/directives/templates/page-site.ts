@@ -94,7 +94,7 @@ export class TemplatesStepState {
 		return compiledTemplate;
 	}
 
-	/** Returns the placeholder with a name; undefined for invalid names and for `file.*`, instead of which pages use `readFile`. */
+	/** Returns the placeholder with a name; undefined for invalid names, and for `file.*`, because pages use `readFile`. */
 	placeholder(name: string): Template | undefined {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
 		const cached = this.#placeholders.get(name);

@@ -16,7 +16,7 @@ export interface TemplatePage {
 	body: unknown;
 }
 
-/** Returns the page that an exchange's response is; undefined if the response will not be executed as a template. */
+/** Returns the page of an exchange's response; undefined if the response will not be executed as a template. */
 export function templatePageOf(x: Exchange): TemplatePage | undefined {
 	const page = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
 	return page && page.error === x.error && !page.isExecuted ? page : undefined;

@@ -96,7 +96,7 @@ const WEEK_SECONDS = 7 * DAY_SECONDS;
 const MONTH_SECONDS = 30 * DAY_SECONDS;
 const YEAR_SECONDS = 12 * MONTH_SECONDS;
 
-/** Units of time in seconds. A time less than `below` seconds away is described in the unit. */
+/** Units of time in seconds. A time less than `maxSeconds` away is described in the unit. */
 const TIME_UNITS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
 	[MINUTE_SECONDS, 1, '1 second', 'seconds'],
 	[HOUR_SECONDS, MINUTE_SECONDS, '1 minute', 'minutes'],
@@ -121,7 +121,7 @@ function formatRelativeTime(time: number, now: number): string {
 
 const RFC1123Z_LAYOUT = 'Mon, 02 Jan 2006 15:04:05 -0700';
 
-/** Implements `humanize`: `size` of a number of bytes, `time` or `time:LAYOUT` of a date. Throws FunctionError. */
+/** Implements `humanize`. The format is `size` for a number of bytes, `time` or `time:LAYOUT` for a date. Throws FunctionError. */
 export function humanize(format: string, data: string, now: number): string {
 	const colon = format.indexOf(':');
 	const kind = colon === -1 ? format : format.slice(0, colon);
