@@ -7,15 +7,18 @@
  *
  * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query if the path has none,
  * on any port if the host has none. `{"tag":"t"}` removes everything with a tag, `{"host":"example.com","prefix":"/a/"}`
- * everything below a path. → 200 `{"purged":N}`, once no thread serves any of it.
+ * everything below a path. → 200 `{"purged":N}`, once no thread serves any of it. In a cluster, other machines purge it as well:
+ * `machines` then has the IDs of the members that have `confirmed` it, and of those that are `unconfirmed` after a second.
  *
  * - 400, code `bad_request`: the body is not JSON; `bad_value`: not an object of this form.
  * - 413, 415: see the codes.
  * - 503, code `purge_not_kept`: purged from memory, but a disk could not record it: repeat the request.
+ * - 503, code `purge_not_shared`: purged on this machine, but Redis could not be told: repeat the request when it is available.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PurgeNotRecorded } from '../runtime/cache/disk/disk-messages.ts';
 import type { PurgeSelection } from '../runtime/cache/purging.ts';
+import { PurgeNotShared } from '../runtime/cluster/cluster-error.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
@@ -117,19 +120,40 @@ export const purgeCache: AdminEndpoint = {
 				type: 'application/json',
 				schema: {
 					type: 'object',
-					properties: { purged: countSchema },
+					properties: {
+						purged: { ...countSchema, description: 'Number of responses removed on this machine.' },
+						machines: {
+							type: 'object',
+							description:
+								'Members of the cluster that have confirmed the purge, and those that have not within a second.',
+							properties: {
+								confirmed: { type: 'array', items: { type: 'string' } },
+								unconfirmed: { type: 'array', items: { type: 'string' } },
+							},
+							required: ['confirmed', 'unconfirmed'],
+							additionalProperties: false,
+						},
+					},
 					required: ['purged'],
 					additionalProperties: false,
 				},
 			},
-			errors: ['bad_request', 'bad_value', 'body_too_large', 'unsupported_media_type', 'purge_not_kept'],
+			errors: [
+				'bad_request',
+				'bad_value',
+				'body_too_large',
+				'unsupported_media_type',
+				'purge_not_kept',
+				'purge_not_shared',
+			],
 			run: async (x, { runtime }) => {
 				const selection = await readSelection(x);
-				const purged = await runtime.purge(selection).catch((error: Error) => {
+				const { purged, machines } = await runtime.purge(selection).catch((error: Error) => {
 					if (error instanceof PurgeNotRecorded) throw new AdminError(503, 'purge_not_kept', error.message);
+					if (error instanceof PurgeNotShared) throw new AdminError(503, 'purge_not_shared', error.message);
 					throw error;
 				});
-				answerJson(x, 200, JSON.stringify({ purged }));
+				answerJson(x, 200, JSON.stringify({ purged, machines }));
 			},
 		},
 	},

@@ -1,6 +1,7 @@
 /** Every endpoint of the Admin API, one line each. */
 import { adapt } from './adapt.ts';
 import { cache, purgeCache } from './cache.ts';
+import { cluster } from './cluster.ts';
 import { config, objectById } from './config.ts';
 import type { AdminEndpoint } from './endpoint.ts';
 import { live, ready } from './health.ts';
@@ -26,6 +27,7 @@ const describedEndpoints: readonly AdminEndpoint[] = [
 	upstreams,
 	cache,
 	purgeCache,
+	cluster,
 ];
 
 /** All endpoints, in the order in which they are matched and described. */

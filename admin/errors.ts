@@ -57,6 +57,12 @@ export const ADMIN_ERRORS = {
 		description:
 			'The responses were purged from memory, but a cache disk could not record it: they may reappear after a restart.',
 	},
+	purge_not_shared: {
+		status: 503,
+		description:
+			'The responses were purged on this machine only, because Redis is unavailable. It tells the other machines as soon as Redis is available, unless it ends before.',
+	},
+	no_cluster: { status: 404, description: 'The configuration has no option `cluster`.' },
 	not_ready: {
 		status: 503,
 		description: 'Not every listener is bound, a thread does not respond, or a stop has begun.',

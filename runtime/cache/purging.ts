@@ -12,12 +12,13 @@ const ENTRIES_PER_CHECK = 256;
 /** Milliseconds between attempts to get a lock that a dead thread holds. */
 const RETRY_MS = 50;
 
-/** A purge: one URL, everything with a tag, or everything on a host below a path. */
+/** A purge: one URL, everything with a tag, or everything below a path. */
 export type PurgeSelection =
 	/** Selects one URL if `path` includes a query, otherwise all URLs with this path. */
 	| { readonly host: string; readonly path: string }
 	| { readonly tag: string; readonly host?: string | undefined }
-	| { readonly prefix: string; readonly host: string };
+	/** Without a host, on every host: the prefix `/` then selects everything. */
+	| { readonly prefix: string; readonly host?: string | undefined };
 
 /** Reports whether a response is selected. */
 export type EntryPredicate = (head: CachedHead) => boolean;

@@ -1,4 +1,4 @@
-/** The error of commands to Redis. */
+/** Errors of a cluster. */
 
 /** A command to Redis failed. The message is a clause without a period that contains no value and no credential. */
 export class ClusterError extends Error {
@@ -12,5 +12,15 @@ export class ClusterError extends Error {
 		this.name = 'ClusterError';
 		this.code = code;
 		this.reply = reply;
+	}
+}
+
+/** A purge took effect on this machine only. The others will get it when Redis is available again, if this process still runs. */
+export class PurgeNotShared extends Error {
+	constructor(cause: ClusterError) {
+		super(`The responses were purged on this machine, but the other machines do not know: ${cause.message}.`, {
+			cause,
+		});
+		this.name = 'PurgeNotShared';
 	}
 }

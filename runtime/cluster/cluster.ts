@@ -4,13 +4,33 @@ import {
 	DEFAULT_CLUSTER_PREFIX,
 	DEFAULT_CLUSTER_TIMEOUT,
 } from '../../compiler/document/cluster-settings.ts';
-import type { RedisConnection, RedisReply } from './redis-connection.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
+import type { ClusterMember, ClusterMembers, MemberFacts } from './cluster-members.ts';
+import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-connection.ts';
 import { SealedValues } from './sealed-values.ts';
+import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts';
 
 /** Dependencies of {@link Cluster}. */
 export interface ClusterDeps {
-	log(level: 'info' | 'warn', logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
+
+/** Dependencies of {@link Cluster.join}. */
+export interface MembershipDeps extends MemberFacts {
+	readonly caches: PurgedCaches;
+}
+
+/** The cluster as `GET /cluster` and the metrics show it. */
+export interface ClusterReport {
+	/** `host:port` of Redis. */
+	readonly address: string;
+	readonly isConnected: boolean;
+	/** Number of members when this process last heard of them. */
+	readonly members: number;
+	readonly purges: PurgeCounts;
+}
+
+const NO_PURGES: PurgeCounts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 
 /** The cluster of the option `cluster`. Nothing is loaded or connected before the first command. */
 export class Cluster {
@@ -22,6 +42,9 @@ export class Cluster {
 	/** The state that was logged last. */
 	#loggedState: 'none' | 'connected' | 'failed' = 'none';
 	#isClosed = false;
+	#members: ClusterMembers | undefined;
+	#purges: SharedPurges | undefined;
+	#purging: Promise<SharedPurges> | undefined;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {
 		this.#settings = settings;
@@ -54,6 +77,49 @@ export class Cluster {
 		return this.#connection?.isConnected === true;
 	}
 
+	/** Makes this process a member, and lets it receive purges. */
+	join(deps: MembershipDeps): void {
+		this.#purging ??= this.#join(deps);
+	}
+
+	/** Purges of all machines; undefined before {@link join}. */
+	get purges(): Promise<SharedPurges> | undefined {
+		return this.#purging;
+	}
+
+	/** Looks for purges that a disk cache has missed, which has just been opened. */
+	diskOpened(): void {
+		this.#purges?.diskOpened();
+	}
+
+	/** The ID of this process among the members; undefined before it has joined. */
+	get self(): string | undefined {
+		return this.#members?.self;
+	}
+
+	/** Returns all members. Rejects with ClusterError. */
+	async members(): Promise<readonly ClusterMember[]> {
+		return (await this.#members?.list()) ?? [];
+	}
+
+	report(): ClusterReport {
+		const { address, isConnected } = this;
+		return { address, isConnected, members: this.#members?.count ?? 0, purges: this.#purges?.counts ?? NO_PURGES };
+	}
+
+	/** Leaves the cluster before the process ends. Never rejects. */
+	async leave(): Promise<void> {
+		this.#purges?.close();
+		await this.#members?.leave();
+	}
+
+	/** Opens another connection, for commands that wait on the server. Its failures are not logged. */
+	async openConnection(): Promise<RedisConnection> {
+		const { RedisConnection } = await import('./redis-connection.ts');
+		const deps: RedisConnectionDeps = { onConnected: () => {}, onFailed: () => {} };
+		return new RedisConnection(this.#settings, deps);
+	}
+
 	/** Sends a command. Rejects with ClusterError, at the latest after `limitMs`. */
 	async command(args: readonly (string | Buffer)[], limitMs: number = this.timeout): Promise<RedisReply> {
 		this.#redis ??= this.#connect();
@@ -73,7 +139,23 @@ export class Cluster {
 
 	close(): void {
 		this.#isClosed = true;
+		this.#purges?.close();
 		this.#connection?.close();
+	}
+
+	async #join({ caches, ...facts }: MembershipDeps): Promise<SharedPurges> {
+		const [{ ClusterMembers }, { SharedPurges }] = await Promise.all([
+			import('./cluster-members.ts'),
+			import('./shared-purges.ts'),
+		]);
+		this.#members = new ClusterMembers(this, facts);
+		this.#purges = new SharedPurges(this, this.#members, caches, (...entry) => this.#deps.log(...entry));
+		if (this.#isClosed) this.#purges.close();
+		else {
+			void this.#members.start();
+			void this.#purges.start();
+		}
+		return this.#purges;
 	}
 
 	async #connect(): Promise<RedisConnection> {

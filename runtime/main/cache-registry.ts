@@ -2,7 +2,13 @@
 import path from 'node:path';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
-import { folderSeed, lockFolder } from '../cache/disk/disk-folder.ts';
+import {
+	folderSeed,
+	holdsResponses,
+	lockFolder,
+	readPurgePosition,
+	writePurgePosition,
+} from '../cache/disk/disk-folder.ts';
 import { type DiskEvent, type DiskRequest, PurgeNotRecorded } from '../cache/disk/disk-messages.ts';
 import { DiskTier, type DiskTierReport } from '../cache/disk/disk-tier.ts';
 import { BLOCK_BYTES, HEADER_WORD } from '../cache/memory-layout.ts';
@@ -34,6 +40,8 @@ export interface CacheReport {
 export interface CacheRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	readonly workingDirectory: string;
+	/** Called when a store with a disk tier has been added. */
+	diskAdded?(): void;
 	/** Milliseconds before a broken store is reset; defaults to {@link HEALING_MS}. */
 	readonly healingMs?: number;
 }
@@ -52,6 +60,8 @@ export class CacheRegistry implements CacheWatcher {
 	/** The latest disk tier of each folder. Another tier for the same folder waits until this one is closed. */
 	readonly #disks = new Map<string, DiskTier>();
 	readonly #deps: CacheRegistryDeps;
+	/** Settles after the last position has been recorded. */
+	#recording: Promise<void> = Promise.resolve();
 
 	constructor(deps: CacheRegistryDeps) {
 		this.#deps = deps;
@@ -79,6 +89,7 @@ export class CacheRegistry implements CacheWatcher {
 		);
 		this.#disks.set(folder, disk);
 		this.#stores.set(key, { memory, settings, layoutBytes, cache, disk });
+		this.#deps.diskAdded?.();
 	}
 
 	cacheClosed(key: string): void {
@@ -116,7 +127,7 @@ export class CacheRegistry implements CacheWatcher {
 
 	/** Writes all pending responses to the disks, and closes the disk tiers. */
 	async close(): Promise<void> {
-		await Promise.all([...this.#stores.values()].map(({ disk }) => disk?.close()));
+		await Promise.all([this.#recording, ...[...this.#stores.values()].map(({ disk }) => disk?.close())]);
 	}
 
 	threadEnded(thread: number): void {
@@ -148,7 +159,7 @@ export class CacheRegistry implements CacheWatcher {
 
 	/**
 	 * Removes the selected responses from every store. Resolves to their number, once no thread serves them any longer. Rejects with
-	 * PurgeNotKept if they may reappear after a restart.
+	 * PurgeNotRecorded if they may reappear after a restart.
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
@@ -164,6 +175,32 @@ export class CacheRegistry implements CacheWatcher {
 		}
 		if (failure !== undefined) throw failure;
 		return purged;
+	}
+
+	/** Returns the recorded position of each disk tier that holds responses; undefined for one without a position. */
+	async purgePositions(): Promise<readonly (string | undefined)[]> {
+		const folders = this.#diskFolders();
+		const positions = await Promise.all(
+			folders.map(async folder => ({
+				isUsed: await holdsResponses(folder),
+				position: await readPurgePosition(folder),
+			})),
+		);
+		return positions.filter(({ isUsed }) => isUsed).map(({ position }) => position);
+	}
+
+	/** Records the position of all disk tiers: purges up to it have been applied to them. */
+	recordPurgePosition(position: string): void {
+		const folders = this.#diskFolders();
+		this.#recording = this.#recording.then(async () => {
+			// A folder that is not available keeps an earlier position, so that purges are applied to it again.
+			await Promise.all(folders.map(folder => writePurgePosition(folder, position).catch(() => {})));
+		});
+	}
+
+	#diskFolders(): string[] {
+		const stores = [...this.#stores.values()].filter(({ disk }) => disk !== undefined);
+		return stores.map(({ settings }) => path.resolve(this.#deps.workingDirectory, settings.disk!.folder));
 	}
 
 	/**

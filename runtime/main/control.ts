@@ -5,6 +5,7 @@ import type { AdminSettings } from '../../compiler/document/document.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import type {
 	ConfigEdit,
 	ConfigReading,
@@ -43,6 +44,12 @@ export interface AdaptOutcome {
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
+/** Number of responses that a purge removed on this machine. In a cluster, also the IDs of the other machines that confirmed it, or not. */
+export interface PurgeResult {
+	readonly purged: number;
+	readonly machines?: { readonly confirmed: readonly string[]; readonly unconfirmed: readonly string[] } | undefined;
+}
+
 /** Control of the running server. */
 export interface RuntimeControl {
 	/** Compiles and applies a configuration. Loads are serialized. */
@@ -77,8 +84,13 @@ export interface RuntimeControl {
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
 	/** Returns how often an event that a module counts has happened since the start, in all threads. */
 	moduleEvents(event: string): number;
-	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
-	purge(selection: PurgeSelection): Promise<number>;
+	/**
+	 * Removes stored responses, in a cluster on all machines. Resolves once no thread serves them any longer, and the other machines
+	 * have confirmed it or their time is over. Rejects with PurgeNotRecorded and PurgeNotShared.
+	 */
+	purge(selection: PurgeSelection): Promise<PurgeResult>;
+	/** The cluster; undefined if the process belongs to none. */
+	readonly cluster?: Cluster | undefined;
 	/** Returns all metrics in a format, as UTF-8; empty if metrics are off. The caller must release the memory. */
 	exposition(format: MetricsFormat): Promise<ScrapeResult>;
 	/** Counts a rollback and its result. */

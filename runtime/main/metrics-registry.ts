@@ -1,6 +1,7 @@
 /** The registry of all metrics that `/metrics` returns. A scrape reads them from shared memory. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import type { ClusterReport } from '../cluster/cluster.ts';
 import type { ConcurrencyReport } from '../concurrency-limits/concurrency-tables.ts';
 import { CollectedFamilies } from '../metrics/collected-families.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
@@ -26,7 +27,13 @@ import { tlsMode } from '../sockets/tls-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
 import type { LastReload, Rollbacks } from './load-record.ts';
-import { cacheFamilies, certificateFamilies, concurrencyFamilies, upstreamFamilies } from './state-families.ts';
+import {
+	cacheFamilies,
+	certificateFamilies,
+	clusterFamilies,
+	concurrencyFamilies,
+	upstreamFamilies,
+} from './state-families.ts';
 
 /** Values that the main thread provides. */
 export interface RuntimeGauges {
@@ -52,6 +59,8 @@ export interface RuntimeGauges {
 	readonly caches: () => readonly CacheReport[];
 	/** How many requests of each zone of concurrency limits run and wait. */
 	readonly concurrency: () => readonly ConcurrencyReport[];
+	/** The state of the cluster; undefined if the process belongs to none. */
+	readonly cluster: () => ClusterReport | undefined;
 	/** Returns the number of spans accepted by a collector. */
 	readonly spansExported: () => number;
 	/** Returns the number of spans dropped by the main thread. */
@@ -124,6 +133,7 @@ export class MetricsRegistry {
 			...cacheFamilies(totals, gauges.caches),
 			...upstreamFamilies(gauges.upstreams),
 			...concurrencyFamilies(gauges.concurrency),
+			...clusterFamilies(gauges.cluster),
 			...certificateFamilies(gauges.certificates),
 			...processFamilies(),
 			...vitalFamilies(() => this.#allVitals()),

@@ -45,7 +45,7 @@ import type { DocumentFacts, GenerationDelta, WorkerStartData } from '../worker/
 import { CacheRegistry, type CacheReport } from './cache-registry.ts';
 import { CompileService } from './compile-service.ts';
 import { CompilerFailure } from './compiler-client.ts';
-import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
+import type { AdaptOutcome, LoadOutcome, PurgeResult, RuntimeControl } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
 import type { HandedState } from './handover/handed-state.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
@@ -189,7 +189,11 @@ export class Runtime implements RuntimeControl {
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
 		this.#limits = new LimitTables(inheritance?.limitSecret);
-		this.#caches = new CacheRegistry({ workingDirectory, log: (...entry) => this.log(...entry) });
+		this.#caches = new CacheRegistry({
+			workingDirectory,
+			log: (...entry) => this.log(...entry),
+			diskAdded: () => this.#cluster?.diskOpened(),
+		});
 		this.#threads = new ThreadPools(this.#control, this.#poolHost());
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			version: options.version ?? (() => 'unknown'),
@@ -209,6 +213,7 @@ export class Runtime implements RuntimeControl {
 			upstreamsWaited: () => this.#pools.waiting,
 			caches: () => this.#caches.reports(),
 			concurrency: () => this.#concurrency.reports(),
+			cluster: () => this.#cluster?.report(),
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
 			certificates: () => this.#tls.readings(),
@@ -256,9 +261,15 @@ export class Runtime implements RuntimeControl {
 		return moduleEvents(this.#totals, event);
 	}
 
-	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
-	purge(selection: PurgeSelection): Promise<number> {
-		return this.#caches.purge(selection);
+	async purge(selection: PurgeSelection): Promise<PurgeResult> {
+		const purges = await this.#cluster?.purges;
+		if (!purges) return { purged: await this.#caches.purge(selection) };
+		const { purged, ...machines } = await purges.purge(selection);
+		return { purged, machines };
+	}
+
+	get cluster(): Cluster | undefined {
+		return this.#cluster;
 	}
 
 	/** Number of worker threads. */
@@ -530,6 +541,11 @@ export class Runtime implements RuntimeControl {
 
 	#markServing(): void {
 		this.#isReady = true;
+		this.#cluster?.join({
+			caches: this.#caches,
+			version: this.#options.version ?? (() => 'unknown'),
+			generation: () => this.#generation,
+		});
 		raiseInliningBudget();
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
@@ -792,6 +808,7 @@ export class Runtime implements RuntimeControl {
 			this.#spans.close(EXPORT_LIMIT_MS),
 			withTimeLimit(this.#caches.close(), FLUSH_LIMIT_MS),
 			this.#tls.close(),
+			this.#cluster?.leave(),
 		]);
 		this.#cluster?.close();
 		if (!succeeded) await this.#queue.catch(() => {});

@@ -2,6 +2,7 @@
 
 import type { DiskTierReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import type { ClusterReport } from '../cluster/cluster.ts';
 import type { ConcurrencyReport } from '../concurrency-limits/concurrency-tables.ts';
 import { cacheEventSlot } from '../metrics/cache-counters.ts';
 import type { MetricSample, PlainFamily } from '../metrics/exposition.ts';
@@ -71,6 +72,43 @@ export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[])
 			'svc_limit_concurrent_waiting',
 			'Requests of a zone of `limit_concurrent` that wait.',
 			report => report.waiting,
+		),
+	];
+}
+
+/** Returns the state of the cluster, and purges of all machines. The families have no series outside of a cluster. */
+export function clusterFamilies(report: () => ClusterReport | undefined): PlainFamily[] {
+	const family = (
+		name: string,
+		help: string,
+		type: 'counter' | 'gauge',
+		read: (cluster: ClusterReport) => readonly MetricSample[],
+	): PlainFamily => {
+		const samples = (): readonly MetricSample[] => {
+			const cluster = report();
+			return cluster ? read(cluster) : [];
+		};
+		return { name, help, type, samples };
+	};
+	const sample = (value: number, labels: MetricSample['labels'] = {}): MetricSample => ({ labels, value });
+	return [
+		family('svc_cluster_connected', 'Whether Redis is connected.', 'gauge', one => [sample(one.isConnected ? 1 : 0)]),
+		family('svc_cluster_members', 'Running processes of the cluster.', 'gauge', one => [sample(one.members)]),
+		family('svc_cluster_purges_total', 'Purges sent to other machines and received from them.', 'counter', one => [
+			sample(one.purges.sent, { direction: 'sent' }),
+			sample(one.purges.received, { direction: 'received' }),
+		]),
+		family(
+			'svc_cluster_purges_unconfirmed_total',
+			'Confirmations of purges by other machines that did not arrive in time.',
+			'counter',
+			one => [sample(one.purges.unconfirmed)],
+		),
+		family(
+			'svc_cluster_complete_purges_total',
+			'Times that all stored responses were purged because purges could have been missed.',
+			'counter',
+			one => [sample(one.purges.complete)],
 		),
 	];
 }

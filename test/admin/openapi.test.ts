@@ -65,6 +65,7 @@ live('match the description', async () => {
 		['GET /openapi.json', '/openapi.json'],
 		['GET /reverse_proxy/upstreams', '/reverse_proxy/upstreams'],
 		['GET /cache', '/cache'],
+		['GET /cluster', '/cluster'],
 		['POST /cache/purge', '/cache/purge', JSON_BODY, '{"host":"a.example","path":"/x"}'],
 		['POST /cache/purge', '/cache/purge', JSON_BODY, '[]'],
 		['GET /config/', '/config/'],

@@ -17,7 +17,7 @@ import type { AdminSettings } from '../../compiler/document/document.ts';
 import { Exchange, Request } from '../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { ConfigEdit, EditRefused, LoadPreview } from '../../runtime/compile/load-results.ts';
-import type { AdaptOutcome, LoadOutcome, RuntimeControl } from '../../runtime/main/control.ts';
+import type { AdaptOutcome, LoadOutcome, PurgeResult, RuntimeControl } from '../../runtime/main/control.ts';
 
 /** A fake runtime that records its calls. */
 class FakeRuntime implements RuntimeControl {
@@ -84,9 +84,9 @@ class FakeRuntime implements RuntimeControl {
 
 	readonly purged: unknown[] = [];
 
-	async purge(selection: unknown): Promise<number> {
+	async purge(selection: unknown): Promise<PurgeResult> {
 		this.purged.push(selection);
-		return 1;
+		return { purged: 1 };
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {

@@ -1,7 +1,7 @@
 /** The folder of a disk tier: the seed of its hashes, and the lock that only one process can hold. */
 import { randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { FileLocks } from '../../storage/file-locks.ts';
 import type { StoreLock } from '../../storage/store.ts';
@@ -30,4 +30,28 @@ export function lockFolder(folder: string): Promise<StoreLock | undefined> {
 		await mkdir(folderPath, { recursive: true, mode: 0o700 });
 	});
 	return locks.tryTake('cache');
+}
+
+/** The file with the position in the purges of a cluster up to which they have been applied to the folder. */
+const POSITION_FILE = 'purges';
+
+/** Reports whether a folder contains responses. */
+export async function holdsResponses(folder: string): Promise<boolean> {
+	const names = await readdir(folder).catch(() => []);
+	return names.some(name => name.endsWith('.segment'));
+}
+
+/** Returns the recorded position; undefined if there is none. */
+export function readPurgePosition(folder: string): Promise<string | undefined> {
+	return readFile(path.join(folder, POSITION_FILE), 'utf8').catch(() => undefined);
+}
+
+/**
+ * Records a position. After a crash, the folder may have an earlier one, so that purges are applied again. Rejects if the folder is not
+ * available.
+ */
+export async function writePurgePosition(folder: string, position: string): Promise<void> {
+	const file = path.join(folder, POSITION_FILE);
+	await writeFile(`${file}.new`, position, { mode: 0o600 });
+	await rename(`${file}.new`, file);
 }

@@ -218,7 +218,7 @@ export class DiskTier {
 
 	/**
 	 * Purges responses. Resolves once none of them can reappear, not even after a crash of the machine. `fromMemory` removes them from
-	 * memory. Matching responses that threads store until it has finished are not written to disk. Throws PurgeNotKept if they could be
+	 * memory. Matching responses that threads store until it has finished are not written to disk. Throws PurgeNotRecorded if they could be
 	 * removed only from memory.
 	 */
 	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {

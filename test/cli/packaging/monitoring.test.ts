@@ -26,6 +26,7 @@ const names = new Set(
 		upstreamsWaited: () => 0,
 		caches: () => [],
 		concurrency: () => [],
+		cluster: () => undefined,
 		spansExported: () => 0,
 		spansDropped: () => 0,
 		certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),

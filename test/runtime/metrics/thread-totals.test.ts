@@ -32,6 +32,7 @@ const GAUGES = {
 	upstreamsWaited: () => 0,
 	caches: () => [],
 	concurrency: () => [],
+	cluster: () => undefined,
 	accessLogDropped: () => 2,
 	processLogDropped: () => 0,
 	spansExported: () => 0,

@@ -1,0 +1,59 @@
+/**
+ * `GET /cluster` → 200, an object: the `address` of Redis, whether it is `connected`, the ID of this process (`self`), and `members`,
+ * one object for each running process of the cluster: `id`, `host`, `pid`, `version`, `generation` and `since` (in seconds since the
+ * epoch). `members` is missing while Redis does not answer.
+ *
+ * - 404, code `no_cluster`: the configuration has no option `cluster`.
+ */
+import { ClusterError } from '../runtime/cluster/cluster-error.ts';
+import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+
+const MEMBER = {
+	type: 'object',
+	properties: {
+		id: { type: 'string', description: 'Differs between any two processes.' },
+		host: { type: 'string', description: 'Name of the host.' },
+		pid: { type: 'integer' },
+		version: { type: 'string' },
+		generation: { type: 'integer', minimum: 0, description: 'Number of the generation that it serves.' },
+		since: { type: 'integer', description: 'When it joined, in seconds since the epoch.' },
+	},
+	required: ['id', 'host', 'pid', 'version', 'generation', 'since'],
+	additionalProperties: false,
+};
+
+export const cluster: AdminEndpoint = {
+	path: '/cluster',
+	methods: {
+		GET: {
+			summary: 'Lists the running processes of the cluster.',
+			answer: {
+				description: 'The cluster as this process sees it.',
+				type: 'application/json',
+				schema: {
+					type: 'object',
+					properties: {
+						address: { type: 'string', description: '`host:port` of Redis.' },
+						connected: { type: 'boolean', description: 'Whether Redis is connected.' },
+						self: { type: 'string', description: 'ID of this process among the members.' },
+						members: { type: 'array', items: MEMBER, description: 'Missing while Redis does not answer.' },
+					},
+					required: ['address', 'connected'],
+					additionalProperties: false,
+				},
+			},
+			errors: ['no_cluster'],
+			run: async (x, { runtime }) => {
+				const { cluster } = runtime;
+				if (!cluster) throw new AdminError(404, 'no_cluster', 'The configuration has no option `cluster`.');
+				const members = await cluster.members().catch(error => {
+					if (error instanceof ClusterError) return undefined;
+					throw error;
+				});
+				const { address, isConnected: connected } = cluster.report();
+				answerJson(x, 200, JSON.stringify({ address, connected, self: cluster.self, members }));
+			},
+		},
+	},
+};

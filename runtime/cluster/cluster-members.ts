@@ -1,0 +1,131 @@
+/**
+ * The members of a cluster: the running processes of all machines. Each one repeats in Redis that it is there; one that stops doing so
+ * is no longer a member after {@link LIFETIME} milliseconds.
+ */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Cluster } from './cluster.ts';
+import { ClusterError } from './cluster-error.ts';
+
+/** A running process. */
+export interface ClusterMember {
+	/** The host's name and a random part. Every process has another ID. */
+	readonly id: string;
+	readonly host: string;
+	readonly pid: number;
+	readonly version: string;
+	/** Number of the generation that the process serves. */
+	readonly generation: number;
+	/** When the process joined, in seconds since the epoch by its own clock. */
+	readonly since: number;
+}
+
+/** Facts about this process that change. */
+export interface MemberFacts {
+	version(): string;
+	generation(): number;
+}
+
+/** Milliseconds between heartbeats, and after which a member without one is gone. */
+const INTERVAL = 5000;
+const LIFETIME = 15_000;
+/** Milliseconds that a command may take, for which nobody waits. */
+const LIMIT = 2000;
+
+/** Returns, from Lua, the time of Redis in milliseconds, so that the clocks of the machines do not matter. */
+export const LUA_NOW = "local time = redis.call('TIME') local now = time[1] * 1000 + math.floor(time[2] / 1000) ";
+
+const BEAT = `${LUA_NOW}
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
+	redis.call('ZREM', KEYS[1], gone)
+	redis.call('HDEL', KEYS[2], gone)
+end
+return redis.call('ZCARD', KEYS[1])`;
+const LIST = `${LUA_NOW}
+local found = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')) do
+	found[#found + 1] = redis.call('HGET', KEYS[2], id)
+end
+return found`;
+const LEAVE = "redis.call('ZREM', KEYS[1], ARGV[1]) return redis.call('HDEL', KEYS[2], ARGV[1])";
+
+/** Keeps this process a member, and lists all members. */
+export class ClusterMembers {
+	/** The ID of this process. */
+	readonly self: string = `${hostname()}-${randomBytes(4).toString('hex')}`;
+	readonly #cluster: Cluster;
+	readonly #facts: MemberFacts;
+	readonly #since = Date.now() / 1000;
+	#timer: NodeJS.Timeout | undefined;
+	#hasLeft = false;
+	/** Number of members when this process last heard of them. */
+	count = 0;
+
+	constructor(cluster: Cluster, facts: MemberFacts) {
+		this.#cluster = cluster;
+		this.#facts = facts;
+	}
+
+	/** Names of the keys in Redis: expiry times by ID, and descriptions by ID. */
+	get keys(): [string, string] {
+		return [this.#cluster.key('members'), this.#cluster.key('members:facts')];
+	}
+
+	/** Joins. Resolves after the first heartbeat, even if it failed. */
+	async start(): Promise<void> {
+		await this.#beat();
+	}
+
+	/** Returns all members, this process among them. Rejects with ClusterError. */
+	async list(): Promise<ClusterMember[]> {
+		const listed = await this.#cluster.script(LIST, this.keys, []);
+		const members = (Array.isArray(listed) ? listed : []).flatMap(text => memberOf(String(text)) ?? []);
+		if (members.every(({ id }) => id !== this.self)) members.push(this.#description());
+		this.count = members.length;
+		return members.sort((a, b) => (a.id < b.id ? -1 : 1));
+	}
+
+	/** Leaves, so that the others need not wait for the end of {@link LIFETIME}. Never rejects. */
+	async leave(): Promise<void> {
+		this.#hasLeft = true;
+		clearTimeout(this.#timer);
+		await this.#cluster.script(LEAVE, this.keys, [this.self]).catch(() => {});
+	}
+
+	async #beat(): Promise<void> {
+		try {
+			const text = JSON.stringify(this.#description());
+			this.count = Number(await this.#cluster.script(BEAT, this.keys, [this.self, String(LIFETIME), text], LIMIT));
+		} catch (error) {
+			if (!(error instanceof ClusterError)) throw error;
+		}
+		if (this.#hasLeft) return;
+		this.#timer = setTimeout(() => void this.#beat(), INTERVAL);
+		this.#timer.unref();
+	}
+
+	#description(): ClusterMember {
+		return {
+			id: this.self,
+			host: hostname(),
+			pid: process.pid,
+			version: this.#facts.version(),
+			generation: this.#facts.generation(),
+			since: Math.round(this.#since),
+		};
+	}
+}
+
+/** Parses a description. Returns undefined for one that another release wrote in another form. */
+function memberOf(text: string): ClusterMember | undefined {
+	try {
+		const { id, host, pid, version, generation, since } = JSON.parse(text) as ClusterMember;
+		const isKnown = [id, host, version].every(value => typeof value === 'string');
+		if (!isKnown || ![pid, generation, since].every(value => typeof value === 'number')) return undefined;
+		return { id, host, pid, version, generation, since };
+	} catch {
+		return undefined;
+	}
+}

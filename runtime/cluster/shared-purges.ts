@@ -1,0 +1,433 @@
+/**
+ * Purges that reach the response caches of all machines of a cluster.
+ *
+ * Purges are entries of a stream in Redis, numbered without gaps. Every process reads the stream from its own position, so that one
+ * that was cut off gets what it missed. If entries that it has not read were dropped, or Redis lost them, it purges everything. Disk
+ * caches outlive a process, so their folders keep the position up to which purges have been applied to them. Each process confirms a
+ * purge to the process that began it, in a stream of the latter.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { PurgeNotRecorded } from '../cache/disk/disk-messages.ts';
+import type { PurgeSelection } from '../cache/purging.ts';
+import type { LogLevel } from '../logs/log-entry.ts';
+import type { Cluster } from './cluster.ts';
+import { ClusterError, PurgeNotShared } from './cluster-error.ts';
+import { type ClusterMembers, LUA_NOW } from './cluster-members.ts';
+import type { RedisConnection, RedisReply } from './redis-connection.ts';
+
+/** The response caches of this process. */
+export interface PurgedCaches {
+	/** Removes responses. Resolves to their number once no thread serves them. Rejects with PurgeNotRecorded. */
+	purge(selection: PurgeSelection): Promise<number>;
+	/** Returns the recorded position of each disk cache that holds responses; undefined for one without a position. */
+	purgePositions(): Promise<readonly (string | undefined)[]>;
+	/** Records the position of all disk caches. */
+	recordPurgePosition(position: string): void;
+}
+
+/** The result of a purge. */
+export interface PurgeOutcome {
+	/** Number of responses removed on this machine. */
+	readonly purged: number;
+	/** IDs of the other members that have confirmed it, and of those that have not. */
+	readonly confirmed: readonly string[];
+	readonly unconfirmed: readonly string[];
+}
+
+/** Counters since the start. */
+export interface PurgeCounts {
+	/** Purges of this machine that the stream has. */
+	readonly sent: number;
+	/** Purges of other machines that were applied here. */
+	readonly received: number;
+	/** Confirmations that did not arrive in time. */
+	readonly unconfirmed: number;
+	/** Times that everything was purged, because purges could have been missed. */
+	readonly complete: number;
+}
+
+/** Number of purges that the stream keeps for machines that are cut off. */
+const KEPT = 10_000;
+/** Milliseconds to wait for the confirmations of the other machines. */
+const CONFIRMATION_LIMIT = 1000;
+/** Milliseconds that a read of the streams waits for new entries, and for Redis' answer beyond that. */
+const BLOCK = 1000;
+const ANSWER_LIMIT = 3000;
+/** Milliseconds before a failed read is repeated. */
+const RETRY = 200;
+/** Milliseconds before it is repeated after an error that is a bug. */
+const RETRY_AFTER_BUG = 5000;
+/** Maximum number of entries of one read. */
+const BATCH = 100;
+/** Maximum number of purges that wait until Redis is available. Beyond it, one purge of everything replaces them. */
+const MAX_UNSENT = 1000;
+/** Maximum number of own purges whose confirmations are remembered. */
+const MAX_AWAITED = 1000;
+/** Milliseconds after which Redis deletes the confirmations to a process that no longer reads them. */
+const CONFIRMATIONS_KEPT = 60_000;
+
+/** Selects every response. */
+const EVERYTHING: PurgeSelection = { prefix: '/' };
+/** Name under which selections are sealed. */
+const SEALED_NAME = 'purge';
+
+const PUBLISH = `${LUA_NOW}
+local number = redis.call('INCR', KEYS[2])
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'number', number, 'from', ARGV[1], 'selection', ARGV[2])
+return {id, number, redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now, '+inf')}`;
+const CONFIRM = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])`;
+
+/** An entry of the stream. */
+interface Position {
+	readonly id: string;
+	readonly number: number;
+}
+
+interface PurgeEntry extends Position {
+	/** ID of the member that began the purge. */
+	readonly from: string;
+	/** Undefined for an entry that only marks a position. */
+	readonly selection: PurgeSelection | undefined;
+}
+
+/** Sends and receives purges. */
+export class SharedPurges {
+	readonly #cluster: Cluster;
+	readonly #members: ClusterMembers;
+	readonly #caches: PurgedCaches;
+	readonly #log: (level: LogLevel, logger: string, message: string) => void;
+	#connection: RedisConnection | undefined;
+	/** The last entry that was applied; undefined until it is known. */
+	#position: Position | undefined;
+	/** True while {@link #position} is known to be in the stream, so that reading continues after it. */
+	#isLocated = false;
+	/** True if a disk cache was opened whose position has not been read. */
+	#hasNewDisk = false;
+	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
+	#isFirst = true;
+	/** False after a disk cache could not record a purge: a restart must apply it again. */
+	#recordsPositions = true;
+	/** Position in the stream of confirmations to this process. */
+	#confirmationsRead = '0-0';
+	/** Purges that Redis does not know yet. */
+	#unsent: PurgeSelection[] = [];
+	/** IDs of members by own purge that they have confirmed, and a function to call after each confirmation. */
+	readonly #awaited = new Map<string, { readonly confirmed: Set<string>; check: () => void }>();
+	readonly #counts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
+	#isClosed = false;
+
+	constructor(
+		cluster: Cluster,
+		members: ClusterMembers,
+		caches: PurgedCaches,
+		log: (level: LogLevel, logger: string, message: string) => void,
+	) {
+		this.#cluster = cluster;
+		this.#members = members;
+		this.#caches = caches;
+		this.#log = log;
+	}
+
+	get counts(): PurgeCounts {
+		return this.#counts;
+	}
+
+	/** Receives purges until {@link close}. */
+	async start(): Promise<void> {
+		this.#connection = await this.#cluster.openConnection();
+		if (this.#isClosed) this.#connection.close();
+		while (!this.#isClosed) {
+			try {
+				if (!this.#isLocated) await this.#locate();
+				await this.#sendUnsent();
+				await this.#readOnce();
+			} catch (error) {
+				this.#isLocated = false;
+				const isExpected = error instanceof ClusterError;
+				if (!isExpected) this.#log('error', 'cluster', `receiving purges failed: ${(error as Error).message}`);
+				if (!this.#isClosed) await pause(isExpected ? RETRY : RETRY_AFTER_BUG, undefined, { ref: false });
+			}
+			this.#isFirst = false;
+		}
+	}
+
+	close(): void {
+		this.#isClosed = true;
+		this.#connection?.close();
+	}
+
+	/** Looks for purges that a disk cache has missed, which has just been opened. */
+	diskOpened(): void {
+		this.#hasNewDisk = true;
+		this.#isLocated = false;
+	}
+
+	/**
+	 * Purges on all machines. Resolves once every other member has confirmed, or after {@link CONFIRMATION_LIMIT}. Rejects with
+	 * PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
+	 */
+	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
+		// Other machines need not wait for this one.
+		const sending = this.#publish(selection).catch(error => {
+			if (!(error instanceof ClusterError)) throw error;
+			this.#queueUnsent(selection);
+			return error;
+		});
+		const [local, sent] = await Promise.allSettled([this.#caches.purge(selection), sending]);
+		if (sent.status === 'rejected') throw sent.reason;
+		if (sent.value instanceof ClusterError) {
+			if (local.status === 'rejected') throw local.reason;
+			throw new PurgeNotShared(sent.value);
+		}
+		const { id, others } = sent.value;
+		const confirmed = await this.#confirmations(id, others);
+		if (local.status === 'rejected') throw local.reason;
+		const unconfirmed = others.filter(member => !confirmed.has(member));
+		this.#counts.unconfirmed += unconfirmed.length;
+		return { purged: local.value, confirmed: [...confirmed], unconfirmed };
+	}
+
+	/** Adds a purge to the stream. Resolves to its ID, and the IDs of the other members. Rejects with ClusterError. */
+	async #publish(selection: PurgeSelection): Promise<{ id: string; others: string[] }> {
+		const keys = [this.#stream, this.#numbers, this.#members.keys[0]];
+		const text = Buffer.from(JSON.stringify(selection));
+		const sealed = this.#cluster.sealed?.seal(SEALED_NAME, text) ?? text;
+		const reply = await this.#cluster.script(PUBLISH, keys, [this.#members.self, sealed, String(KEPT)]);
+		const [id, , members] = reply as readonly [Buffer, number, readonly Buffer[]];
+		this.#counts.sent++;
+		return { id: String(id), others: members.map(String).filter(member => member !== this.#members.self) };
+	}
+
+	#queueUnsent(selection: PurgeSelection): void {
+		this.#unsent.push(selection);
+		if (this.#unsent.length > MAX_UNSENT) this.#unsent = [EVERYTHING];
+	}
+
+	async #sendUnsent(): Promise<void> {
+		while (this.#unsent.length > 0) {
+			const [selection] = this.#unsent;
+			await this.#publish(selection!);
+			// In the meantime, the list may have been replaced by one purge of everything.
+			if (this.#unsent[0] === selection) this.#unsent.shift();
+		}
+	}
+
+	/** Resolves to the members that have confirmed a purge, once `others` have or the time is over. */
+	async #confirmations(purge: string, others: readonly string[]): Promise<ReadonlySet<string>> {
+		const awaited = this.#awaitedOf(purge);
+		const { promise, resolve } = Promise.withResolvers<void>();
+		awaited.check = () => {
+			if (others.every(member => awaited.confirmed.has(member))) resolve();
+		};
+		awaited.check();
+		const timer = setTimeout(resolve, CONFIRMATION_LIMIT);
+		await promise;
+		clearTimeout(timer);
+		this.#awaited.delete(purge);
+		return awaited.confirmed;
+	}
+
+	/** Returns the confirmations of a purge. They can arrive before the answer with the purge's ID. */
+	#awaitedOf(purge: string): { readonly confirmed: Set<string>; check: () => void } {
+		let awaited = this.#awaited.get(purge);
+		if (awaited) return awaited;
+		awaited = { confirmed: new Set<string>(), check: () => {} };
+		this.#awaited.set(purge, awaited);
+		// Confirmations that came too late are never fetched.
+		if (this.#awaited.size > MAX_AWAITED) this.#awaited.delete(this.#awaited.keys().next().value!);
+		return awaited;
+	}
+
+	/** Finds the position from which to read. Purges everything if purges could have been missed. */
+	async #locate(): Promise<void> {
+		const readsDisks = this.#position === undefined || this.#hasNewDisk;
+		this.#hasNewDisk = false;
+		this.#isLocated = true;
+		const stored = readsDisks ? await this.#caches.purgePositions() : [];
+		const positions = stored.map(text => positionFrom(text, this.#logName));
+		if (this.#position) positions.push(this.#position);
+		const earliest = earliestOf(positions);
+		if (earliest !== undefined && (await this.#has(earliest))) {
+			this.#position = earliest;
+			return;
+		}
+		const end = await this.#end();
+		if (positions.length > 0 || !this.#isFirst) {
+			this.#counts.complete++;
+			this.#log('warn', 'cluster', 'purges may have been missed, so all stored responses are purged');
+			await this.#apply(EVERYTHING);
+		}
+		this.#position = end;
+		this.#record();
+	}
+
+	/** Reports whether an entry is in the stream, and has this number. */
+	async #has({ id, number }: Position): Promise<boolean> {
+		const [found] = entriesOf(await this.#command(['XRANGE', this.#stream, id, id]));
+		return found !== undefined && Number(fieldOf(found, 'number')) === number;
+	}
+
+	/** Returns the last entry of the stream. Adds a first one if there is none. */
+	async #end(): Promise<Position> {
+		const [last] = entriesOf(await this.#command(['XREVRANGE', this.#stream, '+', '-', 'COUNT', '1']));
+		if (last) return { id: last.id, number: Number(fieldOf(last, 'number')) };
+		const keys = [this.#stream, this.#numbers, this.#members.keys[0]];
+		const reply = await this.#cluster.script(PUBLISH, keys, [this.#members.self, '', String(KEPT)]);
+		const [id, number] = reply as readonly [Buffer, number];
+		return { id: String(id), number };
+	}
+
+	/** Waits for new entries, and applies and confirms them. */
+	async #readOnce(): Promise<void> {
+		const position = this.#position!;
+		const [streams, positions] = [
+			[this.#stream, this.#confirmationsOf(this.#members.self)],
+			[position.id, this.#confirmationsRead],
+		];
+		const options = ['COUNT', String(BATCH), 'BLOCK', String(BLOCK)];
+		const reply = await this.#command(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
+		if (!this.#isLocated) return;
+		for (const [name, entries] of (reply ?? []) as readonly (readonly [Buffer, RedisReply])[]) {
+			if (String(name) === this.#stream) await this.#take(entriesOf(entries).map(entry => this.#purgeOf(entry)));
+			else this.#takeConfirmations(entriesOf(entries));
+		}
+	}
+
+	async #take(purges: readonly PurgeEntry[]): Promise<void> {
+		for (const purge of purges) {
+			if (purge.number !== this.#position!.number + 1) {
+				// Redis dropped entries before they were read.
+				this.#isLocated = false;
+				this.#position = { id: '0-0', number: 0 };
+				return;
+			}
+			const isOwn = purge.from === this.#members.self;
+			const isApplied = purge.selection === undefined || (await this.#apply(purge.selection));
+			if (!isOwn && purge.selection !== undefined) {
+				this.#counts.received++;
+				if (isApplied) this.#confirm(purge);
+			}
+			this.#position = { id: purge.id, number: purge.number };
+		}
+		this.#record();
+	}
+
+	/** Returns false if the responses may reappear after a restart. */
+	async #apply(selection: PurgeSelection): Promise<boolean> {
+		try {
+			await this.#caches.purge(selection);
+			return true;
+		} catch (error) {
+			if (!(error instanceof PurgeNotRecorded)) throw error;
+			this.#recordsPositions = false;
+			this.#log('error', 'cluster', error.message);
+			return false;
+		}
+	}
+
+	#confirm({ id, from }: PurgeEntry): void {
+		const args = [id, this.#members.self, String(CONFIRMATIONS_KEPT)];
+		// Without a confirmation, the purging process names this one, and the purge has taken effect all the same.
+		this.#cluster.script(CONFIRM, [this.#confirmationsOf(from)], args).catch(() => {});
+	}
+
+	#takeConfirmations(entries: readonly StreamEntry[]): void {
+		for (const entry of entries) {
+			this.#confirmationsRead = entry.id;
+			const awaited = this.#awaitedOf(String(fieldOf(entry, 'purge')));
+			awaited.confirmed.add(String(fieldOf(entry, 'by')));
+			awaited.check();
+		}
+	}
+
+	#record(): void {
+		if (!this.#recordsPositions || !this.#isLocated || this.#position === undefined) return;
+		this.#caches.recordPurgePosition(JSON.stringify({ log: this.#logName, ...this.#position }));
+	}
+
+	#purgeOf(entry: StreamEntry): PurgeEntry {
+		const [number, from, value] = (['number', 'from', 'selection'] as const).map(name => fieldOf(entry, name));
+		return { id: entry.id, number: Number(number), from: String(from), selection: this.#selectionOf(value) };
+	}
+
+	/** Returns the selection of an entry. One that cannot be read selects everything. */
+	#selectionOf(value: Buffer | undefined): PurgeSelection | undefined {
+		if (value === undefined || value.length === 0) return undefined;
+		const { sealed } = this.#cluster;
+		const opened = sealed ? sealed.open(SEALED_NAME, value) : value;
+		try {
+			return selectionFrom(JSON.parse(String(opened))) ?? EVERYTHING;
+		} catch {
+			return EVERYTHING;
+		}
+	}
+
+	#command(args: readonly string[]): Promise<RedisReply> {
+		return this.#connection!.command(args, BLOCK + ANSWER_LIMIT);
+	}
+
+	get #stream(): string {
+		return this.#cluster.key('purges');
+	}
+
+	/** Name of the key with the number of the last purge. */
+	get #numbers(): string {
+		return this.#cluster.key('purges:last');
+	}
+
+	#confirmationsOf(member: string): string {
+		return this.#cluster.key(`purges:confirmed:${member}`);
+	}
+
+	/** Identifies the stream in the folders of disk caches. */
+	get #logName(): string {
+		return `${this.#cluster.address} ${this.#stream}`;
+	}
+}
+
+/** An entry of a stream: its ID, and names and values by turns. */
+interface StreamEntry {
+	readonly id: string;
+	readonly fields: readonly Buffer[];
+}
+
+function entriesOf(reply: RedisReply): StreamEntry[] {
+	const entries = (reply ?? []) as readonly (readonly [Buffer, readonly Buffer[]])[];
+	return entries.map(([id, fields]) => ({ id: String(id), fields }));
+}
+
+function fieldOf({ fields }: StreamEntry, name: string): Buffer | undefined {
+	for (let i = 0; i < fields.length; i += 2) if (String(fields[i]) === name) return fields[i + 1];
+	return undefined;
+}
+
+/** Returns the earliest position; undefined if one of them is unknown, or if there are none. */
+function earliestOf(positions: readonly (Position | undefined)[]): Position | undefined {
+	let earliest: Position | undefined;
+	for (const position of positions) {
+		if (position === undefined) return undefined;
+		if (earliest === undefined || position.number < earliest.number) earliest = position;
+	}
+	return earliest;
+}
+
+/** Parses a recorded position. Returns undefined if there is none, or if it belongs to another stream. */
+function positionFrom(text: string | undefined, logName: string): Position | undefined {
+	try {
+		const { log, id, number } = JSON.parse(text ?? 'null') as { log: unknown; id: unknown; number: unknown };
+		const isValid = log === logName && typeof id === 'string' && /^\d+-\d+$/.test(id) && Number.isInteger(number);
+		return isValid ? { id, number: number as number } : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** Returns a selection that was parsed from JSON; undefined if it has another form. */
+function selectionFrom(value: unknown): PurgeSelection | undefined {
+	const { host, path, tag, prefix } = (value ?? {}) as { [name: string]: unknown };
+	if (host !== undefined && typeof host !== 'string') return undefined;
+	if (typeof tag === 'string') return { tag, host };
+	if (typeof prefix === 'string') return { prefix, host };
+	return typeof path === 'string' && host !== undefined ? { path, host } : undefined;
+}
